@@ -63,11 +63,11 @@ async fn batch(
         ..CaseOptions::default()
     };
     let begun = Instant::now();
-    let found = cov(place, cases, &options).await?;
+    let coverages = cov(place, cases, &options).await?;
     let took = begun.elapsed();
-    for found in &found {
-        if !found.verification.passed() || !found.files.contains_key("shop/stock.py") {
-            return Err(format!("{found:?}").into());
+    for coverage in &coverages {
+        if !coverage.verification.passed() || !coverage.files.contains_key("shop/stock.py") {
+            return Err(format!("{coverage:?}").into());
         }
     }
     Ok(took)

@@ -57,15 +57,15 @@ fn main() -> Result<(), Failure> {
 
 /// Measures the time to the first model call with a cached environment.
 fn first_call(sandbox: &str, engine: Duration, scratch: &Path) -> Result<bool, Failure> {
-    let (server, asked) = model(|_| json!({"content": "Nothing to add."}));
+    let (server, call_times) = model(|_| json!({"content": "Nothing to add."}));
     let mut times = Vec::new();
     for round in 0..=ROUNDS {
         let out = scratch.join(format!("{sandbox}-{round}"));
         let begin = Instant::now();
         let mut run = run(&server, &examples().join("slugs"), sandbox, 60, &out)?;
-        let first = first_of(&asked, &mut run, &out)?;
+        let first = first_of(&call_times, &mut run, &out)?;
         run.wait()?;
-        while asked.try_recv().is_ok() {}
+        while call_times.try_recv().is_ok() {}
         // The first round builds the environment.
         if round > 0 {
             times.push(first - begin);
@@ -125,7 +125,7 @@ fn tool_call() -> Result<bool, Failure> {
 
 /// Measures the resident memory of the loop while it waits for a tool, as the trajectory grows.
 fn memory(scratch: &Path) -> Result<bool, Failure> {
-    let (server, asked) = model(|step| {
+    let (server, call_times) = model(|step| {
         let (name, arguments) = if step % SAMPLE == 0 {
             ("run_python", json!({"code": "import time; time.sleep(3)"}))
         } else {
@@ -148,7 +148,7 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
     let mut samples = Vec::new();
     let mut idle = 0;
     for step in 1..=STEPS {
-        first_of(&asked, &mut run, &out)?;
+        first_of(&call_times, &mut run, &out)?;
         if step % SAMPLE == 0 {
             std::thread::sleep(Duration::from_millis(1500));
             // Only private pages count, because pages of the program's file are shared and can be dropped.
@@ -178,7 +178,7 @@ fn memory(scratch: &Path) -> Result<bool, Failure> {
 
 /// Starts a model service that answers request number n with `reply(n)` and sends the time of each request.
 fn model(reply: impl Fn(usize) -> Value + Send + 'static) -> (MockServer, Receiver<Instant>) {
-    let (tell, asked) = channel();
+    let (tell, call_times) = channel();
     let count = std::cell::Cell::new(0);
     let server = MockServer::start(move |request| {
         // The receiver is gone when the measurement is over.
@@ -193,7 +193,7 @@ fn model(reply: impl Fn(usize) -> Value + Send + 'static) -> (MockServer, Receiv
         }))
         .with("content-type", "application/json")
     });
-    (server, asked)
+    (server, call_times)
 }
 
 fn examples() -> PathBuf {
@@ -231,9 +231,13 @@ fn run(
 }
 
 /// Waits for the next request and returns its time. Fails if the run ended instead.
-fn first_of(asked: &Receiver<Instant>, run: &mut Child, out: &Path) -> Result<Instant, Failure> {
+fn first_of(
+    call_times: &Receiver<Instant>,
+    run: &mut Child,
+    out: &Path,
+) -> Result<Instant, Failure> {
     loop {
-        if let Ok(at) = asked.recv_timeout(Duration::from_millis(200)) {
+        if let Ok(at) = call_times.recv_timeout(Duration::from_millis(200)) {
             return Ok(at);
         }
         if let Some(status) = run.try_wait()? {
@@ -271,7 +275,7 @@ fn memory_of(process: u32, line: &str) -> Result<u64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let kilobytes: u64 = status
         .lines()
-        .find_map(|found| found.strip_prefix(line))
+        .find_map(|entry| entry.strip_prefix(line))
         .and_then(|rest| rest.trim().strip_suffix(" kB"))
         .ok_or("no such line")?
         .trim()

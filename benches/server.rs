@@ -97,17 +97,17 @@ async fn seed(store: &Store) -> Result<Vec<JobId>, Failure> {
         let fail = |e: testwright_config::error::Error| e.message;
         let (run, _) = store.add_run(&new).await.map_err(fail)?;
         // The first run keeps running.
-        let taken = store
+        let attempt = store
             .claim_next("bench")
             .await
             .map_err(fail)?
             .ok_or("the run is not there")?;
         if n > 0 {
-            let left = AttemptResults {
+            let results = AttemptResults {
                 explanation: Some(record.clone()),
                 ..AttemptResults::default()
             };
-            let ended = store.end_attempt(&taken, JobStatus::Nothing, left);
+            let ended = store.end_attempt(&attempt, JobStatus::Nothing, results);
             ended.await.map_err(fail)?;
         }
         ids.push(run.id);
@@ -118,7 +118,7 @@ async fn seed(store: &Store) -> Result<Vec<JobId>, Failure> {
 /// Sends requests at a constant rate, without waiting for responses.
 async fn read(url: &str, ids: &[JobId]) -> Result<Vec<Duration>, Failure> {
     let client = http_client::builder().no_proxy().build()?;
-    let mut asked = Vec::new();
+    let mut tasks = Vec::new();
     let begun = Instant::now();
     for n in 0..REQUESTS_PER_SECOND * SECONDS {
         let due = begun + Duration::from_secs(1) * n / REQUESTS_PER_SECOND;
@@ -130,15 +130,15 @@ async fn read(url: &str, ids: &[JobId]) -> Result<Vec<Duration>, Failure> {
             _ => format!("/v1/runs/{id}"),
         };
         let request = client.get(format!("{url}{path}"));
-        asked.push(tokio::spawn(async move {
+        tasks.push(tokio::spawn(async move {
             let answer = request.send().await?.error_for_status()?;
             answer.bytes().await?;
             Ok::<Duration, Failure>(due.elapsed())
         }));
     }
     let mut latencies = Vec::new();
-    for asked in asked {
-        latencies.push(asked.await??);
+    for task in tasks {
+        latencies.push(task.await??);
     }
     Ok(latencies)
 }

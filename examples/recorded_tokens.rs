@@ -53,8 +53,8 @@ fn count(traffic: &str, shares: &mut Shares) -> usize {
         if let Some(setting) = exchange.get("setting") {
             tools = setting["tools"].clone();
         }
-        let kept = exchange["kept"].as_u64().unwrap();
-        messages.truncate(usize::try_from(kept).unwrap());
+        let retained_count = exchange["kept"].as_u64().unwrap();
+        messages.truncate(usize::try_from(retained_count).unwrap());
         messages.extend(exchange["messages"].as_array().unwrap().iter().cloned());
         if exchange.get("reply").is_some() {
             calls += 1;

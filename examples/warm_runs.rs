@@ -75,8 +75,8 @@ async fn run(arguments: Arguments) {
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let instance: Value = serde_json::from_str(line).unwrap();
             let id = instance["instance_id"].as_str().unwrap();
-            let is_wanted = |word: &String| id.contains(word.as_str());
-            if !arguments.only.is_empty() && !arguments.only.iter().any(is_wanted) {
+            let is_match = |word: &String| id.contains(word.as_str());
+            if !arguments.only.is_empty() && !arguments.only.iter().any(is_match) {
                 continue;
             }
             if let Err(error) = one(backend.clone(), &arguments, &instance).await {

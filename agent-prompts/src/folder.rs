@@ -45,19 +45,19 @@ type ReadText<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 ///
 /// Fails if the folder or a file cannot be read, or if a template is unknown or broken.
 pub fn use_folder(folder: &Path, read_text: ReadText<'_>) -> Result<(), FolderError> {
-    let mut found = BTreeMap::new();
-    read(folder, "", read_text, &mut found)?;
-    for (name, template) in &found {
+    let mut templates = BTreeMap::new();
+    read(folder, "", read_text, &mut templates)?;
+    for (name, template) in &templates {
         check(name, template)?;
     }
-    let _ = CUSTOM_TEMPLATES.set(found);
+    let _ = CUSTOM_TEMPLATES.set(templates);
     Ok(())
 }
 
 /// Returns the custom templates in use, as names and texts.
 pub fn own_templates() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let found = CUSTOM_TEMPLATES.get().into_iter().flatten();
-    found.map(|(name, text)| (name.as_str(), text.as_str()))
+    let templates = CUSTOM_TEMPLATES.get().into_iter().flatten();
+    templates.map(|(name, text)| (name.as_str(), text.as_str()))
 }
 
 pub(crate) fn own_template(name: &str) -> Option<&'static str> {
@@ -68,7 +68,7 @@ fn read(
     folder: &Path,
     before: &str,
     read_text: ReadText<'_>,
-    found: &mut BTreeMap<String, String>,
+    templates: &mut BTreeMap<String, String>,
 ) -> Result<(), FolderError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -79,10 +79,10 @@ fn read(
         let (path, name) = (entry.path(), entry.file_name());
         let name = format!("{before}{}", name.to_string_lossy());
         if path.is_dir() {
-            read(&path, &format!("{name}/"), read_text, found)?;
+            read(&path, &format!("{name}/"), read_text, templates)?;
         } else if let Some(name) = name.strip_suffix(".md") {
             let text = read_text(&path).map_err(failed(&path))?;
-            found.insert(name.to_owned(), text);
+            templates.insert(name.to_owned(), text);
         }
     }
     Ok(())
@@ -90,7 +90,7 @@ fn read(
 
 /// Checks that a custom template uses only the fields of the prompt it replaces.
 fn check(name: &str, template: &str) -> Result<(), FolderError> {
-    if !ALL.iter().any(|(known, _)| *known == name) {
+    if !ALL.iter().any(|(prompt, _)| *prompt == name) {
         return Err(FolderError::Unknown {
             name: name.to_owned(),
         });
@@ -102,14 +102,14 @@ fn check(name: &str, template: &str) -> Result<(), FolderError> {
     let environment = minijinja::Environment::new();
     let compiled = environment.template_from_named_str(name, template);
     let compiled = compiled.map_err(|error| broken(format!("{error:#}")))?;
-    let fields = FIELDS.iter().find(|(known, _)| *known == name);
+    let fields = FIELDS.iter().find(|(prompt, _)| *prompt == name);
     let fields = fields.map_or(&[][..], |(_, fields)| *fields);
     let is_known = |variable: &String| {
         let mut globals = environment.globals();
         fields.contains(&variable.as_str()) || globals.any(|(global, _)| global == variable)
     };
-    let named = compiled.undeclared_variables(false).into_iter();
-    let mut unknown: Vec<String> = named.filter(|variable| !is_known(variable)).collect();
+    let variables = compiled.undeclared_variables(false).into_iter();
+    let mut unknown: Vec<String> = variables.filter(|variable| !is_known(variable)).collect();
     unknown.sort_unstable();
     match unknown.first() {
         None => Ok(()),
@@ -164,10 +164,13 @@ mod tests {
         std::fs::create_dir_all(folder.join("zero-shot")).unwrap();
         std::fs::write(folder.join("zero-shot/task.md"), "x").unwrap();
         std::fs::write(folder.join("notes.txt"), "x").unwrap();
-        let mut found = BTreeMap::new();
+        let mut templates = BTreeMap::new();
         let read_text = |path: &Path| std::fs::read_to_string(path);
-        read(&folder, "", &read_text, &mut found).unwrap();
-        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["zero-shot/task"]);
+        read(&folder, "", &read_text, &mut templates).unwrap();
+        assert_eq!(
+            templates.into_keys().collect::<Vec<_>>(),
+            ["zero-shot/task"]
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -40,11 +40,11 @@ fn every_prompt_renders() {
         .render()
         .unwrap()
     );
-    let given = CoverSystem {
+    let test_prompt = CoverSystem {
         max_steps: 60,
         is_given_test: true,
     };
-    insta::assert_snapshot!("cover-system-test", given.render().unwrap());
+    insta::assert_snapshot!("cover-system-test", test_prompt.render().unwrap());
     let cover = |test: &str, max_tokens| CoverTask {
         repository: "owner/name".into(),
         blocks: vec!["pkg/a.py, lines 2-3:\n    2  if x:\n    3      return 1".into()],
@@ -97,12 +97,12 @@ fn every_prompt_renders() {
         .render()
         .unwrap()
     );
-    let more = |left| AutoCodeRoverMore {
+    let more = |rounds| AutoCodeRoverMore {
         results: vec![
             "search_class(A): nothing found".into(),
             "search_method(f): 1 found\n<file>a.py</file>\n<code>\ndef f():\n</code>\n".into(),
         ],
-        left,
+        left: rounds,
     };
     insta::assert_snapshot!("auto-code-rover-more", more(9).render().unwrap());
     insta::assert_snapshot!("auto-code-rover-last", more(0).render().unwrap());
@@ -144,7 +144,7 @@ fn every_prompt_renders() {
         is_new,
         is_cut: false,
     };
-    let given = ZeroShotTask {
+    let full_task = ZeroShotTask {
         repository: "owner/name".into(),
         issue: "f(1) returns 2".into(),
         code_patch: Some(
@@ -157,16 +157,16 @@ fn every_prompt_renders() {
         lines_left_out: 0,
         are_numbered: false,
     };
-    insta::assert_snapshot!("zero-shot-task-given", given.render().unwrap());
+    insta::assert_snapshot!("zero-shot-task-given", full_task.render().unwrap());
     let mut cut = test_file("test_a.py", false);
     cut.is_cut = true;
-    let given = ZeroShotTask {
+    let cut_task = ZeroShotTask {
         is_patch_cut: true,
         test_files: vec![cut, test_file("test_b.py", true)],
         are_of_patch: false,
-        ..given
+        ..full_task
     };
-    insta::assert_snapshot!("zero-shot-task-given-and-cut", given.render().unwrap());
+    insta::assert_snapshot!("zero-shot-task-given-and-cut", cut_task.render().unwrap());
     insta::assert_snapshot!(
         "libro-judge",
         LibroJudge {
@@ -373,13 +373,13 @@ fn unknown_field_fails() {
     assert!(Broken {}.render().is_err());
 }
 
-fn below(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+fn below(folder: &Path, prefix: &str, names: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
         match entry.path().is_dir() {
-            true => below(&entry.path(), &format!("{prefix}{name}/"), found),
-            false => found.push(format!("{prefix}{}", name.trim_end_matches(".md"))),
+            true => below(&entry.path(), &format!("{prefix}{name}/"), names),
+            false => names.push(format!("{prefix}{}", name.trim_end_matches(".md"))),
         }
     }
 }
@@ -398,25 +398,25 @@ fn every_template_file_is_in_the_list() {
 #[test]
 fn prompts_of_clover_render() {
     let code = "import a\n\ndef test_x(b):\n    c = a.make()";
-    let assertion = |whole, context: &str| CloverAssertion {
+    let assertion = |is_complete, context: &str| CloverAssertion {
         repository: "owner/name".into(),
         path: "tests/test_a.py".into(),
         code: code.into(),
         assertion: "assert c.size(b) == ____".into(),
-        after: if whole {
+        after: if is_complete {
             String::new()
         } else {
             "def late(): pass".into()
         },
-        whole,
+        whole: is_complete,
         context: context.into(),
     };
-    let shown = "### a.py\ndef make():\n    return 2\n";
+    let excerpt = "### a.py\ndef make():\n    return 2\n";
     insta::assert_snapshot!("clover-system", CloverSystem {}.render().unwrap());
     insta::assert_snapshot!("clover-assertion", assertion(true, "").render().unwrap());
     insta::assert_snapshot!(
         "clover-assertion-operand",
-        assertion(false, shown).render().unwrap()
+        assertion(false, excerpt).render().unwrap()
     );
     let target = |path: &str, context: &str| CloverTarget {
         repository: "owner/name".into(),
@@ -430,7 +430,7 @@ fn prompts_of_clover_render() {
         context: context.into(),
     };
     insta::assert_snapshot!("clover-target-alone", target("", "").render().unwrap());
-    insta::assert_snapshot!("clover-target", target("a.py", shown).render().unwrap());
+    insta::assert_snapshot!("clover-target", target("a.py", excerpt).render().unwrap());
     let block = CodeBlock {
         path: "a.py".into(),
         first: 3,
@@ -444,7 +444,7 @@ fn prompts_of_clover_render() {
         code: "class TestA:\n    def test_x(self):\n        ...".into(),
         blocks: vec![block],
         part: false,
-        context: shown.into(),
+        context: excerpt.into(),
     };
     insta::assert_snapshot!("clover-blocks", blocks.render().unwrap());
 }

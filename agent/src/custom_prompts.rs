@@ -30,9 +30,9 @@ pub fn load(folder: &Path) -> Result<()> {
             failed.cause(format!("{} cannot be read: {source}", path.display()))
         }
         FolderError::Unknown { name } => {
-            let names = ALL.iter().map(|(known, _)| *known);
+            let names = ALL.iter().map(|(prompt, _)| *prompt);
             let nearest = names.max_by(|a, b| {
-                let score = |known| strsim::jaro_winkler(&name, known);
+                let score = |prompt| strsim::jaro_winkler(&name, prompt);
                 score(a).total_cmp(&score(b))
             });
             failed

@@ -79,7 +79,7 @@ pub struct RunJob {
     /// Approach, with its options.
     pub approach: Variant,
     /// Extra inputs beyond the issue.
-    pub given: ExtraInputs,
+    pub extra_inputs: ExtraInputs,
     /// Name of the model.
     pub model: ModelName,
     /// Folder for the results.
@@ -129,7 +129,7 @@ impl RunJob {
             issue,
             place,
             approach,
-            given: ExtraInputs::default(),
+            extra_inputs: ExtraInputs::default(),
             model,
             out,
             recorded: None,
@@ -162,7 +162,7 @@ impl RunJob {
         let model = ModelName::parse(&recorded.started.model)?;
         Ok(RunJob {
             notes: settings.notes.clone(),
-            given: recorded.settings.extra_inputs.clone(),
+            extra_inputs: recorded.settings.extra_inputs.clone(),
             recorded: Some(recorded),
             ..RunJob::new(settings, issue, place, approach, model, out)
         })
@@ -174,9 +174,9 @@ impl RunJob {
         let (Some(_), None, Some(date)) = (&self.place.revision, &self.recorded, date) else {
             return;
         };
-        let known = self.issue.notes.len();
+        let note_count = self.issue.notes.len();
         self.issue.drop_comments_newer_than_code(date);
-        for note in &self.issue.notes[known..] {
+        for note in &self.issue.notes[note_count..] {
             progress.note(note);
             self.notes.push(note.clone());
         }
@@ -224,7 +224,7 @@ impl RunJob {
             }
         };
         if self.recorded.is_none() {
-            let notes = match self.given.notes(&source) {
+            let notes = match self.extra_inputs.notes(&source) {
                 Ok(notes) => notes,
                 Err(error) => {
                     session.close().await?;
@@ -248,15 +248,15 @@ impl RunJob {
 
     /// Returns a check that the extra inputs fit the old code.
     fn source_check(&self) -> SourceCheck {
-        let (given, options) = (self.given.clone(), self.approach.options().clone());
+        let (inputs, options) = (self.extra_inputs.clone(), self.approach.options().clone());
         Box::new(move |source| {
-            given.check_source(source, &options)?;
-            given.check_test_paths(source)
+            inputs.check_source(source, &options)?;
+            inputs.check_test_paths(source)
         })
     }
 
     fn wanted_lines(&self) -> WantedLines {
-        let targets = self.given.lines.clone();
+        let targets = self.extra_inputs.lines.clone();
         Box::new(move |source| {
             if targets.is_empty() {
                 return Ok(BTreeMap::new());
@@ -272,7 +272,7 @@ impl RunJob {
         if self.recorded.is_some() {
             return Event::Resumed { at };
         }
-        let settings = RecordedSettings::new(&self.settings, &self.place, &self.given);
+        let settings = RecordedSettings::new(&self.settings, &self.place, &self.extra_inputs);
         let tools = self.approach.approach.tools();
         Event::Started(Box::new(Started {
             format: FORMAT,
@@ -356,7 +356,7 @@ impl RunJob {
                 .map(|note| visible(note).into_owned())
                 .collect(),
             options: self.approach.options().clone(),
-            given: self.given.clone(),
+            extra_inputs: self.extra_inputs.clone(),
             context_window: self.settings.model.context_window,
         };
         let mut run = Run::new(RunParts {
@@ -390,7 +390,7 @@ impl RunJob {
             approach: self.approach.name(),
             model: self.model.to_string(),
             settings: self.settings.record(),
-            extra_inputs: self.given,
+            extra_inputs: self.extra_inputs,
             sandbox: facts,
             environment: serde_json::to_value(&environment).unwrap_or_default(),
             exit_code: outcome.exit_code(),

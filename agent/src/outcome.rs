@@ -163,9 +163,11 @@ impl Outcome {
     pub fn confidence(&self) -> Option<f64> {
         match self {
             Outcome::Accepted { evidence, .. } => Some(evidence.confidence()),
-            Outcome::Withheld { evidence, .. } => {
-                Some(evidence.as_ref().map_or(0.0, |found| found.confidence()))
-            }
+            Outcome::Withheld { evidence, .. } => Some(
+                evidence
+                    .as_ref()
+                    .map_or(0.0, |evidence| evidence.confidence()),
+            ),
             Outcome::Refused { .. } => Some(0.0),
             _ => None,
         }

@@ -34,12 +34,12 @@ fn run(folder: &Path) -> Result<String> {
         Error::usage(error.to_string()).hint("pass the folder of a run or a comparison")
     };
     let (mut first, mut outcome) = (None, None);
-    let (mut costs, mut shown) = (CostCounter::default(), String::new());
+    let (mut costs, mut transcript) = (CostCounter::default(), String::new());
     for (number, event) in Events::open(folder).map_err(wrong)?.enumerate() {
         let event = event.map_err(wrong)?;
         costs.add(&event);
         for entry in entries_of(&event) {
-            shown.push_str(&part(&entry.title, &entry.text));
+            transcript.push_str(&part(&entry.title, &entry.text));
         }
         match event {
             Event::Started(started) if number == 0 => first = Some(started),
@@ -66,7 +66,7 @@ fn run(folder: &Path) -> Result<String> {
     if let Some(started) = &first {
         text.push_str(&part("Issue", &started.issue.text()));
     }
-    text.push_str(&shown);
+    text.push_str(&transcript);
     Ok(text)
 }
 

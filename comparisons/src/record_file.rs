@@ -57,8 +57,8 @@ impl<R: Record> RecordFile<R> {
                     .cause("another process is writing to this folder"));
             }
         }
-        let (records, whole) = read_lines(&path)?;
-        file.set_len(whole).map_err(failed)?;
+        let (records, complete_len) = read_lines(&path)?;
+        file.set_len(complete_len).map_err(failed)?;
         Ok(RecordFile {
             path,
             content: Mutex::new(Content { file, records }),
@@ -83,9 +83,9 @@ impl<R: Record> RecordFile<R> {
     }
 
     /// Returns the first matching record in key order.
-    pub fn find(&self, is_wanted: impl Fn(&R) -> bool) -> Option<R> {
+    pub fn find(&self, predicate: impl Fn(&R) -> bool) -> Option<R> {
         let content = self.content();
-        content.records.values().find(|r| is_wanted(r)).cloned()
+        content.records.values().find(|r| predicate(r)).cloned()
     }
 
     /// Adds a record and syncs it to disk.
@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(file.find(|r: &Named| r.value < 3), Some(named("b", 2)));
         file.add(named("c", 4)).unwrap();
         assert_eq!(RecordFile::<Named>::read(&path).unwrap().len(), 3);
-        let kept = file.retain(["c", "gone", "a"].map(str::to_owned).into_iter());
-        assert_eq!(kept.unwrap(), [named("c", 4), named("a", 3)]);
+        let records = file.retain(["c", "gone", "a"].map(str::to_owned).into_iter());
+        assert_eq!(records.unwrap(), [named("c", 4), named("a", 3)]);
         file.add(named("d", 5)).unwrap();
         let lines = std::fs::read_to_string(&path).unwrap();
         let names: Vec<char> = lines.lines().filter_map(|l| l.chars().nth(9)).collect();

@@ -20,9 +20,9 @@ const SETS: [&str; 3] = [
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let given: Vec<String> = std::env::args().skip(1).collect();
-    let folder = PathBuf::from(given.first().ok_or("missing argument: FOLDER")?);
-    let instances = given.get(1).map_or(Ok(449), |n| n.parse())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let folder = PathBuf::from(arguments.first().ok_or("missing argument: FOLDER")?);
+    let instances = arguments.get(1).map_or(Ok(449), |n| n.parse())?;
     std::fs::create_dir_all(&folder)?;
     let mut file = std::fs::File::create(folder.join(results_file::FILE))?;
     for graded in sample::results(&SETS, instances, 4) {

@@ -145,11 +145,11 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
     let mut problems = Vec::new();
     let values = content.into().records(&mut problems);
     let mut instances: Vec<Instance> = Vec::new();
-    let mut seen = std::collections::BTreeMap::new();
+    let mut first_lines = std::collections::BTreeMap::new();
     for (line, value) in values {
         match instance(value) {
             Ok(instance) => {
-                if let Some(first) = seen.insert(instance.instance_id.clone(), line) {
+                if let Some(first) = first_lines.insert(instance.instance_id.clone(), line) {
                     let message = format!(
                         "duplicate instance_id `{}`, first in {place} {first}",
                         instance.instance_id

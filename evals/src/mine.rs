@@ -114,17 +114,17 @@ impl Mined {
         let mut instances = Vec::new();
         let none = IssueTexts::default();
         for candidate in &self.candidates {
-            let given = texts.get(&candidate.id).unwrap_or(&none);
-            if given.found.is_empty() {
+            let issue_texts = texts.get(&candidate.id).unwrap_or(&none);
+            if issue_texts.found.is_empty() {
                 self.dropped.push(RejectedChange {
                     name: candidate.id.clone(),
                     commit: candidate.fix_commit.clone(),
                     stage: Stage::Fits,
-                    reason: match given.missing.first() {
+                    reason: match issue_texts.missing.first() {
                         Some(first) => format!("the issue text is not available: {}", first.cause),
                         None => "the issue text is not available".to_owned(),
                     },
-                    detail: given
+                    detail: issue_texts
                         .missing
                         .iter()
                         .map(|issue| format!("#{}: {}", issue.number, issue.cause))
@@ -134,7 +134,7 @@ impl Mined {
                 continue;
             }
             self.counts.reach(Stage::HasText, 1);
-            instances.push(candidate.instance(given));
+            instances.push(candidate.instance(issue_texts));
         }
         instances
     }

@@ -95,17 +95,20 @@ pub fn read(
 ) -> Result<(Vec<Predictions>, Vec<Warning>), RecordsError> {
     let mut all = Vec::new();
     let mut models = BTreeSet::new();
-    let mut known: BTreeMap<(String, String), &Path> = BTreeMap::new();
+    let mut first_paths: BTreeMap<(String, String), &Path> = BTreeMap::new();
     for path in files {
         let (file, content) = File::read(path)?;
-        let found = parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
-        for (prediction, _) in &found {
+        let predictions = parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
+        for (prediction, _) in &predictions {
             let name = (
                 prediction.model_name_or_path.clone(),
                 prediction.instance_id.clone(),
             );
             models.insert(name.0.clone());
-            let first = known.get(&name).copied().filter(|first| first != path);
+            let first = first_paths
+                .get(&name)
+                .copied()
+                .filter(|first| first != path);
             let message = match first {
                 Some(first) => format!(
                     "duplicate prediction of `{}` for `{}`, first in {}: a file must not replace predictions of another file",
@@ -117,7 +120,7 @@ pub fn read(
                     format!("there are more than {MAX_MODELS} models: grade them in several runs")
                 }
                 None => {
-                    known.insert(name, path);
+                    first_paths.insert(name, path);
                     continue;
                 }
             };
@@ -126,7 +129,7 @@ pub fn read(
                 message,
             });
         }
-        all.extend(found);
+        all.extend(predictions);
     }
     Ok(group_by_model(all, dataset, chosen))
 }
@@ -145,13 +148,13 @@ fn parse(
 ) -> Result<Vec<(Prediction, Option<WarningKind>)>, Vec<Problem>> {
     let mut problems = Vec::new();
     let content = content.into();
-    let mut found = Vec::new();
+    let mut predictions = Vec::new();
     // Only the prediction is kept, since a record may contain much more.
     let mut take = |value: &Value| {
-        if found.len() >= MAX_PREDICTIONS {
+        if predictions.len() >= MAX_PREDICTIONS {
             return Err(PredictionError::TooMany.into());
         }
-        found.push(prediction(value, name)?);
+        predictions.push(prediction(value, name)?);
         Ok(())
     };
     let entries = content.entries("instance_id", &mut problems, &mut |_, id, value| {
@@ -161,7 +164,7 @@ fn parse(
         content.each(&mut problems, &mut |_, value| take(&value));
     }
     if problems.is_empty() {
-        Ok(found)
+        Ok(predictions)
     } else {
         Err(problems)
     }

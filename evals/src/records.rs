@@ -97,7 +97,7 @@ const VALUES: usize = 50_000_000;
 const RECORD_VALUES: usize = 1_000_000;
 
 fn listed(problems: &[Problem], place: &str) -> String {
-    let shown: Vec<String> = problems
+    let messages: Vec<String> = problems
         .iter()
         .take(SHOWN)
         .map(|problem| {
@@ -111,7 +111,7 @@ fn listed(problems: &[Problem], place: &str) -> String {
     } else {
         String::new()
     };
-    format!("{}{more}", shown.join("; "))
+    format!("{}{more}", messages.join("; "))
 }
 
 /// A file, as named in its problems.

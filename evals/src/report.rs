@@ -131,8 +131,8 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<GradingReport,
         let odd = odd.into_iter().chain(run.notes.iter().cloned());
         let odd = odd.chain(group_warnings(&run.predictions));
         remarks.extend(odd.map(|r| format!("{place}: {r}")));
-        let found = prediction_sets::group(results, &run).into_iter();
-        all.extend(found.map(|set| (*folder, set)));
+        let folder_sets = prediction_sets::group(results, &run).into_iter();
+        all.extend(folder_sets.map(|set| (*folder, set)));
     }
     let names: Vec<String> = all.iter().map(|(_, set)| set.prediction.clone()).collect();
     let sets = all
@@ -199,12 +199,12 @@ fn group_warnings(warnings: &[Warning]) -> Vec<String> {
             .push(&warning.instance_id);
     }
     let line = |((model, what), instances): ((&str, &str), Vec<&str>)| {
-        let named: Vec<&str> = instances.iter().take(NAMED).copied().collect();
+        let examples: Vec<&str> = instances.iter().take(NAMED).copied().collect();
         let more = match instances.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!("{model}: {what}: {}{more}", named.join(", "))
+        format!("{model}: {what}: {}{more}", examples.join(", "))
     };
     groups.into_iter().map(line).collect()
 }

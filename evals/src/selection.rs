@@ -133,26 +133,37 @@ pub fn summaries(results: &[SelectionResult]) -> Vec<SelectionSummary> {
 }
 
 fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> SelectionSummary {
-    let known: Vec<&&SelectionResult> = all.iter().filter(|r| r.infrastructure.is_none()).collect();
-    let kept: Vec<&&&SelectionResult> = known.iter().filter(|r| r.is_kept()).collect();
-    let good = kept.iter().filter(|r| r.resolves == Some(true)).count();
+    let valid_results: Vec<&&SelectionResult> =
+        all.iter().filter(|r| r.infrastructure.is_none()).collect();
+    let selected_results: Vec<&&&SelectionResult> =
+        valid_results.iter().filter(|r| r.is_kept()).collect();
+    let good = selected_results
+        .iter()
+        .filter(|r| r.resolves == Some(true))
+        .count();
     // Without golden tests it is unknown whether a patch resolves the issue.
-    let judged = kept.iter().filter(|r| r.resolves.is_some()).count();
-    let resolving = known.iter().filter(|r| r.resolves == Some(true)).count();
+    let judged = selected_results
+        .iter()
+        .filter(|r| r.resolves.is_some())
+        .count();
+    let resolving = valid_results
+        .iter()
+        .filter(|r| r.resolves == Some(true))
+        .count();
     let choices: Vec<bool> = (choices.iter())
         .filter(|choice| choice.tests == tests)
         .filter_map(|choice| choice.resolves)
         .collect();
     SelectionSummary {
         tests: tests.to_owned(),
-        patches: known.len() as u64,
-        selected: kept.len() as u64,
-        dropped: known
+        patches: valid_results.len() as u64,
+        selected: selected_results.len() as u64,
+        dropped: valid_results
             .iter()
             .filter(|r| r.is_sorted() && !r.is_kept())
             .count() as u64,
-        undecided: known.iter().filter(|r| !r.is_sorted()).count() as u64,
-        infrastructure: (all.len() - known.len()) as u64,
+        undecided: valid_results.iter().filter(|r| !r.is_sorted()).count() as u64,
+        infrastructure: (all.len() - valid_results.len()) as u64,
         precision: Rate::of(good, judged),
         recall: Rate::of(good, resolving),
         codet: Rate::of(choices.iter().filter(|good| **good).count(), choices.len()),
@@ -242,9 +253,9 @@ mod tests {
             result("k", "p1", &[], &["a"], false),
             result("k", "p2", &[], &["a"], false),
         ];
-        let found = choices(&all);
+        let actual = choices(&all);
         assert_eq!(
-            found,
+            actual,
             [Choice {
                 instance_id: "i".to_owned(),
                 tests: "t".to_owned(),

@@ -50,11 +50,11 @@ pub fn check_name(text: &str) -> Result<(), NameError> {
 
 /// Returns a text on one line, with invisible characters escaped, and shortened to at most `most` characters.
 pub fn excerpt(text: &str, most: usize) -> String {
-    let mut shown = visible(text.chars().take(most), |_| false);
+    let mut excerpt = visible(text.chars().take(most), |_| false);
     if text.chars().nth(most).is_some() {
-        shown.push('…');
+        excerpt.push('…');
     }
-    shown
+    excerpt
 }
 
 /// Returns the full text with its line breaks, and with invisible characters escaped.
@@ -62,19 +62,19 @@ pub fn escape_lines(text: &str) -> String {
     visible(text.chars(), |c| matches!(c, '\n' | '\t'))
 }
 
-fn visible(text: impl Iterator<Item = char>, kept: fn(char) -> bool) -> String {
-    let mut shown = String::new();
+fn visible(text: impl Iterator<Item = char>, is_allowed: fn(char) -> bool) -> String {
+    let mut output = String::new();
     for c in text {
         match c {
-            '\n' | '\t' if !kept(c) => shown.push(' '),
-            c if is_unseen(c) && !kept(c) => {
+            '\n' | '\t' if !is_allowed(c) => output.push(' '),
+            c if is_unseen(c) && !is_allowed(c) => {
                 // Writing to a string cannot fail.
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+                let _ = write!(output, "\\u{{{:x}}}", u32::from(c));
             }
-            c => shown.push(c),
+            c => output.push(c),
         }
     }
-    shown
+    output
 }
 
 #[cfg(test)]

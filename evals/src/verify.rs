@@ -95,27 +95,27 @@ fn passes(outcome: Outcome) -> bool {
 }
 
 fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> ListAgreement {
-    let mut found = ListAgreement {
+    let mut agreement = ListAgreement {
         listed: list.len(),
         ..ListAgreement::default()
     };
     for name in list {
-        let mut seen = pairs.iter().filter(|(id, _)| is_named(id, name)).peekable();
-        if seen.peek().is_none() {
-            found.mismatches.push(format!("{name}: not found"));
+        let mut matches = pairs.iter().filter(|(id, _)| is_named(id, name)).peekable();
+        if matches.peek().is_none() {
+            agreement.mismatches.push(format!("{name}: not found"));
             continue;
         }
-        let other = seen.find(|(_, pair)| !(old(pair.old) && passes(pair.new)));
+        let other = matches.find(|(_, pair)| !(old(pair.old) && passes(pair.new)));
         match other {
-            None => found.matching += 1,
+            None => agreement.matching += 1,
             Some((_, Pair { old, new })) => {
-                found
+                agreement
                     .mismatches
                     .push(format!("{name}: {old:?}, then {new:?}").to_lowercase());
             }
         }
     }
-    found
+    agreement
 }
 
 /// Returns whether a name in a dataset denotes this node id. Names are node ids, function names only (SymPy), or
@@ -227,10 +227,10 @@ mod tests {
             ("a::y".to_owned(), pair(Outcome::Failed, Outcome::Failed)),
         ]);
         let list = ["a::x", "a::y", "a::z"].map(str::to_owned);
-        let found = agreement(&list, &pairs, &|old| old != Outcome::Passed);
-        assert_eq!((found.listed, found.matching), (3, 1));
+        let result = agreement(&list, &pairs, &|old| old != Outcome::Passed);
+        assert_eq!((result.listed, result.matching), (3, 1));
         assert_eq!(
-            found.mismatches,
+            result.mismatches,
             ["a::y: failed, then failed", "a::z: not found"]
         );
     }

@@ -17,17 +17,17 @@ impl Access {
     /// Requires tokens if other machines can reach the server: if it listens on a non-loopback address or has a host
     /// name. A proxy on this machine may forward requests for such a name.
     pub fn new(listen: SocketAddr, hosts: &[String], tokens_required: bool) -> Self {
-        let mut known: Vec<String> = hosts.iter().map(|host| host.to_lowercase()).collect();
-        let is_local = listen.ip().is_loopback() && known.is_empty();
+        let mut allowed_hosts: Vec<String> = hosts.iter().map(|host| host.to_lowercase()).collect();
+        let is_local = listen.ip().is_loopback() && allowed_hosts.is_empty();
         if !listen.ip().is_unspecified() {
-            known.push(match listen.ip() {
+            allowed_hosts.push(match listen.ip() {
                 IpAddr::V4(address) => address.to_string(),
                 IpAddr::V6(address) => format!("[{address}]"),
             });
         }
         Access {
             tokens_required: tokens_required || !is_local,
-            hosts: known,
+            hosts: allowed_hosts,
         }
     }
 
@@ -41,7 +41,7 @@ impl Access {
     /// Returns whether this host, without its port, is the server.
     pub fn is_host(&self, host: &str) -> bool {
         let host = host.to_lowercase();
-        self.hosts().any(|known| known == host)
+        self.hosts().any(|name| name == host)
     }
 }
 

@@ -105,11 +105,11 @@ fn without_git_suffix(repository: &str) -> &str {
 
 /// Splits an address into the prefix and an absolute path; `None` for other addresses.
 fn path_in(address: &str) -> Option<(&'static str, &str)> {
-    let found = match address.strip_prefix(FILE_SCHEME) {
+    let parts = match address.strip_prefix(FILE_SCHEME) {
         Some(path) => (FILE_SCHEME, path),
         None => ("", address),
     };
-    found.1.starts_with('/').then_some(found)
+    parts.1.starts_with('/').then_some(parts)
 }
 
 /// Resolves the folder of an address and keeps the form of the address; `None` if the address is not a path.

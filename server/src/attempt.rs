@@ -52,15 +52,15 @@ impl AttemptEnd {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn store(self, store: &Store, taken: &Attempt) -> Result<Option<JobStatus>> {
-        store.end_attempt(taken, self.status, self.results).await
+    pub async fn store(self, store: &Store, attempt: &Attempt) -> Result<Option<JobStatus>> {
+        store.end_attempt(attempt, self.status, self.results).await
     }
 }
 
 /// Runs an attempt, unless the job is cancelled, another process claims it, or this process must stop.
 pub(crate) async fn run_attempt(
     store: &Store,
-    taken: &Attempt,
+    attempt: &Attempt,
     stop: StopSignal,
     work: impl Future<Output = Result<AttemptEnd>>,
 ) -> AttemptEnd {
@@ -72,17 +72,17 @@ pub(crate) async fn run_attempt(
                 ..AttemptEnd::failed(error.with_cause())
             },
         }),
-        () = wait_until_unwanted(store, taken) => AttemptEnd::of(JobStatus::Cancelled),
+        () = wait_until_unwanted(store, attempt) => AttemptEnd::of(JobStatus::Cancelled),
         () = stopped(stop) => AttemptEnd::of(JobStatus::Queued),
     }
 }
 
 /// Returns once the job is cancelled, or belongs to another attempt.
-pub(crate) async fn wait_until_unwanted(store: &Store, taken: &Attempt) {
+pub(crate) async fn wait_until_unwanted(store: &Store, attempt: &Attempt) {
     loop {
         tokio::time::sleep(CANCEL_POLL).await;
         // If the database fails, the next check decides.
-        if let Ok(false) = store.is_wanted(taken).await {
+        if let Ok(false) = store.is_wanted(attempt).await {
             return;
         }
     }

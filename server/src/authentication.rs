@@ -96,15 +96,15 @@ pub async fn check(State(state): State<ApiState>, mut request: Request, next: Ne
 
 async fn authenticate(
     state: &ApiState,
-    shown: Option<SecretString>,
+    secret: Option<SecretString>,
     needed: Scope,
 ) -> Result<String, Problem> {
     let refused = |detail: &str| {
         Problem::new(StatusCode::UNAUTHORIZED, detail)
             .hint("send `Authorization: Bearer TOKEN`; `testwright tokens create` creates one")
     };
-    let shown = shown.ok_or_else(|| refused("a token is required"))?;
-    let Some(token) = state.store.token(&shown).await? else {
+    let secret = secret.ok_or_else(|| refused("a token is required"))?;
+    let Some(token) = state.store.token(&secret).await? else {
         return Err(refused("the token is unknown, revoked or expired"));
     };
     match token.scopes.contains(&needed) {

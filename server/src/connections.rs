@@ -205,9 +205,9 @@ mod tests {
     #[tokio::test]
     async fn incomplete_request_closes_connection() {
         let serving = serving(QUICK).await;
-        for said in [&b""[..], b"GET /slow HTTP/1.1\r\nhost: local"] {
+        for partial_request in [&b""[..], b"GET /slow HTTP/1.1\r\nhost: local"] {
             let mut stream = TcpStream::connect(serving.address).await.unwrap();
-            stream.write_all(said).await.unwrap();
+            stream.write_all(partial_request).await.unwrap();
             let answer = answer(&mut stream);
             let answer = tokio::time::timeout(Duration::from_secs(30), answer).await;
             assert!(!answer.unwrap().contains("200 OK"));

@@ -9,29 +9,29 @@ const PER_SANDBOX: u64 = 40;
 
 /// Raises the soft limit on open files to the hard limit and returns it. Sandboxes have their own limit.
 pub fn raise_limit() -> u64 {
-    let known = getrlimit(Resource::Nofile);
+    let rlimit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
-        current: known.maximum,
-        maximum: known.maximum,
+        current: rlimit.maximum,
+        maximum: rlimit.maximum,
     };
     let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised.current,
         Err(error) => {
             tracing::warn!(%error, "could not raise the limit on open files");
-            known.current
+            rlimit.current
         }
     };
     limit.unwrap_or(u64::MAX)
 }
 
 /// Returns the number of client connections: the wanted number, or fewer if jobs would lack descriptors.
-pub fn connections(limit: u64, sandboxes: usize, wanted: usize) -> usize {
+pub fn connections(limit: u64, sandboxes: usize, max_connections: usize) -> usize {
     let reserve = PER_SANDBOX
         .saturating_mul(sandboxes as u64)
         .saturating_add(RESERVE);
-    let left = limit.saturating_sub(reserve).max(limit / 4);
-    let connections = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
-    if connections < wanted {
+    let spare_descriptors = limit.saturating_sub(reserve).max(limit / 4);
+    let connections = max_connections.min(usize::try_from(spare_descriptors).unwrap_or(usize::MAX));
+    if connections < max_connections {
         tracing::warn!(
             limit,
             connections,

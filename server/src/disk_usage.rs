@@ -7,7 +7,7 @@ use std::path::Path;
 /// Sums the bytes of all files below a folder; a file with several names counts once. Unreadable files are skipped.
 /// Blocking.
 pub fn bytes(folder: &Path) -> u64 {
-    let mut seen = BTreeSet::new();
+    let mut inodes = BTreeSet::new();
     let mut bytes = 0;
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -18,7 +18,7 @@ pub fn bytes(folder: &Path) -> u64 {
             if about.is_dir() {
                 folders.push(entry.path());
             }
-            if about.nlink() < 2 || about.is_dir() || seen.insert((about.dev(), about.ino())) {
+            if about.nlink() < 2 || about.is_dir() || inodes.insert((about.dev(), about.ino())) {
                 bytes += about.blocks() * 512;
             }
         }

@@ -38,8 +38,8 @@ impl HarnessCache {
     /// Fails if the artifact store or the harness cannot be set up.
     pub async fn get(&self, repositories: &str, test_seconds: u64) -> Result<Arc<Harness>> {
         let key = (repositories.to_owned(), test_seconds);
-        let mut made = self.harnesses.lock().await;
-        if let Some(harness) = made.get(&key) {
+        let mut cache = self.harnesses.lock().await;
+        if let Some(harness) = cache.get(&key) {
             return Ok(harness.clone());
         }
         let args = HarnessArgs {
@@ -53,7 +53,7 @@ impl HarnessCache {
             tracing::warn!("{note}");
         }
         let harness = Arc::new(harness);
-        made.insert(key, harness.clone());
+        cache.insert(key, harness.clone());
         Ok(harness)
     }
 }

@@ -86,9 +86,9 @@ impl MachineHealth {
 
     /// Waits for the end of the pause; `false` if this process is shutting down.
     pub async fn wait_until_healthy(&self, stop: &StopSignal) -> bool {
-        while let Some(left) = self.left() {
+        while let Some(remaining_time) = self.left() {
             tokio::select! {
-                () = tokio::time::sleep(left) => {}
+                () = tokio::time::sleep(remaining_time) => {}
                 () = stopped(stop.clone()) => return false,
             }
             // The first waiter checks the machine; a new pause makes all others wait.
@@ -103,8 +103,8 @@ impl MachineHealth {
 
     fn left(&self) -> Option<Duration> {
         let pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = pause.as_ref()?.until.checked_duration_since(Instant::now());
-        left.filter(|left| !left.is_zero())
+        let remaining_time = pause.as_ref()?.until.checked_duration_since(Instant::now());
+        remaining_time.filter(|remaining_time| !remaining_time.is_zero())
     }
 
     /// Checks the resources that all jobs need: descriptors, a thread, and space in each folder. If a check is already

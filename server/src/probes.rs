@@ -87,8 +87,8 @@ impl Probes {
     }
 }
 
-async fn in_time<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
-    match tokio::time::timeout(PROBE_TIMEOUT, asked).await {
+async fn in_time<T>(probe: impl Future<Output = Result<T>>) -> Result<T> {
+    match tokio::time::timeout(PROBE_TIMEOUT, probe).await {
         Ok(answer) => answer,
         Err(_) => {
             let seconds = PROBE_TIMEOUT.as_secs();

@@ -177,19 +177,19 @@ impl RunRequest {
 /// Fails if the path is invalid, no repository is given, or the server does not allow a repository.
 pub fn allowed_repository(
     issue: Option<&str>,
-    named: Option<&str>,
+    requested_repository: Option<&str>,
     settings: &Settings,
     allowed: &AllowList,
 ) -> Result<String> {
-    if let Some(named) = named {
-        check_path("repository", named)?;
+    if let Some(requested_repository) = requested_repository {
+        check_path("repository", requested_repository)?;
     }
     let options = issues::Options::from_settings(settings, false);
     let of_issue = match issue {
         Some(issue) => issues::repository_of_url(issue, &options)?,
         None => None,
     };
-    let Some(repository) = named.or(of_issue.as_deref()) else {
+    let Some(repository) = requested_repository.or(of_issue.as_deref()) else {
         return Err(Error::usage("find the repository")
             .cause("no repository was given, and the issue is not a URL")
             .hint("set `repository`"));

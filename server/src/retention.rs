@@ -135,8 +135,8 @@ impl Retention {
             let shared = artifacts.environments().await?;
             let of_shared: u64 = shared.iter().map(|environment| environment.bytes).sum();
             // Removing shared content frees no space, so the total is recomputed.
-            let mut taken = self.store.artifact_bytes().await? + of_shared;
-            if taken <= most {
+            let mut used_bytes = self.store.artifact_bytes().await? + of_shared;
+            if used_bytes <= most {
                 break;
             }
             let removable = sort_by_age(self.store.oldest_files(MAX_OLDEST).await?, shared);
@@ -144,13 +144,13 @@ impl Retention {
                 break;
             }
             for one in removable {
-                if taken <= most {
+                if used_bytes <= most {
                     break;
                 }
-                taken = taken.saturating_sub(one.bytes());
+                used_bytes = used_bytes.saturating_sub(one.bytes());
                 match &one {
-                    Removable::Files(kept) => {
-                        self.store.remove_files(&kept.of).await?;
+                    Removable::Files(run_files) => {
+                        self.store.remove_files(&run_files.of).await?;
                         files += 1;
                     }
                     Removable::Environment(environment) => {
@@ -203,11 +203,11 @@ impl Retention {
             };
             if self.is_over(&run, &folder).await? {
                 let name = folder.file_name().unwrap_or_default().to_string_lossy();
-                let gone = self.runs.join(format!("{TRASH_PREFIX}{name}"));
+                let trash_folder = self.runs.join(format!("{TRASH_PREFIX}{name}"));
                 // The folder is renamed first, so that no process reads a half-removed one.
-                std::fs::rename(&folder, &gone)
+                std::fs::rename(&folder, &trash_folder)
                     .map_err(|error| Error::io(format!("remove {}", folder.display()), &error))?;
-                remove(gone).await?;
+                remove(trash_folder).await?;
             }
         }
         Ok(())
@@ -279,20 +279,20 @@ fn folders(runs: &Path) -> Result<Vec<(PathBuf, Option<JobId>)>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Error::io(format!("list {}", runs.display()), &error)),
     };
-    let mut found = Vec::new();
+    let mut run_folders = Vec::new();
     for entry in entries.flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let name = entry.file_name().to_string_lossy().into_owned();
-        let gone = name.strip_prefix(TRASH_PREFIX).and_then(parse_run_folder);
+        let trashed_run = name.strip_prefix(TRASH_PREFIX).and_then(parse_run_folder);
         match parse_run_folder(&name) {
-            Some(run) if is_folder => found.push((entry.path(), Some(run))),
-            None if is_folder && gone.is_some() => found.push((entry.path(), None)),
+            Some(run) if is_folder => run_folders.push((entry.path(), Some(run))),
+            None if is_folder && trashed_run.is_some() => run_folders.push((entry.path(), None)),
             _ => {}
         }
     }
     // Interrupted removals come first, because their names may be needed again.
-    found.sort_by_key(|(_, run)| run.is_some());
-    Ok(found)
+    run_folders.sort_by_key(|(_, run)| run.is_some());
+    Ok(run_folders)
 }
 
 /// Returns the run of an attempt's folder, which is named after the run and the attempt.

@@ -41,9 +41,9 @@ impl RunFiles<'_> {
     ///
     /// Fails with a shortage if the artifact store or the database is full or unavailable; otherwise with an
     /// infrastructure error.
-    pub async fn upload(&self, taken: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
+    pub async fn upload(&self, attempt: &Attempt, folder: &Path, log: Option<&Path>) -> Result<()> {
         for (name, path) in files(folder)? {
-            self.upload_content(taken, name, read(&path)?).await?;
+            self.upload_content(attempt, name, read(&path)?).await?;
         }
         let Some(log) = log.filter(|log| log.is_file()) else {
             return Ok(());
@@ -53,14 +53,21 @@ impl RunFiles<'_> {
             Err(_) if !log.exists() => Ok(()),
             content => {
                 let name = BUILD_LOG.to_owned();
-                self.upload_content(taken, name, content?).await
+                self.upload_content(attempt, name, content?).await
             }
         }
     }
 
-    async fn upload_content(&self, taken: &Attempt, name: String, content: Vec<u8>) -> Result<()> {
+    async fn upload_content(
+        &self,
+        attempt: &Attempt,
+        name: String,
+        content: Vec<u8>,
+    ) -> Result<()> {
         let blob = self.artifacts.put(content).await?;
-        self.store.put_artifact(taken, &artifact(name, &blob)).await
+        self.store
+            .put_artifact(attempt, &artifact(name, &blob))
+            .await
     }
 }
 
@@ -112,9 +119,9 @@ mod tests {
         }
         std::fs::create_dir(path("folder")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", path("link")).unwrap();
-        let mut found: Vec<_> = files(folder.path()).unwrap();
-        found.sort();
-        let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        let mut entries: Vec<_> = files(folder.path()).unwrap();
+        entries.sort();
+        let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["run.json", "test.patch"]);
         assert!(files(&path("missing")).unwrap().is_empty());
     }

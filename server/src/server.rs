@@ -180,13 +180,13 @@ struct JobPool {
 }
 
 impl JobPool {
-    fn new(slots: usize, worker: Worker, kept: RetentionPolicy) -> Self {
+    fn new(slots: usize, worker: Worker, policy: RetentionPolicy) -> Self {
         let retention = Retention {
             store: worker.store.clone(),
             telemetry: worker.telemetry.clone(),
             runs: worker.folder.clone(),
             cache: worker.settings.cache.clone(),
-            policy: kept,
+            policy,
         };
         JobPool {
             heartbeat: Heartbeat::new(worker.store.clone(), slots),
@@ -213,8 +213,8 @@ impl JobPool {
             self.drained.send_replace(true);
         };
         let beating = heartbeat.run_until(self.drained.subscribe());
-        let kept = self.retention.run_until(self.drained.subscribe());
-        tokio::join!(jobs, beating, kept);
+        let cleanup = self.retention.run_until(self.drained.subscribe());
+        tokio::join!(jobs, beating, cleanup);
     }
 }
 
@@ -293,7 +293,7 @@ impl Server {
         let mut hosts: Vec<String> = Vec::new();
         for host in settings.access.hosts() {
             // The listening address may be a loopback one.
-            if !hosts.iter().any(|known| known == host) {
+            if !hosts.iter().any(|other| other == host) {
                 hosts.push(host.to_owned());
             }
         }
@@ -372,12 +372,12 @@ impl Server {
             sessions: sessions.clone(),
         };
         let router = http::router(Arc::new(parts), github.clone(), options);
-        let kept = RetentionPolicy {
+        let policy = RetentionPolicy {
             days: self.settings.keep_runs,
             artifacts: Some(self.settings.artifacts),
             artifact_bytes: self.settings.artifact_bytes,
         };
-        let mut working = JobPool::new(self.settings.workers, worker, kept);
+        let mut working = JobPool::new(self.settings.workers, worker, policy);
         working
             .sources
             .push((Arc::new(comparisons), server_task::SLOTS));

@@ -77,25 +77,25 @@ impl JobSource for Worker {
         self.store.claim_next(worker).await
     }
 
-    async fn run(&self, taken: &Attempt) -> Result<()> {
-        match taken.kind {
-            JobKind::Run => self.execute_run(taken).await,
+    async fn run(&self, attempt: &Attempt) -> Result<()> {
+        match attempt.kind {
+            JobKind::Run => self.execute_run(attempt).await,
             JobKind::Matrix => {
                 let work = MatrixWork {
                     store: &self.store,
                     settings: &self.settings,
-                    folder: self.folder_of(taken),
+                    folder: self.folder_of(attempt),
                 };
-                self.complete(taken, work.work(taken)).await
+                self.complete(attempt, work.work(attempt)).await
             }
             // `Store::take` claims no other kind.
             JobKind::Grading | JobKind::Comparison | JobKind::GitHubTask => {
                 let work = GradingWork {
                     store: &self.store,
                     harnesses: &self.harnesses,
-                    folder: self.folder_of(taken),
+                    folder: self.folder_of(attempt),
                 };
-                self.complete(taken, work.work(taken)).await
+                self.complete(attempt, work.work(attempt)).await
             }
         }
     }
@@ -105,18 +105,18 @@ impl Worker {
     /// Returns a failed attempt to the queue if the machine is at fault; `false` if the attempt must end as failed.
     async fn return_if_machine_failed(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         shortage: Option<Shortage>,
         message: &str,
     ) -> Result<bool> {
         let Some(machine) = &self.machine else {
             return Ok(false);
         };
-        let seen = match machine.check().await {
+        let current_shortage = match machine.check().await {
             Some(shortage) => Some(shortage),
             None => self.check_services().await,
         };
-        let Some(shortage) = shortage.or(seen) else {
+        let Some(shortage) = shortage.or(current_shortage) else {
             return Ok(false);
         };
         machine.begin_pause(shortage);
@@ -127,12 +127,12 @@ impl Worker {
         };
         let returned = self
             .store
-            .return_to_queue(taken, &reason, seen.is_some())
+            .return_to_queue(attempt, &reason, current_shortage.is_some())
             .await?;
         if returned {
             self.telemetry
                 .metrics
-                .work_returned(taken.kind.name(), shortage);
+                .work_returned(attempt.kind.name(), shortage);
         }
         Ok(returned)
     }
@@ -155,16 +155,16 @@ impl Worker {
     /// Runs a matrix or a grading and stores its end.
     async fn complete(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         work: impl Future<Output = Result<AttemptEnd>>,
     ) -> Result<()> {
-        let ending = attempt::run_attempt(&self.store, taken, self.stop.clone(), work).await;
+        let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), work).await;
         // The results include the relevant logs.
-        let _ = std::fs::remove_dir_all(self.folder_of(taken));
+        let _ = std::fs::remove_dir_all(self.folder_of(attempt));
         match &ending.failure {
             Some(message)
                 if self
-                    .return_if_machine_failed(taken, ending.shortage, message)
+                    .return_if_machine_failed(attempt, ending.shortage, message)
                     .await? =>
             {
                 Ok(())
@@ -173,39 +173,39 @@ impl Worker {
                 if failure.is_none() {
                     self.is_well();
                 }
-                ending.store(&self.store, taken).await.map(drop)
+                ending.store(&self.store, attempt).await.map(drop)
             }
         }
     }
 
-    async fn execute_run(&self, taken: &Attempt) -> Result<()> {
-        self.notify_change(&taken.id);
-        let run = self.store.run(&taken.id).await?;
+    async fn execute_run(&self, attempt: &Attempt) -> Result<()> {
+        self.notify_change(&attempt.id);
+        let run = self.store.run(&attempt.id).await?;
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
-        let (ending, log) = self.attempt(&run, taken, observer.clone()).await;
+        let (ending, log) = self.attempt(&run, attempt, observer.clone()).await;
         let ending = match &ending.failure {
             Some(message)
                 if self
-                    .return_if_machine_failed(taken, ending.shortage, message)
+                    .return_if_machine_failed(attempt, ending.shortage, message)
                     .await? =>
             {
                 None
             }
-            _ => self.upload_files(taken, ending, log.as_deref()).await?,
+            _ => self.upload_files(attempt, ending, log.as_deref()).await?,
         };
         let Some(ending) = ending else {
             observer.ended(JobStatus::Queued);
-            self.notify_change(&taken.id);
+            self.notify_change(&attempt.id);
             return Ok(());
         };
         if ending.failure.is_none() {
             self.is_well();
         }
-        if let Some(status) = ending.store(&self.store, taken).await? {
+        if let Some(status) = ending.store(&self.store, attempt).await? {
             observer.ended(status);
         }
-        self.notify_change(&taken.id);
+        self.notify_change(&attempt.id);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl Worker {
     /// `infrastructure`, so that no run has a result without its files.
     async fn upload_files(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         ending: AttemptEnd,
         log: Option<&Path>,
     ) -> Result<Option<AttemptEnd>> {
@@ -225,15 +225,15 @@ impl Worker {
             store: &self.store,
             artifacts,
         };
-        let folder = self.folder_of(taken);
-        let uploaded = files.upload(taken, &folder, log).await;
+        let folder = self.folder_of(attempt);
+        let uploaded = files.upload(attempt, &folder, log).await;
         let Err(error) = uploaded else {
             return Ok(Some(ending));
         };
-        let (run, message) = (taken.id.as_str(), error.with_cause());
+        let (run, message) = (attempt.id.as_str(), error.with_cause());
         tracing::warn!(run, error = message, "could not upload the files of a run");
         if self
-            .return_if_machine_failed(taken, error.kind.shortage(), &message)
+            .return_if_machine_failed(attempt, error.kind.shortage(), &message)
             .await?
         {
             return Ok(None);
@@ -246,8 +246,9 @@ impl Worker {
 
     /// Returns the folder of an attempt. It is not shared with other attempts, because one that was taken for dead may
     /// still write.
-    fn folder_of(&self, taken: &Attempt) -> PathBuf {
-        self.folder.join(format!("{}.{}", taken.id, taken.number))
+    fn folder_of(&self, attempt: &Attempt) -> PathBuf {
+        self.folder
+            .join(format!("{}.{}", attempt.id, attempt.number))
     }
 
     fn notify_change(&self, id: &JobId) {
@@ -259,17 +260,17 @@ impl Worker {
     async fn attempt(
         &self,
         run: &StoredRun,
-        taken: &Attempt,
+        attempt: &Attempt,
         observer: Arc<RunObserver>,
     ) -> (AttemptEnd, Option<PathBuf>) {
         let (stop, signal) = watch::channel(false);
-        let watching = forward_stop(self.store.clone(), taken.clone(), self.stop.clone(), stop);
+        let watching = forward_stop(self.store.clone(), attempt.clone(), self.stop.clone(), stop);
         // Dropping the set stops the watcher.
         let mut watcher = JoinSet::new();
         watcher.spawn(watching);
         let last_event = LastEvent::default();
-        let sink = self.sink(taken, observer, last_event.clone());
-        let worked = self.execute(run, taken, signal, sink).await;
+        let sink = self.sink(attempt, observer, last_event.clone());
+        let worked = self.execute(run, attempt, signal, sink).await;
         drop(watcher);
         match worked {
             Ok((outcome, record)) if outcome != Outcome::Interrupted => {
@@ -299,11 +300,11 @@ impl Worker {
     async fn execute(
         &self,
         run: &StoredRun,
-        taken: &Attempt,
+        attempt: &Attempt,
         stop: StopSignal,
         sink: StoreSink,
     ) -> Result<(Outcome, String)> {
-        let out = self.folder_of(taken);
+        let out = self.folder_of(attempt);
         let events = self.restore(&run.id, &out).await?;
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
             Ok(cell) => self.execute_cell(run, &cell, out, sink, stop).await?,
@@ -354,14 +355,14 @@ impl Worker {
 
     fn sink(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         observer: Arc<RunObserver>,
         last_event: LastEvent,
     ) -> StoreSink {
         StoreSink {
             store: self.store.clone(),
-            run: taken.id.clone(),
-            attempt: taken.number,
+            run: attempt.id.clone(),
+            attempt: attempt.number,
             changes: self.changes.clone(),
             runtime: Handle::current(),
             observer,
@@ -448,13 +449,13 @@ async fn run_in_task<T: Send + 'static>(
 /// Sends the stop signal if the run is cancelled or claimed by another worker, or if this process is shutting down.
 async fn forward_stop(
     store: Store,
-    taken: Attempt,
+    attempt: Attempt,
     process: StopSignal,
     stop: watch::Sender<bool>,
 ) {
     tokio::select! {
         () = stopped(process) => {}
-        () = attempt::wait_until_unwanted(&store, &taken) => {}
+        () = attempt::wait_until_unwanted(&store, &attempt) => {}
     }
     let _ = stop.send(true);
     // The sender must live until all receivers have seen the value.

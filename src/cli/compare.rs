@@ -153,7 +153,7 @@ fn settings(args: &Args, recorded: Option<&Plan>) -> Result<Settings> {
 /// Returns the recorded plan with the instances of the current dataset and their recorded extra inputs.
 fn replayed_plan(recorded: Plan, grading: &GradingRun) -> Plan {
     let today = Plan::new(&grading.dataset, Vec::new(), 1, &grading.settings);
-    let given = |id: &str| {
+    let recorded_inputs = |id: &str| {
         recorded
             .instances
             .iter()
@@ -162,7 +162,7 @@ fn replayed_plan(recorded: Plan, grading: &GradingRun) -> Plan {
             .clone()
     };
     Plan {
-        instances: today.with_given(given).instances,
+        instances: today.with_given(recorded_inputs).instances,
         ..recorded
     }
 }
@@ -228,8 +228,8 @@ async fn make_runs(
         .chain(&workers.note);
     all_notes.for_each(|note| progress.note(&format!("note: {note}")));
     let at_once = grading.limit_workers(RUNS_PER_WORKER * workers.number, MEMORY_PER_RUN);
-    let shown = progress.clone();
-    let listener: StepListener = Arc::new(move |step| shown.step(step));
+    let reporter = progress.clone();
+    let listener: StepListener = Arc::new(move |step| reporter.step(step));
     let out = args.grade.out.as_deref().unwrap_or(&grading.out);
     let all = Schedule {
         plan,

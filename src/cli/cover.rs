@@ -51,7 +51,7 @@ fn new_job(args: &Args) -> Result<RunJob> {
     };
     let (place, approach) = (args.place.repository_location(None), Variant::plain(COVER));
     Ok(RunJob {
-        given: ExtraInputs {
+        extra_inputs: ExtraInputs {
             lines: args.targets.clone(),
             ..ExtraInputs::default()
         },

@@ -72,8 +72,8 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
     findings.extend(checks::programs(&settings).await);
     let mut removed = Vec::new();
     for connector in backends::ALL {
-        let (found, cleaned) = checks::backend(&settings, *connector, args.clean).await;
-        findings.extend(found);
+        let (backend_findings, cleaned) = checks::backend(&settings, *connector, args.clean).await;
+        findings.extend(backend_findings);
         removed.extend(cleaned);
     }
     findings.extend(checks::model(&settings, args.online).await);
@@ -83,10 +83,13 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
     let cache_scan = tokio::task::spawn_blocking(move || {
         (cache::contents(&folder), cache::environments(&folder))
     });
-    let (kept, environments) = cache_scan.await.unwrap_or_default();
-    findings.extend(kept);
-    let kept = testwright_sandboxes::environment::cached_bytes(&settings.cache).await;
-    findings.extend(cache::check_cache_size(&kept, settings.build.cache_size));
+    let (cache_findings, environments) = cache_scan.await.unwrap_or_default();
+    findings.extend(cache_findings);
+    let cache_sizes = testwright_sandboxes::environment::cached_bytes(&settings.cache).await;
+    findings.extend(cache::check_cache_size(
+        &cache_sizes,
+        settings.build.cache_size,
+    ));
     DoctorReport {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,

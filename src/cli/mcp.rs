@@ -47,14 +47,14 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let terminal = Arc::new(RunProgress::new(false));
     settings.notes.iter().for_each(|note| terminal.note(note));
     let allowed = AllowList::new(&args.allow_repository, args.allow_recordings)?;
-    let named = match args.issue.is_some() || args.place.has_repository() {
+    let raw_tools = match args.issue.is_some() || args.place.has_repository() {
         true => Some(Arc::new(named_place(args, &settings, &terminal).await?)),
         false => None,
     };
-    let served = serve(args, settings, allowed, named.clone()).await;
+    let served = serve(args, settings, allowed, raw_tools.clone()).await;
     // The server holds the session until its last call ends. The sandbox must stop even if the server failed.
-    let stopped = match named {
-        Some(named) => named.stop().await,
+    let stopped = match raw_tools {
+        Some(tools) => tools.stop().await,
         None => Ok(()),
     };
     served?;
@@ -68,11 +68,13 @@ async fn named_place(
     terminal: &Arc<RunProgress>,
 ) -> Result<RawTools> {
     let issue = match &args.issue {
-        Some(named) if named == "-" => {
+        Some(issue_arg) if issue_arg == "-" => {
             return Err(Error::usage("read the issue from standard input")
                 .hint("pass a file, because standard input carries the protocol"));
         }
-        Some(named) => Some(issues::load(named, &Options::from_settings(settings, false)).await?),
+        Some(issue_arg) => {
+            Some(issues::load(issue_arg, &Options::from_settings(settings, false)).await?)
+        }
         None => None,
     };
     let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone()).await?;
@@ -88,7 +90,7 @@ async fn serve(
     args: &Args,
     settings: Settings,
     allowed: AllowList,
-    named: Option<Arc<RawTools>>,
+    raw_tools: Option<Arc<RawTools>>,
 ) -> Result<()> {
     let embedded = Embedded::start(settings, allowed, args.database.as_deref()).await?;
     let sessions = Arc::new(OpenSessions::new(args.sessions.limits()));
@@ -96,7 +98,7 @@ async fn serve(
         api: embedded.api.clone(),
         sessions: sessions.clone(),
     });
-    let client = McpClient::of_stdio(parts, named);
+    let client = McpClient::of_stdio(parts, raw_tools);
     let serving = async move {
         let served = tokio::select! {
             served = serve_stdio(client) => served,

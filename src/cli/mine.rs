@@ -176,13 +176,15 @@ fn join_result<T>(done: std::result::Result<T, tokio::task::JoinError>) -> Resul
 fn location(repo: &str) -> String {
     let path = Path::new(repo);
     match path.canonicalize() {
-        Ok(whole) if !repo.contains("://") => whole.to_string_lossy().into_owned(),
+        Ok(canonical_path) if !repo.contains("://") => {
+            canonical_path.to_string_lossy().into_owned()
+        }
         _ => repo.to_owned(),
     }
 }
 
-fn repository_name(repository: &Repository, given: Option<String>) -> Result<String> {
-    let name = given.unwrap_or_else(|| repository.name().to_owned());
+fn repository_name(repository: &Repository, explicit_name: Option<String>) -> Result<String> {
+    let name = explicit_name.unwrap_or_else(|| repository.name().to_owned());
     if testwright_evals::dataset::is_repository(&name) {
         return Ok(name);
     }
@@ -235,9 +237,9 @@ async fn read_text(
     source: &IssueSource,
     work: &WorkFolder,
 ) -> Result<std::result::Result<IssueText, String>> {
-    let is_asked_for = matches!(source, IssueSource::GitHub { .. });
-    if is_asked_for && let Some(known) = work.issue(&candidate.id, number) {
-        return Ok(Ok(known));
+    let is_remote = matches!(source, IssueSource::GitHub { .. });
+    if is_remote && let Some(saved_issue) = work.issue(&candidate.id, number) {
+        return Ok(Ok(saved_issue));
     }
     let read = source.read(number, candidate.fixed_at).await;
     let read = read.map_err(|error| match error.kind {
@@ -258,7 +260,7 @@ async fn read_text(
         },
         Err(cause) => return Ok(Err(cause)),
     };
-    if is_asked_for {
+    if is_remote {
         work.write_issue(&candidate.id, &text)?;
     }
     Ok(Ok(text))
@@ -310,15 +312,15 @@ fn write(
     facts.extend(plan.until.map(|until| ("committed before", day(until))));
     let most = plan.max_changed_lines.map(|most| most.to_string());
     facts.extend(most.map(|most| ("maximum changed lines of code", most)));
-    let whole = work.table();
-    let name = whole.strip_prefix(whole.ancestors().nth(2).unwrap_or(Path::new("")));
-    let name = name.unwrap_or(&whole).display().to_string();
+    let table_path = work.table();
+    let name = table_path.strip_prefix(table_path.ancestors().nth(2).unwrap_or(Path::new("")));
+    let name = name.unwrap_or(&table_path).display().to_string();
     let page = args.out.with_extension("md");
     let title = format!("Instances of {}", plan.repo);
     let text = table.markdown(&title, &facts, &name);
     mine::write_text(&page, &text).map_err(write_error(&page))?;
     let json = serde_json::to_string_pretty(table).unwrap_or_default() + "\n";
-    mine::write_text(&whole, &json).map_err(write_error(&whole))
+    mine::write_text(&table_path, &json).map_err(write_error(&table_path))
 }
 
 fn write_error(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
@@ -346,19 +348,19 @@ mod tests {
 
     #[test]
     fn day_bounds_are_inclusive() {
-        let shown = |text, of: fn(&str) -> std::result::Result<Timestamp, String>| {
+        let bound = |text, of: fn(&str) -> std::result::Result<Timestamp, String>| {
             of(text).map(|time| time.to_string())
         };
         assert_eq!(
-            shown("2026-04-01", parse_since).unwrap(),
+            bound("2026-04-01", parse_since).unwrap(),
             "2026-04-01T00:00:00Z"
         );
         assert_eq!(
-            shown("2026-04-01", parse_until).unwrap(),
+            bound("2026-04-01", parse_until).unwrap(),
             "2026-04-02T00:00:00Z"
         );
         let exact = "2026-04-01T12:00:00Z";
-        assert_eq!(shown(exact, parse_until).unwrap(), exact);
-        assert!(shown("last week", parse_since).is_err());
+        assert_eq!(bound(exact, parse_until).unwrap(), exact);
+        assert!(bound("last week", parse_since).is_err());
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     })?;
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
-    let given = ExtraInputs::of_record(&started.settings)?;
+    let extra_inputs = ExtraInputs::of_record(&started.settings)?;
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .with_preferred_python(started.issue.named_python());
@@ -114,7 +114,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             .unwrap_or(u32::MAX),
         notes: environment.notes.clone(),
         options: approach.options().clone(),
-        given,
+        extra_inputs,
         context_window: settings.model.context_window,
     };
     let outcome = tokio::select! {

@@ -79,9 +79,9 @@ async fn new_job(args: &Args) -> Result<RunJob> {
     let mut approach = Variant::parse(&selection.approach)?;
     let inputs = read_extra_inputs(args)?;
     inputs.check_options(&approach)?;
-    let named = args.issue.as_deref().unwrap_or("-");
+    let issue_arg = args.issue.as_deref().unwrap_or("-");
     let issue = issues::load(
-        named,
+        issue_arg,
         &issues::Options::from_settings(&settings, args.comments),
     )
     .await?;
@@ -106,7 +106,7 @@ async fn new_job(args: &Args) -> Result<RunJob> {
     }
     let place = args.place.repository_location(Some(&issue));
     Ok(RunJob {
-        given: inputs,
+        extra_inputs: inputs,
         traffic: args.options.record.clone(),
         notes,
         ..RunJob::new(settings, issue, place, approach, selection.model, out)
@@ -119,8 +119,8 @@ fn read_extra_inputs(args: &Args) -> Result<ExtraInputs> {
     if let Some(path) = &args.code_patch {
         inputs.code_patch = Some(extra_inputs::read_patch(path)?);
     }
-    for named in &args.test_file {
-        let path = extra_inputs::test_path(named)?;
+    for file in &args.test_file {
+        let path = extra_inputs::test_path(file)?;
         if !inputs.test_files.contains(&path) {
             inputs.test_files.push(path);
         }

@@ -83,18 +83,18 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             repository,
             limit,
         } => {
-            let named = [("status", status), ("repository", repository)];
-            let mut query: Vec<(&str, String)> = named
+            let filters = [("status", status), ("repository", repository)];
+            let mut query: Vec<(&str, String)> = filters
                 .into_iter()
                 .filter_map(|(name, value)| Some((name, value.clone()?)))
                 .collect();
             query.push(("limit", limit.to_string()));
-            let found = client.get(&["runs"], &query).await?;
+            let response = client.get(&["runs"], &query).await?;
             if args.json {
-                output::print_json(&found)?;
+                output::print_json(&response)?;
                 return Ok(0);
             }
-            let runs = found["runs"].as_array().map_or(&[][..], Vec::as_slice);
+            let runs = response["runs"].as_array().map_or(&[][..], Vec::as_slice);
             if runs.is_empty() {
                 output::print_stderr("no runs");
             }
@@ -175,8 +175,8 @@ fn show(run: &Value, json: bool) -> Result<()> {
     }
     all.push('\n');
     for name in ["reason", "message", "hint", "limit"] {
-        if let Some(said) = run["outcome"][name].as_str() {
-            all.push_str(&format!("  {name}: {}\n", escape_line(said)));
+        if let Some(text) = run["outcome"][name].as_str() {
+            all.push_str(&format!("  {name}: {}\n", escape_line(text)));
         }
     }
     output::print_stdout(all);
@@ -194,8 +194,8 @@ fn print_event(number: i64, line: &str, json: bool) {
         return;
     };
     for entry in entries(std::slice::from_ref(&event)) {
-        let mut shown = output::Text::default();
-        shown.push(
+        let mut text = output::Text::default();
+        text.push(
             Style::new().bold(),
             format!("{number:>4}  {}\n", escape_line(&entry.title)),
         );
@@ -206,9 +206,9 @@ fn print_event(number: i64, line: &str, json: bool) {
             .take(3)
         {
             let line: String = line.chars().take(160).collect();
-            shown.push(Style::new(), format!("      {}\n", escape_line(&line)));
+            text.push(Style::new(), format!("      {}\n", escape_line(&line)));
         }
-        output::print_stdout(shown);
+        output::print_stdout(text);
     }
 }
 

@@ -48,10 +48,10 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     };
     let (tests, patches) = (read(&args.tests)?, read(&args.patches)?);
     let of = |sets: &'_ [Predictions], instance: &str| -> Vec<Prediction> {
-        let found = sets.iter().filter_map(|set| set.by_instance.get(instance));
-        found.cloned().collect()
+        let matches = sets.iter().filter_map(|set| set.by_instance.get(instance));
+        matches.cloned().collect()
     };
-    let given: Vec<_> = grading
+    let candidates: Vec<_> = grading
         .dataset
         .instances
         .iter()
@@ -61,7 +61,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         })
         .filter(|(_, tests, patches)| !tests.is_empty() && !patches.is_empty())
         .collect();
-    let jobs: Vec<SelectionJob<'_>> = given
+    let jobs: Vec<SelectionJob<'_>> = candidates
         .iter()
         .map(|(instance, tests, patches)| SelectionJob {
             instance,

@@ -85,7 +85,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         .runner
         .slots()
         .saturating_add(args.sessions.mcp_sandboxes);
-    let wanted = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
+    let max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
     let server = Server::bind(ServerSettings {
         listen: args.listen,
         database: args.store.database()?,
@@ -97,7 +97,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         keep_runs: args.keep_runs,
         artifact_bytes: args.artifacts_size.map(Size::bytes),
         allowed: AllowList::new(&args.allow_repository, args.allow_recordings)?,
-        connections: descriptors::connections(limit, sandboxes, wanted),
+        connections: descriptors::connections(limit, sandboxes, max_connections),
         sessions: args.sessions.limits(),
         settings,
     })

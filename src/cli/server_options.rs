@@ -93,7 +93,7 @@ pub(super) fn own_artifacts(data: &Path) -> Result<Artifacts> {
     Artifacts::in_folder(&folder.map_err(|e| Error::io("find the data folder", &e))?)
 }
 
-fn data_folder(named: Option<&Path>) -> Result<PathBuf> {
+fn data_folder(explicit_folder: Option<&Path>) -> Result<PathBuf> {
     let variable = |name| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -101,7 +101,7 @@ fn data_folder(named: Option<&Path>) -> Result<PathBuf> {
     };
     let home =
         || variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")));
-    let folder = match named {
+    let folder = match explicit_folder {
         Some(folder) => folder.to_owned(),
         None => {
             let home = home().ok_or_else(|| {

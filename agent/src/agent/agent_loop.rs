@@ -122,15 +122,25 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
                     reason: last_words(&reply.content),
                 });
             }
-            let left = config.max_empty_replies - silent;
-            run.say(user(NoToolCall { left }.render())?)?;
+            let remaining_replies = config.max_empty_replies - silent;
+            run.say(user(
+                NoToolCall {
+                    left: remaining_replies,
+                }
+                .render(),
+            )?)?;
         }
         if !reply.calls.is_empty() {
             silent = 0;
         }
-        if !warned && let Some(left) = run.budget.nearly_spent() {
+        if !warned && let Some(remaining_budget) = run.budget.nearly_spent() {
             warned = true;
-            run.say(user(NearlySpent { left }.render())?)?;
+            run.say(user(
+                NearlySpent {
+                    left: remaining_budget,
+                }
+                .render(),
+            )?)?;
         }
     }
 }

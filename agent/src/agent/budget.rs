@@ -194,8 +194,8 @@ impl Budget {
         let prompt = self
             .estimate(messages)
             .saturating_sub(MIN_COMPLETION_TOKENS);
-        let left = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
-        Some(most.min(left.max(MIN_COMPLETION_TOKENS)))
+        let remaining_tokens = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
+        Some(most.min(remaining_tokens.max(MIN_COMPLETION_TOKENS)))
     }
 
     /// Returns the limits for one of `parts` equal parts of the remaining budget.
@@ -220,10 +220,13 @@ impl Budget {
             .limits
             .steps
             .map(|most| most.saturating_sub(self.spent.steps));
-        if let Some(left) = steps
-            && left <= 3
+        if let Some(remaining_steps) = steps
+            && remaining_steps <= 3
         {
-            return Some(format!("{left} step{}", if left == 1 { "" } else { "s" }));
+            return Some(format!(
+                "{remaining_steps} step{}",
+                if remaining_steps == 1 { "" } else { "s" }
+            ));
         }
         let share = |spent: f64, most: f64| most > 0.0 && spent > 0.9 * most;
         if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars)
@@ -232,15 +235,15 @@ impl Budget {
             return Some(format!("{:.2} dollars", (most - spent).max(0.0)));
         }
         let most = self.limits.tokens?;
-        let left = most.saturating_sub(self.spent.tokens());
+        let remaining_tokens = most.saturating_sub(self.spent.tokens());
         let last = self
             .last
             .prompt_tokens
             .saturating_add(self.last.completion_tokens);
         // Each call is at least as long as the previous one.
-        let is_for_few = last > 0 && left < last.saturating_mul(CALLS_LEFT);
+        let is_for_few = last > 0 && remaining_tokens < last.saturating_mul(CALLS_LEFT);
         (is_for_few || share(self.spent.tokens() as f64, most as f64))
-            .then(|| format!("{left} tokens"))
+            .then(|| format!("{remaining_tokens} tokens"))
     }
 
     fn estimate(&self, messages: &[Message]) -> u64 {

@@ -26,10 +26,10 @@ pub(super) fn cut_position(messages: &[Message]) -> Option<usize> {
         .map(|(_, length)| length)
         .sum::<usize>()
         .div_ceil(2);
-    let mut gone = 0;
+    let mut cut_bytes = 0;
     for (i, length) in lengths {
-        gone += length;
-        if gone >= half {
+        cut_bytes += length;
+        if cut_bytes >= half {
             return Some(i + 1);
         }
     }

@@ -78,8 +78,8 @@ impl Drafts {
             run.write_files(&BTreeMap::new()).await?;
         }
         run.ends_before = run.session.ended_by_code();
-        let left = self.planned.saturating_sub(self.begun) + 1;
-        run.budget.limits = run.budget.share(left);
+        let remaining_drafts = self.planned.saturating_sub(self.begun) + 1;
+        run.budget.limits = run.budget.share(remaining_drafts);
         Ok(())
     }
 
@@ -100,8 +100,8 @@ impl Drafts {
         let usable = tried.filter(|tried| tried.trial.crash.is_none() && !tried.edits.is_empty());
         for tried in usable.take(MAX_FIXES) {
             let patch = &tried.trial.patch;
-            match self.fixes.iter_mut().find(|known| known.patch == *patch) {
-                Some(known) => known.drafts.push(self.begun),
+            match self.fixes.iter_mut().find(|fix| fix.patch == *patch) {
+                Some(fix) => fix.drafts.push(self.begun),
                 None => self.fixes.push(CandidateFix {
                     patch: patch.clone(),
                     edits: tried.edits.clone(),
@@ -123,7 +123,7 @@ impl Drafts {
                 });
             }
             // On a tie, the first one counts.
-            other if (self.miss.as_ref()).is_none_or(|known| rank(&other) < rank(known)) => {
+            other if (self.miss.as_ref()).is_none_or(|miss| rank(&other) < rank(miss)) => {
                 self.miss = Some(other);
             }
             _ => {}

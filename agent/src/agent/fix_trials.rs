@@ -95,13 +95,13 @@ impl RecordedTrial {
             Some(variants) => variants.as_slice(),
             None => std::slice::from_ref(data),
         };
-        let mut found = Vec::new();
+        let mut trials = Vec::new();
         for (at, variant) in variants.iter().enumerate() {
             let Ok(data) = TrialData::deserialize(variant) else {
                 continue;
             };
             let own = |edit: &&Value| numbers.get(at) == Some(&number(edit));
-            found.push(RecordedTrial {
+            trials.push(RecordedTrial {
                 trial: trial(&data),
                 edits: edits.iter().filter(own).cloned().collect(),
                 state: state.to_owned(),
@@ -109,7 +109,7 @@ impl RecordedTrial {
                 contributed: data.contributed,
             });
         }
-        found
+        trials
     }
 }
 
@@ -206,7 +206,7 @@ struct PatchEdit {
 }
 
 fn edits(patch: &str) -> Vec<PatchEdit> {
-    let mut found: Vec<PatchEdit> = Vec::new();
+    let mut patch_edits: Vec<PatchEdit> = Vec::new();
     let (mut path, mut old, mut new) = (String::new(), 0, 0);
     let mut is_open = false;
     for line in patch.lines() {
@@ -233,7 +233,7 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
             match line.as_bytes().first() {
                 Some(b'-' | b'+') => {
                     if !is_open {
-                        found.push(PatchEdit {
+                        patch_edits.push(PatchEdit {
                             path: path.clone(),
                             at: old,
                             removed: 0,
@@ -243,7 +243,7 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
                         });
                         is_open = true;
                     }
-                    let Some(edit) = found.last_mut() else {
+                    let Some(edit) = patch_edits.last_mut() else {
                         continue;
                     };
                     if line.starts_with('-') {
@@ -270,7 +270,7 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
             }
         }
     }
-    found
+    patch_edits
 }
 
 /// Returns the lines of the code under test that a patch changes, as numbered without the patch. Added
@@ -304,12 +304,12 @@ pub(super) fn latest_versions(trials: &[RecordedTrial]) -> Vec<&RecordedTrial> {
         let (a, b) = (edits(&a.trial.patch), edits(&b.trial.patch));
         a.iter().any(|a| b.iter().any(|b| is_near(a, b)))
     };
-    let mut kept: Vec<&RecordedTrial> = Vec::new();
+    let mut latest_trials: Vec<&RecordedTrial> = Vec::new();
     for trial in trials {
-        kept.retain(|earlier| earlier.call == trial.call || !is_form(earlier, trial));
-        kept.push(trial);
+        latest_trials.retain(|earlier| earlier.call == trial.call || !is_form(earlier, trial));
+        latest_trials.push(trial);
     }
-    kept
+    latest_trials
 }
 
 pub(super) fn digest(state: &Contents) -> String {
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn patch_edits_have_line_ranges() {
         let edits = edits(PATCH);
-        let shown: Vec<_> = (edits.iter())
+        let line_ranges: Vec<_> = (edits.iter())
             .map(|edit| {
                 (
                     edit.path.as_str(),
@@ -352,7 +352,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            shown,
+            line_ranges,
             [("pkg/a.py", 11, 1, 11..13), ("pkg/a.py", 41, 0, 42..43)]
         );
     }
@@ -387,10 +387,10 @@ mod tests {
             // Variants of one call are separate fixes.
             recorded(&first, 2),
         ];
-        let kept: Vec<&str> = (latest_versions(&trials).iter())
+        let patches: Vec<&str> = (latest_versions(&trials).iter())
             .map(|trial| trial.trial.patch.as_str())
             .collect();
-        assert_eq!(kept, [&other, &second, &first]);
+        assert_eq!(patches, [&other, &second, &first]);
     }
 
     #[test]

@@ -18,9 +18,9 @@ pub(super) fn numbered_issue_lines(issue: &str, arguments: &Value) -> String {
     for (at, line) in issue.lines().enumerate().skip(first - 1).take(lines) {
         out.push_str(&format!("{:>4}  {line}\n", at + 1));
     }
-    let shown = (first - 1).saturating_add(lines);
-    if shown < all {
-        let below = all - shown;
+    let last_line = (first - 1).saturating_add(lines);
+    if last_line < all {
+        let below = all - last_line;
         let lines = if below == 1 { "line" } else { "lines" };
         out.push_str(&format!("({below} {lines} below)\n"));
     }

@@ -27,10 +27,10 @@ impl CpuPermit {
         let (Some(all), None) = (&self.all, &self.held) else {
             return Duration::ZERO;
         };
-        let asked = Instant::now();
+        let wait_start = Instant::now();
         // acquire_owned() fails only if the semaphore is closed, which never happens.
         self.held = all.clone().acquire_owned().await.ok();
-        asked.elapsed()
+        wait_start.elapsed()
     }
 
     /// Releases the processor; returns whether one was held.

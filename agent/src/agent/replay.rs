@@ -119,10 +119,10 @@ impl Replay {
     }
 
     /// Returns the recorded reply, if one with this purpose is next.
-    pub(super) fn reply(&mut self, wanted: Purpose) -> Option<RecordedReply> {
+    pub(super) fn reply(&mut self, expected_purpose: Purpose) -> Option<RecordedReply> {
         self.skip();
         match self.events.front() {
-            Some(Event::Reply { purpose, .. }) if *purpose == wanted => {}
+            Some(Event::Reply { purpose, .. }) if *purpose == expected_purpose => {}
             _ => return None,
         }
         match self.events.pop_front() {
@@ -160,10 +160,10 @@ impl Replay {
     }
 
     /// Returns why a call with this purpose has no reply, if that is recorded next.
-    pub(super) fn no_reply(&mut self, wanted: Purpose) -> Option<NoReplyCause> {
+    pub(super) fn no_reply(&mut self, expected_purpose: Purpose) -> Option<NoReplyCause> {
         self.skip();
         match self.events.front() {
-            Some(Event::NoReply { purpose, .. }) if *purpose == wanted => {}
+            Some(Event::NoReply { purpose, .. }) if *purpose == expected_purpose => {}
             _ => return None,
         }
         match self.events.pop_front() {
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn review_before_answer_is_skipped() {
-        let mut whole = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
-        assert!(whole.answer("a").is_some());
+        let mut full_replay = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
+        assert!(full_replay.answer("a").is_some());
         let mut torn = Replay::resume(vec![reply(Purpose::Review, "YES")]);
         assert!(torn.answer("a").is_none());
         assert_eq!(torn.reply(Purpose::Review).unwrap().reply.content, "YES");
@@ -295,8 +295,8 @@ mod tests {
                 call_started: false,
             },
         };
-        let mut whole = Replay::resume(vec![missing(Purpose::Review), answer("a")]);
-        assert!(whole.answer("a").is_some(), "a review on the way");
+        let mut full_replay = Replay::resume(vec![missing(Purpose::Review), answer("a")]);
+        assert!(full_replay.answer("a").is_some(), "a review on the way");
         let mut torn = Replay::resume(vec![missing(Purpose::Review)]);
         assert!(!torn.is_over());
         assert_eq!(torn.no_reply(Purpose::Step), None);

@@ -63,8 +63,8 @@ impl Run {
     pub(super) fn python(&self) -> String {
         let version = &self.session.environment().python_version;
         match self.issue.named_python() {
-            Some(named) if named.version != *version => {
-                format!("{version} (the issue names {})", named.version)
+            Some(preferred_python) if preferred_python.version != *version => {
+                format!("{version} (the issue names {})", preferred_python.version)
             }
             _ => version.clone(),
         }
@@ -181,8 +181,8 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
             let tests = report
                 .tests
                 .iter()
-                .filter(|found| belongs_to_test(&found.id, &test.id));
-            tests.map(|found| found.outcome).collect()
+                .filter(|test_result| belongs_to_test(&test_result.id, &test.id));
+            tests.map(|test_result| test_result.outcome).collect()
         };
         let is_failing = verdict
             .failing
@@ -259,9 +259,9 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
             shorten_message_to_lines(&test.message, MESSAGE_LINES)
         );
     }
-    let found = result(&submission.old, &test.id);
-    let frames: Vec<&Frame> = found
-        .and_then(|found| found.failure.as_ref())
+    let test_result = result(&submission.old, &test.id);
+    let frames: Vec<&Frame> = test_result
+        .and_then(|test_result| test_result.failure.as_ref())
         .map(|failure| failure.frames_of_interest().iter().collect())
         .unwrap_or_default();
     let repository: Vec<&&Frame> = frames
@@ -296,7 +296,7 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
             "\nIt was raised by {test_double}, which is the test's own code and stands in for something real."
         );
     }
-    if let Some(printed) = found.and_then(printed_errors) {
+    if let Some(printed) = test_result.and_then(printed_errors) {
         let _ = write!(
             out,
             "\nPrinted in the test, or by a program that it started:\n{printed}"
@@ -317,12 +317,12 @@ fn capitalized(text: &str) -> String {
     }
 }
 
-/// Describes a candidate fix. `shown` is the code under test that the reviewer also sees.
+/// Describes a candidate fix. `excerpts` is the code under test that the reviewer also sees.
 fn candidate_fix(
     number: usize,
     fix: &FixTrial,
     failing: &[TestEvidence],
-    shown: &[Excerpt],
+    excerpts: &[Excerpt],
 ) -> String {
     let on = match fix.on_submitted_tests {
         true => "the tests as they are submitted",
@@ -372,12 +372,12 @@ fn candidate_fix(
             let _ = write!(out, "\n- {line}");
         }
     }
-    let is_known = |path: &str| shown.iter().any(|excerpt| excerpt.path == path);
+    let has_excerpt = |path: &str| excerpts.iter().any(|excerpt| excerpt.path == path);
     let mut files = fix
         .patch
         .lines()
         .filter_map(|line| line.strip_prefix("--- a/"));
-    let patch = match !shown.is_empty() && files.all(is_known) {
+    let patch = match !excerpts.is_empty() && files.all(has_excerpt) {
         true => brief::changed_lines_only(&fix.patch),
         false => brief::without_headers(&fix.patch),
     };

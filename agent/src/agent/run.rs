@@ -139,8 +139,8 @@ impl Run {
     }
 
     /// Sets descriptions of the model's extra inputs, for the evidence.
-    pub fn set_extra_inputs(&mut self, given: Vec<String>) {
-        self.given = given;
+    pub fn set_extra_inputs(&mut self, inputs: Vec<String>) {
+        self.given = inputs;
     }
 
     /// Sets the approach's requirements for a submission beyond the gate.

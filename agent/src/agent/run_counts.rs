@@ -52,9 +52,11 @@ impl RunCounts {
         let Ok(report) = TestReport::deserialize(data) else {
             return Value::Null;
         };
-        let count = |wanted: &[TestOutcome]| {
+        let count = |outcomes: &[TestOutcome]| {
             let tests = report.tests.iter();
-            tests.filter(|test| wanted.contains(&test.outcome)).count()
+            tests
+                .filter(|test| outcomes.contains(&test.outcome))
+                .count()
         };
         let counts = RunCounts {
             passed: count(&[TestOutcome::Passed]),

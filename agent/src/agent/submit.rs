@@ -305,15 +305,15 @@ impl Run {
 /// Summarizes a call in one line. For code, this is its first line and the last line it printed, which names
 /// the exception. For a test run, it is the first line, which gives the result.
 fn summarize_call(call: &ToolCall, answer: &str) -> Option<String> {
-    let is_told = |line: &&str| !line.trim().is_empty();
+    let has_text = |line: &&str| !line.trim().is_empty();
     let arguments = call.arguments.value();
     let name = &call.name;
     match arguments["code"].as_str() {
         Some(code) => {
-            let code = code.lines().find(is_told)?.trim();
+            let code = code.lines().find(has_text)?.trim();
             Some(format!(
                 "{name} `{code}`: {}",
-                answer.lines().rfind(is_told)?
+                answer.lines().rfind(has_text)?
             ))
         }
         None => Some(format!("{name}: {}", answer.lines().next()?)),

@@ -18,8 +18,8 @@ pub(super) fn add_shares(
 ) {
     let mut add = |what: String, tokens: u64| {
         if tokens > 0 {
-            let known = shares.entry(what).or_default();
-            *known = known.saturating_add(tokens);
+            let total = shares.entry(what).or_default();
+            *total = total.saturating_add(tokens);
         }
     };
     if !is_step {
@@ -32,23 +32,23 @@ pub(super) fn add_shares(
     add("replies".to_owned(), usage.completion_tokens);
     let lengths = lengths(request);
     let all: u64 = lengths.values().sum();
-    let mut left = usage.prompt_tokens;
+    let mut remaining_tokens = usage.prompt_tokens;
     let mut rest = all;
     for (what, length) in lengths {
         // A share of the remainder, so that the sum equals the provider's count.
-        let share = u128::from(left) * u128::from(length) / u128::from(rest.max(1));
-        let share = u64::try_from(share).unwrap_or(left);
+        let share = u128::from(remaining_tokens) * u128::from(length) / u128::from(rest.max(1));
+        let share = u64::try_from(share).unwrap_or(remaining_tokens);
         add(what, share);
-        left -= share;
+        remaining_tokens -= share;
         rest -= length;
     }
 }
 
 /// Returns the length of each part in bytes.
 fn lengths(request: &Request) -> BTreeMap<String, u64> {
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut byte_counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |what: &str, bytes: usize| {
-        *found.entry(what.to_owned()).or_default() += bytes as u64;
+        *byte_counts.entry(what.to_owned()).or_default() += bytes as u64;
     };
     let schemas = serde_json::to_string(&request.tools).unwrap_or_default();
     if !request.tools.is_empty() {
@@ -78,7 +78,7 @@ fn lengths(request: &Request) -> BTreeMap<String, u64> {
             }
         }
     }
-    found
+    byte_counts
 }
 
 #[cfg(test)]

@@ -55,18 +55,18 @@ impl Run {
     /// adds to them.
     fn complete_edits(&self, arguments: &Value) -> Vec<Value> {
         // The toolbox also accepts a list that was written as a string.
-        let given = match &arguments["edits"] {
+        let edits = match &arguments["edits"] {
             Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
             other => other.clone(),
         };
-        let given = given.as_array().cloned().unwrap_or_default();
-        let is_on_top = given.is_empty() || arguments["on_top"] == true;
+        let edits = edits.as_array().cloned().unwrap_or_default();
+        let is_on_top = edits.is_empty() || arguments["on_top"] == true;
         let earlier = if is_on_top {
             self.last_fix.clone()
         } else {
             Vec::new()
         };
-        earlier.into_iter().chain(given).collect()
+        earlier.into_iter().chain(edits).collect()
     }
 
     /// Tries the last form of each candidate fix on the tests as they are now. If a fix cannot be tried
@@ -77,7 +77,7 @@ impl Run {
         deadline: Duration,
     ) -> Flow<Vec<FixTrial>> {
         let now = digest(&self.state);
-        let mut found = Vec::new();
+        let mut trials = Vec::new();
         for recorded in latest_versions(&self.trials)
             .into_iter()
             .rev()
@@ -103,10 +103,10 @@ impl Run {
             trial.origin = Some(recorded.call);
             let ran = |test: &TestEvidence| trial.outcomes.iter().any(|(id, _)| *id == test.id);
             if trial.crash.is_some() || failing.iter().any(ran) {
-                found.push(trial);
+                trials.push(trial);
             }
         }
-        found.reverse();
-        Ok(found)
+        trials.reverse();
+        Ok(trials)
     }
 }

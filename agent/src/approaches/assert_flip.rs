@@ -143,10 +143,10 @@ async fn passing(
     tree: &Tree,
     messages: Vec<Message>,
 ) -> Flow<Result<Draft, Unusable>> {
-    let mut asked = messages.clone();
+    let mut conversation = messages.clone();
     let mut unusable = Unusable::default();
     for _ in 0..=REFINEMENTS {
-        let written = write(run, tree, asked, Some(0.0), function_blocks::read).await?;
+        let written = write(run, tree, conversation, Some(0.0), function_blocks::read).await?;
         let again = match written {
             Err(why) => AssertFlipRefine {
                 reply: why.reply.trim().to_owned(),
@@ -168,8 +168,8 @@ async fn passing(
                 }
             }
         };
-        asked = messages.clone();
-        asked.push(user(&again)?);
+        conversation = messages.clone();
+        conversation.push(user(&again)?);
         unusable = Unusable {
             reasons: match again.problem.as_str() {
                 "" => format!(

@@ -33,13 +33,13 @@ impl Approach for Cover {
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        let is_left_out = |tool: &&dyn AnyTool| {
+        let is_excluded = |tool: &&dyn AnyTool| {
             tool.low_level()
                 || tool.name() == TryFix::NAME
                 || REDUNDANT_TOOLS.contains(&tool.name())
         };
         let tools = registry::with_wanted_lines();
-        tools.filter(|tool| !is_left_out(tool)).collect()
+        tools.filter(|tool| !is_excluded(tool)).collect()
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
@@ -59,9 +59,9 @@ impl Approach for Cover {
 
 async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
     let tree = run.tree()?;
-    let ranges = lines::resolve(&tree, &context.given.lines).map_err(Outcome::of_error)?;
+    let ranges = lines::resolve(&tree, &context.extra_inputs.lines).map_err(Outcome::of_error)?;
     let blocks = lines::numbered(&tree, &ranges).map_err(Outcome::of_error)?;
-    let test = context.given.test.clone().unwrap_or_default();
+    let test = context.extra_inputs.test.clone().unwrap_or_default();
     let stub = match test.is_empty() {
         true => Stub::default(),
         false => lines::stub(&tree, &test).map_err(Outcome::of_error)?,

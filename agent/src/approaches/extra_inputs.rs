@@ -174,13 +174,13 @@ impl ExtraInputs {
                 &GIVEN_TESTS,
             ),
         ];
-        for (what, flag, is_wanted, is_there, option) in parts {
-            if is_wanted && !is_there {
+        for (what, flag, is_required, is_there, option) in parts {
+            if is_required && !is_there {
                 return Err(Error::usage(format!("give `{}` {what}", variant.name()))
                     .cause("the input is missing")
                     .hint(format!("add {flag}")));
             }
-            if is_there && !is_wanted {
+            if is_there && !is_required {
                 let name = variant.approach.name();
                 let has_option = |approach: &dyn Approach| {
                     let mut options = approach.options().iter();
@@ -338,10 +338,10 @@ pub fn contains_diff(text: &str) -> bool {
 /// # Errors
 ///
 /// Fails if the path is outside the repository, has control characters, or is not a Python file.
-pub fn test_path(named: &str) -> Result<String> {
-    let wrong = |cause: &str| Err(wrong_test_file(named, cause));
+pub fn test_path(input_path: &str) -> Result<String> {
+    let wrong = |cause: &str| Err(wrong_test_file(input_path, cause));
     let mut parts = Vec::new();
-    for part in named.split('/') {
+    for part in input_path.split('/') {
         match part {
             "" if parts.is_empty() => return wrong("it is outside the repository"),
             ".." => return wrong("it is outside the repository"),

@@ -71,9 +71,9 @@ async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let Ok(draft) = written else {
             continue;
         };
-        let is_known =
+        let is_duplicate =
             |sample: &&FailingSample| sample.draft.proposed.files == draft.proposed.files;
-        if let Some(same) = failing.iter().find(is_known) {
+        if let Some(same) = failing.iter().find(is_duplicate) {
             let is_of_issue = same.is_of_issue;
             failing.push(FailingSample { draft, is_of_issue });
             continue;

@@ -92,7 +92,7 @@ pub struct ApproachContext {
     /// Options of the approach.
     pub options: Options,
     /// Extra inputs beyond the issue, as its options require.
-    pub given: ExtraInputs,
+    pub extra_inputs: ExtraInputs,
     /// Context window of the model in tokens, if known.
     pub context_window: Option<u64>,
 }
@@ -213,16 +213,16 @@ mod tests {
 
     #[test]
     fn named_prompts_exist() {
-        let known = |name: &&str| {
+        let is_prompt = |name: &&str| {
             testwright_agent_prompts::ALL
                 .iter()
-                .any(|(known, _)| known == name)
+                .any(|(prompt, _)| prompt == name)
         };
         for approach in ALL {
             let (Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. }) =
                 approach.workflow();
             assert!(
-                !prompts.is_empty() && prompts.iter().all(known),
+                !prompts.is_empty() && prompts.iter().all(is_prompt),
                 "{}",
                 approach.name()
             );

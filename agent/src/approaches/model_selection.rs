@@ -54,7 +54,7 @@ fn rule_based() -> impl Iterator<Item = RuleBased> {
 /// Fails if the approach is unknown, or no usable model is configured for it.
 pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let approach = settings.run.approach.clone();
-    let approach_given = settings.origin("run.approach") != Origin::Default;
+    let is_approach_set = settings.origin("run.approach") != Origin::Default;
     let key = settings.model_key().is_some();
     let endpoint = settings.model.base_url.is_some();
     let key_variable = &settings.model.api_key_env;
@@ -76,14 +76,14 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
             ))
     };
     let fallback = rule_based().next();
-    if approach_given
+    if is_approach_set
         && let Some(approach) = find(approach.split(':').next().unwrap_or_default())
         && let ModelKind::Rules(model) = approach.model()
     {
         return by_rules((approach, model), None);
     }
-    let named = settings.run.model.as_deref().map(ModelName::parse);
-    let Some(model) = named.transpose()? else {
+    let requested_model = settings.run.model.as_deref().map(ModelName::parse);
+    let Some(model) = requested_model.transpose()? else {
         return match fallback {
             _ if endpoint => Err(Error::usage("choose a model")
                 .cause("model.base-url is set, but no model is given")
@@ -93,7 +93,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
                 model: ModelName::parse(DEFAULT_MODEL)?,
                 note: Some(format!("no model is given: using {DEFAULT_MODEL}")),
             }),
-            Some(fallback) if !approach_given => by_rules(
+            Some(fallback) if !is_approach_set => by_rules(
                 fallback,
                 Some(format!(
                     "no model is configured ({key_variable} is not set): using the rules of `{}`",
@@ -107,7 +107,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
         };
     };
     if let Some(rules) = rule_based().find(|(_, name)| *name == model.as_str()) {
-        if !approach_given {
+        if !is_approach_set {
             return by_rules(rules, None);
         }
         return Err(Error::usage(format!("use the approach `{approach}`"))
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn selection_depends_on_settings_and_keys() {
-        let choice = |given: TestSources| {
-            let settings = Settings::load(&given.0).unwrap();
+        let choice = |sources: TestSources| {
+            let settings = Settings::load(&sources.0).unwrap();
             select(&settings).map_err(|e| e.render())
         };
         let ok = |place: TestSources| {
@@ -219,15 +219,15 @@ mod tests {
 
     #[test]
     fn comparison_uses_model_of_run() {
-        let default = |given: TestSources| {
-            let name = default_model(&Settings::load(&given.0).unwrap()).unwrap();
+        let default = |sources: TestSources| {
+            let name = default_model(&Settings::load(&sources.0).unwrap()).unwrap();
             name.map(|name| name.to_string())
         };
         let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
         assert_eq!(default(TestSources::default()), None);
         assert_eq!(default(with_key()).as_deref(), Some(DEFAULT_MODEL));
-        let named = with_key().flag("run.model", "other");
-        assert_eq!(default(named).as_deref(), Some("other"));
+        let with_model = with_key().flag("run.model", "other");
+        assert_eq!(default(with_model).as_deref(), Some("other"));
         let elsewhere = with_key().flag("model.base-url", "http://127.0.0.1:1/v1");
         assert_eq!(default(elsewhere), None);
     }

@@ -11,15 +11,15 @@ use crate::agent::{FailureKind, Flow, Outcome, Run};
 /// Returns the five views. T1 is Otter; the others skip the planner, and see both localizations, only tests,
 /// only focal code, or neither.
 fn views() -> [OtterConfig; 5] {
-    let whole = OtterConfig::default();
+    let full_config = OtterConfig::default();
     let view = |tests, focal| OtterConfig {
         planner: false,
         tests,
         focal,
-        ..whole
+        ..full_config
     };
     [
-        whole,
+        full_config,
         view(true, true),
         view(true, false),
         view(false, true),

@@ -96,10 +96,10 @@ impl Approach for Testwright {
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        let is_left_out =
+        let is_excluded =
             |tool: &&dyn AnyTool| tool.low_level() || REDUNDANT_TOOLS.contains(&tool.name());
         let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
-        let others = registry::for_models().filter(|tool| !is_left_out(tool) && !is_first(tool));
+        let others = registry::for_models().filter(|tool| !is_excluded(tool) && !is_first(tool));
         FIRST.iter().copied().chain(others).collect()
     }
 

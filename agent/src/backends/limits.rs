@@ -68,8 +68,8 @@ mod tests {
                 for limit in limits(&local) {
                     let ways = ["enforced", "monitored", "neither"];
                     assert!(ways.iter().any(|way| limit.text.starts_with(way)));
-                    let is_kept = isolation != Isolation::None && memory_is_counted;
-                    assert!(!is_kept || limit.holds == Yes, "{}", limit.text);
+                    let is_enforced = isolation != Isolation::None && memory_is_counted;
+                    assert!(!is_enforced || limit.holds == Yes, "{}", limit.text);
                 }
             }
         }

@@ -69,10 +69,10 @@ backends! {
 /// Fails if the settings name an unknown kind of sandbox.
 pub fn find(settings: &Settings) -> Result<&'static dyn Connector> {
     let name = &settings.run.sandbox;
-    let found = ALL.iter().find(|connector| connector.name() == name);
-    found.copied().ok_or_else(|| {
-        let known: Vec<&str> = ALL.iter().map(|connector| connector.name()).collect();
-        settings.unknown_name("run.sandbox", name, &known)
+    let connector = ALL.iter().find(|connector| connector.name() == name);
+    connector.copied().ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|connector| connector.name()).collect();
+        settings.unknown_name("run.sandbox", name, &names)
     })
 }
 
@@ -133,8 +133,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("testwright.toml");
         std::fs::write(&file, "[run]\nmodel = \"m\"\nsandbox = \"dock\"\n").unwrap();
-        let shown = refused(Sources::default().config(Some(file)));
-        insta::assert_snapshot!(shown.replace(folder.path().to_str().unwrap(), "DIR"), @r"
+        let message = refused(Sources::default().config(Some(file)));
+        insta::assert_snapshot!(message.replace(folder.path().to_str().unwrap(), "DIR"), @r"
         error: failed to read the settings
           cause: DIR/testwright.toml:3: `sandbox` in [run] cannot be `dock`; it is one of local, docker, landlock
           hint: did you mean `docker`?

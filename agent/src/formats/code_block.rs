@@ -11,13 +11,13 @@ use super::{FormatError, with_line_feeds};
 /// Fails if the reply contains no code.
 pub fn code(reply: &str) -> Result<String, FormatError> {
     let text = with_line_feeds(reply);
-    let found = fenced(&text)
+    let content = fenced(&text)
         .into_iter()
         .max_by_key(|block| block.text.len())
         .map_or_else(|| text.trim().to_owned(), |block| block.text);
-    match found.trim().is_empty() {
+    match content.trim().is_empty() {
         true => Err(FormatError::new("the reply contains no code")),
-        false => Ok(format!("{}\n", found.trim_matches('\n').trim_end())),
+        false => Ok(format!("{}\n", content.trim_matches('\n').trim_end())),
     }
 }
 
@@ -41,7 +41,7 @@ struct Fence<'t> {
 /// Returns all fenced blocks; an unclosed block extends to the end. A closing fence is at the start of a
 /// line, or in the same column as the opening one. Any other fence belongs to the block.
 pub fn fenced(text: &str) -> Vec<FencedBlock> {
-    let mut found = Vec::new();
+    let mut blocks = Vec::new();
     let mut open: Option<(Fence<'_>, FencedBlock)> = None;
     for (above, line) in text.lines().enumerate() {
         let indent = indentation(line);
@@ -62,7 +62,7 @@ pub fn fenced(text: &str) -> Vec<FencedBlock> {
                     && rest.is_empty()
                     && (indent.is_empty() || indent == fence.indent) =>
             {
-                found.extend(open.take().map(|(_, block)| block));
+                blocks.extend(open.take().map(|(_, block)| block));
             }
             Some((_, block)) => {
                 block.text.push_str(line);
@@ -71,8 +71,8 @@ pub fn fenced(text: &str) -> Vec<FencedBlock> {
             None => {}
         }
     }
-    found.extend(open.map(|(_, block)| block));
-    found
+    blocks.extend(open.map(|(_, block)| block));
+    blocks
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
         is_begin(at) && !(is_fence(lines[at]) && is_begin(at + 1))
     };
     let starts: Vec<usize> = (0..lines.len()).filter(|at| begins(*at)).collect();
-    let mut found = Vec::new();
+    let mut blocks = Vec::new();
     for (n, start) in starts.iter().enumerate() {
         let limit = starts.get(n + 1).copied().unwrap_or(lines.len());
         let inside = &lines[start + 1..limit];
@@ -81,9 +81,9 @@ fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
         if end.is_none() {
             proposed.repaired("a block is not closed by `end diff`");
         }
-        found.extend(block(&inside[..end.unwrap_or(inside.len())], proposed));
+        blocks.extend(block(&inside[..end.unwrap_or(inside.len())], proposed));
     }
-    found
+    blocks
 }
 
 fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
@@ -135,16 +135,16 @@ fn without_fences(code: &[&str], proposed: &mut ProposedFiles) -> String {
     let first = code.iter().take_while(is_around).count();
     let last = code.iter().rev().take_while(is_around).count();
     let mut quotes = None;
-    let mut kept = Vec::new();
+    let mut lines = Vec::new();
     for line in code.get(first..code.len() - last).unwrap_or_default() {
         if quotes.is_none() && is_fence(line) {
             proposed.repaired("fences in the code of a block are omitted");
             continue;
         }
         quotes = open_quotes(line, quotes);
-        kept.push(*line);
+        lines.push(*line);
     }
-    kept.join("\n")
+    lines.join("\n")
 }
 
 /// Returns the quotes of the multi-line string that is open after a line, given the one open before it.
@@ -270,8 +270,8 @@ impl Block {
         };
         let all = flatten(outline);
         let exact = all.iter().filter(|definition| definition.name == *name);
-        if let Some(found) = exact.min_by_key(|definition| distance(definition)) {
-            return Some((found, true));
+        if let Some(definition) = exact.min_by_key(|definition| distance(definition)) {
+            return Some((definition, true));
         }
         // The prefix common to all tests is not significant.
         let stem = |name: &'_ str| name.trim_start_matches("test_").to_owned();
@@ -282,7 +282,7 @@ impl Block {
             .into_iter()
             .filter(|definition| likeness(definition) >= MIN_SIMILARITY);
         near.min_by_key(|definition| distance(definition))
-            .map(|found| (found, false))
+            .map(|definition| (definition, false))
     }
 
     /// Returns the point after the definition that contains or precedes the line, or before the first

@@ -32,14 +32,14 @@ impl ProposedFiles {
     pub fn added(&self, old: &dyn OldFiles) -> usize {
         let added = |(path, new): (&String, &Option<String>)| {
             let before = old.text(path).unwrap_or_default();
-            let mut known = BTreeMap::<&str, usize>::new();
+            let mut line_counts = BTreeMap::<&str, usize>::new();
             for line in before.lines() {
-                *known.entry(line).or_default() += 1;
+                *line_counts.entry(line).or_default() += 1;
             }
             let mut characters = 0;
             for line in new.as_deref().unwrap_or_default().lines() {
-                match known.get_mut(line) {
-                    Some(left) if *left > 0 => *left -= 1,
+                match line_counts.get_mut(line) {
+                    Some(count) if *count > 0 => *count -= 1,
                     _ => characters += line.chars().count() + 1,
                 }
             }

@@ -32,11 +32,11 @@ pub(super) fn meant(path: &str, old: &dyn OldFiles) -> Option<String> {
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
     };
     let one = |fits: &dyn Fn(&str) -> bool| {
-        let mut found = paths.iter().filter(|known| fits(known));
-        let first = found.next()?;
-        found.next().is_none().then(|| first.clone())
+        let mut matches = paths.iter().filter(|candidate| fits(candidate));
+        let first = matches.next()?;
+        matches.next().is_none().then(|| first.clone())
     };
-    one(&|known| ends(known, path)).or_else(|| one(&|known| ends(path, known)))
+    one(&|candidate| ends(candidate, path)).or_else(|| one(&|candidate| ends(path, candidate)))
 }
 
 #[cfg(test)]

@@ -110,14 +110,14 @@ mod tests {
         let mut reindent = Reindent::of(std::iter::empty(), "");
         reindent.share(0, "def f():", "    def f():");
         reindent.share(1, "    a", "      a");
-        for (line, wanted) in [
+        for (line, expected_line) in [
             ("def g():", "    def g():"),
             ("    b", "      b"),
             ("        c", "          c"),
             ("  d", "      d"),
             ("   ", ""),
         ] {
-            assert_eq!(reindent.indented(2, line), wanted, "{line}");
+            assert_eq!(reindent.indented(2, line), expected_line, "{line}");
         }
         let mut further = Reindent::of(std::iter::empty(), "");
         further.share(0, "        a", "    a");

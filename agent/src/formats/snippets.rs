@@ -30,7 +30,7 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     let mut proposed = ProposedFiles::default();
     let text = with_line_feeds(reply);
     let mut rest = text.as_str();
-    let mut found = false;
+    let mut has_file = false;
     while let Some((path, after)) = element(rest, "file") {
         let next = after.find("<file>").unwrap_or(after.len());
         let inside = &after[..next];
@@ -48,10 +48,10 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
             old,
             &mut proposed,
         )?;
-        found = true;
+        has_file = true;
         rest = &after[next..];
     }
-    match found {
+    match has_file {
         true => Ok(proposed),
         false => Err(FormatError::new("the reply contains no <file>")),
     }
@@ -147,20 +147,21 @@ fn apply(
 
 /// Returns the position of these lines, either exact or all shifted by the same number of columns, in tabs or
 /// spaces.
-fn position(before: &[&str], wanted: &[&str]) -> Option<usize> {
+fn position(before: &[&str], original: &[&str]) -> Option<usize> {
     let columns = |line: &str| indentation(line).len() as isize;
-    let starts = 0..(before.len() + 1).saturating_sub(wanted.len());
-    let exact =
-        |at: &usize| (0..wanted.len()).all(|n| before[at + n].trim_end() == wanted[n].trim_end());
+    let starts = 0..(before.len() + 1).saturating_sub(original.len());
+    let exact = |at: &usize| {
+        (0..original.len()).all(|n| before[at + n].trim_end() == original[n].trim_end())
+    };
     if let Some(at) = starts.clone().find(exact) {
         return Some(at);
     }
     let is_other =
         |a: &str, b: &str| indentation(a).contains('\t') != indentation(b).contains('\t');
     let shifted = |at: &usize| {
-        let shift = columns(before[*at]) - columns(wanted[0]);
-        (0..wanted.len()).all(|n| {
-            let (here, there) = (before[at + n], wanted[n]);
+        let shift = columns(before[*at]) - columns(original[0]);
+        (0..original.len()).all(|n| {
+            let (here, there) = (before[at + n], original[n]);
             let is_moved = columns(here) - columns(there) == shift || is_other(here, there);
             here.trim() == there.trim() && (here.trim().is_empty() || is_moved)
         })

@@ -88,8 +88,8 @@ impl DiffReader {
             );
         }
         reader.changes.retain(|change| {
-            let is_named = change.old.is_some() || change.new.is_some();
-            is_named && (!change.hunks.is_empty() || change.is_deleted)
+            let has_name = change.old.is_some() || change.new.is_some();
+            has_name && (!change.hunks.is_empty() || change.is_deleted)
         });
         for hunk in reader
             .changes
@@ -215,14 +215,14 @@ impl FileChange {
         proposed: &mut ProposedFiles,
     ) -> Result<(), FormatError> {
         let is_null = |name: &Option<String>| name.as_deref() == Some(NULL);
-        let named = match is_null(&self.new) {
+        let name = match is_null(&self.new) {
             true => {
                 self.is_deleted = true;
                 self.old.as_deref()
             }
             false => self.new.as_deref().or(self.old.as_deref()),
         };
-        let mut path = paths::clean(named.unwrap_or_default(), old)?;
+        let mut path = paths::clean(name.unwrap_or_default(), old)?;
         if self.is_deleted {
             proposed.files.insert(path, None);
             return Ok(());

@@ -43,7 +43,7 @@ impl CoverageVerdict {
             lines.extend(
                 self.findings
                     .iter()
-                    .map(|found| format!("- {}", found.text)),
+                    .map(|finding| format!("- {}", finding.text)),
             );
         }
         if !self.dropped.is_empty() {
@@ -206,7 +206,11 @@ mod tests {
             ..CoverResult::default()
         };
         let verdict = decide_coverage(&submission, &covered, &Ok(()));
-        verdict.findings.iter().map(|found| found.rule).collect()
+        verdict
+            .findings
+            .iter()
+            .map(|finding| finding.rule)
+            .collect()
     }
 
     #[test]

@@ -242,16 +242,16 @@ impl Evidence {
     /// Returns for each fix tried on the submitted tests whether it holds. Of several variants, one is
     /// enough.
     fn fixes_held(&self) -> Vec<bool> {
-        let mut found: Vec<(Option<usize>, bool)> = Vec::new();
+        let mut fixes: Vec<(Option<usize>, bool)> = Vec::new();
         for fix in self.fixes_on_submitted_tests() {
             let holds = fix.is_valid_fix(&self.tests);
-            let mut variants = found.iter_mut();
+            let mut variants = fixes.iter_mut();
             match variants.find(|(origin, _)| origin.is_some() && *origin == fix.origin) {
                 Some((_, held)) => *held |= holds,
-                None => found.push((fix.origin, holds)),
+                None => fixes.push((fix.origin, holds)),
             }
         }
-        found.into_iter().map(|(_, held)| held).collect()
+        fixes.into_iter().map(|(_, held)| held).collect()
     }
 
     /// Returns the reasons for doubt; never empty.
@@ -356,9 +356,9 @@ mod tests {
     fn variants_of_fix_are_one_check() {
         use Outcome::{Failed, Passed};
         let variants = [(Some(4), Failed), (Some(4), Passed), (Some(4), Failed)];
-        let found = evidence(&variants, None);
-        assert_eq!(found.confidence(), 2.0 / 3.0);
-        assert_eq!(found.doubts(), ["no reviewer read it"]);
+        let card = evidence(&variants, None);
+        assert_eq!(card.confidence(), 2.0 / 3.0);
+        assert_eq!(card.doubts(), ["no reviewer read it"]);
         // Fixes of different or unknown calls are separate checks.
         let others = [(Some(4), Passed), (Some(5), Failed)];
         assert_eq!(evidence(&others, None).confidence(), 0.5);
@@ -369,10 +369,10 @@ mod tests {
     #[test]
     fn beyond_issue_counts_half() {
         let one = [(Some(0), Outcome::Passed)];
-        let found = evidence(&one, review(ReviewVerdict::Yes, &["the order"]));
-        assert_eq!(found.confidence(), 2.5 / 4.0);
+        let card = evidence(&one, review(ReviewVerdict::Yes, &["the order"]));
+        assert_eq!(card.confidence(), 2.5 / 4.0);
         assert_eq!(
-            found.doubts(),
+            card.doubts(),
             ["the reviewer finds that it asks for more than the issue does"]
         );
     }
@@ -380,10 +380,10 @@ mod tests {
     #[test]
     fn few_checks_are_a_doubt() {
         let one = [(Some(0), Outcome::Passed)];
-        let found = evidence(&one, review(ReviewVerdict::Yes, &[]));
-        assert_eq!(found.confidence(), 0.75);
+        let card = evidence(&one, review(ReviewVerdict::Yes, &[]));
+        assert_eq!(card.confidence(), 0.75);
         assert_eq!(
-            found.doubts(),
+            card.doubts(),
             ["nothing speaks against it, but only 2 checks were made"]
         );
     }

@@ -260,7 +260,7 @@ async fn gather(
     };
     session.discard(fresh).await;
     let (submission, covered) = match run? {
-        Ok(found) => found,
+        Ok(results) => results,
         Err(text) => return Ok(Gathered::Refused(text)),
     };
     let applies = if submission.patch.is_empty() {

@@ -14,12 +14,12 @@ pub(super) fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
     if test.class == FailureClass::Assertion || name.is_empty() || issue.contains(name) {
         return None;
     }
-    let shown = errors(issue);
-    (!shown.is_empty()).then(|| {
+    let reported_errors = errors(issue);
+    (!reported_errors.is_empty()).then(|| {
         format!(
             "{} fails with a {name}, which the issue does not mention; it shows {}",
             test.id,
-            shown.join(", ")
+            reported_errors.join(", ")
         )
     })
 }
@@ -30,14 +30,14 @@ fn errors(issue: &str) -> Vec<&str> {
         Regex::new(r"(?m)^(?:[>\s]|E\s)*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)")
             .ok()
     });
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     let lines = LAST_LINE.iter().flat_map(|line| line.captures_iter(issue));
     for name in lines.filter_map(|captures| captures.get(1)) {
-        if !found.contains(&name.as_str()) {
-            found.push(name.as_str());
+        if !names.contains(&name.as_str()) {
+            names.push(name.as_str());
         }
     }
-    found
+    names
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize
 /// Returns the contributed tests that did not pass on the old code. If a module could not be collected, it
 /// counts as its contributed tests.
 pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
-    let mut found: Vec<TestEvidence> = submission
+    let mut failing_tests: Vec<TestEvidence> = submission
         .old
         .tests
         .iter()
@@ -177,11 +177,11 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
                 .strip_prefix(error.id.as_str())
                 .is_some_and(|rest| rest.starts_with("::"));
             if inside {
-                found.push(evidence(id, Outcome::Error, &error.failure, &[]));
+                failing_tests.push(evidence(id, Outcome::Error, &error.failure, &[]));
             }
         }
     }
-    found
+    failing_tests
 }
 
 /// Returns the contributed tests that pass on the old code.
@@ -233,7 +233,9 @@ fn asked_for(test: &TestEvidence, issue: &str) -> bool {
     !message.is_empty()
         && test.phase == Phase::Call
         && !test.frame.as_ref().is_some_and(is_raised)
-        && issue.lines().any(|shown| shown.trim().ends_with(&line))
+        && issue
+            .lines()
+            .any(|issue_line| issue_line.trim().ends_with(&line))
 }
 
 fn tests_only(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
@@ -270,10 +272,12 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         return;
     }
     let old = &case.submission.old;
-    let outcome = |wanted: Outcome| {
+    let outcome = |target_outcome: Outcome| {
         old.tests
             .iter()
-            .filter(|test| test.outcome == wanted && is_contributed(case.submission, &test.id))
+            .filter(|test| {
+                test.outcome == target_outcome && is_contributed(case.submission, &test.id)
+            })
             .count()
     };
     let ran = old

@@ -14,11 +14,11 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     for word in words.iter().flatten() {
         *frequency.entry(word).or_default() += 1;
     }
-    let wanted = self::words(failure);
+    let failure_words = self::words(failure);
     let mut best: Option<(f64, usize)> = None;
     for (i, sentence) in words.iter().enumerate() {
         let shared: f64 = sentence
-            .intersection(&wanted)
+            .intersection(&failure_words)
             .map(|word| 1.0 / frequency.get(word.as_str()).copied().unwrap_or(1) as f64)
             .sum();
         // Long sentences share more by chance.
@@ -75,7 +75,7 @@ fn single_spaced(text: &str) -> String {
 /// Returns the sentences of the prose and the lines of the code. A full stop ends a sentence only before
 /// white space and a capital letter, so not inside a name, a number or a call.
 fn sentences(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
+    let mut sentences = Vec::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with("```") || line.starts_with("<!--") {
             continue;
@@ -87,14 +87,14 @@ fn sentences(text: &str) -> Vec<&str> {
             if rest.starts_with(char::is_whitespace)
                 && rest.trim_start().starts_with(char::is_uppercase)
             {
-                found.push(line[start..end].trim());
+                sentences.push(line[start..end].trim());
                 start = end;
             }
         }
-        found.push(line[start..].trim());
+        sentences.push(line[start..].trim());
     }
-    found.retain(|sentence| sentence.chars().filter(|c| c.is_alphanumeric()).count() > 3);
-    found
+    sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphanumeric()).count() > 3);
+    sentences
 }
 
 fn words(text: &str) -> HashSet<String> {

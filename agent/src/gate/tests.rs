@@ -110,13 +110,13 @@ fn sound_submission_is_accepted() {
 
 #[test]
 fn static_problems_are_reported() {
-    let found = rules(|s| {
+    let broken_rules = rules(|s| {
         s.problems = vec![Problem {
             kind: ProblemKind::Vacuous,
             text: "test_digits is marked as skipped".into(),
         }]
     });
-    assert_eq!(found, [Rule::TestsOnly]);
+    assert_eq!(broken_rules, [Rule::TestsOnly]);
     assert_eq!(rules(|s| s.patch.clear()), [Rule::TestsOnly]);
 }
 
@@ -303,7 +303,7 @@ fn ids_match_with_parameters_only() {
 
 #[test]
 fn sibling_tests_must_not_break() {
-    let found = |now: Vec<TestResult>, timed_out: bool| {
+    let check_siblings = |now: Vec<TestResult>, timed_out: bool| {
         rules(|s| {
             let before = ["a", "b", "red"].map(|name| {
                 let outcome = match name {
@@ -323,14 +323,14 @@ fn sibling_tests_must_not_break() {
         })
     };
     let all = |b: Outcome| vec![result("a", Outcome::Passed), result("b", b)];
-    assert_eq!(found(all(Outcome::Passed), false), []);
+    assert_eq!(check_siblings(all(Outcome::Passed), false), []);
     for worse in [Outcome::Failed, Outcome::Error, Outcome::Skipped] {
-        assert_eq!(found(all(worse), false), [Rule::BreaksNothing]);
-        assert_eq!(found(all(worse), true), [Rule::BreaksNothing]);
+        assert_eq!(check_siblings(all(worse), false), [Rule::BreaksNothing]);
+        assert_eq!(check_siblings(all(worse), true), [Rule::BreaksNothing]);
     }
     // A test that could not be collected is missing; one that ran out of time is absent.
-    assert_eq!(found(vec![], false), [Rule::BreaksNothing]);
-    assert_eq!(found(all(Outcome::Absent), true), []);
+    assert_eq!(check_siblings(vec![], false), [Rule::BreaksNothing]);
+    assert_eq!(check_siblings(all(Outcome::Absent), true), []);
 }
 
 #[test]

@@ -69,18 +69,18 @@ impl Refusal {
 }
 
 /// Parses an issue's address; `None` if it is not a URL. `base` is the server in the settings.
-pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> error::Result<Option<Address>> {
-    let named = named.trim();
+pub(super) fn parse(location: &str, base: Option<&BaseUrl>) -> error::Result<Option<Address>> {
+    let location = location.trim();
     let short = ["github.com/", "www.github.com/"];
-    let bare = short.iter().any(|host| named.starts_with(host)) && !Path::new(named).exists();
-    let (scheme, rest) = match named.split_once("://") {
+    let bare = short.iter().any(|host| location.starts_with(host)) && !Path::new(location).exists();
+    let (scheme, rest) = match location.split_once("://") {
         Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
-        None if bare => ("https".to_owned(), named),
+        None if bare => ("https".to_owned(), location),
         None => return Ok(None),
     };
     let address = read(&scheme, rest, base).map_err(|refusal| {
-        let shown = BaseUrl::new(named);
-        Error::usage(format!("read the issue at {shown}"))
+        let display_url = BaseUrl::new(location);
+        Error::usage(format!("read the issue at {display_url}"))
             .cause(refusal.cause)
             .hint(refusal.hint)
     })?;
@@ -270,9 +270,9 @@ mod tests {
         }
     }
 
-    fn parsed(named: &str, base: Option<&str>) -> (Vec<String>, String, u64) {
+    fn parsed(url: &str, base: Option<&str>) -> (Vec<String>, String, u64) {
         let base = base.map(BaseUrl::new);
-        let address = parse(named, base.as_ref()).unwrap().unwrap();
+        let address = parse(url, base.as_ref()).unwrap().unwrap();
         (address.apis.clone(), address.repository(), address.number)
     }
 
@@ -291,7 +291,7 @@ mod tests {
             "https://github.com/psf/requests",
             1723,
         );
-        for named in [
+        for url in [
             "https://github.com/psf/requests/issues/1723",
             "https://github.com/psf/requests/issues/1723#issuecomment-5",
             "https://github.com/psf/requests/issues/1723/?x=y",
@@ -300,7 +300,7 @@ mod tests {
             "github.com/psf/requests/issues/1723",
             "https://api.github.com/repos/psf/requests/issues/1723",
         ] {
-            assert_eq!(parsed(named, None), github, "{named}");
+            assert_eq!(parsed(url, None), github, "{url}");
         }
         let enterprise = "https://github.example.org/o/r/issues/7";
         assert_eq!(
@@ -333,8 +333,8 @@ mod tests {
 
     #[test]
     fn other_addresses_are_refused() {
-        let refused = |named: &str, base: Option<&str>| {
-            let error = parse(named, base.map(BaseUrl::new).as_ref()).unwrap_err();
+        let refused = |url: &str, base: Option<&str>| {
+            let error = parse(url, base.map(BaseUrl::new).as_ref()).unwrap_err();
             assert_eq!(error.exit_code(), 2);
             error.render()
         };

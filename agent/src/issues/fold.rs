@@ -53,10 +53,10 @@ pub(super) fn folded(text: &str) -> Option<String> {
             false => alike(rest),
         };
         if versions >= VERSIONS {
-            let (kept, folded): (Vec<&&str>, Vec<&&str>) = rest[..versions]
+            let (python_lines, folded): (Vec<&&str>, Vec<&&str>) = rest[..versions]
                 .iter()
                 .partition(|line| line.to_lowercase().contains("python"));
-            out.extend(kept.iter().map(|line| (**line).to_owned()));
+            out.extend(python_lines.iter().map(|line| (**line).to_owned()));
             out.push(format!(
                 "[… {} lines of versions folded, from “{}” on]",
                 folded.len(),
@@ -73,11 +73,11 @@ pub(super) fn folded(text: &str) -> Option<String> {
             at += 1;
         }
     }
-    let shown = out.join("\n");
-    if shown.trim_end() == text.trim_end() {
+    let folded_text = out.join("\n");
+    if folded_text.trim_end() == text.trim_end() {
         return None;
     }
-    Some(shown.trim().to_owned())
+    Some(folded_text.trim().to_owned())
 }
 
 /// Returns a hint on how to see the folded text, for models with that tool; empty if nothing is folded.
@@ -170,29 +170,29 @@ fn without_comments(text: &str) -> String {
                 continue;
             }
         }
-        let mut kept = String::new();
+        let mut visible_text = String::new();
         let mut rest = line;
         let was_touched = in_comment || line.contains("<!--");
         loop {
             let mark = if in_comment { "-->" } else { "<!--" };
             let Some((before, after)) = rest.split_once(mark) else {
                 if !in_comment {
-                    kept.push_str(rest);
+                    visible_text.push_str(rest);
                 }
                 break;
             };
             if !in_comment {
-                kept.push_str(before);
+                visible_text.push_str(before);
             }
             in_comment = !in_comment;
             rest = after;
         }
-        let is_blank = kept.trim().is_empty();
+        let is_blank = visible_text.trim().is_empty();
         let after_blank = out
             .last()
             .is_none_or(|last: &String| last.trim().is_empty());
         if !(is_blank && (was_touched || after_blank)) {
-            out.push(kept);
+            out.push(visible_text);
         }
     }
     match in_comment {
@@ -205,7 +205,7 @@ fn without_comments(text: &str) -> String {
 /// Returns repeated stretches by their first line, each with its length and first line of text.
 fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
     let mut first: HashMap<&str, usize> = HashMap::new();
-    let mut found = HashMap::new();
+    let mut repeats = HashMap::new();
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
@@ -230,14 +230,14 @@ fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
             .filter(|line| !line.trim().is_empty())
             .count();
         if telling >= REPEATED_LINES && chars >= REPEATED_CHARS {
-            found.insert(at, (length, line));
+            repeats.insert(at, (length, line));
             at += length;
         } else {
             first.entry(line).or_insert(at);
             at += 1;
         }
     }
-    found
+    repeats
 }
 
 /// Returns whether a line states a version: `numpy: 1.21.0`, `numpy==1.21.0`, `numpy 1.21.0`, `libfoo: None`.
@@ -320,17 +320,17 @@ mod tests {
             .map(|n| format!("Some sentence with the number {n} that says something.\n"))
             .collect();
         let issue = format!("Title\n\n{pasted}\nAnd again:\n\n{pasted}\nThe end.\n");
-        let shown = folded(&issue).unwrap();
-        assert!(shown.contains("[… 8 lines folded: the same as above, from “Some sentence with the number 0 that says somethin…” on]\n\nThe end."), "{shown}");
-        assert!(hint(&shown).contains("path `ISSUE`") && hint(&issue).is_empty());
-        assert_eq!(shown.matches("number 7").count(), 1);
+        let folded_text = folded(&issue).unwrap();
+        assert!(folded_text.contains("[… 8 lines folded: the same as above, from “Some sentence with the number 0 that says somethin…” on]\n\nThe end."), "{folded_text}");
+        assert!(hint(&folded_text).contains("path `ISSUE`") && hint(&issue).is_empty());
+        assert_eq!(folded_text.matches("number 7").count(), 1);
     }
 
     #[test]
     fn version_tables_keep_python() {
         let versions = "INSTALLED VERSIONS\n------------------\ncommit: None\npython: 3.7.3 (default, Mar 27 2019)\nlibhdf5: 1.10.4\nxarray: 0.12.3\npandas: 0.25.1\nnumpy: 1.17.1\nscipy: 1.3.1\nnetCDF4: None\npydap: None\nh5netcdf: None\nsphinx: None\n";
-        let shown = folded(&format!("Title\n\nIt fails.\n\n{versions}")).unwrap();
-        assert!(shown.contains("python: 3.7.3 (default, Mar 27 2019)\n[… 10 lines of versions folded, from “commit: None” on]"), "{shown}");
+        let folded_text = folded(&format!("Title\n\nIt fails.\n\n{versions}")).unwrap();
+        assert!(folded_text.contains("python: 3.7.3 (default, Mar 27 2019)\n[… 10 lines of versions folded, from “commit: None” on]"), "{folded_text}");
         // A few lines are not a table.
         assert_eq!(folded("Title\n\nnumpy: 1.17.1\nscipy: 1.3.1\n"), None);
     }
@@ -355,10 +355,10 @@ mod tests {
                 )
             })
             .collect();
-        let shown = folded(&format!("Title\n\n```\n{log}```\n\nThe end.")).unwrap();
+        let folded_text = folded(&format!("Title\n\n```\n{log}```\n\nThe end.")).unwrap();
         assert!(
-            shown.contains("[… 296 like lines folded]\n2024-01-01 12:00:59 INFO worker-299"),
-            "{shown}"
+            folded_text.contains("[… 296 like lines folded]\n2024-01-01 12:00:59 INFO worker-299"),
+            "{folded_text}"
         );
         let data: String = (0..300)
             .map(|n| format!("    row ( {n}, {n} ),\n"))

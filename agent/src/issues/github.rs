@@ -165,7 +165,7 @@ impl<'a> Api<'a> {
     async fn issue(&self, address: &Address) -> Result<(IssueAnswer, Url, bool)> {
         let number = address.number.to_string();
         let path = ["repos", &address.owner, &address.name, "issues", &number];
-        let mut found = None;
+        let mut response = None;
         for (i, base) in address.apis.iter().enumerate() {
             let api = Url::parse(base).map_err(|e| self.failed(format!("{base}: {e}")))?;
             let url = below(&api, &path);
@@ -173,14 +173,14 @@ impl<'a> Api<'a> {
                 IssueResponse::Refused(status, _)
                     if status == StatusCode::NOT_FOUND && i + 1 < address.apis.len() => {}
                 answer => {
-                    found = Some(answer);
+                    response = Some(answer);
                     break;
                 }
             }
         }
-        let found = found.ok_or_else(|| self.failed("no server to ask"))?;
-        let moved = matches!(&found, IssueResponse::Found { moved: true, .. });
-        let (answer, url, _): (IssueAnswer, _, _) = self.read(found)?;
+        let response = response.ok_or_else(|| self.failed("no server to ask"))?;
+        let moved = matches!(&response, IssueResponse::Found { moved: true, .. });
+        let (answer, url, _): (IssueAnswer, _, _) = self.read(response)?;
         if answer.pull_request.is_some() {
             return Err(
                 Error::usage(format!("read the issue at {}", address.page()))
@@ -378,7 +378,7 @@ impl<'a> Api<'a> {
     }
 
     async fn comments(&self, issue: &Url, notes: &mut Vec<String>) -> Result<Vec<Comment>> {
-        let (answers, whole) = self.pages::<CommentAnswer>(issue, "comments").await?;
+        let (answers, is_complete) = self.pages::<CommentAnswer>(issue, "comments").await?;
         let comments: Vec<Comment> = answers
             .into_iter()
             .map(|answer| Comment {
@@ -389,7 +389,7 @@ impl<'a> Api<'a> {
                 body: answer.body.unwrap_or_default().replace("\r\n", "\n"),
             })
             .collect();
-        if !whole {
+        if !is_complete {
             notes.push(format!(
                 "only the first {} comments are included",
                 comments.len()

@@ -65,8 +65,8 @@ impl IssueSource {
         let read = match self {
             IssueSource::GitHub { repo, options } => {
                 let address = address_of(repo, number, options)?;
-                let known = github::as_of(&address, fixed_at, options).await;
-                known.map(|issue| TextBeforeFix {
+                let historical_issue = github::as_of(&address, fixed_at, options).await;
+                historical_issue.map(|issue| TextBeforeFix {
                     title: issue.title,
                     body: issue.body,
                     origin: issue.page,
@@ -81,10 +81,10 @@ impl IssueSource {
             IssueSource::Folder(folder) => stored(folder, number, fixed_at).await,
         };
         match read {
-            Ok(found) if found.title.is_empty() && found.body.trim().is_empty() => {
+            Ok(text) if text.title.is_empty() && text.body.trim().is_empty() => {
                 Ok(Err("it is empty".to_owned()))
             }
-            Ok(found) => Ok(Ok(found)),
+            Ok(text) => Ok(Ok(text)),
             // Other issues may still be readable.
             Err(error) if error.kind == Kind::Usage => {
                 Ok(Err(error.cause.unwrap_or(error.message)))

@@ -96,9 +96,9 @@ impl Issue {
 
     /// Returns a note if the tests run on another Python version than the issue names.
     pub fn note_on_python(&self, version: &str) -> Option<String> {
-        let named = self.named_python()?.version;
-        (named != version).then(|| {
-            format!("the issue names Python {named}, and the tests run on Python {version}")
+        let issue_version = self.named_python()?.version;
+        (issue_version != version).then(|| {
+            format!("the issue names Python {issue_version}, and the tests run on Python {version}")
         })
     }
 
@@ -158,10 +158,10 @@ pub use historical_text::{IssueSource, TextBeforeFix};
 /// # Errors
 ///
 /// Fails if the address is not that of an issue, or if the server or the file cannot be read.
-pub async fn load(named: &str, options: &Options) -> Result<Issue> {
-    match address::parse(named, options.base_url.as_ref())? {
+pub async fn load(location: &str, options: &Options) -> Result<Issue> {
+    match address::parse(location, options.base_url.as_ref())? {
         Some(address) => github::load(&address, options).await,
-        None => text::load(named).await,
+        None => text::load(location).await,
     }
 }
 
@@ -170,10 +170,10 @@ pub async fn load(named: &str, options: &Options) -> Result<Issue> {
 /// # Errors
 ///
 /// Fails if the URL is not that of an issue, the server cannot be read, or the text is not usable.
-pub async fn of_url_or_text(given: &str, options: &Options) -> Result<Issue> {
-    match url(given, options)? {
+pub async fn of_url_or_text(input: &str, options: &Options) -> Result<Issue> {
+    match url(input, options)? {
         Some(address) => github::load(&address, options).await,
-        None => of_text(given, "request"),
+        None => of_text(input, "request"),
     }
 }
 
@@ -182,17 +182,17 @@ pub async fn of_url_or_text(given: &str, options: &Options) -> Result<Issue> {
 /// # Errors
 ///
 /// Fails if the URL is not the address of an issue.
-pub fn repository_of_url(given: &str, options: &Options) -> Result<Option<String>> {
-    Ok(url(given, options)?.map(|address| address.repository()))
+pub fn repository_of_url(input: &str, options: &Options) -> Result<Option<String>> {
+    Ok(url(input, options)?.map(|address| address.repository()))
 }
 
 /// Parses a URL. A text that contains URLs is not one.
-fn url(given: &str, options: &Options) -> Result<Option<address::Address>> {
-    let given = given.trim();
-    if given.contains(char::is_whitespace) || !given.contains("://") {
+fn url(input: &str, options: &Options) -> Result<Option<address::Address>> {
+    let input = input.trim();
+    if input.contains(char::is_whitespace) || !input.contains("://") {
         return Ok(None);
     }
-    address::parse(given, options.base_url.as_ref())
+    address::parse(input, options.base_url.as_ref())
 }
 
 /// Creates an issue from a text; `origin` names its source.

@@ -18,8 +18,10 @@ pub(super) fn named_python(title: &str, body: &str) -> Option<PreferredPython> {
     });
     let newest = |pattern: &LazyLock<Option<Regex>>, text: &str| -> Option<String> {
         let pattern = pattern.as_ref()?;
-        let found = pattern.captures_iter(text).map(|found| found[1].to_owned());
-        found.max_by_key(|version| minor(version))
+        let versions = pattern
+            .captures_iter(text)
+            .map(|captures| captures[1].to_owned());
+        versions.max_by_key(|version| minor(version))
     };
     if let Some(version) = newest(&TITLE, title) {
         return Some(PreferredPython {
@@ -55,20 +57,21 @@ mod tests {
     #[test]
     fn affected_version_is_found() {
         let of = |title: &str, body: &str| {
-            named_python(title, body).map(|found| (found.version, found.only_if_newer))
+            named_python(title, body).map(|python| (python.version, python.only_if_newer))
         };
-        let found = |version: &str, only_if_newer| Some((version.to_owned(), only_if_newer));
+        let expected_version =
+            |version: &str, only_if_newer| Some((version.to_owned(), only_if_newer));
         assert_eq!(
             of("Fails on Python 3.14", "with Python 3.9"),
-            found("3.14", false)
+            expected_version("3.14", false)
         );
-        assert_eq!(of("py3.12: crash", ""), found("3.12", false));
+        assert_eq!(of("py3.12: crash", ""), expected_version("3.12", false));
         assert_eq!(
             of(
                 "Crash",
                 "It works on Python 3.9 and fails with Python 3.10."
             ),
-            found("3.10", true)
+            expected_version("3.10", true)
         );
         assert_eq!(of("Crash", "python: 3.7.3\nPython 3.8.1 | packaged"), None);
         assert_eq!(of("Crash", "```\nrun on Python 3.8\n```\n"), None);

@@ -15,25 +15,26 @@ const MAX_ISSUE_LEN: u64 = 1 << 20;
 /// Maximum characters of a title; a longer first line is the start of the text.
 const MAX_TITLE_LEN: usize = 200;
 
-pub(super) async fn load(named: &str) -> Result<Issue> {
-    let named = named.to_owned();
-    tokio::task::spawn_blocking(move || load_now(&named))
+pub(super) async fn load(location: &str) -> Result<Issue> {
+    let location = location.to_owned();
+    tokio::task::spawn_blocking(move || load_now(&location))
         .await
         .map_err(|e| Error::infrastructure("read the issue").cause(e))?
 }
 
-fn load_now(named: &str) -> Result<Issue> {
-    if named == "-" {
+fn load_now(location: &str) -> Result<Issue> {
+    if location == "-" {
         return read(std::io::stdin().lock(), "standard input");
     }
-    let path = Path::new(named);
-    let refused = |cause: String| Error::usage(format!("read the issue in {named}")).cause(cause);
+    let path = Path::new(location);
+    let refused =
+        |cause: String| Error::usage(format!("read the issue in {location}")).cause(cause);
     let about = std::fs::metadata(path);
     if let Ok(about) = about
         && about.is_file()
         && about.len() > MAX_ISSUE_LEN
     {
-        return Err(too_large(named, &megabytes(about.len())));
+        return Err(too_large(location, &megabytes(about.len())));
     }
     let text = match plain_file::read_user_file(path, MAX_ISSUE_LEN) {
         Ok(text) => text,
@@ -49,7 +50,7 @@ fn load_now(named: &str) -> Result<Issue> {
         }
         Err(e) => return Err(refused(e.to_string())),
     };
-    read(text.as_slice(), named)
+    read(text.as_slice(), location)
 }
 
 pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
@@ -167,8 +168,8 @@ fn split(text: &str) -> (Option<String>, String) {
 
 /// Suggests what the user may have meant by a file that does not exist.
 fn suggest(path: &Path) -> Option<String> {
-    let named = path.to_string_lossy();
-    if let Some((repository, number)) = named.split_once('#')
+    let path_text = path.to_string_lossy();
+    if let Some((repository, number)) = path_text.split_once('#')
         && number.parse::<u64>().is_ok()
         && repository.split('/').count() == 2
     {
@@ -186,25 +187,30 @@ fn suggest(path: &Path) -> Option<String> {
             folder.display()
         ));
     };
-    let wanted = path.file_name()?.to_string_lossy().to_lowercase();
+    let file_name = path.file_name()?.to_string_lossy().to_lowercase();
     let mut near: Vec<(usize, String)> = entries
         .flatten()
         .filter(|e| e.path().is_file())
         .map(|e| e.file_name().to_string_lossy().into_owned())
         .map(|name| {
             (
-                strsim::damerau_levenshtein(&wanted, &name.to_lowercase()),
+                strsim::damerau_levenshtein(&file_name, &name.to_lowercase()),
                 name,
             )
         })
-        .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(2))
+        .filter(|(distance, _)| *distance <= (file_name.chars().count() / 3).max(2))
         .collect();
     near.sort();
     near.truncate(3);
     let mut hint = String::from("did you mean ");
     for (i, (_, name)) in near.iter().enumerate() {
-        let shown = path.with_file_name(name);
-        let _ = write!(hint, "{}{}", if i > 0 { ", " } else { "" }, shown.display());
+        let suggestion = path.with_file_name(name);
+        let _ = write!(
+            hint,
+            "{}{}",
+            if i > 0 { ", " } else { "" },
+            suggestion.display()
+        );
     }
     (!near.is_empty()).then(|| hint + "?")
 }

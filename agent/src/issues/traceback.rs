@@ -73,15 +73,18 @@ mod tests {
             "It fails:\nTraceback (most recent call last):\n{}ValueError: no\n\nbye",
             calls(20)
         );
-        let shown = without_middles(&long);
+        let folded_text = without_middles(&long);
         assert!(
-            shown.contains("in f1\n    g(1)\n      ^\n[… 13 calls of the traceback folded]\n  File \"a.py\", line 15, in f15\n"),
-            "{shown}"
+            folded_text.contains("in f1\n    g(1)\n      ^\n[… 13 calls of the traceback folded]\n  File \"a.py\", line 15, in f15\n"),
+            "{folded_text}"
         );
-        assert!(shown.starts_with("It fails:\nTraceback"), "{shown}");
         assert!(
-            shown.ends_with("in f19\n    g(19)\n      ^\nValueError: no\n\nbye"),
-            "{shown}"
+            folded_text.starts_with("It fails:\nTraceback"),
+            "{folded_text}"
+        );
+        assert!(
+            folded_text.ends_with("in f19\n    g(19)\n      ^\nValueError: no\n\nbye"),
+            "{folded_text}"
         );
         let short = format!(
             "Traceback (most recent call last):\n{}ValueError: no",
@@ -95,11 +98,11 @@ mod tests {
         let calls: String = (0..12)
             .map(|n| format!("src/_pytest/a.py:{n}: in f\n    g({n})\n"))
             .collect();
-        let shown = without_middles(&format!("{calls}E   ValueError\n"));
-        assert_eq!(shown.matches(": in f").count(), 7);
+        let folded_text = without_middles(&format!("{calls}E   ValueError\n"));
+        assert_eq!(folded_text.matches(": in f").count(), 7);
         assert!(
-            shown.contains("[… 5 calls of the traceback folded]\nsrc/_pytest/a.py:7: in f"),
-            "{shown}"
+            folded_text.contains("[… 5 calls of the traceback folded]\nsrc/_pytest/a.py:7: in f"),
+            "{folded_text}"
         );
         let listing = "a.py:1: in f\n    x\n\nb.py:2: in g\n    y";
         assert_eq!(without_middles(listing), listing);

@@ -56,7 +56,7 @@ mod tests {
                 "def test_shorten():\n    assert Slug().shorten(max_length=3)\n",
             ),
         ]);
-        let found = functions(&files, "`shorten` ignores max_length", 5);
-        assert_eq!(found, ["pkg/slug.py::Slug.shorten"]);
+        let ranking = functions(&files, "`shorten` ignores max_length", 5);
+        assert_eq!(ranking, ["pkg/slug.py::Slug.shorten"]);
     }
 }

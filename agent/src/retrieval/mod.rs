@@ -75,15 +75,15 @@ impl Index {
 
     /// Returns files by relevance; on a tie, sorted by path.
     pub fn ranked(&self, query: &str) -> Vec<&RetrievedFile> {
-        let mut found = self.engine.search(query, None);
-        found.sort_by(|a, b| {
+        let mut hits = self.engine.search(query, None);
+        hits.sort_by(|a, b| {
             b.score
                 .total_cmp(&a.score)
                 .then(a.document.id.cmp(&b.document.id))
         });
-        let files = found
+        let files = hits
             .iter()
-            .filter_map(|found| self.files.get(found.document.id as usize));
+            .filter_map(|hit| self.files.get(hit.document.id as usize));
         files.collect()
     }
 }
@@ -95,18 +95,18 @@ pub fn within<'f>(
     budget: usize,
     are_numbered: bool,
 ) -> Vec<RetrievedFile> {
-    let mut left = budget;
-    let mut found = Vec::new();
+    let mut remaining_tokens = budget;
+    let mut retrieved_files = Vec::new();
     for file in files {
-        let named = tokens::count(&file.path);
-        if left <= named {
+        let path_tokens = tokens::count(&file.path);
+        if remaining_tokens <= path_tokens {
             break;
         }
-        let whole = shown(&file.text, are_numbered);
-        let text = tokens::first(&whole, left - named);
-        let is_cut = text.len() < whole.len();
-        left -= named + tokens::count(text);
-        found.push(RetrievedFile {
+        let full_text = shown(&file.text, are_numbered);
+        let text = tokens::first(&full_text, remaining_tokens - path_tokens);
+        let is_cut = text.len() < full_text.len();
+        remaining_tokens -= path_tokens + tokens::count(text);
+        retrieved_files.push(RetrievedFile {
             path: file.path.clone(),
             text: text.to_owned(),
         });
@@ -114,7 +114,7 @@ pub fn within<'f>(
             break;
         }
     }
-    found
+    retrieved_files
 }
 
 /// Returns a text unchanged, or with a number in front of each line.
@@ -137,23 +137,23 @@ pub struct IdentifierTokenizer;
 
 impl Tokenizer for IdentifierTokenizer {
     fn tokenize(&self, text: &str) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut terms = Vec::new();
         let is_inside = |c: char| c.is_alphanumeric() || c == '_';
         for word in text.split(|c| !is_inside(c)).filter(|word| word.len() > 1) {
             let parts = parts(word);
             if parts.len() > 1 {
-                found.push(word.to_lowercase());
+                terms.push(word.to_lowercase());
             }
-            found.extend(parts);
+            terms.extend(parts);
         }
-        found.retain(|word| !STOP_WORDS.contains(&word.as_str()));
-        found
+        terms.retain(|word| !STOP_WORDS.contains(&word.as_str()));
+        terms
     }
 }
 
 /// Splits an identifier: `HTTPServer_port2` gives `http`, `server`, `port2`. Single letters are dropped.
 fn parts(word: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut word_parts = Vec::new();
     for word in word.split('_') {
         let letters: Vec<char> = word.chars().collect();
         let mut part = String::new();
@@ -163,14 +163,14 @@ fn parts(word: &str) -> Vec<String> {
             let begins = letter.is_uppercase()
                 && before.is_some_and(|before| !before.is_uppercase() || next_is_lower);
             if begins {
-                found.push(std::mem::take(&mut part));
+                word_parts.push(std::mem::take(&mut part));
             }
             part.extend(letter.to_lowercase());
         }
-        found.push(part);
+        word_parts.push(part);
     }
-    found.retain(|part| part.chars().count() > 1);
-    found
+    word_parts.retain(|part| part.chars().count() > 1);
+    word_parts
 }
 
 #[cfg(test)]

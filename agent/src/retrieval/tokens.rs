@@ -36,8 +36,8 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n').flat_map(|line| {
         let mut rest = line;
         std::iter::from_fn(move || {
-            let (piece, left) = rest.split_at(rest.floor_char_boundary(MAX_PIECE_LEN));
-            rest = left;
+            let (piece, tail) = rest.split_at(rest.floor_char_boundary(MAX_PIECE_LEN));
+            rest = tail;
             (!piece.is_empty()).then_some(piece)
         })
     })

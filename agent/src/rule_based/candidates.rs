@@ -112,16 +112,16 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
         if statement.syntax.is_some() || statement.slow {
             continue;
         }
-        let mut found = Vec::new();
+        let mut statement_candidates = Vec::new();
         if let Some(raised) = &statement.raised {
-            found.extend(does_not_raise(evidence, at, statement, step, raised));
-            found.extend(says_otherwise(evidence, at, statement, raised));
+            statement_candidates.extend(does_not_raise(evidence, at, statement, step, raised));
+            statement_candidates.extend(says_otherwise(evidence, at, statement, raised));
         }
         if statement.last {
-            found.extend(values::candidates(evidence, at, statement, step));
-            found.extend(raises(evidence, at, statement, step));
+            statement_candidates.extend(values::candidates(evidence, at, statement, step));
+            statement_candidates.extend(raises(evidence, at, statement, step));
         }
-        for mut candidate in found {
+        for mut candidate in statement_candidates {
             if !evidence.of_repository(statement, &candidate.body) {
                 continue;
             }
@@ -161,22 +161,23 @@ fn does_not_raise(
     {
         return None;
     }
-    let same = |shown: &RaisedException| shown.name() == name;
-    let close = |shown: &RaisedException| same(shown) && alike(&shown.message, &raised.message);
-    let shown = evidence.issue.raised();
+    let same = |exception: &RaisedException| exception.name() == name;
+    let close =
+        |exception: &RaisedException| same(exception) && alike(&exception.message, &raised.message);
+    let issue_exceptions = evidence.issue.raised();
     let words = super::test_body::words(&evidence.prose)
         .iter()
         .any(|w| w == name);
     let fits_step = statement.last && step.raised.as_ref().is_some_and(same);
     let trust = if fits_step && step.raised.as_ref().is_some_and(close) {
         92
-    } else if shown.iter().any(|s| close(s)) {
+    } else if issue_exceptions.iter().any(|s| close(s)) {
         88
-    } else if fits_step || shown.iter().any(|s| same(s)) {
+    } else if fits_step || issue_exceptions.iter().any(|s| same(s)) {
         80
     } else if words {
         74
-    } else if shown.is_empty()
+    } else if issue_exceptions.is_empty()
         && speaks_of_failure(&evidence.prose)
         && step.outputs.is_empty()
         && !raised.own
@@ -240,7 +241,7 @@ fn says_otherwise(
     statement: &Statement,
     raised: &ProbedException,
 ) -> Option<Candidate> {
-    let shown = evidence.issue.raised();
+    let issue_exceptions = evidence.issue.raised();
     let complete =
         |s: &&RaisedException| s.name() == raised.exception && s.message == raised.message;
     let fleeting = raised.message.contains(" at 0x") || raised.message.contains('\n');
@@ -250,7 +251,7 @@ fn says_otherwise(
         || statement.in_repr
         || raised.message.is_empty()
         || fleeting
-        || !shown.iter().any(complete)
+        || !issue_exceptions.iter().any(complete)
     {
         return None;
     }
@@ -294,19 +295,19 @@ fn raises(
     if ["Import", "ImportFrom", "FunctionDef", "ClassDef"].contains(&statement.kind.as_str()) {
         return None;
     }
-    let known = |n: usize| {
+    let is_exception = |n: usize| {
         statement
             .checks
             .get(step.outputs.len() + n)
             .is_some_and(|c| c.exception)
     };
-    let named = evidence
+    let exception_name = evidence
         .wanted
         .iter()
         .enumerate()
-        .find(|(n, _)| known(*n))
+        .find(|(n, _)| is_exception(*n))
         .map(|(_, w)| w.clone());
-    let (trust, exception) = match named {
+    let (trust, exception) = match exception_name {
         Some(name) => (78, name),
         None if should_fail(&evidence.prose) => (40, "Exception".to_owned()),
         None => return None,
@@ -339,15 +340,18 @@ fn homes(statement: &Statement, raised: Option<&ProbedException>) -> Vec<(String
 }
 
 /// Returns whether two messages are equal except for numbers, addresses and truncation.
-fn alike(shown: &str, now: &str) -> bool {
+fn alike(issue_message: &str, now: &str) -> bool {
     let letters = |text: &str| -> String {
         text.chars()
             .filter(|c| c.is_alphabetic())
             .take(40)
             .collect()
     };
-    let (shown, now) = (letters(shown), letters(now));
-    shown.is_empty() || now.is_empty() || shown.starts_with(&now) || now.starts_with(&shown)
+    let (issue_message, now) = (letters(issue_message), letters(now));
+    issue_message.is_empty()
+        || now.is_empty()
+        || issue_message.starts_with(&now)
+        || now.starts_with(&issue_message)
 }
 
 fn speaks_of_failure(prose: &str) -> bool {

@@ -100,9 +100,9 @@ fn stated(note: &str) -> Vec<StatedOutput> {
         sentence: note.to_owned(),
     };
     let (first, rest) = split_remark(note);
-    let shown = GIVES
+    let output = GIVES
         .captures(first)
-        .and_then(|found| found.get(1))
+        .and_then(|captures| captures.get(1))
         .map(|value| value.as_str().trim())
         .filter(|text| value_like(text))
         .or_else(|| VALUE.is_match(first).then_some(first));
@@ -111,8 +111,8 @@ fn stated(note: &str) -> Vec<StatedOutput> {
     if let Some(right) = &right {
         all.push(say(right, Role::Right));
     }
-    if let Some(shown) = shown
-        && right.as_deref() != Some(shown)
+    if let Some(output) = output
+        && right.as_deref() != Some(output)
     {
         let role = match classify_words(rest) {
             _ if right.is_some() => Role::Wrong,
@@ -124,7 +124,7 @@ fn stated(note: &str) -> Vec<StatedOutput> {
             },
             stance => stance.into(),
         };
-        all.push(say(shown, role));
+        all.push(say(output, role));
     }
     all
 }
@@ -137,9 +137,9 @@ fn split_remark(note: &str) -> (&str, &str) {
         )
     });
     match REMARK.find(note) {
-        Some(found) if found.start() > 0 => (
-            note[..found.start()].trim(),
-            note[found.start()..].trim_matches([' ', ',', ';', '(', ')', '#', '<', '-']),
+        Some(remark) if remark.start() > 0 => (
+            note[..remark.start()].trim(),
+            note[remark.start()..].trim_matches([' ', ',', ';', '(', ')', '#', '<', '-']),
         ),
         _ => (note, ""),
     }

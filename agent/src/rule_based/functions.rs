@@ -54,10 +54,10 @@ pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
 /// Returns the arguments of the function, as names to search for.
 fn fixtures(function: &str) -> Vec<(String, String)> {
     static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"def test\w*\(([^)]*)\)"));
-    let Some(found) = ARGUMENTS.captures(function) else {
+    let Some(captures) = ARGUMENTS.captures(function) else {
         return Vec::new();
     };
-    let names = found[1]
+    let names = captures[1]
         .split(',')
         .map(|a| a.split([':', '=']).next().unwrap_or("").trim());
     names

@@ -33,8 +33,8 @@ pub(super) fn play(
     let mut tried = Vec::new();
     let mut all = written;
     if !steps.is_empty() {
-        let wanted = super::extract::wanted_exceptions(&issue.prose());
-        let probe = observe(runner, &steps, &wanted)?;
+        let exceptions = super::extract::wanted_exceptions(&issue.prose());
+        let probe = observe(runner, &steps, &exceptions)?;
         match &probe {
             Some(probe) => {
                 let evidence = Evidence::new(&issue, &steps, probe);
@@ -63,13 +63,13 @@ pub(super) fn play(
 fn observe(
     runner: &mut PolicyRunner,
     steps: &[Step],
-    wanted: &[String],
+    exceptions: &[String],
 ) -> Result<Option<Probe>, Turn> {
     let mut imports = BTreeMap::new();
     let why = "What does the code of the issue do today?";
     let answer = runner.call(
         "run_python",
-        json!({"code": probe::script(steps, wanted, &imports), "timeout": 120}),
+        json!({"code": probe::script(steps, exceptions, &imports), "timeout": 120}),
         why,
     )?;
     let Some(first) = probe::read(&answer) else {
@@ -101,7 +101,7 @@ fn observe(
     if imports.is_empty() {
         return Ok(Some(first));
     }
-    let code = probe::script(steps, wanted, &imports);
+    let code = probe::script(steps, exceptions, &imports);
     let answer = runner.call(
         "run_python",
         json!({"code": code, "timeout": 120}),

@@ -29,7 +29,10 @@ impl PolicyRunner {
         let mut calls: Vec<&ToolCall> = Vec::new();
         for message in messages {
             match message {
-                Message::Assistant { calls: made, .. } => calls.extend(made),
+                Message::Assistant {
+                    calls: message_calls,
+                    ..
+                } => calls.extend(message_calls),
                 Message::Tool(result) => {
                     answers.insert(result.id.as_str(), result.content.clone());
                 }
@@ -53,18 +56,20 @@ impl PolicyRunner {
             arguments: arguments.into(),
         };
         match self.recorded.get(at) {
-            Some((made, Some(answer)))
-                if made.name == call.name && made.arguments == call.arguments =>
+            Some((recorded_call, Some(answer)))
+                if recorded_call.name == call.name && recorded_call.arguments == call.arguments =>
             {
                 Ok(answer.clone())
             }
-            Some((made, None)) if made.name == call.name && made.arguments == call.arguments => {
+            Some((recorded_call, None))
+                if recorded_call.name == call.name && recorded_call.arguments == call.arguments =>
+            {
                 Err(Turn::Call(Box::new(call), why.to_owned()))
             }
-            Some((made, _)) => Err(Turn::Mismatch(format!(
+            Some((recorded_call, _)) => Err(Turn::Mismatch(format!(
                 "call {} of the conversation is `{}`, but the rules would call `{}`, so they cannot continue",
                 at + 1,
-                made.name,
+                recorded_call.name,
                 call.name
             ))),
             None => Err(Turn::Call(Box::new(call), why.to_owned())),

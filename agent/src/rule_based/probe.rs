@@ -95,13 +95,13 @@ pub(super) struct Check {
 /// Returns the script for `run_python`. `imports` binds names that are known by now.
 pub(super) fn script(
     steps: &[Step],
-    wanted: &[String],
+    exceptions: &[String],
     imports: &BTreeMap<String, String>,
 ) -> String {
     let steps: Vec<_> = steps
         .iter()
         .map(|step| {
-            let texts: Vec<&str> = step.outputs.iter().map(|s| s.text.as_str()).chain(wanted.iter().map(String::as_str)).collect();
+            let texts: Vec<&str> = step.outputs.iter().map(|s| s.text.as_str()).chain(exceptions.iter().map(String::as_str)).collect();
             json!({"source": step.source, "prompt": step.prompt, "number": step.number, "texts": texts})
         })
         .collect();

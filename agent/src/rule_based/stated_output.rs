@@ -45,8 +45,8 @@ pub(super) fn right_in(note: &str) -> Option<String> {
             r"(?i)(?:should(?: be| return| give| print| equal| yield)|expected?(?: is| to be| to get)?:?|supposed to be|must be)\s+(`[^`]+`|\S.*)$",
         )
     });
-    let found = SHOULD.captures(note)?;
-    let text = found[1]
+    let captures = SHOULD.captures(note)?;
+    let text = captures[1]
         .trim_matches('`')
         .trim()
         .trim_end_matches(['.', '!'])

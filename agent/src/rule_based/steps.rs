@@ -153,7 +153,7 @@ impl StepReader {
     }
 
     fn prose(&mut self, text: &str) {
-        let known = self.steps.len();
+        let steps_before = self.steps.len();
         for claim in claims(text) {
             match &claim.expression {
                 Some(source) if is_expression(source) => {
@@ -168,16 +168,16 @@ impl StepReader {
                 }
                 Some(_) => {}
                 None if self.steps.is_empty() => self.pending.push(claim),
-                None => self.about_earlier(&claim, known),
+                None => self.about_earlier(&claim, steps_before),
             }
         }
     }
 
-    /// Applies a claim without code of its own; `known` is the number of steps before its paragraph.
-    fn about_earlier(&mut self, claim: &Claim, known: usize) {
+    /// Applies a claim without code of its own; `steps_before` is the number of steps before its paragraph.
+    fn about_earlier(&mut self, claim: &Claim, steps_before: usize) {
         let block = self.steps.iter().rposition(|s| !s.in_prose);
         // Without a code block, the claim is about the sentence before.
-        let at = block.or_else(|| (self.steps.len() > known).then(|| self.steps.len() - 1));
+        let at = block.or_else(|| (self.steps.len() > steps_before).then(|| self.steps.len() - 1));
         attach(at.and_then(|at| self.steps.get_mut(at)), claim);
     }
 }
@@ -238,16 +238,16 @@ fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
     };
     step.raised.get_or_insert_with(|| raised.clone());
     if !step.prompt {
-        let left_out: Vec<&str> = raised
+        let missing_lines: Vec<&str> = raised
             .cell
             .lines()
             .filter(|l| !l.starts_with(' ') && l.contains(" = ") && !step.source.contains(l.trim()))
             .collect();
         if let Some(at) = step.source.rfind(last)
-            && !left_out.is_empty()
+            && !missing_lines.is_empty()
         {
             step.source
-                .insert_str(at, &format!("{}\n", left_out.join("\n")));
+                .insert_str(at, &format!("{}\n", missing_lines.join("\n")));
         }
     }
     true

@@ -22,7 +22,7 @@ pub(super) fn before(
     let mut needed: BTreeSet<String> = all[target].reads.iter().chain(more).cloned().collect();
     let mut read = needed.clone();
     let mut stars: Vec<(String, String)> = all[target].stars.clone();
-    let mut kept: Vec<(usize, Option<String>)> = Vec::new();
+    let mut selection: Vec<(usize, Option<String>)> = Vec::new();
     for at in (0..target).rev() {
         let statement = &all[at];
         if statement.syntax.is_some()
@@ -46,18 +46,21 @@ pub(super) fn before(
         needed.extend(statement.reads.iter().cloned());
         read.extend(statement.reads.iter().cloned());
         stars.extend(statement.stars.iter().cloned());
-        kept.push((at, label));
+        selection.push((at, label));
     }
-    kept.reverse();
+    selection.reverse();
     let mut body = TestBody::default();
-    let bound: BTreeSet<&String> = kept.iter().flat_map(|(at, _)| &all[*at].writes).collect();
+    let bound: BTreeSet<&String> = selection
+        .iter()
+        .flat_map(|(at, _)| &all[*at].writes)
+        .collect();
     supply(probe, &read, &bound, &mut body);
     for (module, name) in &stars {
         if read.contains(name) && !bound.contains(name) {
             body.imports.push(format!("from {module} import {name}"));
         }
     }
-    for (at, label) in kept {
+    for (at, label) in selection {
         let statement = &all[at];
         match statement.kind.as_str() {
             "Import" | "ImportFrom" if statement.source.contains('*') => {}
@@ -79,7 +82,7 @@ pub(super) fn before(
 
 /// Adds names that the issue omitted: imports, and symbols, which go into one line.
 fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, body: &mut TestBody) {
-    let mut made: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut makers: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, line) in &probe.added {
         if !read.contains(name) || bound.contains(name) {
             continue;
@@ -89,15 +92,15 @@ fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, bod
             .and_then(|(_, call)| call.split_once('('))
         {
             Some((maker, _)) if !line.starts_with("import ") && !line.starts_with("from ") => {
-                match made.iter_mut().find(|(m, _)| *m == maker) {
+                match makers.iter_mut().find(|(m, _)| *m == maker) {
                     Some((_, names)) => names.push(name),
-                    None => made.push((maker, vec![name])),
+                    None => makers.push((maker, vec![name])),
                 }
             }
             _ => body.imports.push(line.clone()),
         }
     }
-    for (maker, names) in made {
+    for (maker, names) in makers {
         let module = probe.symbolic.as_deref().unwrap_or("sympy");
         body.imports.push(format!("from {module} import {maker}"));
         if maker == "symbols" {
@@ -152,10 +155,10 @@ pub(super) fn merged(imports: &[String]) -> Vec<String> {
             _ => (line.clone(), Vec::new()),
         };
         match modules.iter_mut().find(|(m, _)| *m == module) {
-            Some((_, known)) => {
+            Some((_, module_names)) => {
                 for name in names {
-                    if !known.contains(&name) {
-                        known.push(name);
+                    if !module_names.contains(&name) {
+                        module_names.push(name);
                     }
                 }
             }

@@ -96,7 +96,7 @@ fn add(scores: &mut Vec<(String, u32)>, path: &str, points: u32) {
 /// Returns whether pytest would collect the file; test data and support code do not count.
 pub(super) fn is_test_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let named =
+    let has_test_name =
         name.starts_with("test_") || name.starts_with("unittest_") || name.ends_with("_test.py");
     let aside = [
         "/roots/",
@@ -108,7 +108,7 @@ pub(super) fn is_test_file(path: &str) -> bool {
         "/regrtest_data/",
         "/benchmarks/",
     ];
-    named && name.ends_with(".py") && !aside.iter().any(|a| format!("/{path}").contains(a))
+    has_test_name && name.ends_with(".py") && !aside.iter().any(|a| format!("/{path}").contains(a))
 }
 
 /// Returns the paths in an answer of `find_file`.
@@ -121,20 +121,20 @@ pub(super) fn paths(answer: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the files and their numbers of matches in an answer of `search`.
 fn matches(answer: &str) -> Vec<(String, u32)> {
-    let mut found: Vec<(String, u32)> = Vec::new();
+    let mut match_counts: Vec<(String, u32)> = Vec::new();
     for line in answer.lines() {
         if !line.starts_with(' ') && line.ends_with(".py") {
-            found.push((line.to_owned(), 0));
+            match_counts.push((line.to_owned(), 0));
         } else if let Some((path, rest)) = line.trim().split_once(".py: ") {
             let count = rest
                 .split(' ')
                 .next()
                 .and_then(|n| n.parse().ok())
                 .unwrap_or(1);
-            found.push((format!("{path}.py"), count));
+            match_counts.push((format!("{path}.py"), count));
         } else if line.starts_with("  ")
             && !line.starts_with("  in ")
-            && let Some((_, count)) = found.last_mut()
+            && let Some((_, count)) = match_counts.last_mut()
         {
             let more = line
                 .trim()
@@ -143,7 +143,7 @@ fn matches(answer: &str) -> Vec<(String, u32)> {
             *count += more.unwrap_or(1);
         }
     }
-    found
+    match_counts
 }
 
 /// Counts the leading folders that a test file and a source file share (ignoring `src` and `tests`).

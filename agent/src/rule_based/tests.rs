@@ -46,8 +46,8 @@ fn candidates_for(issue: &str) -> (Probe, Vec<Candidate>) {
     std::fs::write(folder.path().join("shop/__init__.py"), PACKAGE).unwrap();
     let issue = extract(issue);
     let steps = steps(&issue);
-    let wanted = extract::wanted_exceptions(&issue.prose());
-    let script = probe::script(&steps, &wanted, &Default::default());
+    let exceptions = extract::wanted_exceptions(&issue.prose());
+    let script = probe::script(&steps, &exceptions, &Default::default());
     let file = folder.path().join("snippet.py");
     std::fs::write(&file, script).unwrap();
     let ran = Command::new("python3")
@@ -58,8 +58,8 @@ fn candidates_for(issue: &str) -> (Probe, Vec<Candidate>) {
         .unwrap();
     let probe = probe::read(&String::from_utf8_lossy(&ran.stdout))
         .unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&ran.stderr)));
-    let made = candidates(&Evidence::new(&issue, &steps, &probe));
-    (probe, made)
+    let test_candidates = candidates(&Evidence::new(&issue, &steps, &probe));
+    (probe, test_candidates)
 }
 
 fn lines(candidate: &Candidate) -> Vec<&str> {

@@ -82,17 +82,17 @@ impl Connection {
             mut stderr,
             exit,
         } = process;
-        let kept = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let sink = kept.clone();
+        let stderr_bytes = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = stderr_bytes.clone();
         let printing = tokio::spawn(async move {
             let mut buffer = [0; 1024];
             while let Ok(n) = stderr.read(&mut buffer).await {
                 if n == 0 {
                     break;
                 }
-                if let Ok(mut kept) = sink.lock() {
-                    let room = STDERR.saturating_sub(kept.len());
-                    kept.extend_from_slice(&buffer[..n.min(room)]);
+                if let Ok(mut bytes) = sink.lock() {
+                    let room = STDERR.saturating_sub(bytes.len());
+                    bytes.extend_from_slice(&buffer[..n.min(room)]);
                 }
             }
         });
@@ -108,15 +108,15 @@ impl Connection {
                     Ok((_, Ok(code))) => format!(" with code {code}"),
                     _ => String::new(),
                 };
-                let seen = format!("the tool server ended{code} before it answered");
-                return Err(dead(&ended_by(&limits, &seen), &kept));
+                let problem = format!("the tool server ended{code} before it answered");
+                return Err(dead(&ended_by(&limits, &problem), &stderr_bytes));
             }
-            Err(_) => return Err(dead("the tool server did not answer", &kept)),
+            Err(_) => return Err(dead("the tool server did not answer", &stderr_bytes)),
         };
         Ok(Connection {
             layers: Layers::default(),
             client,
-            stderr: kept,
+            stderr: stderr_bytes,
             limits,
         })
     }
@@ -234,13 +234,13 @@ impl Connection {
     fn gone(&self, error: &ServiceError) -> SandboxError {
         // The error's text names types of the protocol library.
         tracing::debug!(%error, "the toolbox is gone");
-        let seen = match error {
+        let problem = match error {
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
                 "the tool server has ended"
             }
             _ => "the answer of the tool server cannot be read",
         };
-        self.dead(&ended_by(&self.limits, seen))
+        self.dead(&ended_by(&self.limits, problem))
     }
 
     fn dead(&self, what: &str) -> SandboxError {
@@ -249,10 +249,10 @@ impl Connection {
 }
 
 /// Adds the reason, if it is known.
-fn ended_by(limits: &OutputLimits, seen: &str) -> String {
+fn ended_by(limits: &OutputLimits, problem: &str) -> String {
     match limits.exceeded() {
-        Some(why) => format!("{seen}: {why}"),
-        None => seen.to_owned(),
+        Some(why) => format!("{problem}: {why}"),
+        None => problem.to_owned(),
     }
 }
 
@@ -293,7 +293,7 @@ pub async fn call_answered_by(bytes: Vec<u8>) -> Result<CallAnswer, SandboxError
 fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
     let printed = stderr
         .lock()
-        .map(|kept| String::from_utf8_lossy(&kept).trim().to_owned())
+        .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
         .unwrap_or_default();
     let message = if printed.is_empty() {
         format!("talk to the sandbox: {what}")

@@ -340,10 +340,10 @@ impl ActiveSandbox {
     ) -> Result<Self, SandboxError> {
         let opened = async {
             let mut config = config(sandbox.info(), environment, settings);
-            if let Some(wanted) = &settings.wanted {
+            if let Some(coverage) = &settings.wanted {
                 config.wanted = Some(WantedLines {
-                    package: wanted.package.unpack_into(sandbox.as_ref()).await?,
-                    lines: wanted.lines.clone(),
+                    package: coverage.package.unpack_into(sandbox.as_ref()).await?,
+                    lines: coverage.lines.clone(),
                 });
             }
             let toolbox = connection::upload(sandbox.as_ref()).await?;
@@ -402,22 +402,22 @@ fn ended(tool: &str) -> CallAnswer {
 
 /// Describes the protections for people, after the kind of isolation.
 fn describe_protections(layers: &Layers) -> String {
-    let named = [
+    let protections = [
         (layers.undumpable, "memory"),
         (layers.signals, "signals"),
         (layers.files, "files"),
         (layers.filter, "system calls"),
     ];
-    let named: Vec<&str> = named
+    let active_protections: Vec<&str> = protections
         .iter()
         .filter(|(on, _)| *on)
         .map(|(_, n)| *n)
         .collect();
-    match named.is_empty() {
+    match active_protections.is_empty() {
         true => "; nothing keeps programs from the tool server".to_owned(),
         false => format!(
             "; programs kept from the tool server ({})",
-            named.join(", ")
+            active_protections.join(", ")
         ),
     }
 }

@@ -84,8 +84,8 @@ impl StandbySandboxes {
     }
 
     /// Ends a used sandbox in the background, which only the end of the session waits for.
-    pub(super) async fn discard(&self, taken: Session) {
-        let ending = tokio::spawn(async move { Box::pin(taken.stop()).await });
+    pub(super) async fn discard(&self, session: Session) {
+        let ending = tokio::spawn(async move { Box::pin(session.stop()).await });
         self.ending.lock().await.push(ending);
     }
 

@@ -123,9 +123,9 @@ impl<'a> Setup<'a> {
     }
 
     /// Sets the lines of the old code that tests are wanted for.
-    pub fn with_wanted_lines(self, wanted: WantedLines) -> Self {
+    pub fn with_wanted_lines(self, lines: WantedLines) -> Self {
         Setup {
-            wanted_lines: Some(wanted),
+            wanted_lines: Some(lines),
             ..self
         }
     }
@@ -232,7 +232,7 @@ impl<'a> Setup<'a> {
                 check(&source)?;
             }
             let lines = match &self.wanted_lines {
-                Some(wanted) => wanted(&source)?,
+                Some(find_lines) => find_lines(&source)?,
                 None => BTreeMap::new(),
             };
             let environment = self.environment(&source, &place.location).await?;
@@ -365,7 +365,7 @@ impl<'a> Setup<'a> {
         environment: &Environment,
         lines: BTreeMap<String, BTreeSet<u32>>,
     ) -> Result<Session> {
-        let wanted = match lines.is_empty() {
+        let wanted_coverage = match lines.is_empty() {
             true => None,
             false => {
                 let (python, build) = (&environment.python_version, build_settings(self.settings));
@@ -378,7 +378,7 @@ impl<'a> Setup<'a> {
             test_seconds: self.settings.limits.test_seconds,
             processors: None,
             run: self.run.clone(),
-            wanted,
+            wanted: wanted_coverage,
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;
         self.progress.phase("sandbox", &session.info().isolation);

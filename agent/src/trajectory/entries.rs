@@ -225,8 +225,8 @@ impl Change {
     /// Returns the change shown in a line of a call.
     pub fn of(line: &str) -> Self {
         let signs = [Change::Removed, Change::Added];
-        let found = signs.into_iter().find(|c| line.starts_with(c.sign()));
-        found.unwrap_or(Change::Same)
+        let change = signs.into_iter().find(|c| line.starts_with(c.sign()));
+        change.unwrap_or(Change::Same)
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
             {"path": "a.py", "old": "def f():\n    return 1", "new": "def f():\n    x = 2\n    return x", "variant": 2},
             {"path": "b.py", "function": "g", "new": "def g():\n    pass"},
         ], "on_top": true});
-        let wanted = "\
+        let expected_text = "\
 edits:
   a.py, variant 2
       def f():
@@ -256,7 +256,7 @@ edits:
     + def g():
     +     pass
   on_top: true";
-        assert_eq!(readable(&edits), wanted);
+        assert_eq!(readable(&edits), expected_text);
         let alone = json!({"path": "a.py", "old": "1\n2\n3", "new": "1\n3"});
         assert_eq!(readable(&alone), "a.py\n      1\n    - 2\n      3");
         let other = json!({"edits": [], "tests": ["a", "b"], "text": "1\n2"});

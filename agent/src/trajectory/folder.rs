@@ -134,7 +134,7 @@ impl RunFolder {
     /// Fails if the folder is a link.
     pub fn check_default_folder(runs: &Path) -> Result<(), TrajectoryError> {
         match std::fs::symlink_metadata(runs) {
-            Ok(found) if found.is_symlink() => Err(TrajectoryError::Link {
+            Ok(metadata) if metadata.is_symlink() => Err(TrajectoryError::Link {
                 path: runs.to_owned(),
             }),
             _ => Ok(()),
@@ -211,7 +211,7 @@ impl RunFolder {
         let file = path.join(TRAJECTORY);
         let mut read = Events::open(path)?;
         let events = read.by_ref().collect::<Result<Vec<_>, _>>()?;
-        let whole = read.lines.complete_bytes();
+        let complete_bytes = read.lines.complete_bytes();
         let trajectory =
             plain_file::open_to_append(&file).map_err(|source| TrajectoryError::Read {
                 path: file.clone(),
@@ -222,7 +222,7 @@ impl RunFolder {
             path: file.clone(),
             source,
         };
-        trajectory.set_len(whole).map_err(write)?;
+        trajectory.set_len(complete_bytes).map_err(write)?;
         Ok((
             RunFolder {
                 path: path.to_owned(),

@@ -93,12 +93,12 @@ mod tests {
             reply("step", 200, None, 1.0),
         ];
         let points = usage_timeline(&events);
-        let found: Vec<_> = points
+        let rows: Vec<_> = points
             .iter()
             .map(|p| (p.purpose, p.tokens, p.tool_seconds, p.seconds, p.dollars))
             .collect();
         assert_eq!(
-            found,
+            rows,
             [
                 ("step", 110, 0.0, 2.0, Some(0.25)),
                 ("review", 170, 1.5, 4.5, Some(0.5)),

@@ -156,7 +156,7 @@ impl<'a> Agents<'a> {
         };
         let (model, out) = (ModelName::parse(ask.model)?, out.to_owned());
         Ok(RunJob {
-            given: ExtraInputs {
+            extra_inputs: ExtraInputs {
                 lines,
                 test: Some(format!("{}::{}", problem.path, problem.test)),
                 ..ExtraInputs::default()
@@ -182,8 +182,8 @@ impl<'a> Agents<'a> {
 
     fn location<'p>(&'p self, problem: &'p Problem) -> &'p str {
         let key = location_key(&problem.repository, &problem.commit);
-        let known = self.benchmark.locations.get(&key);
-        known.map_or(&problem.repository, String::as_str)
+        let location = self.benchmark.locations.get(&key);
+        location.map_or(&problem.repository, String::as_str)
     }
 
     fn cell(&self, problem: &Problem) -> Arc<OnceCell<Code>> {
@@ -243,12 +243,12 @@ fn reply(
     outcome: &Outcome,
 ) -> Result<StoredReply> {
     let problem = ask.problem;
-    let given = problem.text.without_statements();
+    let skeleton = problem.text.without_statements();
     let written = match outcome {
         Outcome::Accepted { patch, .. } => of_patch(source, patch, &problem.path)?,
         _ => last_content(events, &problem.path),
     };
-    let (end, text) = match written.filter(|text| *text != given) {
+    let (end, text) = match written.filter(|text| *text != skeleton) {
         Some(text) => (ReplyEnd::Complete, text),
         None => {
             let summary = outcome.summary();

@@ -172,7 +172,7 @@ impl Questioner<'_> {
         if let Some(error) = failure {
             return Err(error);
         }
-        let not_asked = state.not_asked.load(Ordering::SeqCst);
+        let skipped_count = state.not_asked.load(Ordering::SeqCst);
         let why = state
             .why
             .lock()
@@ -180,7 +180,7 @@ impl Questioner<'_> {
             .take();
         Ok(AskingSummary {
             interrupted,
-            not_asked: why.map(|why| (not_asked, why)),
+            not_asked: why.map(|why| (skipped_count, why)),
             dollars: state.ceiling.spent(),
         })
     }
@@ -198,7 +198,7 @@ impl Questioner<'_> {
             return Ok(!state.interrupted.load(Ordering::SeqCst));
         }
         tokio::select! {
-            asked = self.one(ask, state, replies) => asked.map(|()| true),
+            result = self.one(ask, state, replies) => result.map(|()| true),
             () = setup::interrupted() => {
                 state.interrupted.store(true, Ordering::SeqCst);
                 Ok(false)
@@ -319,8 +319,8 @@ impl Questioner<'_> {
         let problem = ask.problem;
         let texts = self.benchmark.texts(&problem.repository, &problem.commit);
         let text = |path: &str| texts.get(path).copied();
-        let shown = context(problem, ask.budget, &TaskPrompts, &text);
-        messages(problem, ask.form, shown.as_deref())
+        let context_text = context(problem, ask.budget, &TaskPrompts, &text);
+        messages(problem, ask.form, context_text.as_deref())
             .map_err(|error| Error::usage("render a prompt").cause(error))
     }
 }

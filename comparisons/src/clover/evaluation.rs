@@ -69,7 +69,7 @@ impl GradingTask<'_> {
     ///
     /// Fails if a repository cannot be prepared, a sandbox fails, or a file in the folder cannot be read or written.
     pub async fn judge(&self, asks: &[ModelQuestion<'_>]) -> Result<Vec<Grade>> {
-        let known = Judgements::open(self.folder.join(JUDGEMENTS))?;
+        let judgements = Judgements::open(self.folder.join(JUDGEMENTS))?;
         let replies: BTreeMap<AnswerKey, ModelAnswer> = stored(self.folder)?
             .into_iter()
             .map(|reply| (reply.key(), reply.answer()))
@@ -81,17 +81,18 @@ impl GradingTask<'_> {
                 continue;
             };
             let hash = hash(ask.problem, answer)?;
-            if known.get(&hash).is_none() {
+            if judgements.get(&hash).is_none() {
                 let place = (ask.problem.repository.as_str(), ask.problem.commit.as_str());
                 groups.entry(place).or_default().push((ask.problem, answer));
             }
             hashes.push(hash);
         }
-        for ((repository, commit), asked) in groups {
-            (self.report)(&format!("{repository}: grading {} answers", asked.len()));
-            self.group(repository, commit, &asked, &known).await?;
+        for ((repository, commit), answers) in groups {
+            (self.report)(&format!("{repository}: grading {} answers", answers.len()));
+            self.group(repository, commit, &answers, &judgements)
+                .await?;
         }
-        let judged = hashes.iter().filter_map(|hash| known.get(hash));
+        let judged = hashes.iter().filter_map(|hash| judgements.get(hash));
         Ok(judged.map(|stored| stored.judgement).collect())
     }
 
@@ -99,8 +100,8 @@ impl GradingTask<'_> {
         &self,
         repository: &str,
         commit: &str,
-        asked: &[(&Problem, &ModelAnswer)],
-        known: &Judgements,
+        answers: &[(&Problem, &ModelAnswer)],
+        judgements: &Judgements,
     ) -> Result<()> {
         let place = self.place(repository, commit).await?;
         let failed = |error: SandboxError| {
@@ -116,10 +117,10 @@ impl GradingTask<'_> {
             workers: self.workers,
             timeout: self.timeout,
         };
-        for batch in asked.chunks(BATCH) {
+        for batch in answers.chunks(BATCH) {
             let judged = judge.judge(batch).await.map_err(failed)?;
             for ((problem, answer), judgement) in batch.iter().zip(judged) {
-                known.add(StoredJudgement {
+                judgements.add(StoredJudgement {
                     answer_sha256: hash(problem, answer)?,
                     judgement,
                 })?;
@@ -204,7 +205,7 @@ pub fn judgements(folder: &Path) -> Result<Vec<Grade>> {
 /// Fails if the replies cannot be read.
 pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
     let replies = stored(folder)?;
-    let asked: HashMap<(&str, &str), &StoredReply> = replies
+    let by_request: HashMap<(&str, &str), &StoredReply> = replies
         .iter()
         .filter(|reply| !reply.shared && !reply.request_sha256.is_empty())
         .map(|reply| ((reply.model.as_str(), reply.request_sha256.as_str()), reply))
@@ -212,7 +213,7 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
     let cost = |reply: &StoredReply| {
         let request = (reply.model.as_str(), reply.request_sha256.as_str());
         let paid = match reply.shared {
-            true => asked.get(&request).copied().unwrap_or(reply),
+            true => by_request.get(&request).copied().unwrap_or(reply),
             false => reply,
         };
         let usage = &paid.usage;
@@ -238,13 +239,15 @@ pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let path = folder.join(SPENDING);
     let dollars = spending_limit::spent(&path)
         .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
-    let made: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
-    let sum =
-        |of: fn(&testwright_models::Usage) -> u64| made.iter().map(|r| of(&r.usage)).sum::<u64>();
+    let unshared_replies: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
+    let sum = |of: fn(&testwright_models::Usage) -> u64| {
+        unshared_replies.iter().map(|r| of(&r.usage)).sum::<u64>()
+    };
     let mut facts = vec![
         (
             "Model calls".to_owned(),
-            made.iter()
+            unshared_replies
+                .iter()
                 .map(|r| u64::from(r.calls))
                 .sum::<u64>()
                 .to_string(),

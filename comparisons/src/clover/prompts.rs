@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn every_prompt_is_used() {
-        let named: Vec<&str> = (ALL.iter().chain([&COVER]))
+        let used_prompts: Vec<&str> = (ALL.iter().chain([&COVER]))
             .flat_map(|approach| match approach.workflow() {
                 Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,
             })
@@ -160,7 +160,7 @@ mod tests {
             .copied()
             .collect();
         let all = testwright_agent_prompts::ALL.iter().map(|(name, _)| *name);
-        let missing: Vec<&str> = all.filter(|name| !named.contains(name)).collect();
+        let missing: Vec<&str> = all.filter(|name| !used_prompts.contains(name)).collect();
         assert_eq!(missing, [""; 0]);
     }
 }

@@ -164,9 +164,9 @@ mod tests {
         replies.add(of_agent).unwrap();
         assert_eq!(to_request(&replies, "m", "r"), None);
         replies.add(reply("b", ReplyEnd::Complete)).unwrap();
-        let found = to_request(&replies, "m", "r").unwrap();
-        assert_eq!(found.problem, "b");
-        assert_eq!(found.answer().code, "assert x == 1\n");
+        let stored_reply = to_request(&replies, "m", "r").unwrap();
+        assert_eq!(stored_reply.problem, "b");
+        assert_eq!(stored_reply.answer().code, "assert x == 1\n");
         drop(replies);
         assert_eq!(stored(folder.path()).unwrap().len(), 3);
     }

@@ -86,7 +86,7 @@ impl CellTask {
         };
         let (model, out) = (ModelName::parse(&self.model)?, out.to_owned());
         Ok(RunJob {
-            given: self.extra_inputs.clone(),
+            extra_inputs: self.extra_inputs.clone(),
             ..RunJob::new(settings, issue, place, approach, model, out)
         })
     }
@@ -124,19 +124,21 @@ pub async fn execute(
     progress: Arc<dyn Progress>,
 ) -> Result<Record> {
     // An input that does not match the code is an infrastructure failure, so the other runs continue.
-    let fits = job.given.check_source(source, job.approach.options());
+    let fits = job
+        .extra_inputs
+        .check_source(source, job.approach.options());
     fits.map_err(|error| Error {
         kind: Kind::Infrastructure,
         ..error.while_doing("use the extra inputs")
     })?;
-    let wanted = wanted_coverage(&job.given, harness, source, environment).await?;
+    let coverage_request = wanted_coverage(&job.extra_inputs, harness, source, environment).await?;
     let settings = SessionSettings {
         limits: job.settings.limits.sandbox(),
         test_seconds: job.settings.limits.test_seconds,
         // Leave the other processors to other runs.
         processors: Some(1),
         run: harness.purpose.clone(),
-        wanted,
+        wanted: coverage_request,
     };
     processor.acquire().await;
     let session = Session::start(harness.backend.clone(), environment, &settings).await?;

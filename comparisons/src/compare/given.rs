@@ -74,12 +74,12 @@ pub fn inputs(
 ) -> Result<Inputs> {
     variants.iter().try_for_each(extra_inputs::check_options)?;
     let first = |takes: &dyn Fn(&Options) -> bool| variants.iter().find(|v| takes(v.options()));
-    let wanted = RequestedInputs {
+    let requested_inputs = RequestedInputs {
         tests: first(&extra_inputs::takes_tests),
         golden: first(&|o| extra_inputs::takes_patch(o) && !extra_inputs::takes_other_patch(o)),
         other: first(&extra_inputs::takes_other_patch),
     };
-    match (wanted.other, code_patches) {
+    match (requested_inputs.other, code_patches) {
         (Some(variant), None) => {
             return Err(
                 Error::usage(format!("give `{}` a code patch", variant.name()))
@@ -98,14 +98,26 @@ pub fn inputs(
         .instances
         .iter()
         .map(|instance| {
-            let inputs = of_instance(&wanted, instance, code_patches);
+            let inputs = of_instance(&requested_inputs, instance, code_patches);
             (instance.instance_id.clone(), inputs)
         })
         .collect();
     let there = [
-        (wanted.tests, "test files", "golden tests in Python files"),
-        (wanted.golden, "a code patch", "a golden code patch"),
-        (wanted.other, "a code patch", "a patch of --code-patches"),
+        (
+            requested_inputs.tests,
+            "test files",
+            "golden tests in Python files",
+        ),
+        (
+            requested_inputs.golden,
+            "a code patch",
+            "a golden code patch",
+        ),
+        (
+            requested_inputs.other,
+            "a code patch",
+            "a patch of --code-patches",
+        ),
     ];
     for (at, (variant, what, of_what)) in there.into_iter().enumerate() {
         let Some(variant) = variant else { continue };
@@ -130,7 +142,7 @@ pub fn inputs(
 }
 
 fn of_instance(
-    wanted: &RequestedInputs<'_>,
+    requested_inputs: &RequestedInputs<'_>,
     instance: &Instance,
     code_patches: Option<&Predictions>,
 ) -> InstanceInputs {
@@ -142,9 +154,9 @@ fn of_instance(
     };
     let tests = instance.test_patch.as_deref().unwrap_or_default();
     InstanceInputs {
-        golden_patch: patch(instance.patch.as_ref(), wanted.golden),
-        other_patch: patch(other, wanted.other),
-        test_files: match wanted.tests {
+        golden_patch: patch(instance.patch.as_ref(), requested_inputs.golden),
+        other_patch: patch(other, requested_inputs.other),
+        test_files: match requested_inputs.tests {
             Some(_) => ChangedLines::of(tests).added.into_keys().collect(),
             None => Vec::new(),
         },
@@ -155,13 +167,13 @@ fn of_instance(
 const NAMED: usize = 5;
 
 fn missing_input_message(without: &[&str], all: usize, what: &str) -> String {
-    let named = &without[..without.len().min(NAMED)];
+    let examples = &without[..without.len().min(NAMED)];
     let more = if without.len() > NAMED { ", …" } else { "" };
     format!(
         "{} of {all} instances have no {}: {}{more}",
         without.len(),
         what.trim_start_matches("a "),
-        named.join(", ")
+        examples.join(", ")
     )
 }
 

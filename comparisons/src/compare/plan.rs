@@ -127,7 +127,7 @@ impl System {
                 oracle_samples: (samples > 1).then_some(samples),
                 extra_inputs: extra_inputs::labels(variant.options()),
             };
-            let found: Vec<System> = match variant.approach.model() {
+            let variant_systems: Vec<System> = match variant.approach.model() {
                 ModelKind::Rules(model) => vec![system(model)],
                 ModelKind::Language if models.is_empty() => {
                     return Err(Error::usage("compare")
@@ -139,7 +139,7 @@ impl System {
                 }
                 ModelKind::Language => models.iter().map(|model| system(model.as_str())).collect(),
             };
-            for system in found {
+            for system in variant_systems {
                 if systems.contains(&system) {
                     return Err(
                         Error::usage("compare").cause(format!("{} is named twice", system.name()))
@@ -281,10 +281,10 @@ impl Plan {
                     .hint("run the same command again, or use another folder with --out"),
             )
         };
-        if let Some(gone) = earlier.systems.iter().find(|s| !self.systems.contains(s)) {
+        if let Some(removed_system) = earlier.systems.iter().find(|s| !self.systems.contains(s)) {
             return differs(&format!(
                 "it includes {}, which this command does not request",
-                gone.name()
+                removed_system.name()
             ));
         }
         for instance in &earlier.instances {
@@ -353,9 +353,10 @@ impl PlannedInstance {
             return true;
         };
         let now = self.extra_inputs.clone().unwrap_or_default();
-        let is_kept = |now: &Option<String>, was: &Option<String>| was.is_none() || now == was;
-        is_kept(&now.golden_patch, &earlier.golden_patch)
-            && is_kept(&now.other_patch, &earlier.other_patch)
+        let is_compatible =
+            |now: &Option<String>, was: &Option<String>| was.is_none() || now == was;
+        is_compatible(&now.golden_patch, &earlier.golden_patch)
+            && is_compatible(&now.other_patch, &earlier.other_patch)
             && (earlier.test_files.is_empty() || now.test_files == earlier.test_files)
     }
 }

@@ -64,8 +64,8 @@ fn check_prices(variants: &[Variant], models: &[ModelName], settings: &Settings)
     let speaks = variants
         .iter()
         .any(|v| v.approach.model() == ModelKind::Language);
-    let mut asked = models.iter().filter(|_| speaks);
-    asked.try_for_each(|model| prices.check(model))
+    let mut language_models = models.iter().filter(|_| speaks);
+    language_models.try_for_each(|model| prices.check(model))
 }
 
 /// Sets the effort of the approaches that support levels, and returns a note on the others.

@@ -113,16 +113,16 @@ mod tests {
             temperature: None,
             max_tokens: None,
         };
-        let mut found = Vec::new();
+        let mut replies = Vec::new();
         for _ in 0..7 {
-            found.push(match model.complete(&request).await {
+            replies.push(match model.complete(&request).await {
                 Ok(reply) => reply.content,
                 Err(error) => error.to_string(),
             });
         }
         let full = |why| format!("the prompt does not fit into the model's context: {why}");
         assert_eq!(
-            found,
+            replies,
             [
                 "one".to_owned(),
                 full("too long"),

@@ -99,11 +99,11 @@ impl RunContext<'_> {
 
     fn task(&self, cell: &RunSpec, instance: &Instance) -> Result<CellTask> {
         let approach = Variant::parse(&cell.system.approach)?;
-        let given = self.given(cell, &approach)?;
+        let extra_inputs = self.given(cell, &approach)?;
         let System {
             approach, model, ..
         } = &cell.system;
-        Ok(CellTask::new(instance, approach, model, given))
+        Ok(CellTask::new(instance, approach, model, extra_inputs))
     }
 
     /// Returns the extra inputs; a replay uses the recorded ones.
@@ -112,8 +112,8 @@ impl RunContext<'_> {
             return recorded_model::recorded_inputs(&recording.join(cell.folder()));
         }
         let inputs = self.inputs.get(&cell.instance);
-        let given = inputs.map(|inputs| inputs.given(approach.options()));
-        Ok(given.unwrap_or_default())
+        let extra_inputs = inputs.map(|inputs| inputs.given(approach.options()));
+        Ok(extra_inputs.unwrap_or_default())
     }
 
     fn model(&self, cell: &RunSpec, progress: Arc<dyn Progress>) -> Result<Arc<dyn Model>> {

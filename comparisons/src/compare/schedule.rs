@@ -201,7 +201,7 @@ impl Schedule<'_> {
             self.harness.backend.abandon().await?;
         }
         ended?;
-        let not_made = state.not_made.load(Ordering::SeqCst) as usize;
+        let skipped_count = state.not_made.load(Ordering::SeqCst) as usize;
         let why = state
             .skip_reason
             .lock()
@@ -210,7 +210,7 @@ impl Schedule<'_> {
         Ok(Summary {
             runs: shared.file.retain(cells.iter().map(RunSpec::key))?,
             interrupted,
-            skipped_runs: why.map(|why| (not_made, why)),
+            skipped_runs: why.map(|why| (skipped_count, why)),
             dollars: ceiling.map(|ceiling| ceiling.spent()),
         })
     }
@@ -234,7 +234,7 @@ impl Schedule<'_> {
             return Ok(());
         }
         let (mut run, outcome) = match self.make_run(cell, shared).await {
-            Ok(Some(made)) => made,
+            Ok(Some(result)) => result,
             Ok(None) => return Ok(()),
             // The run was interrupted on the other machine.
             Err(error) if error.kind == Kind::Interrupted => {

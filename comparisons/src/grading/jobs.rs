@@ -30,7 +30,7 @@ pub(super) fn jobs<'b>(
     missing: &'b [Prediction],
 ) -> Vec<Job<'b>> {
     let of_instance = |instance: &'b Instance| {
-        let given = sets
+        let predictions = sets
             .iter()
             .filter_map(|set| set.by_instance.get(&instance.instance_id));
         let absent = missing
@@ -38,7 +38,7 @@ pub(super) fn jobs<'b>(
             .filter(|p| p.instance_id == instance.instance_id);
         Job {
             instance,
-            predictions: given.chain(absent).collect(),
+            predictions: predictions.chain(absent).collect(),
         }
     };
     dataset.instances.iter().map(of_instance).collect()
@@ -49,7 +49,7 @@ const NAMED: usize = 3;
 
 /// Checks that the folder contains no other results than these jobs request, because a report covers the whole folder.
 pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
-    let wanted: BTreeSet<(&str, &str)> = jobs
+    let requested_keys: BTreeSet<(&str, &str)> = jobs
         .iter()
         .flat_map(|job| job.predictions.iter())
         .map(|p| (p.model_name_or_path.as_str(), p.instance_id.as_str()))
@@ -57,7 +57,7 @@ pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> R
     let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for result in results.all() {
         let (model, instance) = (result.prediction.as_str(), result.instance_id.as_str());
-        if !wanted.contains(&(model, instance)) {
+        if !requested_keys.contains(&(model, instance)) {
             others.entry(model).or_default().push(instance);
         }
     }
@@ -67,20 +67,20 @@ pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> R
     }
     let of_model = |(model, instances): (&str, Vec<&str>)| {
         let more = if instances.len() > NAMED { ", …" } else { "" };
-        let named = &instances[..instances.len().min(NAMED)];
-        format!("{model}: {}{more}", named.join(", "))
+        let examples = &instances[..instances.len().min(NAMED)];
+        format!("{model}: {}{more}", examples.join(", "))
     };
     let models = others.len();
-    let mut named: Vec<String> = others.into_iter().take(NAMED).map(of_model).collect();
+    let mut descriptions: Vec<String> = others.into_iter().take(NAMED).map(of_model).collect();
     if models > NAMED {
-        named.push("…".to_owned());
+        descriptions.push("…".to_owned());
     }
     let results = if number == 1 { "result" } else { "results" };
     Err(Error::usage("grade")
         .cause(format!(
             "{} contains {number} {results} that this command does not request ({})",
             out.display(),
-            named.join("; ")
+            descriptions.join("; ")
         ))
         .hint("use another folder with --out, or the same instances and predictions"))
 }

@@ -168,24 +168,24 @@ impl GradingRun {
     ///
     /// Fails if the backend cannot start.
     pub async fn harness(&self) -> Result<(Harness, Vec<String>)> {
-        let given = HarnessArgs {
+        let harness_args = HarnessArgs {
             repositories: self.options.repositories.clone(),
             test_time: Duration::from_secs(self.options.test_seconds),
             out: self.out.clone(),
             shared: self.shared.clone(),
         };
-        harness(&self.settings, given).await
+        harness(&self.settings, harness_args).await
     }
 
     /// Returns the number of workers to use, reduced if memory or disk space is short.
     pub fn workers(&self) -> harness::Workers {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
-        let asked = self.options.workers.unwrap_or(processors.div_ceil(2));
-        self.limit_workers(asked, self.settings.limits.memory.bytes())
+        let requested_workers = self.options.workers.unwrap_or(processors.div_ceil(2));
+        self.limit_workers(requested_workers, self.settings.limits.memory.bytes())
     }
 
     /// Returns the requested number of workers, reduced if memory or disk space is short.
-    pub fn limit_workers(&self, asked: usize, memory_each: u64) -> harness::Workers {
+    pub fn limit_workers(&self, requested_workers: usize, memory_each: u64) -> harness::Workers {
         let memory = std::fs::read_to_string("/proc/meminfo")
             .ok()
             .and_then(|text| {
@@ -197,7 +197,7 @@ impl GradingRun {
             .ok()
             .map(|about| about.f_bavail.saturating_mul(about.f_frsize));
         let each = [memory_each, DISK];
-        harness::workers(asked, memory, disk, each)
+        harness::workers(requested_workers, memory, disk, each)
     }
 
     /// Returns the metadata that does not change during grading.

@@ -51,23 +51,25 @@ pub(super) fn restrict(
     file: &Path,
     user_file: Option<&Path>,
 ) -> Result<Layer> {
-    let mut kept = Layer::default();
+    let mut allowed_layer = Layer::default();
     let mut refused = Vec::new();
     let mut image = None;
     for (keys, mut value, origin) in layer.values {
         let key = keys.join(".");
         if key == RECIPE && recipe {
             if let Value::Table(recipe) = &mut value {
-                let named = NOT_IN_RECIPE
+                let ignored_keys = NOT_IN_RECIPE
                     .iter()
                     .filter(|key| recipe.contains_key(**key));
-                let named: Vec<String> = named.map(|key| format!("`{RECIPE}.{key}`")).collect();
+                let ignored_keys: Vec<String> = ignored_keys
+                    .map(|key| format!("`{RECIPE}.{key}`"))
+                    .collect();
                 recipe.retain(|key, _| !NOT_IN_RECIPE.contains(&key));
-                if !named.is_empty() {
-                    image = Some(format!("{origin}: ignored {}", named.join(" and ")));
+                if !ignored_keys.is_empty() {
+                    image = Some(format!("{origin}: ignored {}", ignored_keys.join(" and ")));
                 }
             }
-            kept.values.push((keys, value, origin));
+            allowed_layer.values.push((keys, value, origin));
             continue;
         }
         let Some((_, limit)) = LIMITS.iter().find(|(name, _)| *name == key) else {
@@ -89,25 +91,25 @@ pub(super) fn restrict(
         };
         for (keys, value, origin) in one.values {
             if lower {
-                kept.values.push((keys, value, origin));
+                allowed_layer.values.push((keys, value, origin));
             } else if after != before {
-                kept.notes.push(format!(
+                allowed_layer.notes.push(format!(
                     "{origin}: `{key}` = {value} is ignored: a file found in a folder may lower a limit, but not raise it"
                 ));
             }
         }
     }
-    if let Some(left_out) = image {
-        kept.notes.push(format!(
-            "{left_out}: a file found in a folder must not set an image; set it with --image or with run.image in {}, or trust the whole file with --config {}",
+    if let Some(image_note) = image {
+        allowed_layer.notes.push(format!(
+            "{image_note}: a file found in a folder must not set an image; set it with --image or with run.image in {}, or trust the whole file with --config {}",
             own(user_file),
             file.display()
         ));
     }
     if !refused.is_empty() {
-        kept.notes.push(note(&refused, file, user_file));
+        allowed_layer.notes.push(note(&refused, file, user_file));
     }
-    Ok(kept)
+    Ok(allowed_layer)
 }
 
 fn settings(table: &Table) -> Result<Settings> {
@@ -115,7 +117,7 @@ fn settings(table: &Table) -> Result<Settings> {
 }
 
 fn note(refused: &[(String, Origin)], file: &Path, user_file: Option<&Path>) -> String {
-    let named: Vec<String> = refused
+    let ignored_keys: Vec<String> = refused
         .iter()
         .take(MAX_NAMED_KEYS)
         .map(|(key, _)| format!("`{key}`"))
@@ -131,7 +133,7 @@ fn note(refused: &[(String, Origin)], file: &Path, user_file: Option<&Path>) -> 
     let own = own(user_file);
     format!(
         "{place}: ignored {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and reduce limits; put such keys into {own}, or trust the whole file with --config {}",
-        named.join(", "),
+        ignored_keys.join(", "),
         file.display()
     )
 }

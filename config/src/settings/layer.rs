@@ -57,13 +57,13 @@ impl Layer {
     /// Fails if the file cannot be read, is not valid TOML, or has a value that its key does not allow.
     pub(super) fn file(path: &Path, trust: Trust) -> Result<Option<Layer>> {
         // Errors show only the name of a file in the current folder, as the user would write it.
-        let shown = match trust {
+        let display_path = match trust {
             Trust::Folder => PathBuf::from(FILE),
             Trust::User | Trust::Named | Trust::Repository => path.to_owned(),
         };
         let unreadable = |cause: String| {
             Error::usage(READING)
-                .cause(format!("{}: {cause}", shown.display()))
+                .cause(format!("{}: {cause}", display_path.display()))
                 .hint("correct or remove the file")
         };
         let text = match read(path, trust.is_found()) {
@@ -75,12 +75,16 @@ impl Layer {
             String::from_utf8(text).map_err(|_| unreadable("is not UTF-8 text".to_owned()))?;
         let document = DeTable::parse(&text).map_err(|e| {
             let (line, column) = position(&text, e.span());
-            let cause = format!("{}:{line}:{column}: {}", shown.display(), e.message());
+            let cause = format!(
+                "{}:{line}:{column}: {}",
+                display_path.display(),
+                e.message()
+            );
             Error::usage(READING).cause(cause)
         })?;
         let document = document.get_ref();
         if let Err(e) = toml::from_str::<Settings>(&text) {
-            let at = format!("{}:{}", shown.display(), position(&text, e.span()).0);
+            let at = format!("{}:{}", display_path.display(), position(&text, e.span()).0);
             let key = e
                 .span()
                 .map(|span| key_at(document, &span))
@@ -100,7 +104,7 @@ impl Layer {
             if key == "environment" && trust == Trust::User {
                 let cause = format!(
                     "{}:{line}: [environment] says how one repository is built",
-                    shown.display()
+                    display_path.display()
                 );
                 let hint = format!("put it into that repository's {FILE}");
                 return Err(Error::usage(READING).cause(cause).hint(hint));
@@ -112,7 +116,7 @@ impl Layer {
             }
             layer
                 .values
-                .push((keys, value, Origin::File(shown.clone(), line)));
+                .push((keys, value, Origin::File(display_path.clone(), line)));
         }
         Ok(Some(layer))
     }
@@ -173,18 +177,18 @@ impl Layer {
 
 /// Reads the whole file. A found file must be a regular file: a link could lead to any of the user's files,
 /// and messages would quote its content.
-fn read(path: &Path, found: bool) -> std::io::Result<Vec<u8>> {
+fn read(path: &Path, is_found: bool) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     use std::os::unix::fs::OpenOptionsExt;
     let refused = std::io::Error::other;
-    let links = if found { libc::O_NOFOLLOW } else { 0 };
+    let links = if is_found { libc::O_NOFOLLOW } else { 0 };
     // Opening a pipe would block.
     let file = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(links | libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(path)
         .map_err(|e| match e.raw_os_error() {
-            Some(libc::ELOOP) if found => refused("is a symbolic link"),
+            Some(libc::ELOOP) if is_found => refused("is a symbolic link"),
             Some(libc::ENXIO) => refused("is not a file"),
             _ => e,
         })?;
@@ -233,14 +237,14 @@ fn place_of(key: &[String]) -> String {
 }
 
 /// Creates the error for a value that is not one of the names allowed for its key.
-pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known: &[&str]) -> Error {
+pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known_names: &[&str]) -> Error {
     let name = key.last().map(String::as_str).unwrap_or_default();
     let error = Error::usage(READING).cause(format!(
         "{at}: `{name}` {} cannot be `{value}`; it is one of {}",
         place_of(key),
-        known.join(", ")
+        known_names.join(", ")
     ));
-    match nearest(value, known) {
+    match nearest(value, known_names) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,
     }
@@ -255,17 +259,17 @@ pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let mut names = rest.split('`').skip(1).step_by(2);
         let name = names.next().unwrap_or_default();
-        let known: Vec<&str> = names.collect();
+        let known_keys: Vec<&str> = names.collect();
         let elsewhere = keys::keys()
             .iter()
             .find(|k| k.key == name && k.section.is_some());
-        let hint = match (nearest(name, &known), elsewhere) {
-            (None, Some(found)) => format!(
+        let hint = match (nearest(name, &known_keys), elsewhere) {
+            (None, Some(definition)) => format!(
                 "`{name}` belongs under [{}]",
-                found.section.as_deref().unwrap_or_default()
+                definition.section.as_deref().unwrap_or_default()
             ),
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, None) => format!("known here: {}", known.join(", ")),
+            (None, None) => format!("known here: {}", known_keys.join(", ")),
         };
         return error
             .cause(format!("{at}: unknown key `{name}` {place}"))
@@ -275,8 +279,8 @@ pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
     if let Some(rest) = message.strip_prefix("unknown variant ") {
         let mut names = rest.split('`').skip(1).step_by(2);
         let value = names.next().unwrap_or_default();
-        let known: Vec<&str> = names.collect();
-        return unknown_name(at, key, value, &known);
+        let known_variants: Vec<&str> = names.collect();
+        return unknown_name(at, key, value, &known_variants);
     }
     let message = message
         .replace("expected u64", "expected a whole number, not negative")
@@ -284,10 +288,10 @@ pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
     error.cause(format!("{at}: `{name}` {place}: {message}"))
 }
 
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(super) fn nearest<'a>(name: &str, known_names: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase().replace('_', "-");
     let far = (name.chars().count() / 3).max(1);
-    known
+    known_names
         .iter()
         .map(|k| (strsim::damerau_levenshtein(&name, k), *k))
         .filter(|(distance, k)| {

@@ -217,11 +217,11 @@ impl Settings {
     /// Returns `[environment]` for the repository at `location` (a folder or a URL). A recipe that was found
     /// in a folder applies only to the code in that folder.
     pub fn environment_of(&self, location: &str) -> Option<&Recipe> {
-        let found_elsewhere = self
+        let is_elsewhere = self
             .environment_folder
             .as_deref()
             .is_some_and(|folder| !sources::same(Path::new(location), Some(folder)));
-        self.environment.as_ref().filter(|_| !found_elsewhere)
+        self.environment.as_ref().filter(|_| !is_elsewhere)
     }
 
     /// Returns `[environment]` if it applies to any repository, i.e. was not found in a folder.
@@ -337,10 +337,10 @@ impl Settings {
     }
 
     /// Creates the error for a value of `section.key` that is not one of the known names.
-    pub fn unknown_name(&self, key: &str, value: &str, known: &[&str]) -> Error {
+    pub fn unknown_name(&self, key: &str, value: &str, known_names: &[&str]) -> Error {
         let at = self.origin(key).to_string();
         let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
-        layer::unknown_name(&at, &keys, value, known)
+        layer::unknown_name(&at, &keys, value, known_names)
     }
 
     fn wrong(&self, key: &str, what: String) -> Error {

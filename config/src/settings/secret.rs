@@ -108,15 +108,15 @@ impl RedactedUrl {
         }
         let host = user.map_or(0, |at| at + 1);
         let end = query.unwrap_or(rest.len());
-        let mut shown = self.0[..start].to_owned();
+        let mut redacted_url = self.0[..start].to_owned();
         if user.is_some() {
-            shown.push_str("…@");
+            redacted_url.push_str("…@");
         }
-        shown.push_str(&rest[host..end]);
+        redacted_url.push_str(&rest[host..end]);
         if query.is_some() {
-            shown.push_str("?…");
+            redacted_url.push_str("?…");
         }
-        Cow::Owned(shown)
+        Cow::Owned(redacted_url)
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn addresses_hide_secrets() {
-        for (address, shown) in [
+        for (address, expected) in [
             (
                 "https://index.example.org/simple",
                 "https://index.example.org/simple",
@@ -189,8 +189,8 @@ mod tests {
             ("https://h?k=a@b/c", "https://h?…"),
         ] {
             let it = RedactedUrl::new(address);
-            assert_eq!(it.to_string(), shown);
-            assert_eq!(format!("{it:?}"), format!("RedactedUrl({shown})"));
+            assert_eq!(it.to_string(), expected);
+            assert_eq!(format!("{it:?}"), format!("RedactedUrl({expected})"));
             assert_eq!(it.reveal(), address);
         }
     }

@@ -318,7 +318,7 @@ pub struct GitHub {
 
 impl Default for GitHub {
     fn default() -> Self {
-        let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let to_strings = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         GitHub {
             base_url: None,
             token_env: "GITHUB_TOKEN".to_owned(),
@@ -329,8 +329,8 @@ impl Default for GitHub {
             app_key_file: None,
             label: "testwright".to_owned(),
             command: "/testwright".to_owned(),
-            command_associations: named(&["OWNER", "MEMBER", "COLLABORATOR"]),
-            confirm_associations: named(&["OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR"]),
+            command_associations: to_strings(&["OWNER", "MEMBER", "COLLABORATOR"]),
+            confirm_associations: to_strings(&["OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR"]),
             dry_run: false,
             clone_url: None,
         }

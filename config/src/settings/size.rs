@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn sizes_parse_and_format() {
-        for (text, bytes, shown) in [
+        for (text, bytes, expected) in [
             ("4 GiB", Some(4 << 30), "4 GiB"),
             ("512M", Some(512 << 20), "512 MiB"),
             ("1.5gb", Some(3 << 29), "1.5 GiB"),
@@ -133,7 +133,7 @@ mod tests {
             let size = Size::parse(text);
             assert_eq!(size.map(Size::bytes), bytes, "{text}");
             if let Some(size) = size {
-                assert_eq!(size.to_string(), shown);
+                assert_eq!(size.to_string(), expected);
             }
         }
     }

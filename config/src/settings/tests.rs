@@ -360,13 +360,13 @@ fn secrets_are_not_shown() {
     let settings = place.load();
     assert_eq!(settings.model_key().unwrap().reveal(), "sk-pa55word");
     assert_eq!(settings.github_token().unwrap().reveal(), "ghp_pa55word");
-    let shown = format!(
+    let output = format!(
         "{settings:?} {} {:?}",
         serde_json::to_string(&settings).unwrap(),
         settings.describe()
     );
-    assert!(shown.contains("index.example.org") && shown.contains("proxy:3128"));
-    assert!(!shown.contains("pa55word"), "{shown}");
+    assert!(output.contains("index.example.org") && output.contains("proxy:3128"));
+    assert!(!output.contains("pa55word"), "{output}");
 
     // A key in place of the variable's name, or under an unknown name.
     for line in [

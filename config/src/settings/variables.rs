@@ -67,10 +67,10 @@ pub(super) fn layer(
     let set = |name: &str| variables.get(name).filter(|v| !v.trim().is_empty());
     for (name, section, key) in SHARED_VARIABLES.iter().rev() {
         let Some(text) = set(name) else { continue };
-        let known = keys()
+        let definition = keys()
             .iter()
             .find(|k| k.section.as_deref() == Some(section) && k.key == *key);
-        if let Some(key) = known {
+        if let Some(key) = definition {
             push(&mut layer, key, name, text)?;
         }
     }
@@ -94,8 +94,8 @@ pub(super) fn layer(
             .iter()
             .map(|n| n.to_lowercase().replace('_', "-"))
             .collect();
-        let known: Vec<&str> = lower.iter().map(String::as_str).collect();
-        let hint = nearest(name, &known).map(|n| n.to_uppercase().replace('-', "_"));
+        let known_names: Vec<&str> = lower.iter().map(String::as_str).collect();
+        let hint = nearest(name, &known_names).map(|n| n.to_uppercase().replace('-', "_"));
         let hint = hint.map_or_else(String::new, |n| format!("; did you mean {n}?"));
         notes.push(format!("unknown environment variable {name}{hint}"));
     }

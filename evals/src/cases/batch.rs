@@ -79,7 +79,7 @@ impl Batch<'_> {
     /// Runs one case as many times as requested.
     async fn case(&self, case: &Case, worker: &mut Option<Worker>) -> Result<CaseCoverage> {
         let first = self.run_once(case, 0, worker).await?;
-        let (mut found, seconds, measured) = match first {
+        let (mut outcome, seconds, measured) = match first {
             Ok((answer, measured)) => (classify(&answer), answer.report.seconds, measured),
             Err(lost) => {
                 let measured = MeasuredLines {
@@ -91,19 +91,19 @@ impl Batch<'_> {
         };
         for repeat in 1..self.options.repeats {
             // Another run after a timeout would take as long and reveal nothing new.
-            if matches!(found, CaseOutcome::TimedOut | CaseOutcome::Flaky) {
+            if matches!(outcome, CaseOutcome::TimedOut | CaseOutcome::Flaky) {
                 break;
             }
             let again = self.run_once(case, repeat, worker).await?;
             let again = again.map_or_else(|lost| crashed(lost.0), |(answer, _)| classify(&answer));
-            if std::mem::discriminant(&again) != std::mem::discriminant(&found) {
-                found = CaseOutcome::Flaky;
+            if std::mem::discriminant(&again) != std::mem::discriminant(&outcome) {
+                outcome = CaseOutcome::Flaky;
             }
         }
         Ok(CaseCoverage {
             verification: Verification {
                 id: case.id.clone(),
-                outcome: found,
+                outcome,
                 seconds,
             },
             files: measured.files,
@@ -144,9 +144,9 @@ impl Batch<'_> {
     async fn in_sandbox(
         &self,
         run: &CaseRun,
-        kept: &mut Option<Worker>,
+        idle_worker: &mut Option<Worker>,
     ) -> Result<std::result::Result<(CaseAnswer, MeasuredLines), WorkerLost>> {
-        let mut worker = match kept.take() {
+        let mut worker = match idle_worker.take() {
             Some(worker) => worker,
             None => {
                 let package = self.measuring.map(|measuring| &measuring.package);
@@ -173,7 +173,7 @@ impl Batch<'_> {
             None => MeasuredLines::default(),
         };
         match answer.is_clean {
-            true => *kept = Some(worker),
+            true => *idle_worker = Some(worker),
             false => worker.stop().await?,
         }
         Ok(Ok((answer, measured)))

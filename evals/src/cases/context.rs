@@ -115,13 +115,15 @@ pub struct OracleContext {
 /// depends only on the seed and the id.
 pub fn order(
     classes: &BTreeMap<String, ContextClass>,
-    named: &[String],
+    named_paths: &[String],
     seed: u64,
     id: &str,
 ) -> Vec<(String, Option<ContextClass>)> {
     let mut first = BTreeSet::new();
-    let named = named.iter().filter(|path| first.insert(path.as_str()));
-    let mut ordered: Vec<_> = named.map(|path| (path.clone(), None)).collect();
+    let unique_paths = named_paths
+        .iter()
+        .filter(|path| first.insert(path.as_str()));
+    let mut ordered: Vec<_> = unique_paths.map(|path| (path.clone(), None)).collect();
     let mut rest: Vec<(ContextClass, [u8; 32], &String)> = classes
         .iter()
         .filter(|(path, _)| !first.contains(path.as_str()))
@@ -164,26 +166,26 @@ pub fn fill(
             continue;
         };
         let of_path = tokenizer.count(&format!("{path}\n"));
-        let left = match class {
+        let remaining_tokens = match class {
             None => Some(usize::MAX),
             Some(_) => budget.checked_sub(context.tokens + of_path),
         };
-        let Some(room) = left else {
+        let Some(room) = remaining_tokens else {
             break;
         };
-        let shown = match tokenizer.count(&text) <= room {
+        let excerpt = match tokenizer.count(&text) <= room {
             true => text.as_str(),
             false => tokenizer.first(&text, room),
         };
-        if shown.is_empty() {
+        if excerpt.is_empty() {
             break;
         }
         let file = ShownFile {
             path: path.clone(),
             class: *class,
-            is_whole: shown.len() == text.len(),
-            tokens: of_path + tokenizer.count(shown),
-            text: shown.to_owned(),
+            is_whole: excerpt.len() == text.len(),
+            tokens: of_path + tokenizer.count(excerpt),
+            text: excerpt.to_owned(),
         };
         context.tokens += file.tokens;
         let is_whole = file.is_whole;

@@ -87,26 +87,26 @@ impl CoverageContext {
     /// Requests the statements of files that are not known yet.
     async fn load_statements(&self, paths: &[&String], worker: &mut Worker) -> Result<()> {
         let new: Vec<String> = {
-            let known = locked(&self.statements);
-            let paths = paths.iter().filter(|path| !known.contains_key(**path));
+            let cache = locked(&self.statements);
+            let paths = paths.iter().filter(|path| !cache.contains_key(**path));
             paths.map(|path| (*path).clone()).collect()
         };
         if new.is_empty() {
             return Ok(());
         }
-        let mut found = worker.statements(&new).await?;
-        let mut known = locked(&self.statements);
+        let mut file_statements = worker.statements(&new).await?;
+        let mut cache = locked(&self.statements);
         for path in new {
             // A file that does not parse has no statements.
-            let statements = found.remove(&path).unwrap_or_default();
-            known.insert(path, Arc::new(statements));
+            let statements = file_statements.remove(&path).unwrap_or_default();
+            cache.insert(path, Arc::new(statements));
         }
         Ok(())
     }
 
     fn hit(&self, path: &str, raw: &[u32]) -> BTreeSet<u32> {
         let statements = locked(&self.statements).get(path).cloned();
-        statements.map_or_else(BTreeSet::new, |known| known.statements_of(raw))
+        statements.map_or_else(BTreeSet::new, |file| file.statements_of(raw))
     }
 
     fn lines(&self, path: &str, raw: &[u32]) -> Arc<FileLines> {
@@ -115,8 +115,8 @@ impl CoverageContext {
             .cloned()
             .unwrap_or_default();
         let hit = statements.statements_of(raw);
-        let mut known = locked(&self.known);
-        let lines = known
+        let mut cache = locked(&self.known);
+        let lines = cache
             .entry((path.to_owned(), hit))
             .or_insert_with_key(|(_, hit)| {
                 Arc::new(FileLines {

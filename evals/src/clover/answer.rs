@@ -125,9 +125,9 @@ fn wrong_assertion() -> RejectedAnswer {
 /// Parses a text that consists of exactly one assertion.
 fn one_assertion(text: &str) -> Option<(Module, Assertion)> {
     let module = Module::parse(text);
-    let mut found = assertions(&module, &(0..text.len()));
+    let mut candidates = assertions(&module, &(0..text.len()));
     let is_alone = module.errors().is_empty() && module.root().named_child_count() == 1;
-    (is_alone && found.len() == 1).then(|| (module, found.remove(0)))
+    (is_alone && candidates.len() == 1).then(|| (module, candidates.remove(0)))
 }
 
 /// The requested assertion, and which of its operands is the blank.
@@ -178,9 +178,10 @@ impl AssertionFrame<'_> {
             _ => false,
         };
         let golden = self.operand(&self.golden.comparison);
-        let given = self.operand(&other.comparison);
+        let answer_operand = self.operand(&other.comparison);
         is_same_kind
-            && golden.map(|operand| &operand.tokens) == given.map(|operand| &operand.tokens)
+            && golden.map(|operand| &operand.tokens)
+                == answer_operand.map(|operand| &operand.tokens)
     }
 
     fn operand<'o>(&self, comparison: &'o Comparison) -> Option<&'o Operand> {
@@ -189,11 +190,11 @@ impl AssertionFrame<'_> {
 
     /// Returns the blank's text in an assertion.
     fn text<'t>(&self, assertion: &Assertion, source: &'t str) -> Option<&'t str> {
-        let is_whole = matches!(
+        let is_condition = matches!(
             self.golden.comparison,
             Comparison::Unary { negated: false, .. }
         );
-        if is_whole {
+        if is_condition {
             return source.get(condition(assertion, source)?);
         }
         source.get(self.operand(&assertion.comparison)?.bytes.clone())
@@ -226,12 +227,15 @@ impl AssertionFrame<'_> {
     /// Returns the blank's text from the last assertion in the code that fits.
     fn operand_of(&self, code: &str) -> Result<String, RejectedAnswer> {
         let module = Module::parse(code);
-        let found = assertions(&module, &(0..code.len()));
-        let fitting = found.iter().rev().find(|assertion| self.fits(assertion));
+        let candidates = assertions(&module, &(0..code.len()));
+        let fitting = candidates
+            .iter()
+            .rev()
+            .find(|assertion| self.fits(assertion));
         if let Some(text) = fitting.and_then(|assertion| self.text(assertion, code)) {
             return Ok(text.trim().to_owned());
         }
-        match found.is_empty() {
+        match candidates.is_empty() {
             true => Err(RejectedAnswer::Gibberish(
                 "the answer has no assertion".to_owned(),
             )),

@@ -53,8 +53,8 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
     let start = test.text.before.len() + test.text.header.len();
     let stretch = test.text.before.len()..start + test.text.body.len();
     let module = Module::parse(text.clone());
-    let shown = |end: usize| text.get(start..end).unwrap_or_default();
-    let mut found = Vec::new();
+    let body_until = |end: usize| text.get(start..end).unwrap_or_default();
+    let mut blanks = Vec::new();
     for (at, assertion) in assertions(&module, &stretch).iter().enumerate() {
         let operands = assertion.comparison.operands();
         counts.found += operands.len().max(1);
@@ -69,19 +69,19 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
                 reference: part(operand.bytes.start, operand.bytes.end),
                 suffix: part(operand.bytes.end, assertion.bytes.end),
             };
-            found.push(Blank {
+            blanks.push(Blank {
                 path: test.path.clone(),
                 test: test.id.clone(),
                 place: (at, side),
                 text: TestText {
-                    body: shown(assertion.bytes.start).to_owned(),
+                    body: body_until(assertion.bytes.start).to_owned(),
                     ..TestText::from(test.text.clone())
                 },
                 question,
             });
         }
     }
-    found
+    blanks
 }
 
 /// Returns why an assertion cannot become a problem.
@@ -151,12 +151,12 @@ pub fn without_common(blanks: Vec<Blank>, counts: &mut Counts) -> Vec<Blank> {
         .filter(|(_, times)| *times > 1 && times * COMMON > all)
         .map(|(reference, _)| reference)
         .collect();
-    let (out, kept): (Vec<Blank>, Vec<Blank>) = blanks
+    let (out, remaining_blanks): (Vec<Blank>, Vec<Blank>) = blanks
         .into_iter()
         .partition(|blank| common.contains(&normal(blank.reference())));
     out.iter()
         .for_each(|_| counts.drop(DropReason::CommonReference));
-    kept
+    remaining_blanks
 }
 
 fn normal(reference: &str) -> String {
@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn assertion_becomes_the_last_line() {
-        let (found, _) =
+        let (blanks, _) =
             of("    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()");
-        let shown: Vec<(String, String)> = found
+        let pairs: Vec<(String, String)> = blanks
             .iter()
             .map(|blank| {
                 (
@@ -196,22 +196,22 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(shown.len(), 3);
-        assert_eq!(shown[1].0, "'one'");
+        assert_eq!(pairs.len(), 3);
+        assert_eq!(pairs[1].0, "'one'");
         assert_eq!(
-            shown[1].1,
+            pairs[1].1,
             "import a\n\ndef test_x(b):\n    with a:\n        assert a.x(b) == 'one', 'why'\n\ndef late(): pass\n"
         );
-        assert_eq!(shown[2].0, "b");
-        assert!(shown[2].1.contains("    assert not b\n\ndef late"));
+        assert_eq!(pairs[2].0, "b");
+        assert!(pairs[2].1.contains("    assert not b\n\ndef late"));
     }
 
     #[test]
     fn trivial_and_copied_assertions_are_rejected() {
-        let (found, counts) = of(
+        let (blanks, counts) = of(
             "    assert True\n    assert 1 == 2\n    assert b == b\n    assert 1 < b < 3\n    assert a == b\n    assert (a) == b, 'again'\n    def f():\n        assert b",
         );
-        assert_eq!(found.len(), 2);
+        assert_eq!(blanks.len(), 2);
         assert_eq!(counts.dropped[&DropReason::TrivialAssertion], 5);
         assert_eq!(counts.dropped[&DropReason::ChainedComparison], 1);
         assert_eq!(counts.dropped[&DropReason::InContext], 2);
@@ -221,19 +221,19 @@ mod tests {
 
     #[test]
     fn common_references_are_left_out() {
-        let (mut found, _) = of("    assert b == 200\n    assert b.x == 3");
+        let (mut blanks, _) = of("    assert b == 200\n    assert b.x == 3");
         for n in 0..200 {
-            let mut other = found[0].clone();
+            let mut other = blanks[0].clone();
             other.question = Question::Assertion {
                 prefix: String::new(),
                 reference: format!("r{}", n.max(2)),
                 suffix: String::new(),
             };
-            found.push(other);
+            blanks.push(other);
         }
         let mut counts = Counts::default();
-        let kept = without_common(found, &mut counts);
+        let remaining_blanks = without_common(blanks, &mut counts);
         assert_eq!(counts.dropped[&DropReason::CommonReference], 3);
-        assert_eq!(kept.len(), 201);
+        assert_eq!(remaining_blanks.len(), 201);
     }
 }

@@ -41,19 +41,19 @@ pub fn blocks<'f>(
     own: &Lines,
     statements: impl Fn(&str) -> Option<&'f FileLines>,
 ) -> Result<Vec<Block>, DropReason> {
-    let mut found: Vec<Block> = Vec::new();
+    let mut blocks: Vec<Block> = Vec::new();
     let mut files = 0;
     for (path, lines) in own {
         let Some(file) = statements(path) else {
             continue;
         };
         let mut run: Vec<u32> = Vec::new();
-        let before = found.len();
+        let before = blocks.len();
         let mut end = |run: &mut Vec<u32>| {
             if run.len() >= MIN_BLOCK_LINES
                 && let (Some(first), Some(last)) = (run.first(), run.last())
             {
-                found.push(Block {
+                blocks.push(Block {
                     path: path.clone(),
                     first: *first,
                     last: *last,
@@ -70,20 +70,23 @@ pub fn blocks<'f>(
             }
         }
         end(&mut run);
-        files += usize::from(found.len() > before);
+        files += usize::from(blocks.len() > before);
     }
     match files {
         0 => Err(DropReason::NoBlock),
         files if files > MAX_FILES => Err(DropReason::ManyFiles),
-        _ => Ok(found),
+        _ => Ok(blocks),
     }
 }
 
 impl Block {
     /// Adds the block's lines from the text of its file.
     pub fn with_source(self, text: &str) -> Block {
-        let (skipped, shown) = (self.first.saturating_sub(1), self.last + 1 - self.first);
-        let lines = text.lines().skip(skipped as usize).take(shown as usize);
+        let (skipped, line_count) = (self.first.saturating_sub(1), self.last + 1 - self.first);
+        let lines = text
+            .lines()
+            .skip(skipped as usize)
+            .take(line_count as usize);
         let source = lines.collect::<Vec<_>>().join("\n");
         Block { source, ..self }
     }
@@ -101,9 +104,9 @@ pub fn are_covered<'f>(blocks: &[Block], lines: impl Fn(&str) -> Option<&'f File
 mod tests {
     use super::*;
 
-    fn lines(given: &[(&str, &[u32])]) -> Lines {
+    fn lines(files: &[(&str, &[u32])]) -> Lines {
         let set = |lines: &[u32]| lines.iter().copied().collect();
-        given
+        files
             .iter()
             .map(|(path, lines)| ((*path).to_owned(), set(lines)))
             .collect()
@@ -128,7 +131,7 @@ mod tests {
             hit: [1, 2, 3, 4, 6, 7, 8, 12, 13].into(),
             missed: [14].into(),
         };
-        let found =
+        let actual =
             blocks(&unique["test_x"], |path| (path == "a.py").then_some(&file)).unwrap_or_default();
         let expected = Block {
             path: "a.py".to_owned(),
@@ -137,20 +140,20 @@ mod tests {
             lines: vec![2, 3, 4, 6, 7],
             source: String::new(),
         };
-        assert_eq!(found, [expected]);
-        let shown = found[0].clone().with_source("1\n2\n3\n4\n5\n6\n7\n8\n");
-        assert_eq!(shown.source, "2\n3\n4\n5\n6\n7");
+        assert_eq!(actual, [expected]);
+        let block = actual[0].clone().with_source("1\n2\n3\n4\n5\n6\n7\n8\n");
+        assert_eq!(block.source, "2\n3\n4\n5\n6\n7");
         assert_eq!(
             blocks(&unique["test_y"], |_| Some(&file)),
             Err(DropReason::NoBlock)
         );
-        assert!(are_covered(&found, |_| Some(&file)));
+        assert!(are_covered(&actual, |_| Some(&file)));
         let less = FileLines {
             hit: [2, 3, 4, 7].into(),
             missed: [6].into(),
         };
-        assert!(!are_covered(&found, |_| Some(&less)));
-        assert!(!are_covered(&found, |_| None));
+        assert!(!are_covered(&actual, |_| Some(&less)));
+        assert!(!are_covered(&actual, |_| None));
     }
 
     #[test]
@@ -166,7 +169,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            blocks(&of(10), |_| Some(&file)).map(|found| found.len()),
+            blocks(&of(10), |_| Some(&file)).map(|list| list.len()),
             Ok(10)
         );
         assert_eq!(blocks(&of(11), |_| Some(&file)), Err(DropReason::ManyFiles));

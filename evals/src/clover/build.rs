@@ -135,8 +135,11 @@ fn draw_files(
         number += tests;
         run.insert(path);
     }
-    let (run, left): (Vec<_>, Vec<_>) = tests.into_iter().partition(|t| run.contains(&t.path));
-    left.iter().for_each(|_| counts.drop(DropReason::NotDrawn));
+    let (run, skipped_tests): (Vec<_>, Vec<_>) =
+        tests.into_iter().partition(|t| run.contains(&t.path));
+    skipped_tests
+        .iter()
+        .for_each(|_| counts.drop(DropReason::NotDrawn));
     run
 }
 
@@ -173,15 +176,15 @@ impl Builder<'_> {
             }
         };
         let ran = cases::verify_with_progress(self.place, &cases, &options, &done).await?;
-        let mut kept = Vec::new();
+        let mut passing_tests = Vec::new();
         for (test, ran) in tests.into_iter().zip(ran) {
             match DropReason::of_outcome(&ran.outcome) {
                 Some(why) => counts.drop(why),
-                None => kept.push(test),
+                None => passing_tests.push(test),
             }
         }
-        counts.selected = kept.len();
-        Ok(kept)
+        counts.selected = passing_tests.len();
+        Ok(passing_tests)
     }
 
     fn candidates(&self, task: Task, tests: &[IsolatedTest]) -> Candidates {
@@ -214,12 +217,12 @@ impl Builder<'_> {
         let by_name: BTreeMap<String, &IsolatedTest> =
             tests.iter().map(|test| (test.name(), test)).collect();
         let mut drawn = std::mem::take(&mut candidates.drawn).into_iter();
-        let mut kept: Vec<Problem> = Vec::new();
+        let mut problems: Vec<Problem> = Vec::new();
         let mut places = BTreeSet::new();
-        while kept.len() < task.max_problems() {
+        while problems.len() < task.max_problems() {
             // Take a quarter more than needed, since some will be rejected.
-            let wanted = (task.max_problems() - kept.len()).div_ceil(4) * 5;
-            let batch: Vec<Candidate> = drawn.by_ref().take(wanted).collect();
+            let batch_size = (task.max_problems() - problems.len()).div_ceil(4) * 5;
+            let batch: Vec<Candidate> = drawn.by_ref().take(batch_size).collect();
             if batch.is_empty() {
                 break;
             }
@@ -239,23 +242,27 @@ impl Builder<'_> {
             for ((candidate, problem), why) in ready.into_iter().zip(judged) {
                 if let Some(why) = why {
                     candidates.counts.drop(why);
-                } else if kept.len() >= task.max_problems() {
+                } else if problems.len() >= task.max_problems() {
                     candidates.counts.drop(DropReason::OverCap);
                 } else if !places.insert(candidate.place.clone()) {
                     candidates.counts.drop(DropReason::SamePlace);
                 } else {
-                    kept.push(problem);
+                    problems.push(problem);
                 }
             }
-            (self.report)(&format!("task {}: {} problems", task.numeral(), kept.len()));
+            (self.report)(&format!(
+                "task {}: {} problems",
+                task.numeral(),
+                problems.len()
+            ));
         }
         drawn.for_each(|_| candidates.counts.drop(DropReason::OverCap));
-        candidates.counts.selected = kept.len();
-        for (at, problem) in kept.iter_mut().enumerate() {
+        candidates.counts.selected = problems.len();
+        for (at, problem) in problems.iter_mut().enumerate() {
             let name = problem.repository.replace('/', "__");
             problem.id = format!("{name}-{}-{:03}", task.number(), at + 1);
         }
-        Ok(kept)
+        Ok(problems)
     }
 
     /// Builds the problem of a candidate, with its context.
@@ -269,11 +276,11 @@ impl Builder<'_> {
             .measured
             .classes(&candidate.test_name())
             .ok_or(DropReason::NotMeasured)?;
-        let named: Vec<String> = named_files(&candidate.question)
+        let named_paths: Vec<String> = named_files(&candidate.question)
             .into_iter()
             .map(str::to_owned)
             .collect();
-        let ordered = order(&classes, &named, self.options.seed, name);
+        let ordered = order(&classes, &named_paths, self.options.seed, name);
         let file = |(path, class): (String, Option<ContextClass>)| {
             let sha256 = sha256(self.repository.texts.get(&path)?);
             Some(ContextFile {
@@ -356,16 +363,16 @@ impl Builder<'_> {
             .enumerate()
             .flat_map(|(at, (_, problem))| golden_answers(problem).map(move |answer| (at, answer)))
             .collect();
-        let asked: Vec<(&Problem, &ModelAnswer)> = answers
+        let problem_answers: Vec<(&Problem, &ModelAnswer)> = answers
             .iter()
             .map(|(at, answer)| (&ready[*at].1, answer))
             .collect();
-        let judgements = judge.judge(&asked).await?;
-        let mut found: Vec<Option<DropReason>> = vec![None; ready.len()];
+        let judgements = judge.judge(&problem_answers).await?;
+        let mut reasons: Vec<Option<DropReason>> = vec![None; ready.len()];
         for ((at, _), judgement) in answers.iter().zip(&judgements) {
-            found[*at] = found[*at].or(rejection_reason(judgement));
+            reasons[*at] = reasons[*at].or(rejection_reason(judgement));
         }
-        Ok(found)
+        Ok(reasons)
     }
 }
 

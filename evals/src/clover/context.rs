@@ -32,20 +32,20 @@ pub fn context<'t>(
     let order: Vec<(String, Option<ContextClass>)> =
         files.map(|file| (file.path.clone(), file.class)).collect();
     let around = FRAME_TOKENS * order.len() + prompts.tokenizer().count(CUT);
-    let taken = problem.task.max_answer_tokens() + prompts.instructions(problem) + around;
-    let room = room.saturating_sub(taken);
+    let reserved_tokens = problem.task.max_answer_tokens() + prompts.instructions(problem) + around;
+    let room = room.saturating_sub(reserved_tokens);
     let mut read = |path: &str| text(path).map(str::to_owned);
     let filled = fill(&order, room, prompts.tokenizer(), &mut read);
-    let shown = filled.files.into_iter();
-    let shown = shown.map(|file| {
-        let whole = text(&file.path).unwrap_or_default().len();
-        let cut = match file.text.len() < whole {
+    let sections = filled.files.into_iter();
+    let sections = sections.map(|file| {
+        let full_len = text(&file.path).unwrap_or_default().len();
+        let cut = match file.text.len() < full_len {
             true => format!(", the first {} lines", file.text.lines().count()),
             false => String::new(),
         };
         format!("### {}{cut}\n{}\n\n", file.path, file.text.trim_end())
     });
-    Some(shown.collect())
+    Some(sections.collect())
 }
 
 /// Returns the hash of the context for each budget.
@@ -56,8 +56,8 @@ pub fn hashes<'t>(
 ) -> BTreeMap<Budget, String> {
     let budgets = problem.budgets.iter();
     let hash = |budget: &Budget| {
-        let shown = context(problem, *budget, prompts, text)?;
-        Some((*budget, sha256(&shown)))
+        let context_text = context(problem, *budget, prompts, text)?;
+        Some((*budget, sha256(&context_text)))
     };
     budgets.filter_map(hash).collect()
 }
@@ -128,13 +128,17 @@ pub(super) mod tests {
         };
         assert_eq!(context(&of, Budget::ProblemOnly, &Characters, &text), None);
         for budget in [Budget::Tokens(64), Budget::Tokens(128)] {
-            let shown = context(&of, budget, &Characters, &text).unwrap_or_default();
+            let context_text = context(&of, budget, &Characters, &text).unwrap_or_default();
             let room = budget.tokens().unwrap_or_default() - 4_000 - 100;
-            assert!((room - 40..=room).contains(&shown.len()), "{}", shown.len());
-            assert!(shown.starts_with("### a.py\nx = 1\n"));
-            let cut = shown.lines().filter(|line| *line == "y = 2").count();
-            assert!(shown.contains(&format!("### b.py, the first {cut} lines\ny = 2\n")));
-            assert!(shown.ends_with("y = 2\n\n"));
+            assert!(
+                (room - 40..=room).contains(&context_text.len()),
+                "{}",
+                context_text.len()
+            );
+            assert!(context_text.starts_with("### a.py\nx = 1\n"));
+            let cut = context_text.lines().filter(|line| *line == "y = 2").count();
+            assert!(context_text.contains(&format!("### b.py, the first {cut} lines\ny = 2\n")));
+            assert!(context_text.ends_with("y = 2\n\n"));
         }
         assert_eq!(hashes(&of, &Characters, &text).len(), 2);
     }

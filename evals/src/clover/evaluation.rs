@@ -143,11 +143,11 @@ impl Grader<'_> {
     /// # Errors
     ///
     /// Fails if a sandbox fails.
-    pub async fn judge(&self, asked: &[(&Problem, &ModelAnswer)]) -> Result<Vec<Grade>> {
-        let mut judgements = Vec::with_capacity(asked.len());
+    pub async fn judge(&self, answers: &[(&Problem, &ModelAnswer)]) -> Result<Vec<Grade>> {
+        let mut judgements = Vec::with_capacity(answers.len());
         let mut prepared = Vec::new();
         on_large_stack(|| {
-            for (at, (problem, answer)) in asked.iter().enumerate() {
+            for (at, (problem, answer)) in answers.iter().enumerate() {
                 let mut judgement = blank(problem, answer);
                 match self.read(problem, answer) {
                     Ok(usable) => prepared.push(PreparedAnswer {
@@ -163,11 +163,11 @@ impl Grader<'_> {
                 judgements.push(judgement);
             }
         })?;
-        let ran = self.run(asked, &prepared).await?;
+        let ran = self.run(answers, &prepared).await?;
         on_large_stack(|| {
             let copies = AssertionCache::default();
             for prepared in &prepared {
-                let (problem, answer) = asked[prepared.at];
+                let (problem, answer) = answers[prepared.at];
                 let Some(ran) = ran.get(&key(problem, &prepared.source)) else {
                     continue;
                 };
@@ -217,15 +217,15 @@ impl Grader<'_> {
     /// Runs each distinct file once, even if several answers share it.
     async fn run(
         &self,
-        asked: &[(&Problem, &ModelAnswer)],
+        answers: &[(&Problem, &ModelAnswer)],
         prepared: &[PreparedAnswer],
     ) -> Result<HashMap<String, RunResult>> {
         let (mut verified, mut covered) = (Vec::new(), Vec::new());
-        let mut seen = HashSet::new();
+        let mut seen_ids = HashSet::new();
         for prepared in prepared {
-            let (problem, _) = asked[prepared.at];
+            let (problem, _) = answers[prepared.at];
             let id = key(problem, &prepared.source);
-            if !seen.insert(id.clone()) {
+            if !seen_ids.insert(id.clone()) {
                 continue;
             }
             let case = Case {
@@ -327,9 +327,9 @@ impl Grader<'_> {
             TrivialAssertion::Constants => "both sides of the assertion are constants",
             TrivialAssertion::SameSides => "both sides of the assertion are the same",
         });
-        let is_known = || self.is_in_context(problem, answer.budget, &filled.assertion, copies);
+        let is_copy = || self.is_in_context(problem, answer.budget, &filled.assertion, copies);
         trivial
-            .or_else(|| is_known().then_some("the context has the same assertion"))
+            .or_else(|| is_copy().then_some("the context has the same assertion"))
             .map(str::to_owned)
     }
 
@@ -357,7 +357,7 @@ impl Grader<'_> {
         let text = |path: &str| self.texts.get(path).map(String::as_str);
         is_near
             && context(problem, budget, self.prompts, &text)
-                .is_some_and(|shown| is_copied(assertion, &shown))
+                .is_some_and(|context_text| is_copied(assertion, &context_text))
     }
 }
 

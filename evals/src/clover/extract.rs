@@ -49,11 +49,11 @@ pub fn isolated_tests(
             .for_each(|_| counts.drop(DropReason::NotParsed));
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let mut isolated_tests = Vec::new();
     for (at, test) in tests.iter().enumerate() {
         match single_test(&module, &tests, at) {
             Some(text) if Module::parse(text.text()).errors().is_empty() => {
-                found.push(IsolatedTest {
+                isolated_tests.push(IsolatedTest {
                     path: path.to_owned(),
                     id: test.id.clone(),
                     text,
@@ -62,7 +62,7 @@ pub fn isolated_tests(
             _ => counts.drop(DropReason::NotSeparable),
         }
     }
-    found
+    isolated_tests
 }
 
 #[cfg(test)]
@@ -73,10 +73,10 @@ mod tests {
     fn tests_are_extracted_or_counted_unparsed() {
         let mut counts = Counts::default();
         let text = "import a\n\nclass TestA:\n    async def test_x(self):\n        assert a\n\ndef test_y(): assert a\n";
-        let found = isolated_tests("t/test_a.py", text, &Layout::default(), &mut counts);
-        let names: Vec<String> = found.iter().map(IsolatedTest::name).collect();
+        let tests = isolated_tests("t/test_a.py", text, &Layout::default(), &mut counts);
+        let names: Vec<String> = tests.iter().map(IsolatedTest::name).collect();
         assert_eq!(names, ["t/test_a.py::TestA::test_x", "t/test_a.py::test_y"]);
-        assert_eq!(found[1].text.text(), "import a\n\ndef test_y(): assert a\n");
+        assert_eq!(tests[1].text.text(), "import a\n\ndef test_y(): assert a\n");
         isolated_tests(
             "test_b.py",
             "def test_z():\n    x = = 1\n",

@@ -34,25 +34,25 @@ const FORBIDDEN: [&str; 23] = [
 /// Returns the first forbidden name that the answer uses in code and the golden file does not. Strings are ignored.
 pub fn forbidden(answer: &str, golden: &str) -> Option<&'static str> {
     let used = names(answer);
-    let known = names(golden);
-    let is_new = |name: &&&'static str| used.contains(**name) && !known.contains(**name);
+    let golden_names = names(golden);
+    let is_new = |name: &&&'static str| used.contains(**name) && !golden_names.contains(**name);
     FORBIDDEN.iter().find(is_new).copied()
 }
 
 /// Returns the tokens outside of strings.
 fn names(text: &str) -> BTreeSet<String> {
-    let (mut found, mut in_string) = (BTreeSet::new(), false);
+    let (mut names, mut in_string) = (BTreeSet::new(), false);
     for token in code_tokens(text) {
         match token.as_str() {
             token if token.starts_with("str:") => in_string = true,
             "str-end" => in_string = false,
             _ if in_string => {}
             _ => {
-                found.insert(token);
+                names.insert(token);
             }
         }
     }
-    found
+    names
 }
 
 #[cfg(test)]
@@ -62,13 +62,16 @@ mod tests {
     #[test]
     fn forbidden_names_in_code_are_refused() {
         let golden = "import os\ndef test_x():\n    pass\n";
-        let found = |answer: &str| forbidden(answer, golden);
+        let first_forbidden = |answer: &str| forbidden(answer, golden);
         assert_eq!(
-            found("import sys\ndef test_x():\n    sys.settrace(None)\n"),
+            first_forbidden("import sys\ndef test_x():\n    sys.settrace(None)\n"),
             Some("settrace")
         );
-        assert_eq!(found("from coverage import Coverage\n"), Some("coverage"));
-        assert_eq!(found("x = 'coverage'  # settrace\n"), None);
+        assert_eq!(
+            first_forbidden("from coverage import Coverage\n"),
+            Some("coverage")
+        );
+        assert_eq!(first_forbidden("x = 'coverage'  # settrace\n"), None);
         assert_eq!(forbidden("import os\nos._exit(0)\n", "os._exit(1)\n"), None);
     }
 }

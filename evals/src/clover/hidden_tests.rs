@@ -55,8 +55,8 @@ fn stripped(text: &str, layout: &Layout) -> Option<String> {
         return None;
     }
     let text = without_tests(&module, &test_functions(&module, layout));
-    let is_whole = Module::parse(text.as_str()).errors().is_empty();
-    is_whole.then_some(text)
+    let is_valid = Module::parse(text.as_str()).errors().is_empty();
+    is_valid.then_some(text)
 }
 
 #[cfg(test)]

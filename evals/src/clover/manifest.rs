@@ -66,7 +66,7 @@ pub struct RepositoryFacts {
 impl Manifest {
     /// Returns the tables of tests and candidates: found, kept, and dropped by reason.
     pub fn section(&self) -> Section {
-        let mut found =
+        let mut selection_table =
             Table::new("Tests, each isolated in its file, and the problems made from them")
                 .words("repository")
                 .figures(&[
@@ -95,10 +95,10 @@ impl Manifest {
                 facts.name,
                 facts.commit.get(..10).unwrap_or_default()
             );
-            found.labelled(name, figures.iter().map(usize::to_string));
+            selection_table.labelled(name, figures.iter().map(usize::to_string));
         }
         if self.repositories.len() > 1 {
-            found.labelled("all", sums.iter().map(usize::to_string));
+            selection_table.labelled("all", sums.iter().map(usize::to_string));
         }
         let mut dropped = Table::new("Rejected tests and candidates")
             .words("type")
@@ -113,7 +113,7 @@ impl Manifest {
                 .filter_map(|facts| facts.tasks.get(&task));
             rows(&mut dropped, &format!("task {}", task.numeral()), counts);
         }
-        Section::new("problems", "Problems", [found, dropped]).note("In task I, each operand of each assertion is a candidate; in tasks II and III, each test is.")
+        Section::new("problems", "Problems", [selection_table, dropped]).note("In task I, each operand of each assertion is a candidate; in tasks II and III, each test is.")
     }
 }
 

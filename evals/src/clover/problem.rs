@@ -81,10 +81,10 @@ impl FromStr for Task {
     type Err = UnknownTask;
 
     fn from_str(text: &str) -> Result<Task, UnknownTask> {
-        let found = Task::ALL
+        let task = Task::ALL
             .into_iter()
             .find(|task| text == task.number().to_string() || text == task.numeral());
-        found.ok_or_else(|| UnknownTask(text.to_owned()))
+        task.ok_or_else(|| UnknownTask(text.to_owned()))
     }
 }
 
@@ -137,10 +137,10 @@ impl FromStr for Budget {
     type Err = UnknownBudget;
 
     fn from_str(text: &str) -> Result<Budget, UnknownBudget> {
-        let found = Budget::ALL
+        let budget = Budget::ALL
             .into_iter()
             .find(|budget| budget.to_string() == text);
-        found.ok_or_else(|| UnknownBudget(text.to_owned()))
+        budget.ok_or_else(|| UnknownBudget(text.to_owned()))
     }
 }
 
@@ -395,11 +395,11 @@ pub(super) mod tests {
         assert_eq!("2".parse(), Ok(Task::Target));
         assert_eq!("III".parse(), Ok(Task::Blocks));
         assert!("4".parse::<Task>().is_err());
-        let shown: Vec<String> = Task::Blocks
+        let names: Vec<String> = Task::Blocks
             .budgets()
             .iter()
             .map(Budget::to_string)
             .collect();
-        assert_eq!(shown, ["64k", "128k"]);
+        assert_eq!(names, ["64k", "128k"]);
     }
 }

@@ -190,9 +190,9 @@ impl CloverReport {
         tables::sections(self)
     }
 
-    /// Returns the report as Markdown. `whole` names the file that contains the tables in full.
-    pub fn markdown(&self, whole: &str) -> String {
-        markdown(TITLE, &self.facts, &self.sections(), whole)
+    /// Returns the report as Markdown. `full_file` names the file that contains the tables in full.
+    pub fn markdown(&self, full_file: &str) -> String {
+        markdown(TITLE, &self.facts, &self.sections(), full_file)
     }
 
     /// Returns the names of the systems in alphabetical order.
@@ -204,15 +204,15 @@ impl CloverReport {
 
 /// Groups success by problem and context.
 fn by_problem(judgements: &[Grade]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> {
-    let mut found: BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> = BTreeMap::new();
     for judgement in judgements {
         let key = (judgement.system.clone(), judgement.task, judgement.form);
-        let problem = found.entry(key).or_default().entry(&judgement.problem);
+        let problem = groups.entry(key).or_default().entry(&judgement.problem);
         problem
             .or_default()
             .insert(judgement.budget, judgement.success);
     }
-    found
+    groups
 }
 
 fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
@@ -232,18 +232,18 @@ fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
                 return None;
             }
             // Only problems with all contexts are counted, since rates over different problems are not comparable.
-            let whole: Vec<&BTreeMap<Budget, bool>> = problems
+            let complete_problems: Vec<&BTreeMap<Budget, bool>> = problems
                 .values()
                 .filter(|of| of.len() == budgets.len())
                 .collect();
-            if whole.is_empty() {
+            if complete_problems.is_empty() {
                 return None;
             }
             let gain = |drawn: &[usize], choose: fn(f64, f64) -> f64, from: f64| {
                 let rate = |budget: Budget| {
                     let solved = drawn
                         .iter()
-                        .filter(|at| whole[**at].get(&budget) == Some(&true));
+                        .filter(|at| complete_problems[**at].get(&budget) == Some(&true));
                     solved.count() as f64 / drawn.len() as f64
                 };
                 let chosen = contexts
@@ -254,16 +254,16 @@ fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
             };
             let most = |drawn: &[usize]| gain(drawn, f64::max, f64::MIN);
             let least = |drawn: &[usize]| gain(drawn, f64::min, f64::MAX);
-            let all: Vec<usize> = (0..whole.len()).collect();
+            let all: Vec<usize> = (0..complete_problems.len()).collect();
             Some(Utilisation {
                 system,
                 task,
                 form,
-                problems: whole.len() as u64,
+                problems: complete_problems.len() as u64,
                 maximum: most(&all),
                 minimum: least(&all),
-                maximum_interval: bootstrap_of(whole.len(), most),
-                minimum_interval: bootstrap_of(whole.len(), least),
+                maximum_interval: bootstrap_of(complete_problems.len(), most),
+                minimum_interval: bootstrap_of(complete_problems.len(), least),
             })
         };
     by_problem(judgements)
@@ -280,7 +280,7 @@ fn pairs(judgements: &[Grade]) -> Vec<SystemPair> {
         let problems = solved.entry(key).or_default();
         problems.insert(&judgement.problem, judgement.success);
     }
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for ((task, budget, first), of_first) in &solved {
         let others = solved
             .iter()
@@ -290,7 +290,7 @@ fn pairs(judgements: &[Grade]) -> Vec<SystemPair> {
                 .iter()
                 .filter_map(|(problem, one)| Some((*one, *of_second.get(problem)?)));
             let both: Vec<(bool, bool)> = both.collect();
-            found.push(SystemPair {
+            pairs.push(SystemPair {
                 task: *task,
                 budget: *budget,
                 first: first.clone(),
@@ -300,7 +300,7 @@ fn pairs(judgements: &[Grade]) -> Vec<SystemPair> {
             });
         }
     }
-    found
+    pairs
 }
 
 /// Returns the rate of the first system minus that of the second.

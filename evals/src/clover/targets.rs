@@ -25,31 +25,36 @@ pub fn targets(
     test: &IsolatedTest,
     covered: &Lines,
 ) -> Vec<FoundDefinition> {
-    let found = called_definitions(index, &test.path, &test.text.text(), &test.id);
-    let by_name: BTreeMap<(String, String), FoundDefinition> = found
+    let definitions = called_definitions(index, &test.path, &test.text.text(), &test.id);
+    let by_name: BTreeMap<(String, String), FoundDefinition> = definitions
         .into_iter()
-        .filter(|found| covers(covered, found))
-        .map(|found| ((found.path.clone(), found.qualified.clone()), found))
+        .filter(|definition| covers(covered, definition))
+        .map(|definition| {
+            (
+                (definition.path.clone(), definition.qualified.clone()),
+                definition,
+            )
+        })
         .collect();
     by_name.into_values().collect()
 }
 
 /// Returns whether a line of the definition's body ran.
-fn covers(lines: &Lines, found: &FoundDefinition) -> bool {
-    let Some(ran) = lines.get(&found.path) else {
+fn covers(lines: &Lines, definition: &FoundDefinition) -> bool {
+    let Some(ran) = lines.get(&definition.path) else {
         return false;
     };
     let line = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
-    let mut bodies = found.bodies.iter();
+    let mut bodies = definition.bodies.iter();
     bodies.any(|(first, last)| ran.range(line(*first)..=line(*last)).next().is_some())
 }
 
 /// Returns the question that asks for a test of this definition.
-pub fn question(found: &FoundDefinition) -> Question {
+pub fn question(definition: &FoundDefinition) -> Question {
     Question::Target {
-        path: found.path.clone(),
-        qualified_name: found.qualified.clone(),
-        is_class: found.kind == Kind::Class,
+        path: definition.path.clone(),
+        qualified_name: definition.qualified.clone(),
+        is_class: definition.kind == Kind::Class,
     }
 }
 
@@ -61,8 +66,9 @@ pub fn calls(
     test: &str,
     target: (&str, &str),
 ) -> bool {
-    let mut found = called_definitions(index, path, source, test).into_iter();
-    found.any(|found| (found.path.as_str(), found.qualified.as_str()) == target)
+    let mut definitions = called_definitions(index, path, source, test).into_iter();
+    definitions
+        .any(|definition| (definition.path.as_str(), definition.qualified.as_str()) == target)
 }
 
 fn called_definitions(
@@ -76,8 +82,8 @@ fn called_definitions(
     let Some(definition) = module.find(test).pop() else {
         return Vec::new();
     };
-    let found = references(&module, path, &definition.bytes, index).into_iter();
-    found
+    let mentions = references(&module, path, &definition.bytes, index).into_iter();
+    mentions
         .filter(|reference| reference.is_called)
         .map(|reference| reference.found)
         .collect()
@@ -111,8 +117,11 @@ mod tests {
                 "pkg/core.py".to_owned(),
                 BTreeSet::from_iter(lines.iter().copied()),
             )]);
-            let found = targets(&index, &tests[0], &covered);
-            found.into_iter().map(|found| found.qualified).collect()
+            let definitions = targets(&index, &tests[0], &covered);
+            definitions
+                .into_iter()
+                .map(|definition| definition.qualified)
+                .collect()
         };
         assert_eq!(names(&[3, 6]), ["Thing", "Thing.own", "make"]);
         assert_eq!(names(&[1, 2, 6]), ["make"]);

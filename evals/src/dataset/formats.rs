@@ -84,14 +84,14 @@ fn is_of_tests(patch: &str) -> bool {
     let paths = patch
         .lines()
         .filter_map(|line| line.strip_prefix("+++ b/").or(line.strip_prefix("--- a/")));
-    let mut found = false;
+    let mut has_paths = false;
     for path in paths {
-        found = true;
+        has_paths = true;
         if !layout.is_test_path(path.trim_end()) {
             return false;
         }
     }
-    found
+    has_paths
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Dataset {
         let instances = self.instances.iter().filter(|instance| {
             let id = &instance.instance_id;
             selectors.iter().any(|one| match one {
-                Selector::Id(wanted) => wanted == id,
+                Selector::Id(exact_id) => exact_id == id,
                 Selector::Glob(glob) => glob.is_match(id),
             })
         });

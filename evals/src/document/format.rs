@@ -58,11 +58,15 @@ pub fn p_value(p: f64) -> String {
 
 /// Formats a duration: `8.4 s`, `3 min 20 s`, `2 h 5 min`.
 pub fn seconds(seconds: f64) -> String {
-    let whole = seconds.round().max(0.0) as u64;
-    match whole {
+    let whole_seconds = seconds.round().max(0.0) as u64;
+    match whole_seconds {
         0..60 => format!("{seconds:.1} s"),
-        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        60..3600 => format!("{} min {} s", whole_seconds / 60, whole_seconds % 60),
+        _ => format!(
+            "{} h {} min",
+            whole_seconds / 3600,
+            whole_seconds % 3600 / 60
+        ),
     }
 }
 

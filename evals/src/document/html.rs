@@ -129,7 +129,7 @@ impl<T: Serialize> Page<'_, T> {
     }
 }
 
-/// Renders a page from its template. `shown` prepares each text for display; the result is then escaped.
+/// Renders a page from its template. `format_text` prepares each text for display; the result is then escaped.
 ///
 /// # Errors
 ///
@@ -138,14 +138,14 @@ pub fn render_with(
     name: &str,
     template: &str,
     page: &impl Serialize,
-    shown: impl Fn(&str) -> String + Send + Sync + 'static,
+    format_text: impl Fn(&str) -> String + Send + Sync + 'static,
 ) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(move |out, state, value| match value.as_str() {
         // Style, script and plots come from this program and are not escaped.
         Some(text) if !value.is_safe() => {
-            minijinja::escape_formatter(out, state, &Value::from(shown(text)))
+            minijinja::escape_formatter(out, state, &Value::from(format_text(text)))
         }
         _ => minijinja::escape_formatter(out, state, value),
     });

@@ -6,12 +6,12 @@ use crate::untrusted_text::excerpt;
 /// Maximum rows of a table.
 const ROWS: usize = 25;
 
-/// Renders a document. `whole` names the file with the complete data.
+/// Renders a document. `full_file` names the file with the complete data.
 pub fn markdown(
     title: &str,
     facts: &[(impl AsRef<str>, String)],
     sections: &[Section],
-    whole: &str,
+    full_file: &str,
 ) -> String {
     let mut text = format!("# {}\n\n", escape(title));
     for (name, value) in facts {
@@ -23,13 +23,13 @@ pub fn markdown(
             text += &format!("\n{}\n", escape(note));
         }
         for of in &section.tables {
-            text += &table(of, whole);
+            text += &table(of, full_file);
         }
     }
     text
 }
 
-fn table(table: &Table, whole: &str) -> String {
+fn table(table: &Table, full_file: &str) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let mut text = format!("\n{}:\n\n", escape(&table.caption));
     text += &line(table.columns.iter().map(|c| escape(&c.title)).collect());
@@ -43,7 +43,7 @@ fn table(table: &Table, whole: &str) -> String {
     }
     let more = table.rows.len().saturating_sub(ROWS);
     if more > 0 {
-        text += &format!("\nand {more} more: see `{whole}`.\n");
+        text += &format!("\nand {more} more: see `{full_file}`.\n");
     }
     text
 }

@@ -46,8 +46,8 @@ impl HunkReader {
                 self.old = header_path(name);
             } else if let Some(name) = line.strip_prefix("+++ ") {
                 self.new = header_path(name);
-            } else if let Some((at, left)) = line.strip_prefix("@@ -").and_then(ranges) {
-                (self.at, self.left) = (at, left);
+            } else if let Some((at, lengths)) = line.strip_prefix("@@ -").and_then(ranges) {
+                (self.at, self.left) = (at, lengths);
             }
             return;
         }

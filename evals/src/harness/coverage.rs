@@ -120,22 +120,25 @@ pub(super) fn change_coverage(
 /// Returns changed lines whose ΔC depends on whether the base suite runs them. The golden tests do not run these lines,
 /// or the contributed tests run them only during import. The result is empty if ΔC cannot be computed.
 pub(super) fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage>) -> Lines {
-    let mut found = Lines::new();
+    let mut undecided_lines = Lines::new();
     let Some(golden) = golden.filter(|golden| check_measured(golden, "").is_ok()) else {
-        return found;
+        return undecided_lines;
     };
     if own.is_some_and(|own| check_measured(own, "").is_err()) {
-        return found;
+        return undecided_lines;
     }
     for (path, line) in each(lines) {
         let is_statement =
             file(golden, path).is_some_and(|f| f.statements.binary_search(&line).is_ok());
         let is_imported = own.is_some_and(|own| ran(own, path, line) && !called(own, path, line));
         if is_statement && (is_imported || !ran(golden, path, line)) {
-            found.entry(path.to_owned()).or_default().insert(line);
+            undecided_lines
+                .entry(path.to_owned())
+                .or_default()
+                .insert(line);
         }
     }
-    found
+    undecided_lines
 }
 
 /// Returns whether the tests themselves run one of the lines.
@@ -165,17 +168,17 @@ pub(super) fn adequacy(
             continue;
         }
         let own = own[at];
-        let seen = match own {
+        let measurement = match own {
             Some(own) => check_measured(own, "the contributed tests"),
             None => Err(CoverageError::NotMeasured),
         };
-        problem = problem.or(seen.err());
+        problem = problem.or(measurement.err());
         for (path, line) in each(lines) {
             // A run that was killed early recorded no statements.
-            let known = own.and_then(|own| file(own, path));
-            let known = known.filter(|file| !file.statements.is_empty());
-            let known = known.or_else(|| file(golden[at]?, path));
-            if known.is_some_and(|file| file.statements.binary_search(&line).is_ok()) {
+            let file_coverage = own.and_then(|own| file(own, path));
+            let file_coverage = file_coverage.filter(|file| !file.statements.is_empty());
+            let file_coverage = file_coverage.or_else(|| file(golden[at]?, path));
+            if file_coverage.is_some_and(|file| file.statements.binary_search(&line).is_ok()) {
                 all += 1;
                 covered += u64::from(own.is_some_and(|own| ran(own, path, line)));
             }
@@ -321,8 +324,8 @@ mod tests {
                 after: &after,
             }),
         };
-        let found = change_coverage(&changed(&[], &[1, 2, 3]), &side, &side);
-        assert_eq!(found, Ok(LineCoverage { lines: 2, of: 3 }));
+        let delta = change_coverage(&changed(&[], &[1, 2, 3]), &side, &side);
+        assert_eq!(delta, Ok(LineCoverage { lines: 2, of: 3 }));
     }
 
     #[test]
@@ -331,8 +334,8 @@ mod tests {
         let own = coverage(&[1, 2, 3, 4], &[1, 2], &[2]);
         let lines = changed(&[], &[1, 2, 3, 4, 5]).added;
         let of = |golden: Option<&Coverage>, own: Option<&Coverage>| {
-            let found = undecided(&lines, golden, own);
-            let lines = found.into_values().flatten();
+            let undecided_lines = undecided(&lines, golden, own);
+            let lines = undecided_lines.into_values().flatten();
             lines.collect::<Vec<_>>()
         };
         // Line 1 runs only during import, no golden test runs line 4, and line 5 is not a statement.
@@ -364,19 +367,19 @@ mod tests {
         let mut old = coverage(&[1], &[1], &[1]);
         old.problem = Some("the process ended".to_owned());
         let lines = changed(&[1], &[]);
-        let found = adequacy(&lines, [Some(&old); 2], [None; 2]);
+        let result = adequacy(&lines, [Some(&old); 2], [None; 2]);
         assert_eq!(
-            found.problem.unwrap().to_string(),
+            result.problem.unwrap().to_string(),
             "the contributed tests: the process ended"
         );
         // Lines that were seen to run still count.
-        assert_eq!(found.covered, LineCoverage { lines: 1, of: 1 });
+        assert_eq!(result.covered, LineCoverage { lines: 1, of: 1 });
         // A killed process leaves only the name of the file.
         let mut ended = coverage(&[], &[], &[]);
         ended.problem = Some("the process ended".to_owned());
-        let whole = coverage(&[1, 2], &[1, 2], &[1, 2]);
-        let found = adequacy(&lines, [Some(&ended); 2], [Some(&whole); 2]);
-        assert_eq!(found.covered, LineCoverage { lines: 0, of: 1 });
+        let full_coverage = coverage(&[1, 2], &[1, 2], &[1, 2]);
+        let result = adequacy(&lines, [Some(&ended); 2], [Some(&full_coverage); 2]);
+        assert_eq!(result.covered, LineCoverage { lines: 0, of: 1 });
         // Lost child processes make ΔC unknown for the contributed tests, but not for the base suite.
         let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
         lost.lost = 1;

@@ -14,14 +14,16 @@ const MAX_PATHS_PER_COMMAND: usize = 200;
 /// an earlier file for them.
 pub(super) async fn write_files(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
     let workspace = sandbox.info().paths.workspace.clone();
-    let gone = files.iter().filter(|(_, file)| file.is_none());
-    let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
-    if !gone.is_empty() {
-        for gone in gone.chunks(MAX_PATHS_PER_COMMAND) {
-            run_script(sandbox, "rm -f -- \"$@\"", gone).await?;
+    let deleted_paths = files.iter().filter(|(_, file)| file.is_none());
+    let deleted_paths: Vec<&str> = deleted_paths.map(|(path, _)| path.as_str()).collect();
+    if !deleted_paths.is_empty() {
+        for chunk in deleted_paths.chunks(MAX_PATHS_PER_COMMAND) {
+            run_script(sandbox, "rm -f -- \"$@\"", chunk).await?;
         }
         // Git does not track empty folders, and something else may replace them.
-        let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
+        let folders = deleted_paths
+            .iter()
+            .filter_map(|path| path.rsplit_once('/'));
         let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
         let folders: Vec<&str> = folders.into_iter().collect();
         let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";

@@ -134,20 +134,20 @@ impl Harness {
             [old?, new?]
         };
 
-        let seen = observed(instance, prepared, &tests, &applied, &old, &new);
-        let verdict = seen.verdict();
+        let observations = observed(instance, prepared, &tests, &applied, &old, &new);
+        let verdict = observations.verdict();
         graded.old_class = verdict.old_class;
         graded.strict = verdict.strict;
         graded.swt = verdict.swt;
         graded.differs = verdict.differs;
-        graded.tests = contributed_pairs(&seen);
+        graded.tests = contributed_pairs(&observations);
         let runs = [&old, &new].into_iter().flat_map(Runs::all);
         if let Some(why) = runs.clone().find_map(|ran| ran.ended.as_deref()) {
             let note =
                 format!("its tests terminate the test process or prevent it from running: {why}");
             graded.notes.push(note);
         }
-        for why in &seen.forged {
+        for why in &observations.forged {
             let note = format!("the outcomes of the run are contradictory: {why}");
             graded.notes.push(note);
         }
@@ -156,7 +156,7 @@ impl Harness {
         for (side, runs) in [("old", &old), ("new", &new)] {
             self.keep_logs(graded, side, runs).map_err(at_stage(side))?;
         }
-        let all = serde_json::to_string(&seen.patched).unwrap_or_default();
+        let all = serde_json::to_string(&observations.patched).unwrap_or_default();
         let owner = Owner::Prediction(&graded.prediction);
         let path = log(&self.out, &graded.instance_id, owner, TESTS, &all);
         let path = path.map_err(at_stage("new"))?;
@@ -243,7 +243,7 @@ fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
         return Vec::new();
     }
     let sides = [("old", old), ("new", new)];
-    let found = sides.into_iter().filter_map(|(side, runs)| {
+    let contradictions = sides.into_iter().filter_map(|(side, runs)| {
         if outcome_pairs::contradiction(&runs.base.answer.report).is_some() {
             return None;
         }
@@ -252,14 +252,14 @@ fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
             .find_map(|ran| outcome_pairs::contradiction(&ran.answer.report))?;
         Some(format!("on the {side} code {why}"))
     });
-    found.collect()
+    contradictions.collect()
 }
 
-fn contributed_pairs(seen: &Observations) -> Vec<TestPair> {
-    let pairs: &Pairs = &seen.patched;
+fn contributed_pairs(observations: &Observations) -> Vec<TestPair> {
+    let pairs: &Pairs = &observations.patched;
     pairs
         .iter()
-        .filter(|(id, _)| seen.is_contributed(id))
+        .filter(|(id, _)| observations.is_contributed(id))
         .map(|(id, pair)| TestPair {
             id: id.clone(),
             pair: *pair,

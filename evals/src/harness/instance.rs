@@ -209,9 +209,9 @@ impl Harness {
             let revision = Some(commit.as_str()).filter(|commit| !commit.is_empty());
             let mut source = repository::open(&location, revision, &cache, &open)?.source()?;
             // The name of a branch or tag may look like an abbreviated hash.
-            let found = source.commit.as_deref().unwrap_or_default();
-            if !found.starts_with(&commit.to_ascii_lowercase()) {
-                let message = format!("`{commit}` resolves to another commit, {found}");
+            let resolved_commit = source.commit.as_deref().unwrap_or_default();
+            if !resolved_commit.starts_with(&commit.to_ascii_lowercase()) {
+                let message = format!("`{commit}` resolves to another commit, {resolved_commit}");
                 return Err(SandboxError::new(ErrorKind::Input, message));
             }
             // A mirror's folder may have any name, but recipes are found by the repository's name.

@@ -26,13 +26,13 @@ impl Harness {
         prepared: &PreparedInstance,
         timeline: &Timeline<'_>,
     ) -> Result<Leakage, SandboxError> {
-        let wanted = fix_files(prepared)?;
-        let record = self.leakage_record(prepared, &wanted)?;
-        if let Some(known) = test_run_cache::read(&record).await {
-            return Ok(known);
+        let new_files = fix_files(prepared)?;
+        let record = self.leakage_record(prepared, &new_files)?;
+        if let Some(cached_leakage) = test_run_cache::read(&record).await {
+            return Ok(cached_leakage);
         }
         let findings = timeline
-            .run(Activity::Build, self.search_sandbox(prepared, wanted))
+            .run(Activity::Build, self.search_sandbox(prepared, new_files))
             .await?;
         let leakage = Leakage {
             files_searched: findings.searched,
@@ -45,12 +45,12 @@ impl Harness {
     async fn search_sandbox(
         &self,
         prepared: &PreparedInstance,
-        wanted: Vec<NewFile>,
+        new_files: Vec<NewFile>,
     ) -> Result<Findings, SandboxError> {
         let sandbox = self.start(&prepared.old.environment.saved).await?;
         let looked = async {
             super::files::write_files(sandbox.as_ref(), &prepared.old.files).await?;
-            let request = encode(&Request { wanted })?;
+            let request = encode(&Request { wanted: new_files })?;
             let answer = self
                 .ask(sandbox.as_ref(), "peek", &request, SEARCH_TIMEOUT)
                 .await?;
@@ -70,11 +70,11 @@ impl Harness {
     fn leakage_record(
         &self,
         prepared: &PreparedInstance,
-        wanted: &[NewFile],
+        new_files: &[NewFile],
     ) -> Result<PathBuf, SandboxError> {
         let mut key = test_run_cache::RecordKey::new(self);
         key.state(&prepared.old);
-        key.add(&encode(&wanted)?);
+        key.add(&encode(&new_files)?);
         Ok(key.path(&self.cache.join("peeking")))
     }
 }

@@ -25,12 +25,12 @@ const SHARED: &str = "instance";
 /// name that already looks like that is converted too.
 pub(super) fn file_name(text: &str) -> String {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let is_taken = text.len() <= 80
+    let is_usable = text.len() <= 80
         && text.chars().all(is_safe)
         && !text.starts_with('.')
         && !looks_converted(text)
         && !matches!(text, "" | SHARED);
-    if is_taken {
+    if is_usable {
         return text.to_owned();
     }
     let safe = |c: char| if is_safe(c) { c } else { '_' };

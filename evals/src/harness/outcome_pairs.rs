@@ -23,8 +23,8 @@ pub(super) fn pairs(old: &TestReport, new: &TestReport, expected: &[String]) -> 
     let on = |outcomes: &BTreeMap<&str, Outcome>, report: &TestReport, id: &str| {
         let of_id = outcomes.get(id);
         let of_test = || test_of(id).and_then(|test| outcomes.get(test));
-        let known = of_id.or_else(of_test).copied();
-        known.unwrap_or_else(|| unseen(report, id))
+        let outcome = of_id.or_else(of_test).copied();
+        outcome.unwrap_or_else(|| unseen(report, id))
     };
     for id in then.keys().chain(now.keys()) {
         if with_parameters.contains(id) {
@@ -48,15 +48,15 @@ pub(super) fn pairs(old: &TestReport, new: &TestReport, expected: &[String]) -> 
 }
 
 fn outcomes(report: &TestReport) -> BTreeMap<&str, Outcome> {
-    let mut found: BTreeMap<&str, Outcome> = BTreeMap::new();
+    let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
     for test in &report.tests {
         // If a test ran twice, the worse outcome counts.
-        let outcome = found.entry(&test.id).or_insert(test.outcome);
+        let outcome = outcomes.entry(&test.id).or_insert(test.outcome);
         if rank(test.outcome) > rank(*outcome) {
             *outcome = test.outcome;
         }
     }
-    found
+    outcomes
 }
 
 fn rank(outcome: Outcome) -> u8 {
@@ -71,7 +71,7 @@ fn rank(outcome: Outcome) -> u8 {
 /// Returns ids that one side does not report, although it finished and ran the same test with other parameters.
 pub(super) fn unmatched_parameters(old: &TestReport, new: &TestReport) -> BTreeSet<String> {
     let (then, now) = (outcomes(old), outcomes(new));
-    let mut found = BTreeSet::new();
+    let mut unmatched_ids = BTreeSet::new();
     for (report, here, there) in [(old, &then, &now), (new, &now, &then)] {
         if report.timed_out || report.exit_code.is_none() {
             continue;
@@ -79,9 +79,9 @@ pub(super) fn unmatched_parameters(old: &TestReport, new: &TestReport) -> BTreeS
         let tests: BTreeSet<&str> = here.keys().filter_map(|id| test_of(id)).collect();
         let missing = there.keys().filter(|id| !here.contains_key(*id));
         let missing = missing.filter(|id| test_of(id).is_some_and(|test| tests.contains(test)));
-        found.extend(missing.map(|id| (*id).to_owned()));
+        unmatched_ids.extend(missing.map(|id| (*id).to_owned()));
     }
-    found
+    unmatched_ids
 }
 
 /// Compares pytest's exit status with the outcomes: it must be 0 if no test failed, and 1 if a test failed.
@@ -150,7 +150,7 @@ pub(super) fn tests_of_requested_names(
         let name = failure.missing_name.as_deref();
         name.is_some_and(|name| is_named_in(name, issue))
     };
-    let is_asked = |test: &&String| {
+    let is_requested = |test: &&String| {
         let of_test = report
             .tests
             .iter()
@@ -158,7 +158,7 @@ pub(super) fn tests_of_requested_names(
         let mut failures = of_test.filter_map(|result| result.failure.as_ref());
         failures.any(asks) || collection_error(report, test).is_some_and(asks)
     };
-    contributed.iter().filter(is_asked).cloned().collect()
+    contributed.iter().filter(is_requested).cloned().collect()
 }
 
 #[cfg(test)]
@@ -198,12 +198,12 @@ mod tests {
     #[test]
     fn test_of_broken_module_is_an_error() {
         let new = report(&[("t/test_a.py::test[1]", Outcome::Passed)]);
-        let seen = pairs(&not_collected("t/test_a.py", None), &new, &[]);
-        assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
-        let seen = pairs(&not_collected("t/conftest.py", None), &new, &[]);
-        assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
-        let seen = pairs(&TestReport::default(), &new, &[]);
-        assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Absent);
+        let test_pairs = pairs(&not_collected("t/test_a.py", None), &new, &[]);
+        assert_eq!(test_pairs["t/test_a.py::test[1]"].old, Outcome::Error);
+        let test_pairs = pairs(&not_collected("t/conftest.py", None), &new, &[]);
+        assert_eq!(test_pairs["t/test_a.py::test[1]"].old, Outcome::Error);
+        let test_pairs = pairs(&TestReport::default(), &new, &[]);
+        assert_eq!(test_pairs["t/test_a.py::test[1]"].old, Outcome::Absent);
     }
 
     #[test]
@@ -213,18 +213,18 @@ mod tests {
             ("t/test_a.py::test[1]", Outcome::Passed),
             ("t/test_a.py::test[2]", Outcome::Failed),
         ]);
-        let seen = pairs(&old, &new, &["t/test_a.py::test".to_owned()]);
+        let test_pairs = pairs(&old, &new, &["t/test_a.py::test".to_owned()]);
         let (old, new) = (Outcome::Error, Outcome::Passed);
-        assert_eq!(seen["t/test_a.py::test[1]"], Pair { old, new });
-        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert_eq!(test_pairs["t/test_a.py::test[1]"], Pair { old, new });
+        assert_eq!(test_pairs.len(), 2, "{test_pairs:?}");
     }
 
     #[test]
     fn expected_tests_not_collected_are_errors() {
         let broken = not_collected("t/test_a.py", None);
         let expected = ["t/test_a.py::test".to_owned()];
-        let seen = pairs(&broken, &broken, &expected);
-        assert_eq!(seen["t/test_a.py::test"].new, Outcome::Error);
+        let test_pairs = pairs(&broken, &broken, &expected);
+        assert_eq!(test_pairs["t/test_a.py::test"].new, Outcome::Error);
         assert!(pairs(&TestReport::default(), &TestReport::default(), &expected).is_empty());
     }
 

@@ -197,18 +197,22 @@ impl Harness {
         let Some((golden, tests)) = &prepared.golden else {
             return Ok(None);
         };
-        let wanted = self
+        let expected_run = self
             .outcomes(&prepared.new, &golden.files, &tests.files, timeline)
             .await?;
         let now = self
             .outcomes(code, &golden.files, &tests.files, timeline)
             .await?;
-        let pairs: Pairs = pairs(&wanted.answer.report, &now.answer.report, &tests.tests);
-        let is_kept = pairs
+        let pairs: Pairs = pairs(
+            &expected_run.answer.report,
+            &now.answer.report,
+            &tests.tests,
+        );
+        let is_resolved = pairs
             .values()
             .filter(|pair| pair.old == Outcome::Passed)
             .all(|pair| pair.new == Outcome::Passed);
-        Ok(Some(is_kept))
+        Ok(Some(is_resolved))
     }
 
     async fn failing_tests<'a>(

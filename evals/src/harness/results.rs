@@ -91,8 +91,8 @@ impl Results {
         };
         let mut line = serde_json::to_vec(&result).map_err(|e| failed(e.into()))?;
         line.push(b'\n');
-        if let Some(whole) = self.whole {
-            self.file.set_len(whole).map_err(failed)?;
+        if let Some(valid_len) = self.whole {
+            self.file.set_len(valid_len).map_err(failed)?;
             self.whole = None;
         }
         let before = self.file.metadata().map_err(failed)?.len();

@@ -314,17 +314,22 @@ impl Harness {
 /// Returns the run of only the contributed tests. It runs whole files if they contain no other tests, or no test is
 /// known.
 fn own_run<'a>(side: CodeSide<'a>, files: &'a Files, tests: &Contribution) -> TestRun<'a> {
-    let is_known = tests.has_other_tests() && !tests.tests.is_empty();
+    let has_test_ids = tests.has_other_tests() && !tests.tests.is_empty();
     let is_counted = !tests.changed.is_empty() && !side.lines.is_empty();
     TestRun {
         state: side.state,
         files,
-        ids: if is_known { &tests.tests } else { &tests.files }.clone(),
+        ids: if has_test_ids {
+            &tests.tests
+        } else {
+            &tests.files
+        }
+        .clone(),
         measure: side.lines.keys().cloned().collect(),
         counted: is_counted && counts_are_cheap(&side.state.environment.python_version),
         until: Lines::new(),
         of_prediction: false,
-        hash_seed: SEEDS[usize::from(is_known)],
+        hash_seed: SEEDS[usize::from(has_test_ids)],
         part: Activity::Golden,
     }
 }

@@ -62,7 +62,12 @@ pub struct Workers {
 }
 
 /// Returns the requested number of workers, reduced if memory or disk space cannot hold what each may use.
-pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64; 2]) -> Workers {
+pub fn workers(
+    requested_workers: usize,
+    memory: Option<u64>,
+    disk: Option<u64>,
+    each: [u64; 2],
+) -> Workers {
     let fit = |room: Option<u64>, one: u64| {
         room.map_or(usize::MAX, |room| {
             usize::try_from(room / one.max(1)).unwrap_or(usize::MAX)
@@ -71,7 +76,7 @@ pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64;
     let giga = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let (by_memory, by_disk) = (fit(memory, each[0]), fit(disk, each[1]));
     let most = by_memory.min(by_disk).max(1);
-    let number = asked.clamp(1, most);
+    let number = requested_workers.clamp(1, most);
     let what = if by_memory <= by_disk {
         "memory"
     } else {
@@ -82,9 +87,9 @@ pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64;
     } else {
         (disk, each[1])
     };
-    let note = (number < asked).then(|| {
+    let note = (number < requested_workers).then(|| {
         format!(
-            "using {number} of {asked} workers: each needs up to {:.1} GiB of {what}, and {:.1} GiB are free",
+            "using {number} of {requested_workers} workers: each needs up to {:.1} GiB of {what}, and {:.1} GiB are free",
             giga(one),
             giga(room.unwrap_or_default())
         )
@@ -118,14 +123,15 @@ pub fn ungraded<'a>(
         job.predictions.retain(|prediction| {
             let instance = job.instance;
             let key = key(harness, instance, prediction);
-            let known = results.of(&prediction.model_name_or_path, &instance.instance_id, &key);
-            if let Some(result) = known {
+            let existing_result =
+                results.of(&prediction.model_name_or_path, &instance.instance_id, &key);
+            if let Some(result) = existing_result {
                 progress(Step::Graded {
                     result: Box::new(result.clone()),
                     fresh: false,
                 });
             }
-            known.is_none()
+            existing_result.is_none()
         });
     }
     jobs.retain(|job| !job.predictions.is_empty());
@@ -196,8 +202,8 @@ async fn grade_predictions(
     .await;
     let stopped = |infrastructure: &Infrastructure| {
         let mut infrastructure = infrastructure.clone();
-        let given = infrastructure.log.take().map(PathBuf::from);
-        infrastructure.log = given.and_then(|path| harness.keep_build_log(job.instance, &path));
+        let build_log = infrastructure.log.take().map(PathBuf::from);
+        infrastructure.log = build_log.and_then(|path| harness.keep_build_log(job.instance, &path));
         infrastructure
     };
     for prediction in &job.predictions {

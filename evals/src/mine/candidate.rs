@@ -155,8 +155,8 @@ impl Candidate {
     /// Converts the candidate to an instance in SWE-bench's format, with additional facts.
     pub(super) fn instance(&self, texts: &IssueTexts) -> Instance {
         let issue = |text: &IssueText| {
-            let whole = format!("{}\n\n{}", text.title.trim(), text.body.trim());
-            whole.trim().to_owned()
+            let statement = format!("{}\n\n{}", text.title.trim(), text.body.trim());
+            statement.trim().to_owned()
         };
         let statements: Vec<String> = texts.found.iter().map(issue).collect();
         let problem_statement = statements.join("\n\n");

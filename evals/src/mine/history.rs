@@ -78,8 +78,8 @@ pub(super) fn changes(
     repository: &Repository,
     selection: &Selection,
 ) -> Result<Vec<Change>, SandboxError> {
-    let mut found = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut changes = Vec::new();
+    let mut seen_hashes = BTreeSet::new();
     let mut ranges = vec![(selection.head.clone(), None, 0)];
     while let Some((tip, base, depth)) = ranges.pop() {
         let commits = repository.commits(&CommitRange {
@@ -90,7 +90,7 @@ pub(super) fn changes(
             until: selection.until,
         })?;
         for change in commits.into_iter().filter_map(Change::of) {
-            if !seen.insert(change.commit.hash.clone()) {
+            if !seen_hashes.insert(change.commit.hash.clone()) {
                 continue;
             }
             if change.is_merge() && change.pull_request.is_none() {
@@ -101,11 +101,11 @@ pub(super) fn changes(
                 }
                 continue;
             }
-            found.push(change);
+            changes.push(change);
         }
     }
-    found.sort_by_key(|change| (change.commit.committed, change.commit.hash.clone()));
-    Ok(found)
+    changes.sort_by_key(|change| (change.commit.committed, change.commit.hash.clone()));
+    Ok(changes)
 }
 
 /// Parses the number in GitHub's format: `Merge pull request #1 from …`, or at the end of a squashed commit's title.
@@ -113,8 +113,8 @@ fn pull_request(message: &str) -> Option<u64> {
     static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"^Merge (?:pull request|PR) #(\d+)\b|^[^\n]*\(#(\d+)\)\s*(?:\n|$)").ok()
     });
-    let found = NUMBER.as_ref()?.captures(message)?;
-    let number = found.get(1).or(found.get(2))?;
+    let captures = NUMBER.as_ref()?.captures(message)?;
+    let number = captures.get(1).or(captures.get(2))?;
     number.as_str().parse().ok()
 }
 

@@ -18,14 +18,14 @@ pub(super) fn with_lists(instance: Instance, result: &InstanceResult, out: &Path
         .and_then(|path| folder::read_below(out, path).ok())
         .and_then(|bytes| serde_json::from_slice::<Pairs>(&bytes).ok())
         .unwrap_or_default();
-    let named = |is: &dyn Fn(&Pair) -> bool| {
-        let found = pairs.iter().filter(|(_, pair)| is(pair));
-        Some(found.map(|(id, _)| id.clone()).collect())
+    let test_ids = |is: &dyn Fn(&Pair) -> bool| {
+        let matching_pairs = pairs.iter().filter(|(_, pair)| is(pair));
+        Some(matching_pairs.map(|(id, _)| id.clone()).collect())
     };
     let fails = |old| matches!(old, Outcome::Failed | Outcome::Error | Outcome::Absent);
     Instance {
-        fail_to_pass: named(&|pair| fails(pair.old) && pair.new == Outcome::Passed),
-        pass_to_pass: named(&|pair| pair.old == Outcome::Passed && pair.new == Outcome::Passed),
+        fail_to_pass: test_ids(&|pair| fails(pair.old) && pair.new == Outcome::Passed),
+        pass_to_pass: test_ids(&|pair| pair.old == Outcome::Passed && pair.new == Outcome::Passed),
         ..instance
     }
 }

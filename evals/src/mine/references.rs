@@ -37,12 +37,14 @@ fn numbers(clause: &str, own: &str) -> Vec<u64> {
     let Some(one) = ONE.as_ref() else {
         return Vec::new();
     };
-    let is_own = |found: &regex::Captures<'_>| {
-        let named = found.get(1).or(found.get(2));
-        named.is_none_or(|named| named.as_str().eq_ignore_ascii_case(own))
+    let is_own = |captures: &regex::Captures<'_>| {
+        let repository = captures.get(1).or(captures.get(2));
+        repository.is_none_or(|name| name.as_str().eq_ignore_ascii_case(own))
     };
-    let found = one.captures_iter(clause).filter(is_own);
-    found.filter_map(|found| found[3].parse().ok()).collect()
+    let references = one.captures_iter(clause).filter(is_own);
+    references
+        .filter_map(|captures| captures[3].parse().ok())
+        .collect()
 }
 
 /// Parses the number in a path such as `changes/123.bugfix.rst`, the format of towncrier.
@@ -80,8 +82,9 @@ pub(super) fn in_entries(patch: &str) -> BTreeSet<u64> {
     let lines = |sign: char| {
         let of = move |line: &&str| line.starts_with(sign);
         patch.lines().filter(of).flat_map(|line| {
-            let found = role.captures_iter(line);
-            let texts = found.filter_map(|found| Some(found.get(1).or(found.get(2))?.as_str()));
+            let entries = role.captures_iter(line);
+            let texts =
+                entries.filter_map(|captures| Some(captures.get(1).or(captures.get(2))?.as_str()));
             let numbers = texts.flat_map(|text| text.split(','));
             numbers.filter_map(|number| number.trim().parse().ok())
         })

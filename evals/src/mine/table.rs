@@ -136,8 +136,8 @@ impl Table {
         let mut reasons: BTreeMap<(Stage, String), (usize, String)> = BTreeMap::new();
         for one in &dropped {
             let key = (one.stage, one.reason.clone());
-            let found = reasons.entry(key).or_insert((0, one.name.clone()));
-            found.0 += 1;
+            let tally = reasons.entry(key).or_insert((0, one.name.clone()));
+            tally.0 += 1;
         }
         let mut reasons: Vec<(Stage, ReasonRow)> = reasons
             .into_iter()
@@ -165,7 +165,12 @@ impl Table {
     }
 
     /// Renders a Markdown page that also lists every rejected change that was small enough to become an instance.
-    pub fn markdown(&self, title: &str, facts: &[(&'static str, String)], whole: &str) -> String {
+    pub fn markdown(
+        &self,
+        title: &str,
+        facts: &[(&'static str, String)],
+        full_file: &str,
+    ) -> String {
         let mut stages = Cells::new("Changes by stage")
             .words("changes that")
             .figures(&["number"]);
@@ -190,7 +195,7 @@ impl Table {
         }
         let tables = [stages, reasons, late];
         let section = Section::new("mined", "Mined changes", tables);
-        markdown(title, facts, &[section], whole)
+        markdown(title, facts, &[section], full_file)
     }
 }
 
@@ -257,8 +262,8 @@ pub(super) fn general_reason(reason: &str) -> String {
         ),
         ("are contradictory", "the outcomes are contradictory"),
     ];
-    let known = ends.iter().find(|(words, _)| reason.contains(words));
-    known.map_or_else(|| reason.to_owned(), |(_, kind)| (*kind).to_owned())
+    let category = ends.iter().find(|(words, _)| reason.contains(words));
+    category.map_or_else(|| reason.to_owned(), |(_, kind)| (*kind).to_owned())
 }
 
 #[cfg(test)]
@@ -286,18 +291,18 @@ mod tests {
             one("c", "t.py::y failed on the new code"),
             one("d", "t.py::z failed on the new code"),
         ];
-        let shown = Table::new(counts, dropped).to_string();
+        let text = Table::new(counts, dropped).to_string();
         assert!(
-            shown.starts_with(
+            text.starts_with(
                 "      4  changes in the time range\n      1  change code and tests\n"
             ),
-            "{shown}"
+            "{text}"
         );
         assert!(
-            shown.ends_with(
+            text.ends_with(
                 "rejected:\n      2  a golden test fails on the new code as well (c)\n      1  a golden test is skipped (b)\n"
             ),
-            "{shown}"
+            "{text}"
         );
     }
 }

@@ -129,8 +129,8 @@ pub(super) fn is_object_without(text: &str, key: &str) -> bool {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
             let mut without = true;
-            while let Some(found) = map.next_key::<String>()? {
-                without &= found != self.0;
+            while let Some(key) = map.next_key::<String>()? {
+                without &= key != self.0;
                 map.next_value::<serde::de::IgnoredAny>()?;
             }
             Ok(without)

@@ -138,12 +138,12 @@ impl<'a> Position<'a> {
 
     fn pass_sign(&mut self, signs: [char; 2], no_end: &Problem) -> Result<char, Problem> {
         self.pass_space();
-        let found = self.rest().chars().next();
-        if let Some(sign) = found.filter(|c| signs.contains(c)) {
+        let next_char = self.rest().chars().next();
+        if let Some(sign) = next_char.filter(|c| signs.contains(c)) {
             self.go(1);
             return Ok(sign);
         }
-        let message = match (found, signs) {
+        let message = match (next_char, signs) {
             (Some(c), [a, b]) if a == b => format!("invalid JSON: expected `{a}`, found `{c}`"),
             (Some(c), [a, b]) => format!("invalid JSON: expected `{a}` or `{b}`, found `{c}`"),
             (None, _) => no_end.message.clone(),

@@ -97,7 +97,7 @@ fn overlap(
     sets: &[PredictionSet],
     judged: &[BTreeMap<&str, &InstanceResult>],
 ) -> Overlap {
-    let mut found = Overlap {
+    let mut overlap = Overlap {
         measure,
         instances: 0,
         union: 0,
@@ -108,7 +108,7 @@ fn overlap(
             .collect(),
     };
     let Some(first) = judged.first() else {
-        return found;
+        return overlap;
     };
     for id in first.keys() {
         let verdicts: Option<Vec<bool>> = judged
@@ -117,15 +117,15 @@ fn overlap(
             .collect();
         let Some(verdicts) = verdicts else { continue };
         let solved = verdicts.iter().filter(|v| **v).count();
-        found.instances += 1;
-        found.union += u64::from(solved > 0);
-        found.intersection += u64::from(solved == sets.len());
+        overlap.instances += 1;
+        overlap.union += u64::from(solved > 0);
+        overlap.intersection += u64::from(solved == sets.len());
         let alone = verdicts.iter().position(|v| *v).filter(|_| solved == 1);
         if let Some(at) = alone
-            && let Some(list) = found.only.get_mut(&sets[at].prediction)
+            && let Some(list) = overlap.only.get_mut(&sets[at].prediction)
         {
             list.push((*id).to_owned());
         }
     }
-    found
+    overlap
 }

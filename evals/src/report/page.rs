@@ -230,8 +230,8 @@ fn logs(graded: &InstanceResult) -> Vec<Log> {
 
 /// Converts log paths, which are relative to one results folder, to paths relative to another folder.
 pub(super) fn move_logs(graded: &mut [InstanceResult], from: &Path, to: &Path) {
-    let whole = |path: &Path| path.canonicalize().ok();
-    let Some((from, to)) = whole(from).zip(whole(to)) else {
+    let canonical_path = |path: &Path| path.canonicalize().ok();
+    let Some((from, to)) = canonical_path(from).zip(canonical_path(to)) else {
         return;
     };
     let common = from

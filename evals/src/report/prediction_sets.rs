@@ -28,11 +28,11 @@ impl PredictionSet {
 
 /// Groups results by the name of their prediction set.
 pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<PredictionSet> {
-    let mut known: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    let mut details: BTreeMap<String, (String, u64)> = BTreeMap::new();
     let mut by_set: BTreeMap<String, BTreeMap<String, InstanceResult>> = BTreeMap::new();
     for one in graded {
         let about = (one.repo.clone(), one.issue_tokens);
-        known.insert(one.instance_id.clone(), about);
+        details.insert(one.instance_id.clone(), about);
         by_set
             .entry(one.prediction.clone())
             .or_default()
@@ -45,7 +45,7 @@ pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<Predi
                 .entry(warning.model_name_or_path.clone())
                 .or_default()
                 .entry(id.clone())
-                .or_insert_with(|| missing(&warning.model_name_or_path, id, known.get(id)));
+                .or_insert_with(|| missing(&warning.model_name_or_path, id, details.get(id)));
         }
     }
     for name in &run.sets {
@@ -64,8 +64,8 @@ pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<Predi
 }
 
 /// Returns the result of a missing prediction. The issue's length is 0 if no other result gives it.
-fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> InstanceResult {
-    let (repo, issue_tokens) = known.cloned().unwrap_or_else(|| (repository_of(id), 0));
+fn missing(prediction: &str, id: &str, details: Option<&(String, u64)>) -> InstanceResult {
+    let (repo, issue_tokens) = details.cloned().unwrap_or_else(|| (repository_of(id), 0));
     InstanceResult {
         instance_id: id.to_owned(),
         prediction: prediction.to_owned(),

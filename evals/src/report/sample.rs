@@ -79,9 +79,9 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
     let has_patch = random.chance(97);
     let applied = has_patch && random.chance(94);
     let contributed = "tests/test_topic.py::TestTopic::test_issue".to_owned();
-    let mut seen = Observations::default();
+    let mut observations = Observations::default();
     if applied {
-        seen.contributed = vec![contributed.clone()];
+        observations.contributed = vec![contributed.clone()];
         let tests = 1 + random.below(4);
         let solved = hard < 14 + 7 * set + random.below(12);
         let mut kind = random.below(90);
@@ -107,11 +107,11 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
             } else {
                 FailureClass::Exception
             };
-            seen.failures.insert(id.clone(), class);
-            seen.patched.insert(id, Pair { old, new });
+            observations.failures.insert(id.clone(), class);
+            observations.patched.insert(id, Pair { old, new });
         }
     }
-    let verdict = seen.verdict();
+    let verdict = observations.verdict();
     let coverage = |random: &mut Random, good: bool| match random.below(100) {
         _ if !applied => Some(0.0),
         0..4 => None,
@@ -145,8 +145,8 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         } else {
             Vec::new()
         },
-        contributed: seen.contributed.clone(),
-        tests: seen
+        contributed: observations.contributed.clone(),
+        tests: observations
             .patched
             .iter()
             .map(|(id, pair)| TestPair {

@@ -109,9 +109,10 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
 /// Returns the ΔC of each instance. Instances without lines to cover, or with unknown lines, are excluded for every
 /// prediction.
 pub(super) fn deltas(graded: &[&InstanceResult]) -> Vec<f64> {
-    let is_known = |g: &&InstanceResult| g.coverage_problem.is_none() || g.coverage_lines.is_some();
+    let is_measured =
+        |g: &&InstanceResult| g.coverage_problem.is_none() || g.coverage_lines.is_some();
     let with_lines = graded.iter().copied();
-    let with_lines = with_lines.filter(|g| !has_no_lines(g)).filter(is_known);
+    let with_lines = with_lines.filter(|g| !has_no_lines(g)).filter(is_measured);
     values(&with_lines.collect::<Vec<_>>(), |g| g.coverage_delta)
 }
 

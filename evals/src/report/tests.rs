@@ -56,9 +56,9 @@ fn set(results: Vec<InstanceResult>, run: &RunMetadata) -> Summary {
 
 #[test]
 fn denominators_exclude_only_infrastructure_failures() {
-    let mut not_given = solved("n");
+    let mut missing_prediction = solved("n");
     // A verdict does not count without a prediction.
-    not_given.has_patch = false;
+    missing_prediction.has_patch = false;
     let mut does_not_apply = solved("d");
     does_not_apply.applied = false;
     let mut broken = solved("b");
@@ -80,7 +80,7 @@ fn denominators_exclude_only_infrastructure_failures() {
     (fails.coverage_delta, fails.tdd) = (Some(0.5), fails.tdd.with_adequacy(Adequacy::Share(0.25)));
     let results = vec![
         solved("s"),
-        not_given,
+        missing_prediction,
         does_not_apply,
         broken,
         no_lines,
@@ -369,12 +369,12 @@ fn missing_results_are_not_graded() {
 fn cards_and_rows_share_letters() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("z"), place.path().join("a"));
-    let named = |set: &str, id: &str| InstanceResult {
+    let result_in = |set: &str, id: &str| InstanceResult {
         prediction: set.to_owned(),
         ..solved(id)
     };
-    fill(&first, &[named("zeta", "of-zeta")]);
-    fill(&second, &[named("alpha", "of-alpha")]);
+    fill(&first, &[result_in("zeta", "of-zeta")]);
+    fill(&second, &[result_in("alpha", "of-alpha")]);
     let report = write_comparison(&[&first, &second], place.path()).unwrap();
     let page = text(place.path(), "comparison.html");
     let (_, rows) = page.split_once("<table id=\"all\">").unwrap();

@@ -48,7 +48,7 @@ impl ResultsFile {
     /// Fails if a line cannot be read.
     pub fn read<R: BufRead>(lines: &mut LineReader<R>) -> io::Result<ResultsFile> {
         let mut results = ResultsFile::default();
-        let (mut again, mut left_out) = (0, 0);
+        let (mut again, mut invalid_lines) = (0, 0);
         while let Some(line) = lines.next_line()? {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
@@ -63,7 +63,7 @@ impl ResultsFile {
                             excerpt(&why.to_string(), 300)
                         ));
                     }
-                    left_out += 1;
+                    invalid_lines += 1;
                 }
             }
         }
@@ -75,9 +75,9 @@ impl ResultsFile {
                 "the last line of {FILE} is incomplete and was ignored"
             )),
         }
-        if left_out > REMARKS {
+        if invalid_lines > REMARKS {
             results.remarks.push(format!(
-                "{left_out} lines of {FILE} are not valid results and were ignored"
+                "{invalid_lines} lines of {FILE} are not valid results and were ignored"
             ));
         }
         if again > 0 {
@@ -127,8 +127,8 @@ mod tests {
             assert_eq!(results.remarks.len(), 2, "{:?}", results.remarks);
         }
         // A complete line without a final newline is valid.
-        let whole = parse(format!("{text}{}", cut.trim_end()).as_bytes());
-        assert_eq!(whole.remarks.len(), 1, "{:?}", whole.remarks);
+        let results_file = parse(format!("{text}{}", cut.trim_end()).as_bytes());
+        assert_eq!(results_file.remarks.len(), 1, "{:?}", results_file.remarks);
     }
 
     #[test]

@@ -148,7 +148,7 @@ mod tests {
         let first = (discordant + difference) / 2.0;
         let mut random = SplitMix(7);
         let trials = 1000;
-        let found = (0..trials)
+        let detections = (0..trials)
             .filter(|_| {
                 let (mut b, mut c) = (0, 0);
                 for _ in 0..instances {
@@ -160,7 +160,7 @@ mod tests {
             })
             .count();
         // The exact test is slightly more conservative than the formula.
-        let power = found as f64 / f64::from(trials);
+        let power = detections as f64 / f64::from(trials);
         assert!((0.74..=0.84).contains(&power), "{difference}: {power}");
     }
 

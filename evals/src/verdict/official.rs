@@ -89,8 +89,8 @@ fn groups(pairs: &Pairs) -> Groups<'_> {
     groups
 }
 
-pub(super) fn swt(seen: &Observations) -> Swt {
-    let (with, base) = (groups(&seen.patched), groups(&seen.base));
+pub(super) fn swt(observations: &Observations) -> Swt {
+    let (with, base) = (groups(&observations.patched), groups(&observations.base));
     let fail_to_pass = with.fail_to_pass.is_superset(&base.fail_to_pass)
         && with
             .fail_to_pass
@@ -99,11 +99,11 @@ pub(super) fn swt(seen: &Observations) -> Swt {
             .is_some();
     let harmless = with.pass_to_fail.is_subset(&base.pass_to_fail)
         && with.fail_to_fail.is_subset(&base.fail_to_fail);
-    let mut contributed = seen.contributed().peekable();
+    let mut contributed = observations.contributed().peekable();
     let some = contributed.peek().is_some();
     let (mut fail_to_any, mut pass_to_pass) = (false, some);
     for (id, pair) in contributed {
-        fail_to_any |= seen.fails(id, pair.old);
+        fail_to_any |= observations.fails(id, pair.old);
         pass_to_pass &= pair.old == Outcome::Passed && pair.new == Outcome::Passed;
     }
     Swt {
@@ -114,15 +114,15 @@ pub(super) fn swt(seen: &Observations) -> Swt {
     }
 }
 
-pub(super) fn tdd(seen: &Observations) -> Tdd {
-    let pairs: Vec<(&String, Pair)> = match &seen.isolated {
+pub(super) fn tdd(observations: &Observations) -> Tdd {
+    let pairs: Vec<(&String, Pair)> = match &observations.isolated {
         Some(alone) => alone.iter().map(|(id, pair)| (id, *pair)).collect(),
-        None => seen.contributed().collect(),
+        None => observations.contributed().collect(),
     };
     let any = |of: &dyn Fn(&str, Pair) -> bool| pairs.iter().any(|(id, pair)| of(id, *pair));
     // The paper's formula would count a test that is skipped on the new code as passing there.
-    let fail_to_pass = any(&|id, pair| seen.fails(id, pair.old))
-        && !any(&|id, pair| seen.fails(id, pair.new))
+    let fail_to_pass = any(&|id, pair| observations.fails(id, pair.old))
+        && !any(&|id, pair| observations.fails(id, pair.new))
         && any(&|_, pair| pair.new == Outcome::Passed);
     Tdd {
         fail_to_pass,
@@ -145,23 +145,26 @@ impl Tdd {
 
 /// Explains why the strict verdict differs from the official ones.
 pub(super) fn differences(
-    seen: &Observations,
+    observations: &Observations,
     strict: &Strict,
     swt: &Swt,
     tdd: &Tdd,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if strict.fail_to_pass != swt.success {
-        reasons.push(format!("SWT-bench: {}", swt_reason(seen, strict, swt)));
+        reasons.push(format!(
+            "SWT-bench: {}",
+            swt_reason(observations, strict, swt)
+        ));
     }
     if strict.fail_to_pass != tdd.fail_to_pass {
-        reasons.push(format!("TDD-Bench: {}", tdd_reason(seen, strict)));
+        reasons.push(format!("TDD-Bench: {}", tdd_reason(observations, strict)));
     }
     reasons
 }
 
-fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
-    let (with, base) = (groups(&seen.patched), groups(&seen.base));
+fn swt_reason(observations: &Observations, strict: &Strict, swt: &Swt) -> String {
+    let (with, base) = (groups(&observations.patched), groups(&observations.base));
     if swt.success {
         let counted: Vec<&str> = with
             .fail_to_pass
@@ -169,7 +172,7 @@ fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
             .copied()
             .collect();
         let odd = counted.iter().find_map(|id| {
-            let old = seen.patched.get(*id)?.old;
+            let old = observations.patched.get(*id)?.old;
             (old != Outcome::Failed)
                 .then(|| format!("{id}, {} before, counts as failed", word(old)))
         });
@@ -190,20 +193,25 @@ fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
     }
 }
 
-fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
-    let alone = |id: &str| seen.isolated.as_ref().and_then(|alone| alone.get(id));
+fn tdd_reason(observations: &Observations, strict: &Strict) -> String {
+    let alone = |id: &str| {
+        observations
+            .isolated
+            .as_ref()
+            .and_then(|alone| alone.get(id))
+    };
     if strict.fail_to_pass {
-        let on_its_own = seen
+        let on_its_own = observations
             .isolated
             .iter()
             .flatten()
-            .find(|(id, pair)| seen.fails(id, pair.new));
+            .find(|(id, pair)| observations.fails(id, pair.new));
         return match on_its_own {
             Some((id, _)) => format!("{id} fails on the new code when run on its own"),
             None => "no contributed test fails on the old code when run on its own".to_owned(),
         };
     }
-    let company = seen.contributed().find(|(id, pair)| {
+    let company = observations.contributed().find(|(id, pair)| {
         alone(id).is_some_and(|own| {
             fails(own.new) != fails(pair.new) || fails(own.old) != fails(pair.old)
         })
@@ -213,7 +221,7 @@ fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
             "{id} has another outcome on its own than with the other tests of its file"
         );
     }
-    let odd = seen
+    let odd = observations
         .contributed()
         .find(|(_, pair)| matches!(pair.old, Outcome::Error | Outcome::Absent));
     match odd {

@@ -25,47 +25,50 @@ impl Strict {
     }
 }
 
-pub(super) fn strict(seen: &Observations) -> Strict {
-    if seen.contributed.is_empty() {
+pub(super) fn strict(observations: &Observations) -> Strict {
+    if observations.contributed.is_empty() {
         return Strict::rejected("the patch contributes no test".to_owned());
     }
-    if seen.contributed().next().is_none() {
+    if observations.contributed().next().is_none() {
         return Strict::rejected("none of the contributed tests was found".to_owned());
     }
-    if let Some((id, pair)) = seen
+    if let Some((id, pair)) = observations
         .contributed()
-        .find(|(id, pair)| seen.fails(id, pair.new))
+        .find(|(id, pair)| observations.fails(id, pair.new))
     {
         let new = word(pair.new);
         return Strict::rejected(
             format!("{id} is {new} on the new code").replace("is failed", "failed"),
         );
     }
-    if let Some(path) = seen.edits.first() {
+    if let Some(path) = observations.edits.first() {
         return Strict::rejected(format!(
             "the patch edits {path}, which the code patch changes too"
         ));
     }
-    if let Some(path) = seen.startup.first() {
+    if let Some(path) = observations.startup.first() {
         return Strict::rejected(format!(
             "the patch adds {path}, which runs before its tests"
         ));
     }
-    if let Some(why) = seen.forged.first() {
+    if let Some(why) = observations.forged.first() {
         return Strict::rejected(format!("the outcomes of the run are contradictory: {why}"));
     }
     // Tests broken by the code patch, or also broken without the prediction, do not count against the prediction.
-    let broken = seen.others().find(|(id, pair)| {
+    let broken = observations.others().find(|(id, pair)| {
         pair.old == Outcome::Passed
             && fails(pair.new)
-            && seen.base.get(*id).is_none_or(|base| !fails(base.new))
+            && observations
+                .base
+                .get(*id)
+                .is_none_or(|base| !fails(base.new))
     });
     if let Some((id, _)) = broken {
         return Strict::rejected(format!("{id} passed on the old code and fails on the new"));
     }
-    let turned = seen
+    let turned = observations
         .contributed()
-        .find(|(id, pair)| reproduces(seen, id, *pair));
+        .find(|(id, pair)| reproduces(observations, id, *pair));
     match turned {
         Some((id, pair)) if pair.old == Outcome::Failed => Strict {
             fail_to_pass: true,
@@ -77,24 +80,24 @@ pub(super) fn strict(seen: &Observations) -> Strict {
                 "{id} needs a name that the issue asks for: it could not run on the old code and passed on the new"
             ),
         },
-        None => Strict::rejected(no_reproduction_reason(seen)),
+        None => Strict::rejected(no_reproduction_reason(observations)),
     }
 }
 
-fn reproduces(seen: &Observations, id: &str, pair: Pair) -> bool {
+fn reproduces(observations: &Observations, id: &str, pair: Pair) -> bool {
     let failed = match pair.old {
         Outcome::Failed => true,
-        Outcome::Error | Outcome::Absent => seen
+        Outcome::Error | Outcome::Absent => observations
             .missing_names
             .iter()
-            .any(|asked| belongs_to_test(id, asked)),
+            .any(|test| belongs_to_test(id, test)),
         _ => false,
     };
     failed && pair.new == Outcome::Passed
 }
 
 /// Explains why no test goes from failed to passed, based on the test that came closest.
-fn no_reproduction_reason(seen: &Observations) -> String {
+fn no_reproduction_reason(observations: &Observations) -> String {
     let rank = |pair: Pair| match (pair.old, pair.new) {
         (Outcome::Error | Outcome::Absent, Outcome::Passed) => 4,
         (Outcome::Failed, _) => 3,
@@ -102,7 +105,10 @@ fn no_reproduction_reason(seen: &Observations) -> String {
         (Outcome::Passed, Outcome::Passed) => 1,
         _ => 0,
     };
-    let Some((id, pair)) = seen.contributed().max_by_key(|(_, pair)| rank(*pair)) else {
+    let Some((id, pair)) = observations
+        .contributed()
+        .max_by_key(|(_, pair)| rank(*pair))
+    else {
         return "none of the contributed tests was found".to_owned();
     };
     match (pair.old, pair.new) {

@@ -30,8 +30,8 @@ fn observations(
 }
 
 /// Returns the strict verdict, SWT-bench's and TDD-Bench's.
-fn three(seen: &Observations) -> (bool, bool, bool) {
-    let verdict = seen.verdict();
+fn three(observations: &Observations) -> (bool, bool, bool) {
+    let verdict = observations.verdict();
     let three = (
         verdict.strict.fail_to_pass,
         verdict.swt.success,

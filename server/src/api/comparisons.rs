@@ -171,10 +171,11 @@ pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Compa
         limit: limit + 1,
         ..filter
     };
-    let mut found = state.store.comparisons(&filter).await?;
-    let next = paging::truncate_page(&mut found, limit).map(|comparison| comparison.id.to_string());
+    let mut comparisons = state.store.comparisons(&filter).await?;
+    let next =
+        paging::truncate_page(&mut comparisons, limit).map(|comparison| comparison.id.to_string());
     Ok(Comparisons {
-        comparisons: Comparison::all(state, &found).await?,
+        comparisons: Comparison::all(state, &comparisons).await?,
         next,
     })
 }
@@ -223,7 +224,7 @@ pub async fn add(
         let text = serde_json::to_string(request).map_err(failed)?;
         Ok::<_, Error>((plan, text))
     })?;
-    let asked = RequestedComparison {
+    let requested_comparison = RequestedComparison {
         comparison: NewComparison {
             id: &JobId::new(now()),
             owner: &caller.owner,
@@ -235,7 +236,7 @@ pub async fn add(
         idempotency_key: idempotency::of_owner(caller, key),
         traceparent: caller.traceparent.clone(),
     };
-    let (stored, is_new) = state.store.add_comparison(&asked).await?;
+    let (stored, is_new) = state.store.add_comparison(&requested_comparison).await?;
     match is_new || stored.request.as_deref() == Some(&text) {
         true => Ok((stored, is_new)),
         false => Err(idempotency::of_another_request()),

@@ -95,8 +95,8 @@ fn problem() -> Content {
 fn add_refusals(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     for (status, name, _) in REFUSALS {
-        let known = responses.entry(status.to_owned());
-        known.or_insert_with(|| Ref::from_response_name(name).into());
+        let entry = responses.entry(status.to_owned());
+        entry.or_insert_with(|| Ref::from_response_name(name).into());
     }
 }
 

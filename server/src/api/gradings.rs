@@ -90,10 +90,10 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
         limit: limit + 1,
         ..filter
     };
-    let mut found = state.store.grading_batches(&filter).await?;
-    let next = paging::truncate_page(&mut found, limit).map(|last| last.batch.clone());
+    let mut batches = state.store.grading_batches(&filter).await?;
+    let next = paging::truncate_page(&mut batches, limit).map(|last| last.batch.clone());
     Ok(GradingList {
-        batches: found.into_iter().map(Gradings::of).collect(),
+        batches: batches.into_iter().map(Gradings::of).collect(),
         next,
     })
 }
@@ -110,9 +110,9 @@ pub async fn cancel_batch(state: &ApiState, batch: &str) -> ApiResult<Gradings> 
         limit: 1,
         ..GradingFilter::default()
     };
-    let found = state.store.grading_batches(&of_batch).await?;
-    let found = found.into_iter().next().map(Gradings::of);
-    found.ok_or_else(no_gradings)
+    let batches = state.store.grading_batches(&of_batch).await?;
+    let gradings = batches.into_iter().next().map(Gradings::of);
+    gradings.ok_or_else(no_gradings)
 }
 
 /// List predictions that workers grade

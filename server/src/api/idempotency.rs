@@ -58,12 +58,12 @@ pub(super) fn of_owner(caller: &Caller, key: Option<String>) -> Option<String> {
 }
 
 /// Responds with the new resource (201), or with the one from an earlier request with the same key (200).
-pub(super) fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
+pub(super) fn answer(is_new: bool, address: String, resource: impl Serialize) -> Response {
     let status = match is_new {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
-    (status, [(header::LOCATION, address)], Json(made)).into_response()
+    (status, [(header::LOCATION, address)], Json(resource)).into_response()
 }
 
 pub(super) fn of_another_request() -> Problem {

@@ -72,8 +72,8 @@ pub struct MatrixSelection {
 /// Fails with 404 if there is no such matrix, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let id = MatrixId::parse(id).ok_or_else(Problem::no_matrix)?;
-    let found = state.store.matrix(&id).await?;
-    found.ok_or_else(Problem::no_matrix)
+    let matrix = state.store.matrix(&id).await?;
+    matrix.ok_or_else(Problem::no_matrix)
 }
 
 /// Run tests on candidate patches
@@ -177,9 +177,9 @@ async fn selected_page(state: &ApiState, filter: MatrixFilter) -> ApiResult<Matr
         limit: limit + 1,
         ..filter
     };
-    let mut found = state.store.matrices(&filter).await?;
-    let next = paging::truncate_page(&mut found, limit).map(|matrix| matrix.id.to_string());
-    let rows: Result<Vec<MatrixRow>, Error> = found.iter().map(row).collect();
+    let mut matrices = state.store.matrices(&filter).await?;
+    let next = paging::truncate_page(&mut matrices, limit).map(|matrix| matrix.id.to_string());
+    let rows: Result<Vec<MatrixRow>, Error> = matrices.iter().map(row).collect();
     Ok(Matrices {
         next,
         matrices: rows?,

@@ -14,8 +14,8 @@ const MAX_PAGE_SIZE: u32 = 500;
 /// # Errors
 ///
 /// Fails with 400 if the size is not between 1 and 500.
-pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
-    let limit = asked.unwrap_or(PAGE);
+pub fn limit(requested_limit: Option<u32>) -> ApiResult<u32> {
+    let limit = requested_limit.unwrap_or(PAGE);
     match (1..=MAX_PAGE_SIZE).contains(&limit) {
         true => Ok(limit),
         false => Err(bad("limit is not between 1 and 500")),
@@ -28,20 +28,20 @@ pub fn limit(asked: Option<u32>) -> ApiResult<u32> {
 ///
 /// Fails with 400 if the id is malformed.
 pub fn before<I>(
-    asked: Option<&str>,
+    raw_id: Option<&str>,
     parse: impl Fn(&str) -> Option<I>,
     what: &str,
 ) -> ApiResult<Option<I>> {
     let parsed =
-        asked.map(|id| parse(id).ok_or_else(|| bad(&format!("before is not the id of a {what}"))));
+        raw_id.map(|id| parse(id).ok_or_else(|| bad(&format!("before is not the id of a {what}"))));
     parsed.transpose()
 }
 
 /// Cuts a list with one extra item to the page size. Returns the last item of the page if there are more pages.
-pub fn truncate_page<T>(found: &mut Vec<T>, limit: u32) -> Option<&T> {
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    found.last().filter(|_| more)
+pub fn truncate_page<T>(items: &mut Vec<T>, limit: u32) -> Option<&T> {
+    let more = items.len() > limit as usize;
+    items.truncate(limit as usize);
+    items.last().filter(|_| more)
 }
 
 /// Checks the values of filters.

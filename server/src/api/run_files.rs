@@ -64,24 +64,24 @@ impl Owner {
 
     async fn list(self, state: &ApiState, id: &str) -> ApiResult<Json<ArtifactList>> {
         let id = self.find(state, id).await?;
-        let shown = |artifact: StoredArtifact| Artifact {
+        let to_artifact = |artifact: StoredArtifact| Artifact {
             name: artifact.name,
             sha256: artifact.digest,
             bytes: artifact.bytes,
         };
         let artifacts = state.store.artifacts(&id).await?;
         Ok(Json(ArtifactList {
-            artifacts: artifacts.into_iter().map(shown).collect(),
+            artifacts: artifacts.into_iter().map(to_artifact).collect(),
         }))
     }
 
     async fn download(self, state: &ApiState, id: &str, name: &str) -> ApiResult<Response> {
         let id = self.find(state, id).await?;
         let artifacts = state.store.artifacts(&id).await?;
-        let found = artifacts.into_iter().find(|one| one.name == name);
+        let artifact = artifacts.into_iter().find(|one| one.name == name);
         let missing = || Problem::new(StatusCode::NOT_FOUND, "no file has this name");
-        let found = found.ok_or_else(missing)?;
-        let digest = Digest::parse(&found.digest).ok_or_else(missing)?;
+        let artifact = artifact.ok_or_else(missing)?;
+        let digest = Digest::parse(&artifact.digest).ok_or_else(missing)?;
         let content = match &state.artifacts {
             Some(artifacts) => artifacts.read(&digest).await?,
             None => None,
@@ -91,7 +91,7 @@ impl Owner {
         })?;
         let headers = [
             (header::CONTENT_TYPE, media_type(name).to_owned()),
-            (header::CONTENT_LENGTH, found.bytes.to_string()),
+            (header::CONTENT_LENGTH, artifact.bytes.to_string()),
             (header::ETAG, format!("\"{}\"", digest.as_str())),
         ];
         Ok((headers, Body::from_stream(content)).into_response())
@@ -100,8 +100,10 @@ impl Owner {
 
 fn media_type(name: &str) -> &'static str {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let known = MEDIA_TYPES.iter().find(|(known, _)| *known == ending);
-    known.map_or(BYTES, |(_, media_type)| media_type)
+    let entry = MEDIA_TYPES
+        .iter()
+        .find(|(extension, _)| *extension == ending);
+    entry.map_or(BYTES, |(_, media_type)| media_type)
 }
 
 /// The response with a file, for the API description.
@@ -113,7 +115,7 @@ impl IntoResponses for Download {
             .description("its content; the media type depends on the file extension")
             .header("ETag", Header::default());
         for media_type in MEDIA_TYPES
-            .map(|(_, known)| known)
+            .map(|(_, listed_type)| listed_type)
             .into_iter()
             .chain([BYTES])
         {

@@ -69,10 +69,10 @@ impl Run {
                 "outcome", "message", "hint", "reason", "limit", "findings", "minimum", "python",
                 "calls",
             ];
-            let known = names
+            let members = names
                 .iter()
                 .filter_map(|name| Some((name.to_string(), record.get(name)?.clone())));
-            Value::Object(known.collect())
+            Value::Object(members.collect())
         });
         let time = |milliseconds| timestamp(milliseconds).to_string();
         Run {

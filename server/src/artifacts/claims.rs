@@ -24,19 +24,19 @@ pub(super) struct Claims(Mutex<HashMap<Path, (Vec<u8>, Instant)>>);
 impl Claims {
     /// Returns whether a claim has not been renewed for so long that its holder is gone.
     fn is_gone(&self, path: &Path, content: &[u8], now: Instant) -> bool {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, since) = seen
+        let mut observations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last_content, since) = observations
             .entry(path.clone())
             .or_insert_with(|| (content.to_owned(), now));
-        if known != content {
-            (*known, *since) = (content.to_owned(), now);
+        if last_content != content {
+            (*last_content, *since) = (content.to_owned(), now);
         }
         now.duration_since(*since) >= CLAIM_TIMEOUT
     }
 
     fn forget(&self, path: &Path) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.remove(path);
+        let mut observations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        observations.remove(path);
     }
 }
 

@@ -92,8 +92,8 @@ impl Artifacts {
         if !self.fetch(&entry.digest()?, archive).await? {
             return Ok(None);
         }
-        let found = self.store.head(&path).await;
-        if found.is_ok_and(|found| age(found.last_modified.into()) > TOUCH_INTERVAL) {
+        let head = self.store.head(&path).await;
+        if head.is_ok_and(|metadata| age(metadata.last_modified.into()) > TOUCH_INTERVAL) {
             self.write_entry(&path, &entry).await?;
         }
         Ok(Some(entry.record))
@@ -122,9 +122,9 @@ impl Artifacts {
     /// Fails if the store cannot be listed or read, or if an entry contains an invalid digest.
     pub async fn environments(&self) -> Result<Vec<SharedEnvironment>> {
         let folder = self.prefix.clone().join(FOLDER);
-        let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>().await;
-        let found = found.map_err(|e| self.failed("list", &e))?;
-        let entries = found
+        let objects = self.store.list(Some(&folder)).try_collect::<Vec<_>>().await;
+        let objects = objects.map_err(|e| self.failed("list", &e))?;
+        let entries = objects
             .into_iter()
             .filter(|object| object.location.extension() == Some("json"));
         let mut environments = Vec::new();
@@ -172,10 +172,10 @@ impl Artifacts {
 
 /// Converts an error for the environment builder.
 fn to_sandbox_error(error: Error) -> SandboxError {
-    let told = SandboxError::new(ErrorKind::System, error.with_cause());
+    let sandbox_error = SandboxError::new(ErrorKind::System, error.with_cause());
     match error.hint {
-        Some(hint) => told.hint(hint),
-        None => told,
+        Some(hint) => sandbox_error.hint(hint),
+        None => sandbox_error,
     }
 }
 

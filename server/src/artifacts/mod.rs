@@ -174,12 +174,12 @@ impl Artifacts {
     ///
     /// Fails if the store does not respond or cannot be read.
     pub async fn read(&self, digest: &Digest) -> Result<Option<Content>> {
-        let found = match self.store.get(&self.blob(digest)).await {
-            Ok(found) => found,
+        let object = match self.store.get(&self.blob(digest)).await {
+            Ok(object) => object,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             Err(e) => return Err(self.failed("read from", &e)),
         };
-        let parts = found.into_stream().map_ok(|part| part.to_vec());
+        let parts = object.into_stream().map_ok(|part| part.to_vec());
         Ok(Some(Box::pin(parts.map_err(std::io::Error::other))))
     }
 

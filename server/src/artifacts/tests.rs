@@ -42,8 +42,8 @@ async fn damaged_file_is_not_fetched() {
     assert!(std::fs::read(&to).unwrap() == large);
 
     let digest = blob.digest.as_str();
-    let kept = folder.path().join("sha256").join(&digest[..2]).join(digest);
-    std::fs::write(kept, b"something else").unwrap();
+    let blob_path = folder.path().join("sha256").join(&digest[..2]).join(digest);
+    std::fs::write(blob_path, b"something else").unwrap();
     let error = store.fetch(&blob.digest, &to).await.unwrap_err();
     assert!(error.with_cause().contains("is damaged"), "{error:?}");
 }

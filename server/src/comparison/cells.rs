@@ -87,12 +87,14 @@ impl CellSettings {
         let kind = Variant::parse(approach)?.approach.model();
         let own = ModelSettings::of(worker);
         match &self.model {
-            Some(wanted) if kind == ModelKind::Language && *wanted != own => {
+            Some(comparison_settings)
+                if kind == ModelKind::Language && *comparison_settings != own =>
+            {
                 let error =
                     Error::infrastructure("execute the run with the comparison's model settings");
                 Err(error
                     .cause(format!(
-                        "the worker uses {own}, and the comparison uses {wanted}"
+                        "the worker uses {own}, and the comparison uses {comparison_settings}"
                     ))
                     .hint("use the comparison's [model] settings for the worker"))
             }
@@ -235,8 +237,8 @@ impl RemoteRuns for StoreRuns {
         if comparison.is_some_and(|comparison| comparison.is_cancelled) {
             return cancelled();
         }
-        let asked = self.ask(cell, task).await?;
-        let run = self.wait(&asked).await?;
+        let stored_run = self.ask(cell, task).await?;
+        let run = self.wait(&stored_run).await?;
         if run.status == JobStatus::Cancelled {
             return cancelled();
         }

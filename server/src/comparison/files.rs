@@ -83,18 +83,18 @@ mod tests {
         assert_eq!(names, ["grading.tar.gz"]);
         let file = File::open(place.path().join("grading.tar.gz")).unwrap();
         let mut archive = tar::Archive::new(GzDecoder::new(file));
-        let mut found = Vec::new();
+        let mut contents = Vec::new();
         for entry in archive.entries().unwrap() {
             let mut entry = entry.unwrap();
             let mut text = String::new();
             entry.read_to_string(&mut text).unwrap();
             let path = entry.path().unwrap().display().to_string();
             if entry.header().entry_type().is_file() {
-                found.push((path, text));
+                contents.push((path, text));
             }
         }
         assert_eq!(
-            found,
+            contents,
             [("grading/logs/a.log".to_owned(), "a log".to_owned())]
         );
     }

@@ -50,21 +50,23 @@ impl JobSource for ComparisonServer {
         self.store.claim_comparison(worker).await
     }
 
-    async fn run(&self, taken: &Attempt) -> Result<()> {
+    async fn run(&self, attempt: &Attempt) -> Result<()> {
         // Reading files and writing reports would block other tasks.
-        let (server, taken) = (self.clone(), taken.clone());
+        let (server, attempt) = (self.clone(), attempt.clone());
         let runtime = tokio::runtime::Handle::current();
-        let run = tokio::task::spawn_blocking(move || runtime.block_on(server.run_one(&taken)));
+        let run = tokio::task::spawn_blocking(move || runtime.block_on(server.run_one(&attempt)));
         run.await
             .map_err(|error| Error::infrastructure("run the comparison").cause(error))?
     }
 }
 
 impl ComparisonServer {
-    async fn run_one(&self, taken: &Attempt) -> Result<()> {
-        let folder = self.folder.join(format!("{}.{}", taken.id, taken.number));
-        let compare = self.compare(taken, &folder);
-        let ending = attempt::run_attempt(&self.store, taken, self.stop.clone(), compare).await;
+    async fn run_one(&self, attempt: &Attempt) -> Result<()> {
+        let folder = self
+            .folder
+            .join(format!("{}.{}", attempt.id, attempt.number));
+        let compare = self.compare(attempt, &folder);
+        let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), compare).await;
         let _ = std::fs::remove_dir_all(&folder);
         match &ending.failure {
             Some(message) if ending.shortage.is_some() => {
@@ -72,16 +74,16 @@ impl ComparisonServer {
                     error = message,
                     "a comparison failed, and will be retried later"
                 );
-                let returned = self.store.return_to_queue(taken, message, true);
+                let returned = self.store.return_to_queue(attempt, message, true);
                 returned.await.map(drop)
             }
-            _ => ending.store(&self.store, taken).await.map(drop),
+            _ => ending.store(&self.store, attempt).await.map(drop),
         }
     }
 
     /// Runs a comparison from the request to the report.
-    async fn compare(&self, taken: &Attempt, folder: &Path) -> Result<AttemptEnd> {
-        let comparison = self.store.comparison(&taken.id).await?;
+    async fn compare(&self, attempt: &Attempt, folder: &Path) -> Result<AttemptEnd> {
+        let comparison = self.store.comparison(&attempt.id).await?;
         let comparison = comparison.ok_or_else(|| {
             Error::infrastructure("read the comparison").cause("the comparison was removed")
         })?;
@@ -99,7 +101,7 @@ impl ComparisonServer {
         let batch = Batch {
             store: self.store.clone(),
             owner: comparison.owner,
-            id: taken.id.clone(),
+            id: attempt.id.clone(),
             traceparent: comparison.traceparent,
         };
         let grading = GradingRun {
@@ -160,7 +162,7 @@ impl ComparisonServer {
         let files = ComparisonFiles {
             store: &self.store,
             artifacts: &self.artifacts,
-            taken,
+            taken: attempt,
         };
         files.upload(folder).await;
         Ok(AttemptEnd::of_failures(

@@ -190,13 +190,13 @@ mod tests {
     #[test]
     fn busy_connection_yields_to_smaller_client() {
         let slots = Slots::new(3);
-        let taken: Vec<_> = (0..3)
+        let held_slots: Vec<_> = (0..3)
             .map(|_| Arc::new(slots.take(peer(1)).unwrap()))
             .collect();
-        let requests: Vec<_> = taken.iter().map(Slot::begin_request).collect();
+        let requests: Vec<_> = held_slots.iter().map(Slot::begin_request).collect();
         assert!(slots.take(peer(1)).is_none());
         let other = Arc::new(slots.take(peer(2)).unwrap());
-        assert!(is_closed(&taken[0]));
+        assert!(is_closed(&held_slots[0]));
         let _busy = other.begin_request();
         assert!(slots.take(peer(2)).is_none());
         drop(requests);

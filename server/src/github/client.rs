@@ -164,9 +164,9 @@ impl GitHubClient {
         let id = installation.to_string();
         let path = ["app", "installations", &id, "access_tokens"];
         let request = ApiRequest::post(&path, Value::Object(Default::default()));
-        let given = self.exchange(&SecretString::from(own), request).await?;
-        let token = given["token"].as_str().map(SecretString::from);
-        let end = given["expires_at"]
+        let response = self.exchange(&SecretString::from(own), request).await?;
+        let token = response["token"].as_str().map(SecretString::from);
+        let end = response["expires_at"]
             .as_str()
             .and_then(|end| end.parse().ok());
         let end = end.map(jiff::Timestamp::as_millisecond);
@@ -263,10 +263,10 @@ fn rate_limit_wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Op
     let reset = number("x-ratelimit-reset").filter(|_| is_used_up);
     let reset = reset.map(|at| at.saturating_mul(1000).saturating_sub(now()));
     // Refusals for other reasons have the same status.
-    let is_named = status == StatusCode::TOO_MANY_REQUESTS
+    let is_rate_limit = status == StatusCode::TOO_MANY_REQUESTS
         || is_used_up
         || message.to_ascii_lowercase().contains("rate limit");
-    let unsaid = is_named.then_some(DEFAULT_RETRY_AFTER);
+    let unsaid = is_rate_limit.then_some(DEFAULT_RETRY_AFTER);
     let wait = after.or(reset).or(unsaid)?;
     Some(wait.clamp(0, MAX_WAIT))
 }

@@ -89,22 +89,22 @@ pub(super) fn evidence_block(evidence: &Evidence) -> String {
 
 /// Formats a code block that its text cannot close.
 pub(super) fn code_block(language: &str, text: &str) -> String {
-    let shown = visible(text.trim_end());
-    let (shown, cut) = match shown.char_indices().nth(MAX_BLOCK_LEN) {
+    let visible_text = visible(text.trim_end());
+    let (body, cut) = match visible_text.char_indices().nth(MAX_BLOCK_LEN) {
         Some((end, _)) => (
-            &shown[..end],
+            &visible_text[..end],
             "The rest is omitted, because it is too long for a comment.\n",
         ),
-        None => (shown.as_ref(), ""),
+        None => (visible_text.as_ref(), ""),
     };
-    let fence = "`".repeat(longest_run(shown, '`').max(2) + 1);
-    format!("{fence}{language}\n{shown}\n{fence}\n{cut}")
+    let fence = "`".repeat(longest_run(body, '`').max(2) + 1);
+    format!("{fence}{language}\n{body}\n{fence}\n{cut}")
 }
 
-fn longest_run(text: &str, wanted: char) -> usize {
+fn longest_run(text: &str, character: char) -> usize {
     let (mut longest, mut run) = (0, 0);
     for c in text.chars() {
-        run = if c == wanted { run + 1 } else { 0 };
+        run = if c == character { run + 1 } else { 0 };
         longest = longest.max(run);
     }
     longest
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn block_text_cannot_close_block() {
         let hostile = "```\n@everyone <img src=x>\n`````\n<!-- -->\u{202e}";
-        let shown = code_block("diff", hostile);
+        let block = code_block("diff", hostile);
         assert_eq!(
-            shown,
+            block,
             "``````diff\n```\n@everyone <img src=x>\n`````\n<!-- -->\\u{202e}\n``````\n"
         );
         assert_eq!(code_block("text", "a"), "```text\na\n```\n");
@@ -190,7 +190,7 @@ mod tests {
             shortage: None,
         };
         let why = "this is a dry run".to_owned();
-        let mut told = String::new();
+        let mut answers = String::new();
         for (status, outcome, opened) in [
             (JobStatus::Accepted, &accepted, None),
             (
@@ -211,10 +211,10 @@ mod tests {
             let run = run(status, outcome);
             let text = format_answer(&run, Some(outcome), opened.as_ref(), "/testwright");
             assert!(!text.contains("secret folder"));
-            told.push_str(&format!("{text}--\n"));
+            answers.push_str(&format!("{text}--\n"));
         }
         let mut fence = None;
-        for line in told.lines() {
+        for line in answers.lines() {
             match &fence {
                 None if line.starts_with("```") => {
                     fence = Some(line.trim_end_matches(char::is_alphabetic).to_owned());
@@ -224,7 +224,7 @@ mod tests {
                 Some(_) => {}
             }
         }
-        insta::assert_snapshot!(told);
+        insta::assert_snapshot!(answers);
     }
 
     #[test]

@@ -58,9 +58,9 @@ pub(super) fn mark(
     }
     imported.sort_unstable();
     imported.dedup();
-    let wanted: Vec<Binding> = imported.into_iter().map(import).collect();
+    let bindings: Vec<Binding> = imported.into_iter().map(import).collect();
     let module = Module::parse(joined(&lines));
-    let done = add_imports(&module, &wanted, &|_| false)?;
+    let done = add_imports(&module, &bindings, &|_| false)?;
     Ok(ends.join(&done.text))
 }
 
@@ -111,18 +111,18 @@ fn joined(lines: &[String]) -> String {
 
 /// Finds the functions of these tests in a file, in the order of the file.
 fn definitions(module: &Module, path: &str, ids: &[&str]) -> Result<Vec<Definition>, MarkError> {
-    let mut found: Vec<Definition> = Vec::new();
+    let mut definitions: Vec<Definition> = Vec::new();
     for id in ids.iter().filter(|id| file_of(id) == path) {
         let name = qualified(id);
         // If several functions have the same name, Python runs the last one.
         let definition = module.find(&name).pop();
         let definition = definition.ok_or_else(|| MarkError::NoFunction(name, path.to_owned()))?;
-        if !found.contains(&definition) {
-            found.push(definition);
+        if !definitions.contains(&definition) {
+            definitions.push(definition);
         }
     }
-    found.sort_by_key(|definition| definition.first);
-    Ok(found)
+    definitions.sort_by_key(|definition| definition.first);
+    Ok(definitions)
 }
 
 /// Returns `Class.test` for `FILE::Class::test[parameters]`.

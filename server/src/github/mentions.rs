@@ -18,13 +18,13 @@ static MENTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Returns the numbers of the issues, in the order in which they are mentioned.
 pub(super) fn mentioned(text: &str, repository: &str) -> Vec<u64> {
     let mut numbers = Vec::new();
-    for found in MENTION
+    for captures in MENTION
         .iter()
         .flat_map(|pattern| pattern.captures_iter(text))
     {
-        let of = found.name("of_url").or_else(|| found.name("of_name"));
+        let of = captures.name("of_url").or_else(|| captures.name("of_name"));
         let is_own = of.is_none_or(|of| of.as_str().eq_ignore_ascii_case(repository));
-        if let Ok(number) = found["number"].parse()
+        if let Ok(number) = captures["number"].parse()
             && is_own
             && !numbers.contains(&number)
             && numbers.len() < MAX_MENTIONS

@@ -73,8 +73,8 @@ mod tests {
             Some(changed.as_str()),
             Some("sha1=757107ea0eb2509fc211221cce984b8a37570b6d"),
         ] {
-            let is_whole = wrong == Some(SIGNATURE);
-            assert_eq!(is_valid(&secrets, BODY, wrong), is_whole, "{wrong:?}");
+            let is_correct = wrong == Some(SIGNATURE);
+            assert_eq!(is_valid(&secrets, BODY, wrong), is_correct, "{wrong:?}");
         }
         assert!(!is_valid(&[], BODY, Some(SIGNATURE)));
     }

@@ -38,9 +38,9 @@ impl JobSource for GitHubTasks {
         store.claim_github_task(self.kind, worker).await
     }
 
-    async fn run(&self, taken: &Attempt) -> Result<()> {
+    async fn run(&self, attempt: &Attempt) -> Result<()> {
         let (github, store) = (&self.github, &self.github.api.store);
-        let Some(task) = store.github_task(taken.id.as_str()).await? else {
+        let Some(task) = store.github_task(attempt.id.as_str()).await? else {
             return Ok(());
         };
         let work = async {
@@ -57,10 +57,10 @@ impl JobSource for GitHubTasks {
         let work = AssertUnwindSafe(work).catch_unwind();
         let ended = tokio::select! {
             ended = work => ended.unwrap_or_else(|_| Err(TaskError::Temporary("internal error in testwright".to_owned()))),
-            () = attempt::wait_until_unwanted(store, taken) => return Ok(()),
+            () = attempt::wait_until_unwanted(store, attempt) => return Ok(()),
             () = stopped(self.stop.clone()) => Ok(TaskEnd::Wait(now())),
         };
-        store_task_end(github, self.kind, &task, taken, ended).await
+        store_task_end(github, self.kind, &task, attempt, ended).await
     }
 }
 
@@ -68,24 +68,24 @@ async fn store_task_end(
     github: &GitHub,
     kind: GitHubTaskKind,
     task: &GitHubTask,
-    taken: &Attempt,
+    attempt: &Attempt,
     ended: std::result::Result<TaskEnd, TaskError>,
 ) -> Result<()> {
     let store = &github.api.store;
     let (repository, issue) = (&task.repository, task.issue);
-    let given_up = match ended {
+    let give_up_reason = match ended {
         Ok(TaskEnd::Done(note)) => {
             tracing::info!(repository, issue, note, "a GitHub task is done");
             let results = AttemptResults::explained(note);
             return store
-                .end_attempt(taken, JobStatus::Done, results)
+                .end_attempt(attempt, JobStatus::Done, results)
                 .await
                 .map(drop);
         }
-        Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(taken, until, None).await,
+        Ok(TaskEnd::Wait(until)) => return store.postpone_github_task(attempt, until, None).await,
         Err(TaskError::Later(at)) if at < task.created_at + MAX_WAIT => {
             tracing::info!(repository, issue, at, "rate-limited by GitHub");
-            return store.postpone_github_task(taken, at, None).await;
+            return store.postpone_github_task(attempt, at, None).await;
         }
         Err(TaskError::Temporary(why)) if can_retry(kind, task) => {
             tracing::warn!(
@@ -95,12 +95,17 @@ async fn store_task_end(
                 "a GitHub task failed, and will be retried"
             );
             let at = now() + backoff(task.failures);
-            return store.postpone_github_task(taken, at, Some(&why)).await;
+            return store.postpone_github_task(attempt, at, Some(&why)).await;
         }
         Err(TaskError::Later(_)) => "GitHub's rate limit blocked the task for days".to_owned(),
         Err(TaskError::Temporary(why) | TaskError::Permanent(why)) => why,
     };
-    tracing::error!(repository, issue, why = given_up, "gave up a GitHub task");
+    tracing::error!(
+        repository,
+        issue,
+        why = give_up_reason,
+        "gave up a GitHub task"
+    );
     if kind == GitHubTaskKind::Confirm
         && let Err(error) = confirmation::post_failure(github, task).await
     {
@@ -113,9 +118,9 @@ async fn store_task_end(
     }
     let (status, results) = (
         JobStatus::Infrastructure,
-        AttemptResults::explained(given_up),
+        AttemptResults::explained(give_up_reason),
     );
-    store.end_attempt(taken, status, results).await.map(drop)
+    store.end_attempt(attempt, status, results).await.map(drop)
 }
 
 fn can_retry(kind: GitHubTaskKind, task: &GitHubTask) -> bool {

@@ -46,11 +46,14 @@ pub(super) async fn receive(
     if !signature::is_valid(&github.settings.secrets, &body, &signature) {
         return Err(unsigned());
     }
-    let named = |name: &str| {
+    let required_header = |name: &str| {
         let value = text(name).filter(|value| !value.is_empty() && value.len() <= MAX_ID_LEN);
         value.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, format!("{name} is missing")))
     };
-    let (event, delivery) = (named("x-github-event")?, named("x-github-delivery")?);
+    let (event, delivery) = (
+        required_header("x-github-event")?,
+        required_header("x-github-delivery")?,
+    );
     let request = deliveries::read(event, delivery, &body, &github.settings);
     let request = request.map_err(|error| {
         let problem = Problem::new(StatusCode::BAD_REQUEST, error.with_cause());

@@ -103,8 +103,8 @@ impl StoreGradings {
             results.insert(packed.result.prediction.clone(), packed);
         }
         for &prediction in &job.predictions {
-            let known = results.remove(&prediction.model_name_or_path);
-            let known = known.filter(|packed| {
+            let stored_result = results.remove(&prediction.model_name_or_path);
+            let stored_result = stored_result.filter(|packed| {
                 let key = grading_key(harness, job.instance, prediction);
                 packed.result.instance_id == job.instance.instance_id && packed.result.key == key
             });
@@ -122,7 +122,7 @@ impl StoreGradings {
                     logs: BTreeMap::new(),
                 }
             };
-            add(known.unwrap_or_else(lost))?;
+            add(stored_result.unwrap_or_else(lost))?;
         }
         Ok(())
     }
@@ -150,8 +150,8 @@ impl RemoteGrading for StoreGradings {
                 continue;
             };
             let there: BTreeSet<&JobId> = gradings.iter().map(|grading| &grading.id).collect();
-            if let Some(gone) = waiting.keys().find(|id| !there.contains(id)) {
-                let error = Error::infrastructure(format!("wait for the grading {gone}"));
+            if let Some(missing_id) = waiting.keys().find(|id| !there.contains(id)) {
+                let error = Error::infrastructure(format!("wait for the grading {missing_id}"));
                 return Err(error.cause("the grading is no longer in the database"));
             }
             for grading in &gradings {

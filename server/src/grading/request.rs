@@ -55,7 +55,7 @@ impl GradingRequest {
     /// Returns a harness that grades with the requester's settings; its logs go below `out`.
     pub(super) async fn harness(&self, harnesses: &HarnessCache, out: PathBuf) -> Result<Harness> {
         let settings = &self.settings;
-        let made = harnesses
+        let shared_harness = harnesses
             .get(&settings.repositories, settings.test_seconds)
             .await?;
         let harness = Harness {
@@ -64,7 +64,7 @@ impl GradingRequest {
             image: settings.image.clone(),
             limits: settings.limits.clone(),
             out,
-            ..made.as_ref().clone()
+            ..shared_harness.as_ref().clone()
         };
         let keys = self.predictions.iter();
         let keys = keys.map(|prediction| grading_key(&harness, &self.instance, prediction));

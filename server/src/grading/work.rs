@@ -29,25 +29,25 @@ impl GradingWork<'_> {
     /// # Errors
     ///
     /// Fails if the request is invalid, this worker would grade differently, or the database or the machine fails.
-    pub async fn work(&self, taken: &Attempt) -> Result<AttemptEnd> {
-        let text = self.store.grading_request(&taken.id).await?;
+    pub async fn work(&self, attempt: &Attempt) -> Result<AttemptEnd> {
+        let text = self.store.grading_request(&attempt.id).await?;
         let request: GradingRequest = serde_json::from_str(&text)
             .map_err(|error| Error::infrastructure("read the request").cause(error))?;
         let harness = request.harness(self.harnesses, self.folder.clone()).await?;
-        let known = self.graded_predictions(taken).await?;
-        let is_missing = |p: &&Prediction| !known.contains(&p.model_name_or_path);
+        let graded_names = self.graded_predictions(attempt).await?;
+        let is_missing = |p: &&Prediction| !graded_names.contains(&p.model_name_or_path);
         let job = Job {
             instance: &request.instance,
             predictions: request.predictions.iter().filter(is_missing).collect(),
         };
-        self.grade(&harness, &job, taken).await?;
+        self.grade(&harness, &job, attempt).await?;
         Ok(AttemptEnd::of_failures(Vec::new()))
     }
 
     /// Returns predictions with a result from an earlier attempt; results that failed because of the machine are graded
     /// again.
-    async fn graded_predictions(&self, taken: &Attempt) -> Result<BTreeSet<String>> {
-        let results = self.store.graded(&taken.id).await?;
+    async fn graded_predictions(&self, attempt: &Attempt) -> Result<BTreeSet<String>> {
+        let results = self.store.graded(&attempt.id).await?;
         let results = results.iter().map(|text| read(text));
         let results: Vec<PortableResult> = results.collect::<Result<_>>()?;
         let judged = results.into_iter().map(|packed| packed.result);
@@ -56,7 +56,7 @@ impl GradingWork<'_> {
     }
 
     /// Grades a job and stores each result as soon as it is available.
-    async fn grade(&self, harness: &Harness, job: &Job<'_>, taken: &Attempt) -> Result<()> {
+    async fn grade(&self, harness: &Harness, job: &Job<'_>, attempt: &Attempt) -> Result<()> {
         let (sender, mut results) = mpsc::unbounded_channel();
         let grading = async move {
             let add = |result| {
@@ -76,7 +76,7 @@ impl GradingWork<'_> {
                 let text = serde_json::to_string(&packed)
                     .map_err(|error| Error::infrastructure("encode a result").cause(error))?;
                 let name = &packed.result.prediction;
-                self.store.add_graded(taken, name, &text).await?;
+                self.store.add_graded(attempt, name, &text).await?;
             }
             Ok(())
         };

@@ -126,16 +126,21 @@ impl MatrixRequest {
             )));
         }
         let (mut tests, mut first_run) = (Vec::new(), None);
-        for given in &self.tests {
-            let (named, run) = given.resolve(store).await?;
-            tests.push(named);
+        for tests_input in &self.tests {
+            let (tests_patch, run) = tests_input.resolve(store).await?;
+            tests.push(tests_patch);
             first_run = first_run.or(run);
         }
         check_all("tests", &tests)?;
         check_all("patches", &self.patches)?;
         let of_run = first_run.as_ref().map(|run| run.repository.as_str());
-        let named = self.repository.as_deref().or(of_run);
-        let repository = allowed_repository(self.issue.as_deref(), named, settings, allowed)?;
+        let requested_repository = self.repository.as_deref().or(of_run);
+        let repository = allowed_repository(
+            self.issue.as_deref(),
+            requested_repository,
+            settings,
+            allowed,
+        )?;
         let commit = match &self.commit {
             Some(commit) => Some(commit.clone()),
             None => first_run.and_then(|run| {
@@ -167,11 +172,11 @@ impl MatrixTests {
             }
             (None, Some(id)) => {
                 check_name("tests", id)?;
-                let found = match JobId::parse(id) {
+                let stored_run = match JobId::parse(id) {
                     Some(id) => store.run(&id).await?,
                     None => None,
                 };
-                let run = found.ok_or_else(|| refused(format!("no run has the id {id:?}")))?;
+                let run = stored_run.ok_or_else(|| refused(format!("no run has the id {id:?}")))?;
                 let patch = run
                     .patch
                     .clone()

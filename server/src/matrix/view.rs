@@ -134,10 +134,10 @@ impl Matrix {
             .collect();
         let (ranking, scores) = ranked(&by_patch);
         let time = |milliseconds| timestamp(milliseconds).to_string();
-        let patch = |named: &NamedPatch| PatchResult {
-            name: named.name.clone(),
-            verdict: verdict(by_patch.iter().find(|of| of.patch == named.name)),
-            score: scores.get(&named.name).copied().unwrap_or_default(),
+        let patch = |named_patch: &NamedPatch| PatchResult {
+            name: named_patch.name.clone(),
+            verdict: verdict(by_patch.iter().find(|of| of.patch == named_patch.name)),
+            score: scores.get(&named_patch.name).copied().unwrap_or_default(),
         };
         Ok(Matrix {
             id: stored.id.to_string(),
@@ -163,16 +163,16 @@ impl Matrix {
 /// Merges the cells of a patch as if all tests were one set; `None` if there are no results.
 fn merge_cells(patch: &str, results: &[SelectionResult]) -> Option<SelectionResult> {
     let mut of_patch = results.iter().filter(|result| result.patch == patch);
-    let named = |result: &SelectionResult, ids: &[String]| -> Vec<String> {
+    let qualified_ids = |result: &SelectionResult, ids: &[String]| -> Vec<String> {
         let of_set = ids.iter().map(|id| format!("{}: {id}", result.tests));
         of_set.collect()
     };
     let mut all = of_patch.next().cloned()?;
-    all.passed = named(&all, &all.passed);
-    all.failed = named(&all, &all.failed);
+    all.passed = qualified_ids(&all, &all.passed);
+    all.failed = qualified_ids(&all, &all.failed);
     for result in of_patch {
-        all.passed.extend(named(result, &result.passed));
-        all.failed.extend(named(result, &result.failed));
+        all.passed.extend(qualified_ids(result, &result.passed));
+        all.failed.extend(qualified_ids(result, &result.failed));
     }
     Some(all)
 }
@@ -214,11 +214,11 @@ fn cell(result: &SelectionResult) -> Cell {
 }
 
 fn outcomes(outcomes: &BTreeMap<String, Outcome>) -> BTreeMap<String, String> {
-    let named = outcomes.iter().map(|(id, outcome)| {
+    let outcome_names = outcomes.iter().map(|(id, outcome)| {
         let name = serde_json::to_value(outcome).unwrap_or_default();
         (id.clone(), name.as_str().unwrap_or_default().to_owned())
     });
-    named.collect()
+    outcome_names.collect()
 }
 
 #[cfg(test)]

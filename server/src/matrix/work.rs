@@ -35,14 +35,14 @@ impl MatrixWork<'_> {
     /// # Errors
     ///
     /// Fails if the repository cannot be read, the harness cannot be set up, or the database or the machine fails.
-    pub async fn work(&self, taken: &Attempt) -> Result<AttemptEnd> {
-        let stored = self.store.matrix(&taken.id.clone().into()).await?;
+    pub async fn work(&self, attempt: &Attempt) -> Result<AttemptEnd> {
+        let stored = self.store.matrix(&attempt.id.clone().into()).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;
-        let mut known = results(self.store, &stored).await?;
+        let mut finished_cells = results(self.store, &stored).await?;
         // Cells that failed because of the machine are tried again.
-        known.retain(|cell| cell.infrastructure.is_none());
-        let missing = Missing::of(&input, &known);
+        finished_cells.retain(|cell| cell.infrastructure.is_none());
+        let missing = Missing::of(&input, &finished_cells);
         let args = HarnessArgs {
             repositories: input.repository.clone(),
             test_time: Duration::from_secs(self.settings.limits.test_seconds),
@@ -51,7 +51,7 @@ impl MatrixWork<'_> {
         };
         let (harness, _) = harness(self.settings, args).await?;
         let instance = old_code(&harness, &input).await?;
-        let failures = self.try_all(&harness, &instance, &missing, taken).await?;
+        let failures = self.try_all(&harness, &instance, &missing, attempt).await?;
         Ok(AttemptEnd::of_failures(failures))
     }
 
@@ -61,7 +61,7 @@ impl MatrixWork<'_> {
         harness: &Harness,
         instance: &Instance,
         missing: &Missing,
-        taken: &Attempt,
+        attempt: &Attempt,
     ) -> Result<Vec<String>> {
         let (sender, mut cells) = mpsc::unbounded_channel::<SelectionResult>();
         let trying = async move {
@@ -82,7 +82,7 @@ impl MatrixWork<'_> {
                     Error::infrastructure("encode a cell of the matrix").cause(error)
                 })?;
                 let names = [result.tests.as_str(), result.patch.as_str()];
-                self.store.add_cell(taken, names, &text).await?;
+                self.store.add_cell(attempt, names, &text).await?;
                 failures.extend(result.infrastructure);
             }
             Ok(failures)
@@ -101,14 +101,14 @@ impl MatrixWork<'_> {
 struct Missing(Vec<(Prediction, Vec<Prediction>)>);
 
 impl Missing {
-    fn of(input: &MatrixInput, known: &[SelectionResult]) -> Self {
-        let is_known = |tests: &str, patch: &str| {
-            let mut known = known.iter();
-            known.any(|cell| cell.tests == tests && cell.patch == patch)
+    fn of(input: &MatrixInput, finished_cells: &[SelectionResult]) -> Self {
+        let is_finished = |tests: &str, patch: &str| {
+            let mut cells = finished_cells.iter();
+            cells.any(|cell| cell.tests == tests && cell.patch == patch)
         };
         let with_patches = |tests: &NamedPatch| {
             let patches = input.patches.iter();
-            let patches = patches.filter(|patch| !is_known(&tests.name, &patch.name));
+            let patches = patches.filter(|patch| !is_finished(&tests.name, &patch.name));
             (prediction(tests), patches.map(prediction).collect())
         };
         let all = input.tests.iter().map(with_patches);
@@ -128,11 +128,11 @@ impl Missing {
     }
 }
 
-fn prediction(named: &NamedPatch) -> Prediction {
+fn prediction(named_patch: &NamedPatch) -> Prediction {
     Prediction {
         instance_id: INSTANCE.to_owned(),
-        model_name_or_path: named.name.clone(),
-        model_patch: Some(named.patch.clone()),
+        model_name_or_path: named_patch.name.clone(),
+        model_patch: Some(named_patch.patch.clone()),
     }
 }
 

@@ -82,33 +82,33 @@ impl CaseVerdict {
 }
 
 /// Checks the cases and converts them for the library.
-pub(super) fn cases(given: &[CaseInput]) -> Result<Vec<Case>, CallError> {
-    if given.is_empty() || given.len() > MAX_CASES {
+pub(super) fn cases(inputs: &[CaseInput]) -> Result<Vec<Case>, CallError> {
+    if inputs.is_empty() || inputs.len() > MAX_CASES {
         return Err(CallError(format!(
             "failed to read the cases: there are {}; the allowed number is 1 to {MAX_CASES}",
-            given.len()
+            inputs.len()
         )));
     }
-    for given in given {
-        check_name("id", given.id.as_deref().unwrap_or_default())?;
-        check_path("path", &given.path)?;
-        for test in &given.tests {
+    for input in inputs {
+        check_name("id", input.id.as_deref().unwrap_or_default())?;
+        check_path("path", &input.path)?;
+        for test in &input.tests {
             check_path("tests", test)?;
         }
     }
-    let case = |given: &CaseInput| Case {
-        id: given.id.clone().unwrap_or_else(|| given.path.clone()),
-        path: given.path.clone(),
-        source: given.content.clone(),
-        tests: given.tests.clone(),
+    let case = |input: &CaseInput| Case {
+        id: input.id.clone().unwrap_or_else(|| input.path.clone()),
+        path: input.path.clone(),
+        source: input.content.clone(),
+        tests: input.tests.clone(),
         timeout: Duration::from_secs(
-            given
+            input
                 .seconds
                 .unwrap_or(DEFAULT_SECONDS)
                 .clamp(1, MAX_SECONDS),
         ),
     };
-    Ok(given.iter().map(case).collect())
+    Ok(inputs.iter().map(case).collect())
 }
 
 /// Returns the options for cases. A call uses one sandbox, because the number of clients' sandboxes is limited.

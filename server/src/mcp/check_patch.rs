@@ -62,20 +62,20 @@ async fn follow(
     call: &ServiceCall<'_>,
     stored: &StoredMatrix,
 ) -> Result<Matrix, CallError> {
-    let mut told = None;
+    let mut last_progress = None;
     loop {
         let stored = matrices::find(api, stored.id.as_str()).await?;
-        let known = api.store.cells(&stored.id).await?.len();
+        let cell_count = api.store.cells(&stored.id).await?.len();
         let matrix = Matrix::of(&api.store, &stored).await?;
-        if told != Some((known, matrix.status)) {
-            told = Some((known, matrix.status));
+        if last_progress != Some((cell_count, matrix.status)) {
+            last_progress = Some((cell_count, matrix.status));
             let text = format!("matrix {}: {}", matrix.id, matrix.status.as_str());
-            let known = u32::try_from(known).unwrap_or(u32::MAX);
+            let finished_cells = u32::try_from(cell_count).unwrap_or(u32::MAX);
             // Claiming and ending the matrix are steps too, so that progress always grows.
             let all = matrix.all_cells.saturating_add(2);
             let part = match matrix.status {
-                JobStatus::Queued => known,
-                JobStatus::Running => known.saturating_add(1),
+                JobStatus::Queued => finished_cells,
+                JobStatus::Running => finished_cells.saturating_add(1),
                 _ => all,
             };
             call.progress.report_part(&text, part, all);

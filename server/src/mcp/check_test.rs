@@ -96,7 +96,7 @@ impl ServiceTool for CheckTest {
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
         let args: CheckArgs = call.arguments()?;
-        let given = TestInput::of(&args)?;
+        let test_input = TestInput::of(&args)?;
         let parts = call.parts;
         let place = SandboxPlace::of(
             &parts.api,
@@ -117,7 +117,7 @@ impl ServiceTool for CheckTest {
         call.progress.report("the tests run");
         let issue = place.issue_text();
         let checked = tokio::select! {
-            checked = check(&session, &source, &issue, &given) => checked,
+            checked = check(&session, &source, &issue, &test_input) => checked,
             () = call.cancelled() => Err(CallError::cancelled()),
         };
         let stopped = session.stop().await;
@@ -174,9 +174,9 @@ async fn check(
     session: &Session,
     source: &Source,
     issue: &str,
-    given: &TestInput<'_>,
+    test_input: &TestInput<'_>,
 ) -> Result<(String, Checked), CallError> {
-    let files: Vec<Value> = given.files(source)?.iter().map(encoded).collect();
+    let files: Vec<Value> = test_input.files(source)?.iter().map(encoded).collect();
     let put = session
         .call(Restore::NAME, json!({ "files": files }), CHECK_TIMEOUT)
         .await

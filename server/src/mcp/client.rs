@@ -31,10 +31,10 @@ pub struct McpClient {
 
 impl McpClient {
     /// Creates the client on stdio, with the tools of a session that may exist from the start.
-    pub fn of_stdio(parts: Arc<McpParts>, named: Option<Arc<RawTools>>) -> Self {
+    pub fn of_stdio(parts: Arc<McpParts>, raw_tools: Option<Arc<RawTools>>) -> Self {
         McpClient {
             parts,
-            named,
+            named: raw_tools,
             session: ClientSession::default(),
             is_counted: false,
         }
@@ -133,7 +133,7 @@ impl ServerHandler for McpClient {
         let mut tools: Vec<_> = services::ALL.iter().map(|tool| tool.tool()).collect();
         match (self.session.current(), &self.named) {
             (Some(session), _) => tools.extend(session.tools.list()),
-            (None, Some(named)) => tools.extend(named.list()),
+            (None, Some(raw_tools)) => tools.extend(raw_tools.list()),
             (None, None) => {}
         }
         Ok(ListToolsResult::with_all_items(tools))

@@ -100,11 +100,12 @@ impl ServiceTool for Cov {
 }
 
 impl CoveredCase {
-    fn of(case: &CaseCoverage, wanted: &[String]) -> CoveredCase {
-        let is_wanted = |path: &String| wanted.is_empty() || wanted.contains(path);
-        let files = case.files.iter().filter(|(path, _)| is_wanted(path));
+    fn of(case: &CaseCoverage, requested_paths: &[String]) -> CoveredCase {
+        let is_requested =
+            |path: &String| requested_paths.is_empty() || requested_paths.contains(path);
+        let files = case.files.iter().filter(|(path, _)| is_requested(path));
         let contexts = case.contexts.iter().map(|(test, lines)| {
-            let lines = lines.iter().filter(|(path, _)| is_wanted(path));
+            let lines = lines.iter().filter(|(path, _)| is_requested(path));
             let lines =
                 lines.map(|(path, lines)| (path.clone(), ranges(lines.iter().copied()).join(",")));
             (test.clone(), lines.collect())

@@ -152,7 +152,7 @@ mod tests {
     #[tokio::test]
     async fn owner_gets_half_of_sandboxes() {
         let rooms = SandboxLimits::new(4);
-        let taken: Vec<_> = (0..2)
+        let permits: Vec<_> = (0..2)
             .map(|_| rooms.try_acquire("alice").unwrap())
             .collect();
         assert_eq!(
@@ -168,7 +168,7 @@ mod tests {
             rooms.try_acquire("carol").unwrap_err(),
             LimitReached::All(4)
         );
-        drop(taken);
+        drop(permits);
         assert!(rooms.acquire("alice").await.is_ok());
         assert!(rooms.try_acquire("carol").is_ok());
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn sole_owner_may_use_all_sandboxes() {
         let rooms = SandboxLimits::new(4);
-        let _taken: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
+        let _permits: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
         assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), LimitReached::All(4));
     }
 

@@ -77,12 +77,12 @@ async fn forward(
             continue;
         }
         last = progress;
-        let mut told = ProgressNotificationParam::new(token.clone(), f64::from(progress))
+        let mut notification = ProgressNotificationParam::new(token.clone(), f64::from(progress))
             .with_message(line(&text));
         if let Some(all) = all {
-            told = told.with_total(f64::from(all));
+            notification = notification.with_total(f64::from(all));
         }
-        let _ = peer.notify_progress(told).await;
+        let _ = peer.notify_progress(notification).await;
     }
 }
 

@@ -43,8 +43,8 @@ impl ServiceCall<'_> {
     /// Returns the caller: the authenticated one of an HTTP request, otherwise the local user.
     pub(super) fn caller(&self) -> Caller {
         let request = self.context.extensions.get::<Parts>();
-        let known = request.and_then(|request| request.extensions.get::<Caller>());
-        known.cloned().unwrap_or_default()
+        let caller = request.and_then(|request| request.extensions.get::<Caller>());
+        caller.cloned().unwrap_or_default()
     }
 
     /// Completes when the client cancels its request or disconnects.

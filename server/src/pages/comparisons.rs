@@ -112,16 +112,16 @@ pub(super) async fn cancel(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> ApiResult<Redirect> {
-    let asked = comparisons::cancel(State(state), Path(id.clone()));
-    asked.await.map(|_| to_page(&id))
+    let response = comparisons::cancel(State(state), Path(id.clone()));
+    response.await.map(|_| to_page(&id))
 }
 
 pub(super) async fn retry(
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> ApiResult<Redirect> {
-    let asked = comparisons::retry(State(state), Path(id.clone()));
-    asked.await.map(|_| to_page(&id))
+    let response = comparisons::retry(State(state), Path(id.clone()));
+    response.await.map(|_| to_page(&id))
 }
 
 /// Redirects to the page of an existing comparison.

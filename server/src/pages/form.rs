@@ -49,26 +49,26 @@ impl Number {
     }
 
     /// Creates the field with the value that the user entered.
-    pub(super) fn field(&self, note: impl Into<String>, given: &str) -> NumberField {
+    pub(super) fn field(&self, note: impl Into<String>, value: &str) -> NumberField {
         NumberField {
             name: self.name,
             label: self.label,
             note: note.into(),
             keys: if self.is_whole { "numeric" } else { "decimal" },
-            value: given.to_owned(),
+            value: value.to_owned(),
         }
     }
 
     /// Parses a whole number from 1 to `most`; `None` if the field is empty.
     pub(super) fn read_whole<T: TryFrom<u64>>(
         &self,
-        given: &str,
+        text: &str,
         most: u64,
     ) -> ApiResult<Option<T>> {
-        let Some(given) = filled(given) else {
+        let Some(text) = filled(text) else {
             return Ok(None);
         };
-        let number: Option<u64> = given.parse().ok();
+        let number: Option<u64> = text.parse().ok();
         let number = number.filter(|number| (1..=most).contains(number));
         let up_to = match most {
             u64::MAX => "above zero".to_owned(),
@@ -76,27 +76,27 @@ impl Number {
         };
         match number.and_then(|number| T::try_from(number).ok()) {
             Some(number) => Ok(Some(number)),
-            None => Err(self.invalid_number(given, &format!("a whole number {up_to}"))),
+            None => Err(self.invalid_number(text, &format!("a whole number {up_to}"))),
         }
     }
 
-    pub(super) fn read_decimal(&self, given: &str) -> ApiResult<Option<f64>> {
-        let Some(given) = filled(given) else {
+    pub(super) fn read_decimal(&self, text: &str) -> ApiResult<Option<f64>> {
+        let Some(text) = filled(text) else {
             return Ok(None);
         };
-        let number: Option<f64> = given.parse().ok();
+        let number: Option<f64> = text.parse().ok();
         match number.filter(|number| number.is_finite() && *number > 0.0) {
             Some(number) => Ok(Some(number)),
-            None => Err(self.invalid_number(given, "a number above zero")),
+            None => Err(self.invalid_number(text, "a number above zero")),
         }
     }
 
-    fn invalid_number(&self, given: &str, wanted: &str) -> Problem {
+    fn invalid_number(&self, text: &str, requirement: &str) -> Problem {
         let hint = match self.is_whole {
             true => "enter a number such as 10, or leave the field empty",
             false => "enter a number such as 2.5, or leave the field empty",
         };
-        refused(self.label, &format!("“{given}” is not {wanted}"), hint)
+        refused(self.label, &format!("“{text}” is not {requirement}"), hint)
     }
 }
 
@@ -176,21 +176,21 @@ mod tests {
         assert_eq!(STEPS.read_whole::<u32>("  ", 10).unwrap(), None);
         assert_eq!(MINUTES.read_decimal("2.5").unwrap(), Some(2.5));
         for wrong in ["0", "-1", "1.5", "ten", "1e3", "99999999999999999999"] {
-            let told = STEPS.read_whole::<u32>(wrong, u64::MAX).unwrap_err().text();
-            let wanted = format!(
+            let message = STEPS.read_whole::<u32>(wrong, u64::MAX).unwrap_err().text();
+            let expected_message = format!(
                 "Model calls: “{wrong}” is not a whole number above zero: enter a number such as 10, or leave the field empty"
             );
-            assert_eq!(told, wanted);
+            assert_eq!(message, expected_message);
         }
-        let told = STEPS.read_whole::<u32>("11", 10).unwrap_err().text();
+        let message = STEPS.read_whole::<u32>("11", 10).unwrap_err().text();
         assert!(
-            told.contains("is not a whole number from 1 to 10"),
-            "{told}"
+            message.contains("is not a whole number from 1 to 10"),
+            "{message}"
         );
         for wrong in ["0", "-0.5", "inf", "NaN", "1,5", "half"] {
-            let told = MINUTES.read_decimal(wrong).unwrap_err().text();
-            assert!(told.starts_with("Minutes: “"), "{told}");
-            assert!(told.contains("is not a number above zero"), "{told}");
+            let message = MINUTES.read_decimal(wrong).unwrap_err().text();
+            assert!(message.starts_with("Minutes: “"), "{message}");
+            assert!(message.contains("is not a number above zero"), "{message}");
         }
     }
 }

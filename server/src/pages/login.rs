@@ -40,10 +40,10 @@ struct LoginPage<'n> {
 }
 
 /// Returns the address of the login page that returns to a page of this server; `None` for the default page.
-pub(super) fn address(asked: &str) -> Option<String> {
-    let asked = own_path(asked).filter(|asked| *asked != DEFAULT_PAGE)?;
+pub(super) fn address(target: &str) -> Option<String> {
+    let target = own_path(target).filter(|target| *target != DEFAULT_PAGE)?;
     let mut address = format!("{LOGIN}?next=");
-    for byte in asked.bytes() {
+    for byte in target.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
                 address.push(char::from(byte));
@@ -56,15 +56,15 @@ pub(super) fn address(asked: &str) -> Option<String> {
 
 /// Returns the path if browsers read it as a path of this server. They could read some texts as addresses of other
 /// servers.
-pub(super) fn own_path(asked: &str) -> Option<&str> {
+pub(super) fn own_path(target: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
-    let path = asked.split(['?', '#']).next().unwrap_or_default();
-    let is_own = asked.len() <= MAX_ADDRESS_LEN
-        && asked.bytes().all(is_plain)
-        && asked.starts_with('/')
-        && !asked.starts_with("//")
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let is_own = target.len() <= MAX_ADDRESS_LEN
+        && target.bytes().all(is_plain)
+        && target.starts_with('/')
+        && !target.starts_with("//")
         && path != LOGIN;
-    is_own.then_some(asked)
+    is_own.then_some(target)
 }
 
 pub(super) async fn show(

@@ -81,16 +81,17 @@ async fn list(
         limit: PAGE + 1,
         ..MatrixFilter::default()
     };
-    let mut found = store.matrices(&filter).await?;
-    let next = paging::truncate_page(&mut found, PAGE).map(|matrix| matrix.id.to_string());
-    let counts = match (found.last(), found.first()) {
+    let mut stored_matrices = store.matrices(&filter).await?;
+    let next =
+        paging::truncate_page(&mut stored_matrices, PAGE).map(|matrix| matrix.id.to_string());
+    let counts = match (stored_matrices.last(), stored_matrices.first()) {
         (Some(oldest), Some(newest)) => store.cell_counts(&oldest.id, &newest.id).await?,
         _ => BTreeMap::new(),
     };
     let mut matrices = Vec::new();
-    for stored in &found {
-        let known = counts.get(stored.id.as_str()).copied().unwrap_or_default();
-        matrices.push(MatrixRow::of(store, stored, known).await?);
+    for stored in &stored_matrices {
+        let cell_count = counts.get(stored.id.as_str()).copied().unwrap_or_default();
+        matrices.push(MatrixRow::of(store, stored, cell_count).await?);
     }
     let live = filter.before.is_none().then(|| "poll".to_owned());
     Ok(render(

@@ -34,13 +34,13 @@ impl MatrixOrigin {
 }
 
 fn title(issue: Option<&str>, of_run: Option<&str>, tests: &[NamedPatch]) -> String {
-    let named = issue.and_then(issues::title);
+    let issue_title = issue.and_then(issues::title);
     let of_run = of_run.filter(|title| !title.is_empty()).map(str::to_owned);
     let names = || {
         let names = tests.iter().map(|tests| tests.name.as_str());
         names.collect::<Vec<_>>().join(", ")
     };
-    shortened(&named.or(of_run).unwrap_or_else(names), MAX_SHOWN_LEN)
+    shortened(&issue_title.or(of_run).unwrap_or_else(names), MAX_SHOWN_LEN)
 }
 
 #[cfg(test)]

@@ -104,8 +104,8 @@ fn render<T: Serialize>(
         content,
     };
     let template = LAYOUT.replace("%CONTENT%", template);
-    let shown = |text: &str| untrusted_text::escape_lines(&entry_view::cut(text));
-    let body = match html::render_with("page.html", &template, &page, shown) {
+    let escape_text = |text: &str| untrusted_text::escape_lines(&entry_view::cut(text));
+    let body = match html::render_with("page.html", &template, &page, escape_text) {
         Ok(body) => body,
         Err(error) => {
             tracing::error!(%error, "could not render a page");
@@ -170,13 +170,13 @@ async fn list(
         ..RunFilter::default()
     };
     let is_first = filter.before.is_none();
-    let mut found = state.store.runs(&filter).await?;
-    let next = paging::truncate_page(&mut found, PAGE).map(|run| run.id.to_string());
+    let mut runs = state.store.runs(&filter).await?;
+    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.to_string());
     let page = RunsPage {
         statuses: JobStatus::of_runs().map(JobStatus::as_str).collect(),
         chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
         next,
-        runs: found.iter().map(RunRow::of).collect(),
+        runs: runs.iter().map(RunRow::of).collect(),
     };
     let live = is_first.then(|| "poll".to_owned());
     Ok(render(
@@ -241,13 +241,13 @@ fn approach_rows() -> Vec<ApproachRow> {
 fn new_page(
     state: &ApiState,
     status: StatusCode,
-    given: NewRunForm,
+    form: NewRunForm,
     problem: Option<String>,
 ) -> Response {
     let page = NewPage {
         problem,
-        limits: given.limits(&state.settings),
-        given,
+        limits: form.limits(&state.settings),
+        given: form,
         approaches: approach_rows(),
     };
     render(
@@ -272,11 +272,11 @@ async fn create(
 ) -> ApiResult<Response> {
     let Form(form) =
         form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
-    let made = match form.request() {
+    let result = match form.request() {
         Ok(request) => runs::add(&state, &caller, &request, None).await,
         Err(problem) => Err(problem),
     };
-    match made {
+    match result {
         Ok((run, _)) => Ok(Redirect::to(&format!("/runs/{}", run.id)).into_response()),
         Err(problem) => {
             let status = problem.status();

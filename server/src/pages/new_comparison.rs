@@ -229,10 +229,12 @@ impl ComparisonForm {
             self.name.clone_from(&file.name);
         }
         match Dataset::records_in(&file.name, file.bytes.clone()) {
-            Ok(found) => {
-                let lines = found.iter().filter_map(|i| serde_json::to_string(i).ok());
+            Ok(instances) => {
+                let lines = instances
+                    .iter()
+                    .filter_map(|i| serde_json::to_string(i).ok());
                 self.instances = lines.map(|line| line + "\n").collect();
-                Ok(found)
+                Ok(instances)
             }
             Err(error) => {
                 self.instances = String::from_utf8(file.bytes).unwrap_or_default();
@@ -249,11 +251,11 @@ fn join_choices(ticked: &[String], written: &str) -> Vec<String> {
 }
 
 pub(super) async fn show(State(state): State<ApiState>) -> Response {
-    let given = ComparisonForm {
+    let form = ComparisonForm {
         approaches: vec![state.settings.run.approach.clone()],
         ..ComparisonForm::default()
     };
-    page(&state, StatusCode::OK, given, None)
+    page(&state, StatusCode::OK, form, None)
 }
 
 pub(super) async fn create(
@@ -265,7 +267,7 @@ pub(super) async fn create(
         fields.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let mut form = ComparisonForm::read(fields).await?;
     match ask(&state, &caller, &mut form).await {
-        Ok(made) => Ok(to_page(made.id.as_str()).into_response()),
+        Ok(comparison) => Ok(to_page(comparison.id.as_str()).into_response()),
         Err(problem) => {
             let status = problem.status();
             Ok(page(&state, status, form, Some(problem.text())))
@@ -286,15 +288,15 @@ async fn ask(
 fn page(
     state: &ApiState,
     status: StatusCode,
-    given: ComparisonForm,
+    form: ComparisonForm,
     problem: Option<String>,
 ) -> Response {
     let note = "runs of each approach with each model on each instance (empty: 1)";
     let page = NewComparisonPage {
         problem,
-        samples: SAMPLES.field(note, &given.samples),
-        limits: given.limits(),
-        given,
+        samples: SAMPLES.field(note, &form.samples),
+        limits: form.limits(),
+        given: form,
         approaches: approach_rows(),
         models: ModelRow::all(&state.settings),
         efforts: EFFORTS,

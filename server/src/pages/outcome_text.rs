@@ -75,9 +75,9 @@ mod tests {
             ("dollars", "0.25 US dollars"),
         ] {
             let record = json!({"outcome": "out_of_budget", "limit": limit, "settings": settings});
-            let wanted =
+            let expected_text =
                 format!("The run reached its limit of {words} before a test was accepted.");
-            assert_eq!(explained(&record)[0], wanted);
+            assert_eq!(explained(&record)[0], expected_text);
         }
         let record = json!({"outcome": "out_of_budget", "limit": "dollars"});
         assert!(explained(&record)[0].contains("its limit of US dollars before"));

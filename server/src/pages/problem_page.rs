@@ -28,17 +28,17 @@ pub(crate) async fn answer_browsers(
     if !accepts_pages(request.headers()) || API_PREFIXES.iter().any(|of| path.starts_with(of)) {
         return next.run(request).await;
     }
-    let asked = match *request.method() {
+    let target = match *request.method() {
         Method::GET => request.uri().path_and_query().map(ToString::to_string),
         _ => None,
     };
     let is_elsewhere = comes_from_elsewhere(request.headers());
     let mut response = next.run(request).await;
-    if let Some(asked) = asked.filter(|_| leads_to_login(&response, &path)) {
-        if let Some(asked) = login::own_path(&asked).filter(|_| is_elsewhere) {
-            return repeat_from_own_page(&state, asked);
+    if let Some(target) = target.filter(|_| leads_to_login(&response, &path)) {
+        if let Some(own_target) = login::own_path(&target).filter(|_| is_elsewhere) {
+            return repeat_from_own_page(&state, own_target);
         }
-        if let Some(Ok(address)) = login::address(&asked).map(HeaderValue::try_from) {
+        if let Some(Ok(address)) = login::address(&target).map(HeaderValue::try_from) {
             response.headers_mut().insert(header::LOCATION, address);
         }
         return response;
@@ -82,12 +82,12 @@ struct ContinuePage<'a> {
 }
 
 /// Makes the browser repeat the request from a page of this server, so that it sends its cookie.
-fn repeat_from_own_page(state: &ApiState, asked: &str) -> Response {
+fn repeat_from_own_page(state: &ApiState, target: &str) -> Response {
     let template = include_str!("again.html");
     let (status, title) = (StatusCode::OK, "One moment");
-    let page = ContinuePage { asked };
+    let page = ContinuePage { asked: target };
     let mut response = render(state, status, template, "again", title, None, page);
-    if let Ok(refresh) = HeaderValue::try_from(format!("0; url={asked}")) {
+    if let Ok(refresh) = HeaderValue::try_from(format!("0; url={target}")) {
         response.headers_mut().insert(header::REFRESH, refresh);
     }
     response
@@ -112,12 +112,12 @@ struct ProblemPage {
 async fn page(state: &ApiState, path: &str, response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let status = parts.status;
-    let told = read_problem(body).await;
+    let problem = read_problem(body).await;
     let heading = status.canonical_reason().unwrap_or("Error");
     let content = ProblemPage {
         heading,
-        detail: sentence(&told.detail),
-        hint: told.hint.as_deref().and_then(for_people),
+        detail: sentence(&problem.detail),
+        hint: problem.hint.as_deref().and_then(for_people),
         back: BackLink::from(path, status),
     };
     let template = include_str!("problem.html");
@@ -180,12 +180,12 @@ impl BackLink {
         );
         // Pages below a job lead back to it.
         let is_below = parts.next().is_some() && JobId::parse(id).is_some();
-        let whole = |name| to(&format!("/{kind}/{id}"), name);
+        let item_link = |name| to(&format!("/{kind}/{id}"), name);
         match kind {
-            "runs" if is_below => whole("Back to the run"),
-            "comparisons" if is_below => whole("Back to the comparison"),
-            "matrices" if is_below => whole("Back to the matrix"),
-            "comparisons" if id == "new" => whole("Back to the form"),
+            "runs" if is_below => item_link("Back to the run"),
+            "comparisons" if is_below => item_link("Back to the comparison"),
+            "matrices" if is_below => item_link("Back to the matrix"),
+            "comparisons" if id == "new" => item_link("Back to the form"),
             "new" => to("/new", "Back to the form"),
             "comparisons" => to("/comparisons", "All comparisons"),
             "matrices" => to("/matrices", "All matrices"),
@@ -203,7 +203,7 @@ mod tests {
     fn back_link_leads_one_level_up() {
         let id = "0190a1b2c3dabcdefgh";
         let missing = StatusCode::NOT_FOUND;
-        for (path, wanted) in [
+        for (path, expected_address) in [
             ("/", "/"),
             ("/nothing", "/"),
             ("/runs/x", "/"),
@@ -215,7 +215,11 @@ mod tests {
             ("/gradings/x/cancel", "/workers"),
             ("//example.org/x/y", "/"),
         ] {
-            assert_eq!(BackLink::from(path, missing).address, wanted, "{path}");
+            assert_eq!(
+                BackLink::from(path, missing).address,
+                expected_address,
+                "{path}"
+            );
         }
         let below = |path: &str| BackLink::from(path, StatusCode::CONFLICT).address;
         assert_eq!(below(&format!("/runs/{id}/cancel")), format!("/runs/{id}"));

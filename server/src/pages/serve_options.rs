@@ -49,7 +49,7 @@ impl ServeOptions {
             || "no separate address".to_owned(),
             |address| address.to_string(),
         );
-        let kept = match self.keep_runs {
+        let retention = match self.keep_runs {
             None => "forever".to_owned(),
             Some(1) => "a day after their end".to_owned(),
             Some(days) => format!("{days} days after their end"),
@@ -81,7 +81,7 @@ impl ServeOptions {
                 most,
             ),
             row("Metrics and probes", "--metrics", metrics),
-            row("Keeps runs", "--keep-runs", kept),
+            row("Keeps runs", "--keep-runs", retention),
             row(
                 "Allowed repositories",
                 "--allow-repository",

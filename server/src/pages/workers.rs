@@ -34,13 +34,13 @@ pub(super) async fn show(
         ..GradingFilter::default()
     };
     let live = filter.before.is_none().then(|| "poll".to_owned());
-    let found = workers::read(&state).await?;
-    let alive = found.workers.iter().filter(|worker| worker.alive);
+    let overview = workers::read(&state).await?;
+    let alive = overview.workers.iter().filter(|worker| worker.alive);
     let page = WorkersPage {
         slots: alive.map(|worker| worker.slots).sum(),
-        oldest: found.queue.oldest_seconds.map(age),
-        workers: found.workers,
-        queue: found.queue,
+        oldest: overview.queue.oldest_seconds.map(age),
+        workers: overview.workers,
+        queue: overview.queue,
         gradings: gradings::page(&state, filter).await?,
     };
     Ok(render(
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn age_has_two_largest_units() {
-        let told = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 200_000].map(age);
-        let wanted = [
+        let ages = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 200_000].map(age);
+        let expected_ages = [
             "0 s",
             "59 s",
             "1 min 0 s",
@@ -90,6 +90,6 @@ mod tests {
             "1 d 0 h",
             "2 d 7 h",
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(ages, expected_ages);
     }
 }

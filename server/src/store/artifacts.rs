@@ -40,7 +40,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if another process has claimed the job since, or if the database query fails.
-    pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
+    pub async fn put_artifact(&self, attempt: &Attempt, artifact: &StoredArtifact) -> Result<()> {
         let what = "record a file";
         let failed = |error: sqlx::Error| failure(what, &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
@@ -48,7 +48,7 @@ impl Store {
             "INSERT INTO removed_artifacts (digest) SELECT digest FROM artifacts WHERE run = $1 AND name = $2 AND digest <> $3 \
              ON CONFLICT (digest) DO NOTHING",
         )
-        .bind(taken.id.as_str())
+        .bind(attempt.id.as_str())
         .bind(&artifact.name)
         .bind(&artifact.digest)
         .execute(&mut *transaction)
@@ -57,11 +57,11 @@ impl Store {
         let statement = format!(
             "INSERT INTO artifacts (run, name, digest, bytes) SELECT id, $3, $4, $5 FROM {} WHERE id = $1 AND attempt = $2 \
              AND status = 'running' ON CONFLICT (run, name) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes",
-            taken.kind.table()
+            attempt.kind.table()
         );
         let added = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(taken.id.as_str())
-            .bind(taken.number)
+            .bind(attempt.id.as_str())
+            .bind(attempt.number)
             .bind(&artifact.name)
             .bind(&artifact.digest)
             .bind(artifact.bytes)
@@ -114,12 +114,11 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn has_artifact(&self, digest: &str) -> Result<bool> {
-        let found = sqlx::query("SELECT digest FROM artifacts WHERE digest = $1 LIMIT 1")
+        let row = sqlx::query("SELECT digest FROM artifacts WHERE digest = $1 LIMIT 1")
             .bind(digest)
             .fetch_optional(&self.pool)
             .await;
-        found
-            .map(|found| found.is_some())
+        row.map(|row| row.is_some())
             .map_err(|e| failure("check whether a run uses a file", &e))
     }
 

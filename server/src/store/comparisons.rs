@@ -196,10 +196,10 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn add_comparison(
         &self,
-        asked: &RequestedComparison<'_>,
+        requested_comparison: &RequestedComparison<'_>,
     ) -> Result<(StoredComparison, bool)> {
         let what = "store the comparison";
-        let new = &asked.comparison;
+        let new = &requested_comparison.comparison;
         let added = sqlx::query(
             "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, request, idempotency_key, status, traceparent) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9) ON CONFLICT (idempotency_key) DO NOTHING",
@@ -210,18 +210,18 @@ impl Store {
         .bind(new.name)
         .bind(new.plan)
         .bind(new.max_dollars)
-        .bind(asked.request)
-        .bind(asked.idempotency_key.clone())
-        .bind(asked.traceparent.clone())
+        .bind(requested_comparison.request)
+        .bind(requested_comparison.idempotency_key.clone())
+        .bind(requested_comparison.traceparent.clone())
         .execute(&self.pool)
         .await
         .map_err(|e| failure(what, &e))?;
         self.announce_job();
-        let found = match (added.rows_affected(), &asked.idempotency_key) {
+        let comparison = match (added.rows_affected(), &requested_comparison.idempotency_key) {
             (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
             _ => self.comparison(new.id).await?,
         };
-        let stored = found
+        let stored = comparison
             .ok_or_else(|| Error::infrastructure(what).cause("the new comparison is missing"))?;
         Ok((stored, added.rows_affected() > 0))
     }
@@ -312,12 +312,12 @@ impl Store {
             .execute(&self.pool)
             .await
             .map_err(|e| failure("cancel the comparison", &e))?;
-        let mut asked = 0;
+        let mut job_count = 0;
         for kind in [JobKind::Run, JobKind::Grading] {
             let of_kind = self.cancel_all(kind, "batch", id.as_str()).await;
-            asked += of_kind.map_err(|e| failure("cancel the comparison", &e))?;
+            job_count += of_kind.map_err(|e| failure("cancel the comparison", &e))?;
         }
-        Ok(asked)
+        Ok(job_count)
     }
 
     /// Returns the run with an idempotency key.

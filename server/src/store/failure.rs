@@ -8,8 +8,8 @@ use testwright_config::error::{Error, Kind};
 
 /// Wraps an error; `what` follows "failed to".
 pub(super) fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
-    let known = error.downcast_ref::<sqlx::Error>();
-    let failed = match known {
+    let sqlx_error = error.downcast_ref::<sqlx::Error>();
+    let failed = match sqlx_error {
         Some(sqlx::Error::PoolTimedOut) => {
             return Error::unavailable(what)
                 .cause("the database does not respond, or all connections are in use")

@@ -153,7 +153,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn postpone_github_task(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         not_before: i64,
         why: Option<&str>,
     ) -> Result<()> {
@@ -161,8 +161,8 @@ impl Store {
             "UPDATE github_tasks SET status = 'queued', not_before = $3, failures = failures + $4, result = $5 \
              WHERE id = $1 AND attempt = $2 AND status = 'running'",
         )
-        .bind(taken.id.as_str())
-        .bind(taken.number)
+        .bind(attempt.id.as_str())
+        .bind(attempt.number)
         .bind(not_before)
         .bind(i64::from(why.is_some()))
         .bind(why.map(str::to_owned))

@@ -126,10 +126,10 @@ impl Store {
             ("batch", '<', filter.before.as_deref()),
         ];
         let failed = |e: &sqlx::Error| failure("list the gradings", e);
-        let found = "SELECT DISTINCT batch FROM gradings";
-        let found = self.select_newest(found, &conditions, "batch", filter.limit);
-        let found = found.await.map_err(|e| failed(&e))?;
-        let batches = found.iter().map(|row| row.try_get("batch"));
+        let query = "SELECT DISTINCT batch FROM gradings";
+        let selection = self.select_newest(query, &conditions, "batch", filter.limit);
+        let batch_rows = selection.await.map_err(|e| failed(&e))?;
+        let batches = batch_rows.iter().map(|row| row.try_get("batch"));
         let batches: std::result::Result<Vec<&str>, sqlx::Error> = batches.collect();
         let batches = batches.map_err(|e| failed(&e))?;
         let counts = "SELECT batch, status, MIN(owner) AS owner, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
@@ -168,8 +168,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
-        let asked = self.cancel_all(JobKind::Grading, "batch", batch).await;
-        asked.map_err(|e| failure("cancel the gradings", &e))
+        let job_count = self.cancel_all(JobKind::Grading, "batch", batch).await;
+        job_count.map_err(|e| failure("cancel the gradings", &e))
     }
 
     /// Returns the request of a grading.
@@ -190,15 +190,20 @@ impl Store {
     /// # Errors
     ///
     /// Fails if another worker has claimed the grading, or the database query fails.
-    pub async fn add_graded(&self, taken: &Attempt, prediction: &str, result: &str) -> Result<()> {
+    pub async fn add_graded(
+        &self,
+        attempt: &Attempt,
+        prediction: &str,
+        result: &str,
+    ) -> Result<()> {
         let what = "store a result of the grading";
         let added = sqlx::query(
             "INSERT INTO graded_predictions (grading, prediction, result) SELECT id, $3, $4 FROM gradings \
              WHERE id = $1 AND attempt = $2 AND status = 'running' \
              ON CONFLICT (grading, prediction) DO UPDATE SET result = excluded.result",
         )
-        .bind(taken.id.as_str())
-        .bind(taken.number)
+        .bind(attempt.id.as_str())
+        .bind(attempt.number)
         .bind(prediction)
         .bind(result)
         .execute(&self.pool)

@@ -160,18 +160,18 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn is_wanted(&self, taken: &Attempt) -> Result<bool> {
+    pub async fn is_wanted(&self, attempt: &Attempt) -> Result<bool> {
         let statement = format!(
             "SELECT id FROM {} WHERE id = $1 AND attempt = $2 AND status = 'running' AND cancel = 0",
-            taken.kind.table()
+            attempt.kind.table()
         );
-        let found = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(taken.id.as_str())
-            .bind(taken.number)
+        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(attempt.id.as_str())
+            .bind(attempt.number)
             .fetch_optional(&self.pool)
             .await;
-        let found = found.map_err(|e| failure("check whether the job was cancelled", &e))?;
-        Ok(found.is_some())
+        let row = row.map_err(|e| failure("check whether the job was cancelled", &e))?;
+        Ok(row.is_some())
     }
 
     /// Stores the end of an attempt and returns the resulting status: a cancelled job that returns to the queue becomes
@@ -182,17 +182,17 @@ impl Store {
     /// Fails if the database query fails; the end is then not stored.
     pub async fn end_attempt(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         status: JobStatus,
         results: AttemptResults,
     ) -> Result<Option<JobStatus>> {
         let failed = |e: sqlx::Error| failure("store the end of a job", &e);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         if let Some(event) = &results.last_event {
-            let added = events::insert(&mut *transaction, &taken.id, taken.number, event);
+            let added = events::insert(&mut *transaction, &attempt.id, attempt.number, event);
             added.await.map_err(failed)?;
         }
-        let patch = match taken.kind {
+        let patch = match attempt.kind {
             JobKind::Run => ", patch = $7",
             _ => "",
         };
@@ -200,17 +200,17 @@ impl Store {
             "UPDATE {} SET status = CASE WHEN cancel = 1 AND $3 = 'queued' THEN 'cancelled' ELSE $3 END, \
              ended_at = CASE WHEN cancel = 1 AND $3 = 'queued' THEN $4 ELSE $5 END, {} = $6{patch} \
              WHERE id = $1 AND attempt = $2 AND status = 'running' RETURNING status",
-            taken.kind.table(),
-            taken.kind.explanation(),
+            attempt.kind.table(),
+            attempt.kind.explanation(),
         );
         let mut query = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(taken.id.as_str())
-            .bind(taken.number)
+            .bind(attempt.id.as_str())
+            .bind(attempt.number)
             .bind(status.as_str())
             .bind(now())
             .bind(status.has_ended().then(now))
             .bind(results.explanation);
-        if taken.kind == JobKind::Run {
+        if attempt.kind == JobKind::Run {
             query = query.bind(results.patch);
         }
         let row = returned_row(query, &mut *transaction).await;
@@ -291,9 +291,10 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cancel(&self, kind: JobKind, id: &JobId) -> Result<bool> {
-        let asked = self.cancel_all(kind, "id", id.as_str()).await;
-        let asked = asked.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;
-        Ok(asked > 0)
+        let job_count = self.cancel_all(kind, "id", id.as_str()).await;
+        let job_count =
+            job_count.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;
+        Ok(job_count > 0)
     }
 
     /// Cancels all jobs with a value in a column, and returns the number that had not ended.
@@ -310,18 +311,18 @@ impl Store {
              WHERE {column} = $1 AND status IN ('queued', 'running')",
             kind.table()
         );
-        let asked = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let result = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(value)
             .bind(now())
             .execute(&self.pool)
             .await?;
-        Ok(asked.rows_affected())
+        Ok(result.rows_affected())
     }
 }
 
 /// Returns the kind of job that a table holds.
 pub(super) fn kind_of(row: &AnyRow) -> std::result::Result<JobKind, sqlx::Error> {
     let table: String = row.try_get("kind")?;
-    let known = JobKind::ALL.into_iter().find(|k| k.table() == table);
-    known.ok_or_else(|| sqlx::Error::Decode(format!("unknown table {table}").into()))
+    let kind = JobKind::ALL.into_iter().find(|k| k.table() == table);
+    kind.ok_or_else(|| sqlx::Error::Decode(format!("unknown table {table}").into()))
 }

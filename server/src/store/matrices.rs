@@ -127,12 +127,12 @@ impl Store {
         .await
         .map_err(|e| failure(what, &e))?;
         self.announce_job();
-        let found = match (added.rows_affected(), &new.idempotency_key) {
+        let matrix = match (added.rows_affected(), &new.idempotency_key) {
             (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
             _ => self.matrix(&id).await?,
         };
         let stored =
-            found.ok_or_else(|| Error::infrastructure(what).cause("the new matrix is missing"))?;
+            matrix.ok_or_else(|| Error::infrastructure(what).cause("the new matrix is missing"))?;
         Ok((stored, added.rows_affected() > 0))
     }
 
@@ -236,7 +236,7 @@ impl Store {
     /// Fails if another worker has claimed the matrix, or the database query fails.
     pub async fn add_cell(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         [tests, patch]: [&str; 2],
         result: &str,
     ) -> Result<()> {
@@ -246,8 +246,8 @@ impl Store {
              WHERE id = $1 AND attempt = $2 AND status = 'running' \
              ON CONFLICT (matrix, tests, patch) DO UPDATE SET result = excluded.result",
         )
-        .bind(taken.id.as_str())
-        .bind(taken.number)
+        .bind(attempt.id.as_str())
+        .bind(attempt.number)
         .bind(tests)
         .bind(patch)
         .bind(result)

@@ -56,10 +56,10 @@ impl StoreQuota {
     /// Returns the limits of a model and the name they are configured under, found in the same way as its price.
     fn of(&self, model: &ModelName) -> Option<(&str, &ModelLimits)> {
         let names = price_names(model);
-        let found = names
+        let entry = names
             .iter()
             .find_map(|name| self.limits.get_key_value(*name));
-        found.map(|(name, limits)| (name.as_str(), limits))
+        entry.map(|(name, limits)| (name.as_str(), limits))
     }
 
     /// Returns whether calls of this model have a limit in dollars.
@@ -129,8 +129,11 @@ impl Quota for StoreQuota {
                 reserved.scopes.push(window.scope);
                 break;
             }
-            let left = window.ends_at.unwrap_or_default() - now();
-            tokio::time::sleep(Duration::from_millis(left.clamp(1, MINUTE).unsigned_abs())).await;
+            let remaining_ms = window.ends_at.unwrap_or_default() - now();
+            tokio::time::sleep(Duration::from_millis(
+                remaining_ms.clamp(1, MINUTE).unsigned_abs(),
+            ))
+            .await;
         }
         for window in self.budgets(model, now()) {
             let is_counted = self
@@ -190,7 +193,7 @@ impl Store {
     /// its own.
     async fn use_model(&self, window: &Window, most: CallCost) -> Result<bool> {
         let failed = |e: &sqlx::Error| failure("count the calls of a model", e);
-        let made = sqlx::query(
+        let insertion = sqlx::query(
             "INSERT INTO model_usage (scope, requests, tokens, microdollars, ends_at) VALUES ($1, 0, 0, 0, $2) \
              ON CONFLICT (scope) DO NOTHING",
         )
@@ -199,7 +202,7 @@ impl Store {
         .execute(&self.pool)
         .await
         .map_err(|e| failed(&e))?;
-        if made.rows_affected() > 0 {
+        if insertion.rows_affected() > 0 {
             // Running calls may still be settled.
             sqlx::query("DELETE FROM model_usage WHERE ends_at < $1")
                 .bind(now() - DAY)

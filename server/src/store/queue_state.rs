@@ -17,8 +17,8 @@ pub struct QueueState {
 impl QueueState {
     /// Returns the number of runs of a status.
     pub fn count(&self, status: JobStatus) -> i64 {
-        let found = self.by_status.iter().find(|(s, _)| *s == status);
-        found.map_or(0, |(_, count)| *count)
+        let entry = self.by_status.iter().find(|(s, _)| *s == status);
+        entry.map_or(0, |(_, count)| *count)
     }
 
     /// Returns the age of the oldest queued run, in milliseconds.
@@ -54,8 +54,8 @@ impl Store {
                 ))
             };
             let (status, count, oldest) = read().map_err(|e| failure(what, &e))?;
-            let known = state.by_status.iter_mut();
-            for (_, counted) in known.filter(|(known, _)| known.as_str() == status) {
+            let counts = state.by_status.iter_mut();
+            for (_, counted) in counts.filter(|(job_status, _)| job_status.as_str() == status) {
                 *counted = count;
             }
             if status == JobStatus::Queued.as_str() {

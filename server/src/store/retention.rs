@@ -106,9 +106,9 @@ impl Store {
     async fn remove_all(&self, ending: &EndedTable, time: i64) -> Result<u64> {
         let mut removed = 0;
         loop {
-            let (found, gone) = self.remove_batch(ending, time).await?;
-            removed += gone;
-            if found < BATCH as u64 || gone == 0 {
+            let (selected_count, removed_count) = self.remove_batch(ending, time).await?;
+            removed += removed_count;
+            if selected_count < BATCH as u64 || removed_count == 0 {
                 return Ok(removed);
             }
         }
@@ -123,10 +123,10 @@ impl Store {
         } = ending;
         let failed = |error: sqlx::Error| failure(&format!("remove old {table}"), &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        let found = format!(
+        let query = format!(
             "SELECT id FROM {table} WHERE {ended_at} < $1 AND {has_ended} ORDER BY {ended_at} LIMIT $2"
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(found))
+        let rows = sqlx::query(sqlx::AssertSqlSafe(query))
             .bind(time)
             .bind(BATCH)
             .fetch_all(&mut *transaction)
@@ -137,13 +137,13 @@ impl Store {
             let id: String = row.try_get("id").map_err(failed)?;
             let one =
                 format!("DELETE FROM {table} WHERE id = $1 AND {ended_at} < $2 AND {has_ended}");
-            let gone = sqlx::query(sqlx::AssertSqlSafe(one))
+            let deletion = sqlx::query(sqlx::AssertSqlSafe(one))
                 .bind(&id)
                 .bind(time)
                 .execute(&mut *transaction)
                 .await
                 .map_err(failed)?;
-            if gone.rows_affected() > 0 {
+            if deletion.rows_affected() > 0 {
                 for statement in *rest {
                     let came_of_it = sqlx::query(*statement).bind(&id);
                     came_of_it

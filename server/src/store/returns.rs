@@ -21,7 +21,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn return_to_queue(
         &self,
-        taken: &Attempt,
+        attempt: &Attempt,
         reason: &str,
         is_sick: bool,
     ) -> Result<bool> {
@@ -30,11 +30,11 @@ impl Store {
              ended_at = CASE WHEN cancel = 1 THEN $3 ELSE ended_at END, returns = returns + 1, return_reason = $4, \
              not_before = $3 + {FIRST_DELAY} * (1 << CAST(CASE WHEN returns < {MAX_DOUBLINGS} THEN returns ELSE {MAX_DOUBLINGS} END AS INTEGER)) \
              WHERE id = $1 AND attempt = $2 AND status = 'running' AND returns < $5",
-            taken.kind.table()
+            attempt.kind.table()
         );
         let returned = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(taken.id.as_str())
-            .bind(taken.number)
+            .bind(attempt.id.as_str())
+            .bind(attempt.number)
             .bind(now())
             .bind(reason)
             .bind(if is_sick { i64::MAX } else { MAX_RETURNS })
@@ -71,8 +71,8 @@ mod tests {
         let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
         let (run, _) = store.add_run(&new_run()).await.unwrap();
         let read = async || store.run(&run.id).await.unwrap().unwrap();
-        let taken = store.claim_next("w").await.unwrap().unwrap();
-        let returned = store.return_to_queue(&taken, "the disk is full", false);
+        let attempt = store.claim_next("w").await.unwrap().unwrap();
+        let returned = store.return_to_queue(&attempt, "the disk is full", false);
         assert!(returned.await.unwrap());
         assert!(store.cancel(JobKind::Run, &run.id).await.unwrap());
         assert_eq!(read().await.returns, 1);

@@ -202,11 +202,11 @@ impl Store {
         .await
         .map_err(|e| failure("store the run", &e))?;
         self.announce_job();
-        let found = match (added.rows_affected(), &new.idempotency_key) {
+        let stored_run = match (added.rows_affected(), &new.idempotency_key) {
             (0, Some(key)) => self.run_where("idempotency_key", key).await?,
             _ => self.run(&id).await?,
         };
-        let run = found.ok_or_else(|| {
+        let run = stored_run.ok_or_else(|| {
             Error::infrastructure("store the run").cause("the new run is missing")
         })?;
         Ok((run, added.rows_affected() > 0))

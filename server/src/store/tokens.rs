@@ -127,8 +127,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn token(&self, shown: &SecretString) -> Result<Option<Token>> {
-        let hash = hash(shown.expose_secret());
+    pub async fn token(&self, secret: &SecretString) -> Result<Option<Token>> {
+        let hash = hash(secret.expose_secret());
         let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1")
             .bind(&hash)
             .fetch_optional(&self.pool)
@@ -161,11 +161,11 @@ fn hash(token: &str) -> String {
 fn read(row: &AnyRow) -> Result<Token> {
     let read = || -> std::result::Result<Token, sqlx::Error> {
         let names: String = row.try_get("scopes")?;
-        let is_named = |scope: &Scope| names.split(',').any(|name| name == scope.as_str());
+        let is_granted = |scope: &Scope| names.split(',').any(|name| name == scope.as_str());
         Ok(Token {
             name: row.try_get("name")?,
             owner: row.try_get("owner")?,
-            scopes: Scope::ALL.into_iter().filter(is_named).collect(),
+            scopes: Scope::ALL.into_iter().filter(is_granted).collect(),
             created_at: row.try_get("created_at")?,
             expires_at: row.try_get("expires_at")?,
             last_used_at: row.try_get("last_used_at")?,

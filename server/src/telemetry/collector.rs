@@ -79,8 +79,8 @@ async fn send(
     {
         answer.extend_from_slice(&part);
     }
-    let mut whole = Response::new(Bytes::from(answer));
-    *whole.status_mut() = response.status();
-    *whole.headers_mut() = response.headers().clone();
-    Ok(whole)
+    let mut http_response = Response::new(Bytes::from(answer));
+    *http_response.status_mut() = response.status();
+    *http_response.headers_mut() = response.headers().clone();
+    Ok(http_response)
 }

@@ -176,11 +176,11 @@ fn open_benchmark(args: &Args) -> Result<Benchmark> {
     let earlier = Benchmark::read(&args.out)
         .map_err(|error| Error::usage(doing()).cause(error).hint(another))?;
     let repositories = earlier.manifest.repositories.clone();
-    let wanted = Manifest {
+    let expected_manifest = Manifest {
         repositories,
         ..manifest
     };
-    match earlier.manifest == wanted {
+    match earlier.manifest == expected_manifest {
         true => Ok(earlier),
         false => Err(Error::usage(doing())
             .cause("its problems were built with other settings")

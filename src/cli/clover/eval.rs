@@ -112,11 +112,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     plan.write(&args.out)?;
     // Opening the harness first avoids paying for answers that cannot be judged here.
     let harness = open_harness(args, &settings).await?;
-    let asked = match args.no_calls {
+    let summary = match args.no_calls {
         true => AskingSummary::default(),
         false => ask(args, &settings, &benchmark, &harness, &asks).await?,
     };
-    if asked.interrupted {
+    if summary.interrupted {
         return Err(Error::interrupted("finish the evaluation: interrupted")
             .hint("run the same command again to resume"));
     }
@@ -142,7 +142,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         true => output::print_json(&report)?,
         false => print(&report, &page),
     }
-    match asked.not_asked {
+    match summary.not_asked {
         Some((questions, why)) => Err(Error::infrastructure(format!(
             "ask {questions} of the questions"
         ))
@@ -154,10 +154,10 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 
 fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan> {
     // Users may put a space after each comma.
-    let named = args.models.iter().map(|name| name.trim());
+    let model_names = args.models.iter().map(|name| name.trim());
     let default = settings.run.model.as_deref();
     let default = default.filter(|_| args.models.is_empty());
-    let models = named.chain(default).map(ModelName::parse);
+    let models = model_names.chain(default).map(ModelName::parse);
     let models: Vec<ModelName> = models.collect::<Result<_>>()?;
     if models.is_empty() {
         return Err(Error::usage("ask models")
@@ -183,7 +183,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     budgets.dedup();
     let mut approaches: Vec<String> = Vec::new();
     for name in args.approaches.iter().map(|name| name.trim()) {
-        if !approaches.iter().any(|known| known == name) {
+        if !approaches.iter().any(|approach| approach == name) {
             approaches.push(name.to_owned());
         }
     }
@@ -234,11 +234,11 @@ async fn ask(
         at_once: args.calls,
         progress: progress.clone(),
     };
-    let shown = progress.clone();
+    let reporter = progress.clone();
     let ended = move |ask: &ModelQuestion<'_>, fresh: bool| {
-        shown.advance(fresh);
+        reporter.advance(fresh);
         if fresh {
-            shown.status(&format!(
+            reporter.status(&format!(
                 "{} at {}: {}",
                 ask.problem.id,
                 ask.budget,
@@ -246,9 +246,9 @@ async fn ask(
             ));
         }
     };
-    let asked = asking.ask(asks, &ended).await;
+    let summary = asking.ask(asks, &ended).await;
     progress.clear();
-    asked
+    summary
 }
 
 async fn open_harness(args: &Args, settings: &Settings) -> Result<Harness> {

@@ -44,16 +44,16 @@ pub(super) fn run(args: &Args) -> Result<u8> {
                 ))
                 .hint("pass folders of evaluations on the same problems"));
         }
-        let found = judgements(folder)?;
+        let grades = judgements(folder)?;
         let name = match args.folders.len() {
             1 => String::new(),
             _ => format!("{}: ", folder.display()),
         };
         let costs = cost_facts(folder)?.into_iter();
-        facts.push((format!("{name}Judged answers"), found.len().to_string()));
+        facts.push((format!("{name}Judged answers"), grades.len().to_string()));
         facts.extend(costs.map(|(fact, value)| (format!("{name}{fact}"), value)));
         paid.extend(answer_costs(folder)?);
-        all.extend(found);
+        all.extend(grades);
     }
     let report = CloverReport::of(&all, &paid, facts);
     let page = evaluation::write(&args.folders[0], &report)?;

@@ -59,17 +59,17 @@ pub(super) fn disk(settings: &Settings) -> Vec<Finding> {
 
 fn check_free_space(what: &'static str, folder: &Path) -> Finding {
     const AREA: &str = "disk";
-    let shown = folder.display();
+    let path = folder.display();
     let existing_folder = existing(folder);
     let file_system = match rustix::fs::statvfs(existing_folder) {
         Ok(about) => about,
-        Err(error) => return Finding::note(AREA, what, format!("{shown}: {error}")),
+        Err(error) => return Finding::note(AREA, what, format!("{path}: {error}")),
     };
     let free = file_system.f_bavail.saturating_mul(file_system.f_frsize);
-    let text = format!("{shown}: {} free", Size::new(free));
+    let text = format!("{path}: {} free", Size::new(free));
     let writable = rustix::fs::access(existing_folder, rustix::fs::Access::WRITE_OK).is_ok();
     match (writable, free < MIN_FREE_BYTES) {
-        (false, _) => Finding::missing(AREA, what, format!("{shown} is not writable"))
+        (false, _) => Finding::missing(AREA, what, format!("{path} is not writable"))
             .hint("set `cache`, TESTWRIGHT_CACHE or --out to a folder that you can write to"),
         (true, true) => Finding::note(AREA, what, text)
             .hint("free some space: an environment takes a few hundred MiB"),
@@ -99,18 +99,18 @@ pub(super) fn contents(cache: &Path) -> Option<Finding> {
 }
 
 /// Compares the size of cached environments with the limit, by backend.
-pub(super) fn check_cache_size(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
+pub(super) fn check_cache_size(sizes: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
     const AREA: &str = "disk";
     const WHAT: &str = "environments";
     let part = |(backend, bytes): (&String, &u64)| {
         format!("{} of at most {most} for {backend}", Size::new(*bytes))
     };
-    let parts: Vec<String> = kept.iter().map(part).collect();
+    let parts: Vec<String> = sizes.iter().map(part).collect();
     if parts.is_empty() {
         return None;
     }
     let text = format!("kept {}", parts.join(", "));
-    Some(if kept.values().all(|bytes| *bytes <= most.bytes()) {
+    Some(if sizes.values().all(|bytes| *bytes <= most.bytes()) {
         Finding::ok(AREA, WHAT, text)
     } else {
         Finding::note(AREA, WHAT, text).hint(
@@ -121,7 +121,7 @@ pub(super) fn check_cache_size(kept: &BTreeMap<String, u64>, most: Size) -> Opti
 
 /// Lists the cached environments, largest first. Blocking, since it walks through the cache.
 pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
-    let mut found = Vec::new();
+    let mut environments = Vec::new();
     for entry in std::fs::read_dir(cache.join("environments"))
         .into_iter()
         .flatten()
@@ -138,7 +138,7 @@ pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
         let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
             continue;
         };
-        found.push(CachedEnvironment {
+        environments.push(CachedEnvironment {
             name: environment.saved,
             python: environment.recipe.python,
             origin: environment.origin,
@@ -146,8 +146,8 @@ pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
             bytes: environment.bytes,
         });
     }
-    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
-    found
+    environments.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    environments
 }
 
 #[cfg(test)]
@@ -190,19 +190,19 @@ mod tests {
         let most = Size::new(50 << 30);
         assert_eq!(check_cache_size(&BTreeMap::new(), most), None);
         let local = ("local".to_owned(), 12 << 30);
-        let mut kept = BTreeMap::from([local]);
-        let found = check_cache_size(&kept, most).unwrap();
-        let wanted = Finding::ok(
+        let mut sizes = BTreeMap::from([local]);
+        let finding = check_cache_size(&sizes, most).unwrap();
+        let expected = Finding::ok(
             "disk",
             "environments",
             "kept 12 GiB of at most 50 GiB for local",
         );
-        assert_eq!(found, wanted);
-        kept.insert("docker".to_owned(), 51 << 30);
-        let found = check_cache_size(&kept, most).unwrap();
-        assert_eq!(found.state, FindingStatus::Note);
+        assert_eq!(finding, expected);
+        sizes.insert("docker".to_owned(), 51 << 30);
+        let finding = check_cache_size(&sizes, most).unwrap();
+        assert_eq!(finding.state, FindingStatus::Note);
         assert!(
-            found
+            finding
                 .text
                 .starts_with("kept 51 GiB of at most 50 GiB for docker, 12")
         );

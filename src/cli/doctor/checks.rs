@@ -60,8 +60,8 @@ pub(super) async fn programs(settings: &Settings) -> Vec<Finding> {
         }
     };
     let cache = settings.cache.clone();
-    let found = tokio::task::spawn_blocking(move || uv::find(None, &cache, false)).await;
-    let uv = match found {
+    let lookup = tokio::task::spawn_blocking(move || uv::find(None, &cache, false)).await;
+    let uv = match lookup {
         Ok(Ok(path)) => {
             let text = version(&path.to_string_lossy()).await.unwrap_or_default();
             Finding::ok(AREA, "uv", format!("{text} ({})", path.display()))

@@ -65,8 +65,9 @@ fn findings_are_grouped_with_hints() {
 fn run_needs_git_and_a_sandbox() {
     assert!(check_requirements(&findings()).is_ok());
     let without = |what: &str| {
-        let left: Vec<Finding> = findings().into_iter().filter(|f| f.name != what).collect();
-        check_requirements(&left).unwrap_err()
+        let remaining_findings: Vec<Finding> =
+            findings().into_iter().filter(|f| f.name != what).collect();
+        check_requirements(&remaining_findings).unwrap_err()
     };
     assert_eq!(without("git").exit_code(), 3);
     insta::assert_snapshot!(without("engine").render(), @r"
@@ -89,11 +90,11 @@ async fn secrets_are_hidden() {
         ..Sources::default()
     };
     let settings = Settings::load(&sources).unwrap();
-    let mut shown = checks::configuration(&settings);
-    shown.extend(checks::model(&settings, true).await);
-    shown.push(checks::github(&settings));
-    let shown: String = shown.iter().map(Finding::render).collect();
-    assert!(shown.contains("OPENAI_API_KEY is set"), "{shown}");
-    assert!(shown.contains("missing  online"), "{shown}");
-    assert!(!shown.contains("pa55word"), "{shown}");
+    let mut findings = checks::configuration(&settings);
+    findings.extend(checks::model(&settings, true).await);
+    findings.push(checks::github(&settings));
+    let text: String = findings.iter().map(Finding::render).collect();
+    assert!(text.contains("OPENAI_API_KEY is set"), "{text}");
+    assert!(text.contains("missing  online"), "{text}");
+    assert!(!text.contains("pa55word"), "{text}");
 }

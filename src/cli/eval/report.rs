@@ -21,16 +21,16 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
-    let mut seen = Vec::new();
+    let mut seen_folders = Vec::new();
     for folder in &args.folders {
         // Missing folders are reported below.
         let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        if seen.contains(&place) {
+        if seen_folders.contains(&place) {
             return Err(Error::usage("compare folders")
                 .cause(format!("{} is given twice", folder.display()))
                 .hint("pass each folder once"));
         }
-        seen.push(place);
+        seen_folders.push(place);
     }
     let mut last = None;
     for folder in &args.folders {

@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn terminal_controls_are_escaped() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("plain ä € 漢字 👍\n\tx\r\n", "plain ä € 漢字 👍\n\tx\r\n"),
             ("a\x1b[31mb\x07\x08\x7f", "a\\u{1b}[31mb\\u{7}\\u{8}\\u{7f}"),
             ("\u{9b}2J\u{90}q\u{85}", "\\u{9b}2J\\u{90}q\\u{85}"),
@@ -103,7 +103,7 @@ mod tests {
             ),
             ("\u{e0041}\0", "\\u{e0041}\\u{0}"),
         ] {
-            assert_eq!(escape(text), shown);
+            assert_eq!(escape(text), expected);
         }
         assert_eq!(escape_line("a\nerror: b\r\n\t"), "a\\nerror: b\\r\\n\t");
     }
@@ -114,8 +114,8 @@ mod tests {
             .filter_map(char::from_u32)
             .filter(|c| c.is_control())
         {
-            let kept = escape(&c.to_string()).contains(c);
-            assert_eq!(kept, c == '\n' || c == '\t', "{c:?}");
+            let is_unchanged = escape(&c.to_string()).contains(c);
+            assert_eq!(is_unchanged, c == '\n' || c == '\t', "{c:?}");
         }
     }
 

@@ -15,14 +15,14 @@ pub(crate) struct NameList(Vec<(&'static str, &'static str)>);
 
 /// Returns all approaches.
 pub(crate) fn approaches() -> NameList {
-    let named = |approach: &&dyn approaches::Approach| (approach.name(), approach.description());
-    NameList(approaches::ALL.iter().map(named).collect())
+    let entry = |approach: &&dyn approaches::Approach| (approach.name(), approach.description());
+    NameList(approaches::ALL.iter().map(entry).collect())
 }
 
 /// Returns all kinds of sandboxes.
 pub(crate) fn sandboxes() -> NameList {
-    let named = |kind: &&dyn backends::Connector| (kind.name(), kind.description());
-    NameList(backends::ALL.iter().map(named).collect())
+    let entry = |kind: &&dyn backends::Connector| (kind.name(), kind.description());
+    NameList(backends::ALL.iter().map(entry).collect())
 }
 
 impl NameList {

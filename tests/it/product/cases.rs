@@ -198,11 +198,11 @@ const MALICIOUS: [(&str, &str, &str); 19] = [
 fn with_digests(sources: &[(&str, &str, &str)]) -> Vec<Case> {
     let mut cases = vec![case("digest", DIGEST)];
     for (at, (_, _, source)) in sources.iter().enumerate() {
-        let mut given = case(&at.to_string(), source);
+        let mut test_case = case(&at.to_string(), source);
         if source.contains("while True") {
-            given.timeout = Duration::from_secs(4);
+            test_case.timeout = Duration::from_secs(4);
         }
-        cases.extend([given, case("digest", DIGEST)]);
+        cases.extend([test_case, case("digest", DIGEST)]);
     }
     cases
 }
@@ -225,10 +225,10 @@ async fn assert_outcomes(
     let others = ran.iter().filter(|ran| ran.id != "digest");
     let wrong: Vec<String> = (others.zip(sources))
         .filter_map(|(ran, (outcomes, word, source))| {
-            let (found, message) = outcome_and_message(&ran.outcome);
-            let is_among = outcomes.split('|').any(|outcome| outcome == found);
+            let (actual_outcome, message) = outcome_and_message(&ran.outcome);
+            let is_among = outcomes.split('|').any(|outcome| outcome == actual_outcome);
             let is_right = is_among && message.contains(word);
-            (!is_right).then(|| format!("{found}: {message}\n{source}"))
+            (!is_right).then(|| format!("{actual_outcome}: {message}\n{source}"))
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

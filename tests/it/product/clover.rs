@@ -249,7 +249,7 @@ fn cheats(problem: &Value) -> Vec<(String, &'static str)> {
 
 /// Returns the problem that a prompt asks about.
 fn problem_of_prompt(problems: &[Value], prompt: &str) -> Value {
-    let is_asked = |problem: &&Value| {
+    let is_match = |problem: &&Value| {
         let question = &problem["question"];
         match str(problem, "task") {
             "assertion" => {
@@ -269,7 +269,7 @@ fn problem_of_prompt(problems: &[Value], prompt: &str) -> Value {
     };
     problems
         .iter()
-        .find(is_asked)
+        .find(is_match)
         .unwrap_or_else(|| panic!("{prompt}"))
         .clone()
 }

@@ -207,10 +207,10 @@ fn replayed_comparison_is_identical() {
     let report = bench.json("out", "report.json");
     let rate = |name: &str| {
         let systems = report["systems"].as_array().unwrap();
-        let found = systems.iter().find(|s| s["name"] == name).unwrap();
+        let system = systems.iter().find(|s| s["name"] == name).unwrap();
         (
-            found["fail_to_pass"]["value"].as_f64().unwrap(),
-            found["submitted"].as_u64().unwrap(),
+            system["fail_to_pass"]["value"].as_f64().unwrap(),
+            system["submitted"].as_u64().unwrap(),
         )
     };
     assert_eq!(rate("zero-shot@m"), (0.0, 0));
@@ -291,8 +291,8 @@ fn killed_comparison_resumes_without_paying_twice() {
         child.wait().unwrap();
     }
     assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
-    let (whole, undisturbed) = service(Duration::ZERO);
-    let other = ComparisonBench::new(&whole);
+    let (fast_model, undisturbed) = service(Duration::ZERO);
+    let other = ComparisonBench::new(&fast_model);
     assert_exit_code(&other.compare("out", &words).output().unwrap(), 0);
     assert_eq!(without_seconds(&bench), without_seconds(&other));
     // Only calls in flight are repeated, at most one for each of eight concurrent runs.

@@ -66,10 +66,10 @@ fn passing_test_that_covers_lines_is_accepted() {
     assert!(covered.contains(&json!(raise)), "{covered:?}");
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert!(patch.contains("+def test_cut():"), "{patch}");
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        shown.contains("runs       src/slugs/slug.py, lines "),
-        "{shown}"
+        stdout.contains("runs       src/slugs/slug.py, lines "),
+        "{stdout}"
     );
 }
 
@@ -89,7 +89,7 @@ fn invalid_target_is_rejected_with_candidates() {
     ] {
         let output = cover(&place, &[target], &model);
         assert_exit_code(&output, 2);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains(cause), "{target}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(cause), "{target}: {stderr}");
     }
 }

@@ -78,8 +78,8 @@ fn draft_with_most_agreement_is_selected() {
     ");
     assert_eq!(of_kind(&events, "draft_ended").len(), 3);
     // Each draft starts with the same messages, without those of earlier drafts.
-    let said = of_kind(&events, "message");
-    let text = |at: usize| said[at]["message"].to_string();
+    let messages = of_kind(&events, "message");
+    let text = |at: usize| messages[at]["message"].to_string();
     assert_eq!(text(0), text(2));
     let task = text(1);
     let task = task.trim_end_matches(['"', '}']);
@@ -111,9 +111,9 @@ fn drafts_resume_from_any_point() {
     let ends: Vec<usize> = ends.collect();
     assert!(ends.len() > 5, "{ends:?}");
     for end in [ends[0], ends[1], ends[3], ends[ends.len() - 1]] {
-        let kept = &lines[..=end];
-        std::fs::write(place.path("out/trajectory.jsonl"), kept.join("\n") + "\n").unwrap();
-        let replied = kept
+        let prefix = &lines[..=end];
+        std::fs::write(place.path("out/trajectory.jsonl"), prefix.join("\n") + "\n").unwrap();
+        let replied = prefix
             .iter()
             .filter(|line| line.contains("\"event\":\"reply\""))
             .count();
@@ -246,22 +246,25 @@ fn test_with_low_confidence_is_withheld() {
     let model = place.recording(&replies()[2..4]);
     let output = run(&place, &model, &["--min-confidence", "0.9"]);
     assert_exit_code(&output, 1);
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        shown.contains("withheld: the confidence of 0.75 is below 0.9"),
-        "{shown}"
+        stdout.contains("withheld: the confidence of 0.75 is below 0.9"),
+        "{stdout}"
     );
     assert!(place.path("out/withheld.patch").exists());
     assert!(!place.path("out/test.patch").exists());
     assert_eq!(place.json("run.json")["outcome"], "withheld");
-    let shown = place
+    let inspect_output = place
         .testwright()
         .arg("inspect")
         .arg(place.path("out"))
         .output()
         .unwrap();
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(shown.contains("+def test_second"), "{shown}");
+    let inspect_stdout = String::from_utf8_lossy(&inspect_output.stdout).into_owned();
+    assert!(
+        inspect_stdout.contains("+def test_second"),
+        "{inspect_stdout}"
+    );
     let mut replay = place.testwright();
     let output = replay
         .arg("replay")

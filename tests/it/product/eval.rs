@@ -98,7 +98,7 @@ fn nasty_predictions_get_correct_verdicts() {
             .repository
             .instance("asks", "There should be a function `total`."),
     ]);
-    let asked = cases
+    let import_case = cases
         .iter()
         .find(|case| case.name.starts_with("an import error"))
         .unwrap();
@@ -106,7 +106,7 @@ fn nasty_predictions_get_correct_verdicts() {
         .iter()
         .map(|case| (case.name, "plain", Some(case.patch.as_str())))
         .collect();
-    predictions.push(("asked for", "asks", Some(&asked.patch)));
+    predictions.push(("asked for", "asks", Some(&import_case.patch)));
     predictions.push(("nothing", "plain", None));
     predictions.push(("blank", "plain", Some(" \n")));
     predictions.push(("unknown", "no-such-instance", Some("x")));
@@ -151,8 +151,11 @@ fn nasty_predictions_get_correct_verdicts() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
     let of = |name: &str, instance: &str| &results[&(name.to_owned(), instance.to_owned())];
-    let asked = of("asked for", "asks");
-    assert_eq!(asked["strict"]["fail_to_pass"], true, "{asked:#}");
+    let import_result = of("asked for", "asks");
+    assert_eq!(
+        import_result["strict"]["fail_to_pass"], true,
+        "{import_result:#}"
+    );
     for name in ["nothing", "blank"] {
         assert_eq!(of(name, "plain")["has_patch"], false);
         assert_eq!(of(name, "plain")["applied"], false);
@@ -196,18 +199,18 @@ fn verify_detects_planted_new_code() {
     bench.dataset(&[plain, packaging]);
     let output = bench.command(&["verify"], "out").output().unwrap();
     assert_exit_code(&output, 0);
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     for line in [
         "golden tests fail-to-pass: 2 of 2",
         "FAIL_TO_PASS of the dataset: 2 of 2 tests agree",
         "PASS_TO_PASS of the dataset: 4 of 4 tests agree",
     ] {
-        assert!(shown.contains(line), "{shown}");
+        assert!(stdout.contains(line), "{stdout}");
     }
     for result in bench.results("out").values() {
-        let found = &result["leakage"]["places"];
-        let place = found[0].as_str().unwrap_or_default();
-        assert!(place.ends_with("later/pkg/calc.py"), "{found}");
+        let places = &result["leakage"]["places"];
+        let place = places[0].as_str().unwrap_or_default();
+        assert!(place.ends_with("later/pkg/calc.py"), "{places}");
     }
 
     // Files shared with the fix are applied over it, on either kind of new code. Prose files do not matter.
@@ -280,9 +283,9 @@ fn killed_evaluation_resumes_with_same_results() {
     std::fs::write(&path, bytes).unwrap();
     assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert_exit_code(&bench.grade(&[], "whole").output().unwrap(), 0);
-    let (resumed, whole) = (bench.results("out"), bench.results("whole"));
-    assert_eq!(whole.len(), 6);
-    for (name, result) in whole {
+    let (resumed, expected_results) = (bench.results("out"), bench.results("whole"));
+    assert_eq!(expected_results.len(), 6);
+    for (name, result) in expected_results {
         assert_eq!(result["infrastructure"], Value::Null, "{result:#}");
         assert_eq!(
             without_timings(resumed[&name].clone()),
@@ -311,25 +314,26 @@ fn killed_evaluation_resumes_with_same_results() {
 fn invalid_input_is_rejected_with_hint() {
     let bench = GradingBench::new(None);
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
-    let shown = |command: &mut Command| {
+    let error_text = |command: &mut Command| {
         let output = command.output().unwrap();
         assert_exit_code(&output, 2);
         String::from_utf8(output.stderr).unwrap()
     };
-    let none = shown(&mut bench.command(&[], "out"));
+    let none = error_text(&mut bench.command(&[], "out"));
     assert!(none.contains("the predictions are missing"), "{none}");
-    let unknown = shown(&mut bench.command(&["verify", "--instances", "plane"], "out"));
+    let unknown = error_text(&mut bench.command(&["verify", "--instances", "plane"], "out"));
     assert!(unknown.contains("plain"), "names the nearest: {unknown}");
-    let gone = shown(
-        bench
-            .place
-            .testwright()
-            .args(["eval", "report", "/no/such/folder"]),
-    );
-    assert!(gone.contains("results.jsonl"), "{gone}");
+    let missing_folder =
+        error_text(
+            bench
+                .place
+                .testwright()
+                .args(["eval", "report", "/no/such/folder"]),
+        );
+    assert!(missing_folder.contains("results.jsonl"), "{missing_folder}");
     std::fs::create_dir(bench.place.path("results")).unwrap();
     std::fs::write(bench.place.path("results/results.jsonl"), "").unwrap();
-    let twice = shown(
+    let twice = error_text(
         bench
             .place
             .testwright()
@@ -338,7 +342,7 @@ fn invalid_input_is_rejected_with_hint() {
     );
     assert!(twice.contains("./results/ is given twice"), "{twice}");
     std::fs::write(bench.place.path("dataset.jsonl"), [0u8, 1, 2, 255]).unwrap();
-    let binary = shown(&mut bench.command(&["verify"], "out"));
+    let binary = error_text(&mut bench.command(&["verify"], "out"));
     assert!(
         binary.starts_with("error:") && binary.lines().count() <= 3,
         "{binary}"

@@ -235,7 +235,7 @@ fn verified_fixes_become_instances() {
         assert!(!tests.contains("b/pkg/"), "{tests}");
     }
 
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
     for line in [
         "      9  changes in the time range",
         "      7  change code and tests",
@@ -250,7 +250,7 @@ fn verified_fixes_become_instances() {
         "      1  the issue text is not available: it was filed after the fix (",
         "      1  the golden tests already pass on the old code (",
     ] {
-        assert!(shown.contains(line), "{line}\n{shown}");
+        assert!(stdout.contains(line), "{line}\n{stdout}");
     }
     let page = std::fs::read_to_string(bench.place.path("fresh.md")).unwrap();
     assert!(
@@ -271,14 +271,14 @@ fn verified_fixes_become_instances() {
         .output()
         .unwrap();
     assert_exit_code(&verified, 0);
-    let shown = String::from_utf8(verified.stdout).unwrap();
+    let verify_stdout = String::from_utf8(verified.stdout).unwrap();
     assert!(
-        shown.contains("golden tests fail-to-pass: 3 of 3"),
-        "{shown}"
+        verify_stdout.contains("golden tests fail-to-pass: 3 of 3"),
+        "{verify_stdout}"
     );
     assert!(
-        shown.contains("FAIL_TO_PASS of the dataset: 3 of 3 tests agree"),
-        "{shown}"
+        verify_stdout.contains("FAIL_TO_PASS of the dataset: 3 of 3 tests agree"),
+        "{verify_stdout}"
     );
 }
 
@@ -309,10 +309,10 @@ fn killed_command_resumes_with_same_file() {
     let mut other = bench.mine("fresh.jsonl", &["--until", "2024-02-03", "--issues"]);
     let refused = other.arg(&issues).output().unwrap();
     assert_exit_code(&refused, 2);
-    let shown = String::from_utf8(refused.stderr).unwrap();
+    let stderr = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        shown.contains("it was started with another repository"),
-        "{shown}"
+        stderr.contains("it was started with another repository"),
+        "{stderr}"
     );
 }
 
@@ -356,8 +356,8 @@ fn issues_are_read_before_their_fix() {
         assert_exit_code(&output, 0);
         String::from_utf8(output.stderr).unwrap()
     };
-    let shown = run("fresh.jsonl", true);
-    assert!(!shown.contains("may have been edited"), "{shown}");
+    let stderr = run("fresh.jsonl", true);
+    assert!(!stderr.contains("may have been edited"), "{stderr}");
     let rows = bench.rows("fresh.jsonl");
     assert_eq!(rows.len(), 2);
     assert_eq!(
@@ -372,10 +372,10 @@ fn issues_are_read_before_their_fix() {
     assert_eq!(rows[1]["issues"][0]["later_edits"], "none");
 
     // GitHub does not report edits without a token, and the row says so.
-    let shown = run("unknown.jsonl", false);
+    let stderr = run("unknown.jsonl", false);
     assert!(
-        shown.contains("note: 1 text may have been edited"),
-        "{shown}"
+        stderr.contains("note: 1 text may have been edited"),
+        "{stderr}"
     );
     assert_eq!(
         bench.rows("unknown.jsonl")[0]["issues"][0]["later_edits"],
@@ -418,8 +418,11 @@ fn invalid_input_is_rejected_with_hint() {
     silent.env("TESTWRIGHT_GITHUB_BASE_URL", "http://127.0.0.1:9/");
     let output = silent.output().unwrap();
     assert_exit_code(&output, 3);
-    let shown = String::from_utf8(output.stderr).unwrap();
-    assert!(shown.contains("read files with --issues FOLDER"), "{shown}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("read files with --issues FOLDER"),
+        "{stderr}"
+    );
     assert!(!bench.place.path("silent.jsonl").exists());
     // A rejected token affects every issue, so the command stops at the first response.
     let server = MockServer::start(|_| Response::status(401));
@@ -428,8 +431,11 @@ fn invalid_input_is_rejected_with_hint() {
     refused.env("GITHUB_TOKEN", "ghp_secret");
     let output = refused.output().unwrap();
     assert_exit_code(&output, 2);
-    let shown = String::from_utf8(output.stderr).unwrap();
-    assert!(shown.contains("renew the token in GITHUB_TOKEN"), "{shown}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("renew the token in GITHUB_TOKEN"),
+        "{stderr}"
+    );
     assert_eq!(server.requests(|_| ()).len(), 1);
     assert!(!bench.place.path("refused.md").exists());
 }

@@ -43,7 +43,7 @@ fn stages(place: &TestDir) -> Vec<String> {
 #[test]
 fn every_reply_format_is_accepted() {
     let file = format!("```python\nfrom slugs import slugify\n\n\n{TEST}```\n");
-    for (approach, reply, wanted) in [
+    for (approach, reply, expected_stages) in [
         ("zero-shot", diff(), &["retrieve", "write"][..]),
         ("zero-shot-plus", block(TEST), &["retrieve", "write"]),
         ("zero-shot-file", file, &["write"]),
@@ -51,7 +51,7 @@ fn every_reply_format_is_accepted() {
         let place = TestDir::new();
         let output = run(&place, approach, &[text_reply(&reply)]);
         assert_exit_code(&output, 0);
-        assert_eq!(stages(&place), wanted, "{approach}");
+        assert_eq!(stages(&place), expected_stages, "{approach}");
         let record = place.json("run.json");
         assert_eq!(
             (&record["usage"]["steps"], &record["approach"]),
@@ -59,11 +59,11 @@ fn every_reply_format_is_accepted() {
         );
         let replies = of_kind(&place, "reply");
         assert_eq!(replies[0]["purpose"], "prompt");
-        let asked = replies[0]["messages"][1]["content"].as_str().unwrap();
+        let prompt = replies[0]["messages"][1]["content"].as_str().unwrap();
         // The prompt contains the code of the issue and its tests.
-        let has_code = asked.contains("<file path=\"src/slugs/slug.py\">")
-            && asked.contains("<file path=\"tests/test_slug.py\">");
-        assert_eq!(has_code, approach != "zero-shot-file", "{asked}");
+        let has_code = prompt.contains("<file path=\"src/slugs/slug.py\">")
+            && prompt.contains("<file path=\"tests/test_slug.py\">");
+        assert_eq!(has_code, approach != "zero-shot-file", "{prompt}");
         let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
         assert!(
             patch.contains("+def test_cut_leaves_no_separator_at_the_end"),
@@ -180,11 +180,11 @@ fn assert_flip_inverts_pinned_behaviour() {
         patch.contains("+def test_cut_leaves") && patch.contains("\"how-to\""),
         "{patch}"
     );
-    let asked: Vec<String> = of_kind(&place, "reply")
+    let prompts: Vec<String> = of_kind(&place, "reply")
         .iter()
         .map(|reply| {
-            let asked = reply["messages"].as_array().unwrap();
-            asked.last().unwrap()["content"]
+            let messages = reply["messages"].as_array().unwrap();
+            messages.last().unwrap()["content"]
                 .as_str()
                 .unwrap()
                 .to_owned()
@@ -197,7 +197,7 @@ fn assert_flip_inverts_pinned_behaviour() {
         (6, "def test_first_cut"),
         (7, "The name is bad."),
     ] {
-        assert!(asked[at].contains(text), "{at}: {}", asked[at]);
+        assert!(prompts[at].contains(text), "{at}: {}", prompts[at]);
     }
     // A failing test is submitted even if the validator rejects every attempt.
     let place = TestDir::new();
@@ -215,15 +215,15 @@ fn assert_flip_inverts_pinned_behaviour() {
 /// A pipeline can resume from any point without repeated calls or records.
 #[test]
 fn pipeline_resumes_from_any_point() {
-    let whole = TestDir::new();
-    assert_exit_code(&run(&whole, "libro", &samples()), 0);
-    let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
+    let full_run = TestDir::new();
+    assert_exit_code(&run(&full_run, "libro", &samples()), 0);
+    let text = std::fs::read_to_string(full_run.path("out/trajectory.jsonl")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for cut in (1..lines.len()).step_by(4) {
         let place = TestDir::new();
         std::fs::create_dir(place.path("out")).unwrap();
         let begun = format!("{}\n", lines[..cut].join("\n"));
-        let file = whole.path("replies.jsonl").display().to_string();
+        let file = full_run.path("replies.jsonl").display().to_string();
         let own = place.path("replies.jsonl").display().to_string();
         std::fs::write(
             place.path("out/trajectory.jsonl"),
@@ -334,24 +334,24 @@ fn otter_localizes_plans_and_repairs() {
         "tests: tests/test_slug.py::TestMaxLength.test_long_text_is_cut"
     );
     assert_eq!(results[3], "focal code: src/slugs/slug.py::slugify");
-    let asked: Vec<String> = of_kind(&place, "reply")
+    let prompts: Vec<String> = of_kind(&place, "reply")
         .iter()
         .map(|reply| reply["messages"][0]["content"].as_str().unwrap().to_owned())
         .collect();
     assert!(
-        asked[5].contains("no such file or function:\n\nread src/slugs/slug.py::gone"),
+        prompts[5].contains("no such file or function:\n\nread src/slugs/slug.py::gone"),
         "{}",
-        asked[5]
+        prompts[5]
     );
     assert!(
-        asked[6].contains("write tests/test_gone.py::test_it"),
+        prompts[6].contains("write tests/test_gone.py::test_it"),
         "{}",
-        asked[6]
+        prompts[6]
     );
     assert!(
-        asked[7].contains("def slugify(") && asked[7].contains("class TestMaxLength"),
+        prompts[7].contains("def slugify(") && prompts[7].contains("class TestMaxLength"),
         "{}",
-        asked[7]
+        prompts[7]
     );
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert!(
@@ -420,10 +420,10 @@ fn otter_plus_plus_submits_best_failure() {
     let sees: Vec<(bool, bool)> = of_kind(&place, "reply")[7..]
         .iter()
         .map(|reply| {
-            let asked = reply["messages"][0]["content"].as_str().unwrap();
+            let prompt = reply["messages"][0]["content"].as_str().unwrap();
             (
-                asked.contains("# src/slugs/slug.py::"),
-                asked.contains("# tests/test_slug.py::"),
+                prompt.contains("# src/slugs/slug.py::"),
+                prompt.contains("# tests/test_slug.py::"),
             )
         })
         .collect();
@@ -451,8 +451,8 @@ fn custom_prompts_replace_built_in_prompts() {
     };
     assert_exit_code(&run(), 0);
     let replies = of_kind(&place, "reply");
-    let asked = replies[0]["messages"][1]["content"].as_str().unwrap();
-    assert!(asked.starts_with("In slugs: "), "{asked}");
+    let prompt = replies[0]["messages"][1]["content"].as_str().unwrap();
+    assert!(prompt.starts_with("In slugs: "), "{prompt}");
 
     // A run cannot be resumed with other prompts.
     let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();

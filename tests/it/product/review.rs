@@ -73,7 +73,7 @@ fn reviewer_sees_latest_version_of_fixes() {
         .unwrap();
     assert_exit_code(&output, 0);
     let reviews = reviews(&place);
-    let seen = &reviews[0];
+    let prompt = &reviews[0];
     for expected in [
         "+def cut(text):\n",
         "+    return slugify(text, max_length=6 + 1)\n",
@@ -87,11 +87,11 @@ fn reviewer_sees_latest_version_of_fixes() {
         "<author_reason>\nThe issue says",
         "I use a helper for brevity.\\u{1b}[1m",
     ] {
-        assert!(seen.contains(expected), "{expected}: {seen}");
+        assert!(prompt.contains(expected), "{expected}: {prompt}");
     }
-    assert!(!seen.contains("undefined_name"), "{seen}");
+    assert!(!prompt.contains("undefined_name"), "{prompt}");
     // With the fix, the assertion after the failing one ran.
-    assert!(!seen.contains("Not reached"), "{seen}");
+    assert!(!prompt.contains("Not reached"), "{prompt}");
     let answers = answers(&place, "submit");
     assert!(
         answers[0].contains("is not sure that the tests fail"),
@@ -122,14 +122,14 @@ fn unreached_assertions_are_listed() {
         .output()
         .unwrap();
     assert_exit_code(&output, 0);
-    let seen = reviews(&place).remove(0);
+    let prompt = reviews(&place).remove(0);
     assert!(
-        seen.contains("Not reached, so not shown to be right: line "),
-        "{seen}"
+        prompt.contains("Not reached, so not shown to be right: line "),
+        "{prompt}"
     );
     assert!(
-        seen.contains("with it these still fail:\n- tests/"),
-        "{seen}"
+        prompt.contains("with it these still fail:\n- tests/"),
+        "{prompt}"
     );
 }
 
@@ -161,10 +161,10 @@ fn changed_test_shows_earlier_version() {
         .output()
         .unwrap();
     assert_exit_code(&output, 0);
-    let seen = reviews(&place).remove(0);
+    let prompt = reviews(&place).remove(0);
     let expected = format!("test_{name} fails (changed; before the change it passed)");
-    assert!(seen.contains(&expected), "{expected}: {seen}");
-    assert!(seen.contains("\n-    assert "), "{seen}");
+    assert!(prompt.contains(&expected), "{expected}: {prompt}");
+    assert!(prompt.contains("\n-    assert "), "{prompt}");
 }
 
 #[test]
@@ -186,10 +186,10 @@ fn model_may_give_up_after_trying() {
         .output()
         .unwrap();
     assert_exit_code(&output, 1);
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        shown.contains("abstained: ") && shown.contains("it needs Python 3.99"),
-        "{shown}"
+        stdout.contains("abstained: ") && stdout.contains("it needs Python 3.99"),
+        "{stdout}"
     );
     let answers = answers(&place, "submit");
     assert!(
@@ -228,9 +228,9 @@ fn fix_is_tried_on_all_submitted_tests() {
         .output()
         .unwrap();
     assert_exit_code(&output, 0);
-    let seen = reviews(&place).remove(0);
+    let prompt = reviews(&place).remove(0);
     assert!(
-        seen.contains("tried on the tests as they are submitted: with it all of them pass."),
-        "{seen}"
+        prompt.contains("tried on the tests as they are submitted: with it all of them pass."),
+        "{prompt}"
     );
 }

@@ -38,8 +38,8 @@ fn example_is_accepted_without_key() {
     let place = TestDir::new();
     let output = place.run_example(&[]).output().unwrap();
     assert_exit_code(&output, 0);
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains("A test was accepted."), "{shown}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("A test was accepted."), "{stdout}");
 
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "accepted");
@@ -80,9 +80,9 @@ fn reduced_isolation_is_reported() {
     let run = place.run_example(&[]).output().unwrap();
     let doctor = place.testwright().arg("doctor").output().unwrap();
     for output in [run, doctor] {
-        let shown = [output.stdout, output.stderr].concat();
-        let shown = String::from_utf8_lossy(&shown);
-        assert!(shown.contains("reduced isolation: Landlock"), "{shown}");
+        let bytes = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("reduced isolation: Landlock"), "{text}");
     }
 }
 
@@ -333,11 +333,11 @@ fn ctrl_c_stops_run_and_sandbox() {
     let output = child.wait_with_output().unwrap();
     assert_exit_code(&output, 130);
     assert_eq!(place.json("run.json")["outcome"], "interrupted");
-    let left = Command::new("ps").args(["-eo", "args"]).output().unwrap();
-    let left = String::from_utf8_lossy(&left.stdout);
+    let ps_output = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    let processes = String::from_utf8_lossy(&ps_output.stdout);
     assert!(
-        !left.contains(&format!("{}", place.folder.path().display())),
-        "{left}"
+        !processes.contains(&format!("{}", place.folder.path().display())),
+        "{processes}"
     );
 }
 
@@ -365,10 +365,10 @@ fn replay_reports_different_answers() {
     std::fs::write(&trajectory, changed).unwrap();
     let other = replay(&place);
     assert_exit_code(&other, 1);
-    let shown = String::from_utf8_lossy(&other.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&other.stdout).into_owned();
     assert!(
-        shown.contains("run_pytest") && shown.contains("1 passed"),
-        "{shown}"
+        stdout.contains("run_pytest") && stdout.contains("1 passed"),
+        "{stdout}"
     );
 }
 

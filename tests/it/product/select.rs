@@ -71,11 +71,11 @@ fn patches_that_pass_failing_tests_are_kept() {
     };
     let output = select("out").output().unwrap();
     assert_exit_code(&output, 0);
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |patch: &str| {
-        let results = found["results"].as_array().unwrap();
-        let is_wanted = |r: &&Value| r["tests"] == "good" && r["patch"] == patch;
-        results.iter().find(is_wanted).unwrap().clone()
+        let results = report["results"].as_array().unwrap();
+        let is_match = |r: &&Value| r["tests"] == "good" && r["patch"] == patch;
+        results.iter().find(is_match).unwrap().clone()
     };
     for (patch, passed, failed, resolves) in [
         ("golden", 1, 0, true),
@@ -99,7 +99,7 @@ fn patches_that_pass_failing_tests_are_kept() {
             .contains("does not apply")
     );
     let summary = |tests: &str| {
-        let all = found["summaries"].as_array().unwrap();
+        let all = report["summaries"].as_array().unwrap();
         all.iter().find(|s| s["tests"] == tests).unwrap().clone()
     };
     let good = summary("good");
@@ -119,7 +119,7 @@ fn patches_that_pass_failing_tests_are_kept() {
     let choices = json!([{
         "instance_id": "plain", "tests": "good", "patch": "another", "resolves": true
     }]);
-    assert_eq!(found["choices"], choices);
+    assert_eq!(report["choices"], choices);
 
     std::fs::write(place.path("patches.jsonl"), "[]").unwrap();
     assert_exit_code(&select("none").output().unwrap(), 2);

@@ -154,19 +154,19 @@ impl ServerProcess {
     }
 
     fn run(&self, request: &Value) -> String {
-        let made = self.client.post("/v1/runs", request);
-        assert_eq!(made.status, 201, "{made:?}");
-        let id = made.json()["id"].as_str().unwrap().to_owned();
+        let reply = self.client.post("/v1/runs", request);
+        assert_eq!(reply.status, 201, "{reply:?}");
+        let id = reply.json()["id"].as_str().unwrap().to_owned();
         assert_eq!(
-            made.header("location"),
+            reply.header("location"),
             Some(format!("/v1/runs/{id}").as_str())
         );
         id
     }
 
     fn status(&self, run: &str) -> String {
-        let shown = self.client.get(&format!("/v1/runs/{run}"));
-        shown.json()["status"].as_str().unwrap().to_owned()
+        let reply = self.client.get(&format!("/v1/runs/{run}"));
+        reply.json()["status"].as_str().unwrap().to_owned()
     }
 
     fn wait_for(&self, run: &str, status: &str) {
@@ -213,8 +213,11 @@ fn wait_for_text(file: &std::path::Path, text: &str) -> String {
     let begun = Instant::now();
     loop {
         let written = std::fs::read_to_string(file).unwrap_or_default();
-        let whole = written.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        if let Some((_, rest)) = whole.lines().find_map(|line| line.split_once(text)) {
+        let complete_lines = written.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        if let Some((_, rest)) = complete_lines
+            .lines()
+            .find_map(|line| line.split_once(text))
+        {
             return rest.to_owned();
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "{written}");

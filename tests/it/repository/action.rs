@@ -64,7 +64,7 @@ fn answer(place: &TestDir, server: &MockServer, issue: &str, arguments: &str) ->
 
 /// Returns the posted comments with their tokens.
 fn comments(server: &MockServer) -> Vec<(String, String)> {
-    let seen = server.requests(|request| {
+    let requests = server.requests(|request| {
         let token = request
             .header("authorization")
             .unwrap_or_default()
@@ -72,12 +72,13 @@ fn comments(server: &MockServer) -> Vec<(String, String)> {
         let sent = request.path == COMMENTS && !request.body.is_empty();
         sent.then(|| (token, request.body.clone()))
     });
-    let seen = seen.into_iter().flatten();
-    seen.map(|(token, body)| {
-        let body: Value = serde_json::from_str(&body).unwrap();
-        (token, body["body"].as_str().unwrap().to_owned())
-    })
-    .collect()
+    let comment_requests = requests.into_iter().flatten();
+    comment_requests
+        .map(|(token, body)| {
+            let body: Value = serde_json::from_str(&body).unwrap();
+            (token, body["body"].as_str().unwrap().to_owned())
+        })
+        .collect()
 }
 
 #[test]

@@ -68,14 +68,14 @@ pub(crate) fn sources() -> Vec<Source> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
-                let shown = path
+                let relative_path = path
                     .strip_prefix(root())
                     .unwrap()
                     .to_str()
                     .unwrap()
                     .to_owned();
                 files.push(Source {
-                    path: shown,
+                    path: relative_path,
                     text: std::fs::read_to_string(&path).unwrap(),
                 });
             }

@@ -13,15 +13,15 @@ use crate::support::program::TestDir;
 
 /// Returns the path and text of every file in deploy/.
 fn files() -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
+    let mut deploy_files = Vec::new();
     for folder in ["systemd", "compose", "kubernetes"] {
         for entry in std::fs::read_dir(root().join("deploy").join(folder)).unwrap() {
             let path = entry.unwrap().path();
             let text = std::fs::read_to_string(&path).unwrap();
-            found.push((path, text));
+            deploy_files.push((path, text));
         }
     }
-    found
+    deploy_files
 }
 
 /// Returns the command lines of `testwright` in a file.
@@ -29,22 +29,24 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     let of_units = Regex::new(r"(?m)^ExecStart=/usr/local/bin/testwright (.*)$").unwrap();
     let of_containers = Regex::new(r"(?m)^ *(?:args|command): (\[.*\])$").unwrap();
     let words = |line: &str| line.split(' ').map(str::to_owned).collect();
-    let units = of_units.captures_iter(text).map(|found| words(&found[1]));
+    let units = of_units
+        .captures_iter(text)
+        .map(|captures| words(&captures[1]));
     let containers = of_containers
         .captures_iter(text)
-        .map(|found| serde_json::from_str(&found[1]).unwrap());
+        .map(|captures| serde_json::from_str(&captures[1]).unwrap());
     units.chain(containers).collect()
 }
 
 /// Returns the command lines that the program rejects.
 fn refused(commands: &[Vec<String>]) -> Vec<String> {
     let place = TestDir::new();
-    let is_taken = |words: &&Vec<String>| {
+    let is_accepted = |words: &&Vec<String>| {
         // `--help` succeeds only if the arguments before it are valid.
         let output = place.testwright().args(*words).arg("--help").output();
         output.unwrap().status.success()
     };
-    let refused = commands.iter().filter(|words| !is_taken(words));
+    let refused = commands.iter().filter(|words| !is_accepted(words));
     refused.map(|words| words.join(" ")).collect()
 }
 
@@ -69,13 +71,13 @@ fn deployment_variables_are_documented() {
     // These two are used only in the Compose file.
     let own = ["TESTWRIGHT_DATABASE_PASSWORD", "TESTWRIGHT_VERSION"];
     let all = files();
-    let named: BTreeSet<&str> = all
+    let variables: BTreeSet<&str> = all
         .iter()
-        .flat_map(|(_, text)| name.find_iter(text).map(|found| found.as_str()))
+        .flat_map(|(_, text)| name.find_iter(text).map(|mention| mention.as_str()))
         .filter(|name| !own.contains(name))
         .collect();
-    assert!(named.len() >= 4, "{named:?}");
-    let unknown = named.iter().filter(|name| !reference.contains(**name));
+    assert!(variables.len() >= 4, "{variables:?}");
+    let unknown = variables.iter().filter(|name| !reference.contains(**name));
     assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&&str>::new());
 }
 
@@ -90,7 +92,7 @@ fn deployments_allow_time_for_shutdown() {
         .iter()
         .flat_map(|(_, text)| {
             time.captures_iter(text)
-                .map(|found| found[1].parse().unwrap())
+                .map(|captures| captures[1].parse().unwrap())
         })
         .collect();
     assert_eq!(seconds.len(), 5, "two units, compose, two deployments");
@@ -130,8 +132,8 @@ fn systemd_units_are_valid() {
     assert_eq!(units.len(), 2);
     for (path, text) in units {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let told = verify(&text, name);
-        assert!(!told.contains(name), "{told}");
+        let verify_output = verify(&text, name);
+        assert!(!verify_output.contains(name), "{verify_output}");
         // systemd-analyze must report a broken unit.
         let wrong = text.replace("RestrictNamespaces=user", "RestrictNamespaces=usr");
         assert!(verify(&wrong, name).contains(name));

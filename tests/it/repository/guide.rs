@@ -37,10 +37,10 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings
         .map(|line| {
             let title = line.trim_start_matches('#').trim().to_lowercase();
-            let kept = title
+            let anchor_chars = title
                 .chars()
                 .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-            kept.collect::<String>().replace(' ', "-")
+            anchor_chars.collect::<String>().replace(' ', "-")
         })
         .collect()
 }
@@ -82,10 +82,11 @@ fn markdown(folder: &Path) -> Vec<PathBuf> {
 fn summary_lists_exactly_all_chapters() {
     let folder = root().join("docs/src");
     let summary = std::fs::read_to_string(folder.join("SUMMARY.md")).unwrap();
-    let named: BTreeSet<PathBuf> = links(&summary).iter().map(|l| folder.join(l)).collect();
+    let linked_chapters: BTreeSet<PathBuf> =
+        links(&summary).iter().map(|l| folder.join(l)).collect();
     let mut there: BTreeSet<PathBuf> = markdown(&folder).into_iter().collect();
     there.remove(&folder.join("SUMMARY.md"));
-    assert_eq!(named, there);
+    assert_eq!(linked_chapters, there);
 }
 
 #[test]

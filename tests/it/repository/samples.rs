@@ -69,24 +69,24 @@ fn files() -> BTreeSet<String> {
         .collect()
 }
 
-fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+fn below(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
-            true => below(&path, found),
-            false => found.push(path),
+            true => below(&path, paths),
+            false => paths.push(path),
         }
     }
 }
 
 /// Updates the copy. Unchanged files are not rewritten, because cargo compares modification times.
 fn copy(to: &Path) {
-    let mut wanted = files();
+    let mut file_names = files();
     for addition in &ADDITIONS {
-        let is_new = wanted.insert(addition.file.to_owned());
+        let is_new = file_names.insert(addition.file.to_owned());
         assert!(is_new, "{} exists already", addition.file);
     }
-    for path in &wanted {
+    for path in &file_names {
         let added = ADDITIONS.iter().find(|addition| addition.file == path);
         let list = ADDITIONS.iter().find(|addition| addition.list.0 == path);
         let mut content = std::fs::read(root().join(added.map_or(&**path, |a| a.sample))).unwrap();
@@ -104,7 +104,7 @@ fn copy(to: &Path) {
     below(to, &mut there);
     for path in there {
         let name = path.strip_prefix(to).unwrap().to_str().unwrap();
-        if !wanted.contains(name) {
+        if !file_names.contains(name) {
             std::fs::remove_file(&path).unwrap();
         }
     }
@@ -159,9 +159,9 @@ fn build() -> PathBuf {
 fn one_file_and_line_extend_program() {
     let program = build();
     let place = TestDir::new();
-    let printed = |arguments: &[&str], wanted: i32| {
+    let printed = |arguments: &[&str], expected_code: i32| {
         let output = place.command(&program).args(arguments).output().unwrap();
-        assert_exit_code(&output, wanted);
+        assert_exit_code(&output, expected_code);
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
     };
     let tools = printed(&["tools"], 0);
@@ -198,12 +198,12 @@ fn one_file_and_line_extend_program() {
         ),
         "{refused}"
     );
-    let found = printed(&["doctor"], 0);
+    let report = printed(&["doctor"], 0);
     for line in [
         "\nsandbox sample\n  ok       isolation: a sample\n",
         "\nguarantees of sample\n  ok       files: isolated as in local\n",
     ] {
-        assert!(found.contains(line), "{found}");
+        assert!(report.contains(line), "{report}");
     }
 
     let model = place.recording(&[

@@ -222,10 +222,10 @@ pub(crate) fn code(output: &Output) -> i32 {
 
 /// Asserts the exit code, and shows the output if it differs.
 #[track_caller]
-pub(crate) fn assert_exit_code(output: &Output, wanted: i32) {
+pub(crate) fn assert_exit_code(output: &Output, expected_code: i32) {
     assert_eq!(
         code(output),
-        wanted,
+        expected_code,
         "stdout:\n{}\nstderr:\n{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)

@@ -15,8 +15,8 @@ pub(crate) struct Request {
 
 impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(n, _)| n == name);
-        found.map(|(_, value)| value.as_str())
+        let header = self.headers.iter().find(|(n, _)| n == name);
+        header.map(|(_, value)| value.as_str())
     }
 }
 
@@ -68,16 +68,16 @@ impl MockServer {
     ) -> MockServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let server = MockServer {
             url,
-            seen: seen.clone(),
+            seen: requests.clone(),
         };
         let answer = Arc::new(answer);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (answer, seen) = (answer.clone(), seen.clone());
-                std::thread::spawn(move || serve(stream.unwrap(), answer.as_ref(), &seen));
+                let (answer, requests) = (answer.clone(), requests.clone());
+                std::thread::spawn(move || serve(stream.unwrap(), answer.as_ref(), &requests));
             }
         });
         server
@@ -89,7 +89,11 @@ impl MockServer {
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &dyn Fn(&Request) -> Response, seen: &Mutex<Vec<Request>>) {
+fn serve(
+    mut stream: TcpStream,
+    answer: &dyn Fn(&Request) -> Response,
+    requests: &Mutex<Vec<Request>>,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut lines = (&mut reader).lines().map_while(Result::ok);
     let Some(first) = lines.next() else { return };
@@ -110,7 +114,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Request) -> Response, seen: &Mu
             .unwrap();
     }
     let response = answer(&request);
-    seen.lock().unwrap().push(request);
+    requests.lock().unwrap().push(request);
     let mut head = format!(
         "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
         response.status,

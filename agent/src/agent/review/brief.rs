@@ -10,7 +10,7 @@ const MIN_SHOWN_PERCENT: usize = 80;
 
 /// Returns a patch without the lines above its hunks that name no file.
 pub(super) fn without_headers(patch: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
+    let mut output: Vec<&str> = Vec::new();
     for section in sections(patch) {
         // In some patches only the first line names the file.
         let names_file = section.iter().any(|line| line.starts_with("+++ "));
@@ -18,30 +18,30 @@ pub(super) fn without_headers(patch: &str) -> String {
         let head = head.filter(|line| {
             !names_file || !(line.starts_with("diff --git ") || line.starts_with("index "))
         });
-        kept.extend(head);
-        kept.extend(section.iter().skip_while(|line| !line.starts_with("@@")));
+        output.extend(head);
+        output.extend(section.iter().skip_while(|line| !line.starts_with("@@")));
     }
-    kept.join("\n")
+    output.join("\n")
 }
 
 /// Shortens a patch of tests. Context lines are omitted around complete functions, classes and imports that
 /// it adds.
 pub(super) fn shorten_test_patch(patch: &str) -> String {
-    let mut kept = Vec::new();
+    let mut output = Vec::new();
     for section in sections(patch) {
         let head = section.iter().take_while(|line| !line.starts_with("@@"));
         let hunks = &section[head.count()..];
-        kept.extend_from_slice(&section[..section.len() - hunks.len()]);
+        output.extend_from_slice(&section[..section.len() - hunks.len()]);
         for hunk in hunks.chunk_by(|_, next| !next.starts_with("@@")) {
             let Some((_, lines)) = hunk.split_first() else {
                 continue;
             };
             if !adds_whole_definitions(lines) {
-                kept.extend_from_slice(hunk);
+                output.extend_from_slice(hunk);
                 continue;
             }
             // The heading would name the function above.
-            kept.push("@@");
+            output.push("@@");
             let mut added: Vec<&str> = (lines.iter().copied())
                 .filter(|line| line.starts_with('+'))
                 .collect();
@@ -52,10 +52,10 @@ pub(super) fn shorten_test_patch(patch: &str) -> String {
             let is_blank = |line: &&str| line[1..].trim().is_empty();
             let first = added.iter().take_while(|line| is_blank(line)).count();
             let last = added.iter().rev().take_while(|line| is_blank(line)).count();
-            kept.extend_from_slice(&added[first..added.len() - last]);
+            output.extend_from_slice(&added[first..added.len() - last]);
         }
     }
-    without_headers(&kept.join("\n"))
+    without_headers(&output.join("\n"))
 }
 
 fn adds_whole_definitions(lines: &[&str]) -> bool {
@@ -84,18 +84,18 @@ pub(super) fn changed_lines_only(patch: &str) -> String {
                 || (line.starts_with('-') && !line.starts_with("--- "))
         })
     };
-    let kept = lines.iter().enumerate().filter(|(at, line)| {
+    let relevant_lines = lines.iter().enumerate().filter(|(at, line)| {
         let is_context = line.is_empty() || line.starts_with(' ');
         !is_context
             || (!line.trim().is_empty()
                 && (is_change(at.checked_sub(1)) || is_change(Some(at + 1))))
     });
     // The counts in a hunk's header are for all its lines.
-    let kept = kept.map(|(_, line)| match line.strip_prefix("@@ ") {
+    let relevant_lines = relevant_lines.map(|(_, line)| match line.strip_prefix("@@ ") {
         Some(_) => hunk_head(line),
         None => (*line).to_owned(),
     });
-    kept.collect::<Vec<_>>().join("\n")
+    relevant_lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns `@@ FUNCTION`.
@@ -130,12 +130,12 @@ pub(super) fn exclude_shown_in_patches(excerpts: Vec<Excerpt>, patches: &[&str])
             .source
             .lines()
             .filter(|line| !line.trim().is_empty());
-        let (mut all, mut shown) = (0, 0);
+        let (mut all, mut matching_lines) = (0, 0);
         for line in lines {
             all += 1;
-            shown += usize::from(old.contains(&line));
+            matching_lines += usize::from(old.contains(&line));
         }
-        shown * 100 >= all * MIN_SHOWN_PERCENT
+        matching_lines * 100 >= all * MIN_SHOWN_PERCENT
     };
     (excerpts.into_iter())
         .filter(|excerpt| !patches.iter().any(|patch| is_shown(excerpt, patch)))
@@ -145,19 +145,19 @@ pub(super) fn exclude_shown_in_patches(excerpts: Vec<Excerpt>, patches: &[&str])
 /// Merges lines `ID: FAILURE` of one test's parameter sets that fail the same way.
 pub(super) fn folded(lines: &[String]) -> Vec<String> {
     // Each entry has a function, the text after the parameters, and a count of further ones.
-    let mut found: Vec<(&str, &str, &str, usize)> = Vec::new();
+    let mut entries: Vec<(&str, &str, &str, usize)> = Vec::new();
     for line in lines {
         let (function, rest) = line.split_once('[').unwrap_or((line, ""));
         let failure = rest.split_once("]: ").map_or("", |(_, failure)| failure);
-        let mut known = found.iter_mut();
-        let alike = known
+        let mut earlier_entries = entries.iter_mut();
+        let alike = earlier_entries
             .find(|(_, f, other, _)| !failure.is_empty() && (*f, *other) == (function, failure));
         match alike {
             Some((.., more)) => *more += 1,
-            None => found.push((line, function, failure, 0)),
+            None => entries.push((line, function, failure, 0)),
         }
     }
-    found
+    entries
         .into_iter()
         .map(|(line, _, _, more)| match more {
             0 => line.to_owned(),
@@ -246,8 +246,8 @@ mod tests {
             excerpt("b.py", "two\nthree"),
             excerpt("a.py", "four\nother\nlines"),
         ];
-        let kept = exclude_shown_in_patches(all.clone(), &[PATCH]);
-        assert_eq!(kept, all[1..]);
+        let excerpts = exclude_shown_in_patches(all.clone(), &[PATCH]);
+        assert_eq!(excerpts, all[1..]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn printed_errors(test: &TestResult) -> Option<String> {
 /// Removes the calls of a traceback that are outside of the repository; their paths are absolute.
 fn of_repository(captured: &str) -> Vec<&str> {
     let mut is_outside = false;
-    let is_kept = |line: &&str| {
+    let is_inside = |line: &&str| {
         let is_call = line.starts_with("  File \"");
         is_outside = match is_call {
             true => line.starts_with("  File \"/"),
@@ -28,7 +28,7 @@ fn of_repository(captured: &str) -> Vec<&str> {
         };
         !is_outside
     };
-    captured.lines().filter(is_kept).collect()
+    captured.lines().filter(is_inside).collect()
 }
 
 /// Returns whether a line is the header of a traceback, or starts with the name of an exception, as in

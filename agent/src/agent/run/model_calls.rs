@@ -43,9 +43,9 @@ impl Run {
                 temperature: self.temperature,
                 max_tokens,
             };
-            let asked = self.call_model(Purpose::Step, &request).await;
+            let result = self.call_model(Purpose::Step, &request).await;
             self.messages = request.messages;
-            match asked {
+            match result {
                 Ok(reply) => {
                     let turn = reply.turn();
                     self.messages.push(turn.assistant);
@@ -208,8 +208,8 @@ impl Run {
         });
         let had_processor = self.processor.release();
         let started = Instant::now();
-        let left = self.budget.left();
-        let answered = tokio::time::timeout(left, self.model.complete(request)).await;
+        let remaining_time = self.budget.left();
+        let answered = tokio::time::timeout(remaining_time, self.model.complete(request)).await;
         let seconds = started.elapsed().as_secs_f64();
         if had_processor {
             self.acquire_processor().await;
@@ -281,10 +281,10 @@ fn time_up() -> Outcome {
 
 /// Returns the temperature of a pipeline's call. The setting replaces 0, which is a default. A temperature
 /// above 0 asks for different samples, from which a method chooses.
-fn decoding(setting: Option<f64>, wanted: Option<f64>) -> Option<f64> {
-    match wanted {
-        Some(wanted) if wanted > 0.0 => Some(wanted),
-        _ => setting.or(wanted),
+fn decoding(setting: Option<f64>, temperature: Option<f64>) -> Option<f64> {
+    match temperature {
+        Some(temperature) if temperature > 0.0 => Some(temperature),
+        _ => setting.or(temperature),
     }
 }
 

@@ -75,27 +75,27 @@ impl CodeBudget {
     /// Returns the results of a round's searches, each with its call, up to the remaining tokens.
     fn round(&mut self, results: impl Iterator<Item = (String, String)>) -> Vec<String> {
         let mut room = self.round.min(self.left);
-        let shown = results.map(|(call, result)| {
+        let cut_results = results.map(|(call, result)| {
             let begin = tokens::first(&result, room);
-            let taken = tokens::count(begin);
-            room -= taken.min(room);
-            self.left -= taken.min(self.left);
+            let token_count = tokens::count(begin);
+            room -= token_count.min(room);
+            self.left -= token_count.min(self.left);
             match begin.len() == result.len() {
                 true => result,
                 false => {
-                    let shown = if begin.is_empty() {
+                    let excerpt = if begin.is_empty() {
                         call.as_str()
                     } else {
                         begin
                     };
                     format!(
                         "{}\n… (cut: no more fits; search for less)",
-                        shown.trim_end()
+                        excerpt.trim_end()
                     )
                 }
             }
         });
-        shown.collect()
+        cut_results.collect()
     }
 
     /// Returns whether too little is left for a piece of code.
@@ -129,32 +129,36 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
         let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
         let calls = search::calls(&reply);
         messages.push(assistant(reply));
-        let named: Vec<String> = calls.iter().map(ToString::to_string).collect();
+        let call_texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
         run.stage(
             "search",
-            match named.is_empty() {
+            match call_texts.is_empty() {
                 true => "enough".to_owned(),
-                false => named.join(", "),
+                false => call_texts.join(", "),
             },
         )?;
         if calls.is_empty() {
             break;
         }
-        let (made, left_out) = calls.split_at(calls.len().min(search::MAX_CALLS));
+        let (allowed_calls, excess_calls) = calls.split_at(calls.len().min(search::MAX_CALLS));
         let mut results = budget.round(
-            made.iter()
+            allowed_calls
+                .iter()
                 .map(|call| (call.to_string(), code.answer(call))),
         );
-        results.extend(left_out.iter().map(|call| {
+        results.extend(excess_calls.iter().map(|call| {
             let most = search::MAX_CALLS;
             format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
         }));
-        let left = match budget.is_spent() {
+        let remaining_rounds = match budget.is_spent() {
             true => 0,
             false => ROUNDS - round,
         };
-        messages.push(user(&AutoCodeRoverMore { results, left })?);
-        if left == 0 {
+        messages.push(user(&AutoCodeRoverMore {
+            results,
+            left: remaining_rounds,
+        })?);
+        if remaining_rounds == 0 {
             break;
         }
     }
@@ -197,11 +201,11 @@ mod tests {
         let mut all = 0;
         for _ in 0..ROUNDS {
             let results = budget.round(["a(b)", "c(d)"].map(result).into_iter());
-            let shown: usize = results.iter().map(|result| tokens::count(result)).sum();
+            let token_count: usize = results.iter().map(|result| tokens::count(result)).sum();
             // The limit excludes the notes about truncation.
-            assert!(shown <= 100 + 40, "{results:?}");
+            assert!(token_count <= 100 + 40, "{results:?}");
             assert!(results[1].starts_with("c(d)\n… (cut"), "{results:?}");
-            all += shown;
+            all += token_count;
         }
         assert!(all <= 400 + ROUNDS * 40 && budget.is_spent(), "{all}");
         let mut wide = CodeBudget::of(100_000);

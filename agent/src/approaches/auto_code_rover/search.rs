@@ -52,7 +52,7 @@ pub(super) fn calls(reply: &str) -> Vec<SearchCall> {
     let (Some(called), Some(texts)) = (CALLED.as_ref(), TEXTS.as_ref()) else {
         return Vec::new();
     };
-    let mut found: Vec<SearchCall> = Vec::new();
+    let mut search_calls: Vec<SearchCall> = Vec::new();
     for written in called.captures_iter(reply) {
         let argument = |part: regex::Captures<'_>| {
             let text = part.get(1).or_else(|| part.get(2));
@@ -65,11 +65,11 @@ pub(super) fn calls(reply: &str) -> Vec<SearchCall> {
             name: written[1].to_owned(),
             arguments: texts.captures_iter(&written[2]).map(argument).collect(),
         };
-        if !found.contains(&call) {
-            found.push(call);
+        if !search_calls.contains(&call) {
+            search_calls.push(call);
         }
     }
-    found
+    search_calls
 }
 
 /// The Python files of the old code, with test files last.
@@ -135,12 +135,12 @@ impl CodeSearch {
 
     fn in_files<'f>(
         &'f self,
-        named: Option<&'f String>,
+        file_name: Option<&'f String>,
     ) -> impl Iterator<Item = &'f SearchedFile> + 'f {
         let fits = move |path: &str| {
-            named.is_none_or(|named| {
-                let named = named.trim_start_matches("./");
-                path.strip_suffix(named)
+            file_name.is_none_or(|file_name| {
+                let suffix = file_name.trim_start_matches("./");
+                path.strip_suffix(suffix)
                     .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
             })
         };
@@ -157,19 +157,22 @@ impl CodeSearch {
     ) -> Vec<Hit<'f>> {
         let mut hits = Vec::new();
         for file in self.in_files(file) {
-            for found in flatten(&file.outline) {
-                let is_class = found.signature.starts_with("class ");
-                let parent = found.qualified.rsplit_once('.').map(|(parent, _)| parent);
+            for definition in flatten(&file.outline) {
+                let is_class = definition.signature.starts_with("class ");
+                let parent = definition
+                    .qualified
+                    .rsplit_once('.')
+                    .map(|(parent, _)| parent);
                 let in_class = class.is_none_or(|class| {
                     parent.is_some_and(|p| p == class || p.ends_with(&format!(".{class}")))
                 });
-                if found.name == name && is_class == classes && in_class {
+                if definition.name == name && is_class == classes && in_class {
                     hits.push(Hit {
                         file,
-                        first: found.first,
-                        last: found.last,
+                        first: definition.first,
+                        last: definition.last,
                         within: parent.map(str::to_owned),
-                        matches: vec![found.line],
+                        matches: vec![definition.line],
                     });
                 }
             }
@@ -179,15 +182,15 @@ impl CodeSearch {
 
     /// Finds lines that contain a piece of code, with their context.
     fn lines<'f>(&'f self, code: &str, file: Option<&'f String>) -> Vec<Hit<'f>> {
-        let wanted = code.lines().map(str::trim).find(|line| !line.is_empty());
-        let Some(wanted) = wanted else {
+        let needle = code.lines().map(str::trim).find(|line| !line.is_empty());
+        let Some(needle) = needle else {
             return Vec::new();
         };
         let mut hits: Vec<Hit<'f>> = Vec::new();
         for file in self.in_files(file) {
             let all = file.text.lines().count();
             for (at, line) in file.text.lines().enumerate() {
-                if line.contains(wanted) {
+                if line.contains(needle) {
                     let number = at + 1;
                     let (first, last) = (
                         number.saturating_sub(ABOUT).max(1),
@@ -225,8 +228,8 @@ impl CodeSearch {
         let mut text = String::new();
         for file in &self.files {
             let all = flatten(&file.outline);
-            let is_wanted = |d: &&&Definition| d.name == name && d.signature.starts_with("class ");
-            for class in all.iter().filter(is_wanted) {
+            let is_class = |d: &&&Definition| d.name == name && d.signature.starts_with("class ");
+            for class in all.iter().filter(is_class) {
                 text.push_str(&format!(
                     "<file>{}</file> lines {}-{}\n",
                     file.path, class.first, class.last
@@ -337,13 +340,13 @@ mod tests {
 
     #[test]
     fn calls_are_found_in_prose() {
-        let found = calls(
+        let search_calls = calls(
             "I need:\n- `search_class(\"Model\")`\n- search_method_in_class(method_name='save', class_name = 'Model')\n\
              1. search_code(\"x = f(\\\"a\\\")\") and again search_class('Model'); search_class(Model) is not a call",
         );
-        let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = search_calls.iter().map(ToString::to_string).collect();
         assert_eq!(
-            shown,
+            texts,
             [
                 "search_class(\"Model\")",
                 "search_method_in_class(\"save\", \"Model\")",
@@ -355,12 +358,12 @@ mod tests {
 
     #[test]
     fn searches_return_pieces_of_files() {
-        let found = answer("search_method_in_class('save', 'Model')");
+        let method_match = answer("search_method_in_class('save', 'Model')");
         assert!(
-            found.contains(
+            method_match.contains(
                 "(\"save\", \"Model\"): 1 found\n<file>pkg/model.py</file> lines 2-3 in Model\n<code>\n    def save(self):"
             ),
-            "{found}"
+            "{method_match}"
         );
         assert!(answer("search_method('save')").contains("2 found"));
         let signatures = answer("search_class_signature('Model')");
@@ -396,8 +399,8 @@ mod tests {
             .map(|n| format!("def f{n}():\n    call()\n{}", "\n".repeat(9)))
             .collect();
         let code = CodeSearch::of_files(vec![file("pkg/a.py", &text)]);
-        let found = calls("search_code('call()')");
-        let answer = found
+        let search_calls = calls("search_code('call()')");
+        let answer = search_calls
             .iter()
             .map(|call| code.answer(call))
             .collect::<String>();

@@ -50,9 +50,9 @@ pub fn numbered(tree: &Tree, ranges: &[LineRange]) -> Result<Vec<String>> {
             free.insert(module(tree, &range.path, &range.path)?);
         }
     }
-    let shown = ranges.iter();
-    let shown = shown.map(|range| number(&modules[range.path.as_str()], range));
-    Ok(shown.collect())
+    let excerpts = ranges.iter();
+    let excerpts = excerpts.map(|range| number(&modules[range.path.as_str()], range));
+    Ok(excerpts.collect())
 }
 
 fn number(module: &Module, range: &LineRange) -> String {
@@ -81,9 +81,9 @@ pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
         .split_once("::")
         .ok_or_else(|| wrong(test, "it names no function"))?;
     let module = module(tree, test, path)?;
-    let found = definition(&module, test, path, name)?;
-    let lines = module.text().lines().skip(found.first - 1);
-    let source: Vec<&str> = lines.take(found.last + 1 - found.first).collect();
+    let function = definition(&module, test, path, name)?;
+    let lines = module.text().lines().skip(function.first - 1);
+    let source: Vec<&str> = lines.take(function.last + 1 - function.first).collect();
     let imports = module.imports().into_iter();
     Ok(Stub {
         imports: imports
@@ -106,11 +106,11 @@ pub struct Stub {
 fn range(tree: &Tree, target: &str) -> Result<LineRange> {
     if let Some((path, name)) = target.split_once("::") {
         let path = plain(path);
-        let found = definition(&module(tree, target, &path)?, target, &path, name)?;
+        let function = definition(&module(tree, target, &path)?, target, &path, name)?;
         return Ok(LineRange {
             path,
-            first: found.line,
-            last: found.last,
+            first: function.line,
+            last: function.last,
         });
     }
     let parts = target.rsplit_once(':').and_then(|(path, lines)| {
@@ -132,22 +132,25 @@ fn range(tree: &Tree, target: &str) -> Result<LineRange> {
 /// Finds the only definition with this name, `Class::method` or `Class.method`.
 fn definition(module: &Module, target: &str, path: &str, name: &str) -> Result<Definition> {
     let name = name.replace("::", ".");
-    let mut found = module.find(&name);
-    match found.as_slice() {
-        [_] => Ok(found.remove(0)),
+    let mut matches = module.find(&name);
+    match matches.as_slice() {
+        [_] => Ok(matches.remove(0)),
         [] => {
             let outline = module.outline();
             let functions = flatten(&outline).into_iter();
-            let functions = functions.filter(|found| found.kind == Kind::Function);
-            let nearest =
-                functions.min_by_key(|found| strsim::damerau_levenshtein(&name, &found.qualified));
-            let nearest = nearest.map_or_else(String::new, |found| {
-                format!("; the nearest is `{}`", found.qualified)
+            let functions = functions.filter(|function| function.kind == Kind::Function);
+            let nearest = functions
+                .min_by_key(|function| strsim::damerau_levenshtein(&name, &function.qualified));
+            let nearest = nearest.map_or_else(String::new, |function| {
+                format!("; the nearest is `{}`", function.qualified)
             });
             Err(wrong(target, format!("{path} has no `{name}`{nearest}")))
         }
         several => {
-            let lines: Vec<String> = several.iter().map(|found| found.line.to_string()).collect();
+            let lines: Vec<String> = several
+                .iter()
+                .map(|candidate| candidate.line.to_string())
+                .collect();
             let cause = format!(
                 "{path} defines `{name}` more than once (lines {})",
                 lines.join(", ")

@@ -16,7 +16,8 @@ fn given(patch: Option<&str>, tests: &[&str]) -> ExtraInputs {
 
 #[test]
 fn inputs_must_match_options() {
-    let error = |given: &ExtraInputs, name: &str| given.check_options(&variant(name)).unwrap_err();
+    let error =
+        |inputs: &ExtraInputs, name: &str| inputs.check_options(&variant(name)).unwrap_err();
     insta::assert_snapshot!(error(&given(None, &[]), "zero-shot-plus:given-files=on").render(), @r"
     error: failed to give `zero-shot-plus:given-files=on` a code patch
       cause: the input is missing
@@ -62,7 +63,7 @@ fn labels_name_the_patch() {
 #[test]
 fn test_files_must_be_python_files() {
     assert_eq!(test_path("./tests/test_a.py").unwrap(), "tests/test_a.py");
-    let cause = |named: &str| test_path(named).unwrap_err().cause.unwrap();
+    let cause = |path: &str| test_path(path).unwrap_err().cause.unwrap();
     assert_eq!(cause("/etc/passwd.py"), "it is outside the repository");
     assert_eq!(cause("tests/../../a.py"), "it is outside the repository");
     assert_eq!(cause(""), "it is outside the repository");

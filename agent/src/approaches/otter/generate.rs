@@ -74,16 +74,16 @@ pub(super) async fn generate(
 
 /// Returns the file with the function from the reply.
 fn insert_function(reply: &str, before: &str, target: &Action) -> Result<String, FormatError> {
-    let given = code_block::code(reply)?;
-    let code = Code::read(&given).map_err(FormatError::new)?;
+    let source = code_block::code(reply)?;
+    let code = Code::read(&source).map_err(FormatError::new)?;
     let (text, ends) = LineEnding::split(before);
     let module = Module::parse(text);
     let changed = match target.mode {
         WriteMode::Modify => {
-            let found = module.find(&target.name.function).into_iter().next();
-            let found =
-                found.ok_or_else(|| FormatError(format!("there is no `{}`", target.name)))?;
-            replace(&module, &found, &code).text
+            let function = module.find(&target.name.function).into_iter().next();
+            let function =
+                function.ok_or_else(|| FormatError(format!("there is no `{}`", target.name)))?;
+            replace(&module, &function, &code).text
         }
         WriteMode::Write => {
             let outline = module.outline();
@@ -96,11 +96,11 @@ fn insert_function(reply: &str, before: &str, target: &Action) -> Result<String,
             let class = class.and_then(|name| definition(&outline, name));
             let point = match (after, class) {
                 // A function inserted into a class could not be called.
-                (Some(after), _) if !is_method(&given) => {
+                (Some(after), _) if !is_method(&source) => {
                     InsertionPoint::After(at_top_level(&outline, after))
                 }
                 (Some(after), _) => InsertionPoint::After(after),
-                (None, Some(class)) if is_method(&given) => InsertionPoint::In(class),
+                (None, Some(class)) if is_method(&source) => InsertionPoint::In(class),
                 (None, _) => InsertionPoint::End,
             };
             insert(&module, &code, point).text
@@ -133,8 +133,8 @@ fn at_top_level<'o>(outline: &'o [Definition], inner: &'o Definition) -> &'o Def
 fn definition<'o>(outline: &'o [Definition], name: &str) -> Option<&'o Definition> {
     let all = flatten(outline);
     let qualified = all.iter().find(|definition| definition.qualified == name);
-    let found = qualified.or_else(|| all.iter().find(|definition| definition.name == name));
-    found.copied()
+    let best_match = qualified.or_else(|| all.iter().find(|definition| definition.name == name));
+    best_match.copied()
 }
 
 /// Returns the function that the reply names as the preceding one.

@@ -15,9 +15,9 @@ pub(super) fn repair(repository: &Repository, before: &str, after: &str) -> (Str
     let mut text = after.to_owned();
     let mut done = Vec::new();
     let (old, new) = (Module::parse(before), Module::parse(after));
-    let known: BTreeSet<String> = bindings(&old).map(|binding| binding.statement()).collect();
+    let old_imports: BTreeSet<String> = bindings(&old).map(|binding| binding.statement()).collect();
     let guessed: Vec<Binding> = bindings(&new)
-        .filter(|binding| !binding.module.is_empty() && !known.contains(&binding.statement()))
+        .filter(|binding| !binding.module.is_empty() && !old_imports.contains(&binding.statement()))
         .collect();
     for guess in guessed {
         if !repository.may_be_wrong(&guess) {
@@ -45,12 +45,12 @@ pub(super) fn repair(repository: &Repository, before: &str, after: &str) -> (Str
             continue;
         };
         let statement = format!("from {module} import {}", name.name);
-        let Ok(wanted) = import_edit::read_imports(std::slice::from_ref(&statement)) else {
+        let Ok(imports) = import_edit::read_imports(std::slice::from_ref(&statement)) else {
             continue;
         };
         let module = Module::parse(text.clone());
         if let Ok(added) =
-            import_edit::add_imports(&module, &wanted, &|name| repository.is_own(name))
+            import_edit::add_imports(&module, &imports, &|name| repository.is_own(name))
         {
             text = added.text;
             done.push(format!("added `{statement}`"));
@@ -82,14 +82,14 @@ impl Repository {
         if guess.name == "*" || guess.module.starts_with('.') {
             return false;
         }
-        let is_known = || {
+        let is_known_module = || {
             is_standard_library(&guess.module)
                 || top(&guess.module) == "pytest"
                 || self.is_used(&guess.module)
         };
         match self.is_own(&guess.module) {
             true => !self.defines(&guess.module, &guess.name),
-            false => !is_known(),
+            false => !is_known_module(),
         }
     }
 
@@ -148,7 +148,7 @@ fn binds(text: &str, name: &str) -> bool {
     let is_assigned = module
         .assignments()
         .iter()
-        .any(|assignment| assignment.names.iter().any(|known| known == name));
+        .any(|assignment| assignment.names.iter().any(|target| target == name));
     // A star import may bind any name.
     let is_imported = |binding: Binding| binding.local == name || binding.name == "*";
     is_defined || is_assigned || bindings(&module).any(is_imported)
@@ -208,14 +208,18 @@ mod tests {
         let (text, _) = repaired("from package.core import given as g\n\ng()\n");
         assert_eq!(text, "from pkg.a import given as g\n\ng()\n");
         // The standard library, imports of the repository, and names it does not define.
-        for known in [
+        for statement in [
             "from time import sleep",
             "from numpy.core import array",
             "from pytest import Foo",
             "from package import gone",
             "from .helpers import Foo",
         ] {
-            assert_eq!(repaired(known), (known.to_owned(), vec![]), "{known}");
+            assert_eq!(
+                repaired(statement),
+                (statement.to_owned(), vec![]),
+                "{statement}"
+            );
         }
     }
 }

@@ -38,13 +38,13 @@ async fn of_kind(
     repository: &Repository,
     tests: bool,
 ) -> Flow<(Vec<String>, Vec<FunctionName>)> {
-    let known = if tests {
+    let candidates = if tests {
         &repository.tests
     } else {
         &repository.sources
     };
     let kind = if tests { "tests" } else { "focal code" };
-    if known.is_empty() {
+    if candidates.is_empty() {
         run.stage("localize", format!("{kind}: there are no such files"))?;
         return Ok(Default::default());
     }
@@ -52,10 +52,10 @@ async fn of_kind(
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
         tests,
-        files: known.clone(),
+        files: candidates.clone(),
         most: MAX_LOCATIONS,
     };
-    let files = known_files(&ask(run, &question).await?, known);
+    let files = known_files(&ask(run, &question).await?, candidates);
     run.stage("localize", format!("{kind}: {}", files.join(", ")))?;
     if files.is_empty() {
         return Ok(Default::default());
@@ -94,16 +94,16 @@ pub(super) fn strip_list_markers(line: &str) -> &str {
 }
 
 /// Returns the distinct files that exist.
-fn known_files(reply: &str, known: &[String]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+fn known_files(reply: &str, candidates: &[String]) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
     for line in reply.lines() {
         let name = strip_list_markers(line).trim_start_matches("./");
-        if known.iter().any(|path| path == name) && !found.iter().any(|path| path == name) {
-            found.push(name.to_owned());
+        if candidates.iter().any(|path| path == name) && !files.iter().any(|path| path == name) {
+            files.push(name.to_owned());
         }
     }
-    found.truncate(MAX_LOCATIONS);
-    found
+    files.truncate(MAX_LOCATIONS);
+    files
 }
 
 /// Returns the functions that exist. An unknown file is replaced by the one with the nearest name.
@@ -113,33 +113,34 @@ fn known_functions(
     files: &[String],
     tests: bool,
 ) -> Vec<FunctionName> {
-    let mut found: Vec<FunctionName> = Vec::new();
+    let mut names: Vec<FunctionName> = Vec::new();
     for line in reply.lines() {
         let Some((path, function)) = strip_list_markers(line).split_once("::") else {
             continue;
         };
         let near = files
             .iter()
-            .min_by_key(|known| strsim::levenshtein(known, path));
+            .min_by_key(|file| strsim::levenshtein(file, path));
         let Some(path) = near else {
             continue;
         };
         let function = function.replace("::", ".");
         let functions = repository.functions(path, tests);
-        let is_it =
-            |known: &&String| **known == function || known.ends_with(&format!(".{function}"));
+        let is_it = |candidate: &&String| {
+            **candidate == function || candidate.ends_with(&format!(".{function}"))
+        };
         if let Some(function) = functions.iter().find(is_it) {
             let name = FunctionName {
                 path: path.clone(),
                 function: function.clone(),
             };
-            if !found.contains(&name) {
-                found.push(name);
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
     }
-    found.truncate(MAX_LOCATIONS);
-    found
+    names.truncate(MAX_LOCATIONS);
+    names
 }
 
 #[cfg(test)]
@@ -157,9 +158,9 @@ mod tests {
         ] {
             assert_eq!(strip_list_markers(line), name, "{line}");
         }
-        let known = ["a.py", "b.py"].map(str::to_owned);
+        let candidates = ["a.py", "b.py"].map(str::to_owned);
         assert_eq!(
-            known_files("b.py\nc.py\n- `a.py`\nb.py\n", &known),
+            known_files("b.py\nc.py\n- `a.py`\nb.py\n", &candidates),
             ["b.py", "a.py"]
         );
     }

@@ -140,12 +140,12 @@ async fn stages(run: &mut Run, config: OtterConfig) -> Flow<Outcome> {
 /// Writes a draft for each configuration that leads to one. Localization runs once for all of them.
 pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<Draft>> {
     let repository = Repository::of(run)?;
-    let whole = OtterConfig {
+    let combined_config = OtterConfig {
         tests: configs.iter().any(|config| config.tests),
         focal: configs.iter().any(|config| config.focal),
         ..OtterConfig::default()
     };
-    let localized = localize::localize(run, &repository, whole).await?;
+    let localized = localize::localize(run, &repository, combined_config).await?;
     let mut drafts = Vec::new();
     for config in configs {
         drafts.extend(draft(run, &repository, &localized, *config).await?);

@@ -40,12 +40,12 @@ impl std::fmt::Display for FunctionName {
 /// Returns whether a file is a test file, by its name and contents.
 fn is_test_file(path: &str, text: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let is_named =
+    let has_test_name =
         name.starts_with("test") || name.ends_with("_test.py") || name.ends_with("_tests.py");
     let is_there = path
         .split('/')
         .any(|part| part == "tests" || part == "test" || part == "testing");
-    (is_named || is_there)
+    (has_test_name || is_there)
         && text
             .lines()
             .map(|line| line.trim_start().trim_start_matches("async "))
@@ -60,9 +60,9 @@ impl Repository {
         let (mut tests, mut sources) = (Vec::new(), Vec::new());
         // Files that share no word with the issue come last.
         let ranked = index.ranked(&run.issue.folded_text());
-        let mut seen = HashSet::new();
+        let mut seen_paths = HashSet::new();
         for file in ranked.into_iter().chain(index.files()) {
-            if seen.insert(file.path.as_str()) {
+            if seen_paths.insert(file.path.as_str()) {
                 let is_test = is_test_file(&file.path, &file.text);
                 let kind = if is_test { &mut tests } else { &mut sources };
                 kind.push(file.path.clone());
@@ -108,12 +108,15 @@ impl Repository {
     /// Returns the source of a function or class.
     pub(super) fn source(&self, name: &FunctionName) -> Option<CodeFile> {
         let module = Module::parse(self.text(&name.path)?);
-        let found = module.find(&name.function).into_iter().next()?;
+        let definition = module.find(&name.function).into_iter().next()?;
         let lines: Vec<&str> = module.text().lines().collect();
-        let last = found.last.min(found.first + LINES - 1).min(lines.len());
+        let last = definition
+            .last
+            .min(definition.first + LINES - 1)
+            .min(lines.len());
         Some(CodeFile {
             path: name.to_string(),
-            text: lines[found.first - 1..last].join("\n"),
+            text: lines[definition.first - 1..last].join("\n"),
         })
     }
 
@@ -136,11 +139,11 @@ impl Repository {
 
 /// Returns as many files as may be listed, sorted by path.
 fn listed(files: Vec<String>) -> Vec<String> {
-    let mut left = LISTED;
+    let mut remaining_tokens = LISTED;
     let fits = |path: &String| {
         let tokens = tokens::count(path) + 1;
-        let fits = tokens <= left;
-        left = left.saturating_sub(tokens);
+        let fits = tokens <= remaining_tokens;
+        remaining_tokens = remaining_tokens.saturating_sub(tokens);
         fits
     };
     let mut files: Vec<String> = files.into_iter().take_while(fits).collect();

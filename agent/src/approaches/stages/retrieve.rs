@@ -20,9 +20,9 @@ pub(crate) fn retrieve(
     context: &ApproachContext,
     are_numbered: bool,
 ) -> Flow<ZeroShotTask> {
-    let (given, options) = (&context.given, &context.options);
-    let is_there = (!extra_inputs::takes_patch(options) || given.code_patch.is_some())
-        && (!extra_inputs::takes_tests(options) || !given.test_files.is_empty());
+    let (inputs, options) = (&context.extra_inputs, &context.options);
+    let is_there = (!extra_inputs::takes_patch(options) || inputs.code_patch.is_some())
+        && (!extra_inputs::takes_tests(options) || !inputs.test_files.is_empty());
     if !is_there {
         return Err(Outcome::Infrastructure {
             message: "an option of the approach needs an input that is missing".to_owned(),
@@ -30,55 +30,68 @@ pub(crate) fn retrieve(
             shortage: None,
         });
     }
-    let mut left = context.code_tokens();
+    let mut remaining_tokens = context.code_tokens();
     let (mut notes, mut beyond) = (Vec::new(), Vec::new());
-    let patch = given.code_patch.as_deref().map(str::trim_end);
+    let patch = inputs.code_patch.as_deref().map(str::trim_end);
     let (mut code_patch, mut is_patch_cut) = (None, false);
-    if let Some(whole) = patch.filter(|_| options.is_on(&GIVEN_PATCH)) {
-        let shown = tokens::first(whole, left);
-        let count = tokens::count(shown);
-        left -= count;
-        is_patch_cut = shown.len() < whole.len();
-        code_patch = Some(shown.to_owned());
+    if let Some(full_patch) = patch.filter(|_| options.is_on(&GIVEN_PATCH)) {
+        let excerpt = tokens::first(full_patch, remaining_tokens);
+        let count = tokens::count(excerpt);
+        remaining_tokens -= count;
+        is_patch_cut = excerpt.len() < full_patch.len();
+        code_patch = Some(excerpt.to_owned());
         beyond.push("a code patch".to_owned());
         let cut = if is_patch_cut { ", cut" } else { "" };
         notes.push(format!("given a code patch of {count} tokens{cut}"));
     }
     let mut test_files = Vec::new();
     if options.is_on(&GIVEN_TESTS) {
-        test_files = shown_test_files(tree, &given.test_files, left / 2, are_numbered)?;
+        test_files =
+            shown_test_files(tree, &inputs.test_files, remaining_tokens / 2, are_numbered)?;
         let count = |file: &TestFile| tokens::count(&file.text);
-        left -= test_files.iter().map(count).sum::<usize>();
-        notes.push(format!("given {}", given.test_files.join(", ")));
-        beyond.push(format!("test files: {}", given.test_files.join(", ")));
+        remaining_tokens -= test_files.iter().map(count).sum::<usize>();
+        notes.push(format!("given {}", inputs.test_files.join(", ")));
+        beyond.push(format!("test files: {}", inputs.test_files.join(", ")));
     }
     let are_of_patch = options.is_on(&GIVEN_FILES);
     if are_of_patch {
         beyond.push("the files that a code patch changes".to_owned());
     }
     run.set_extra_inputs(beyond);
-    let found = match patch.filter(|_| are_of_patch) {
+    let retrieved_files = match patch.filter(|_| are_of_patch) {
         Some(patch) => {
             let mut paths = changed_files(tree, patch)?;
             paths.retain(|path| !test_files.iter().any(|file| file.path == *path));
-            retrieval::within(&read(tree, paths)?, left, are_numbered)
+            retrieval::within(&read(tree, paths)?, remaining_tokens, are_numbered)
         }
         None => {
             let index = Index::of(tree).map_err(infrastructure)?;
             let ranked = index.ranked(&run.issue.folded_text());
             let ranked = ranked
                 .into_iter()
-                .filter(|found| !test_files.iter().any(|file| file.path == found.path));
-            retrieval::within(ranked, left, are_numbered)
+                .filter(|candidate| !test_files.iter().any(|file| file.path == candidate.path));
+            retrieval::within(ranked, remaining_tokens, are_numbered)
         }
     };
-    let left_out = |file: &RetrievedFile| {
-        let whole = tree.text(&file.path).ok().flatten()?;
-        whole.lines().count().checked_sub(file.text.lines().count())
+    let count_omitted_lines = |file: &RetrievedFile| {
+        let full_text = tree.text(&file.path).ok().flatten()?;
+        full_text
+            .lines()
+            .count()
+            .checked_sub(file.text.lines().count())
     };
-    let lines_left_out = found.last().and_then(left_out).unwrap_or_default();
-    let tokens: usize = found.iter().map(|file| tokens::count(&file.text)).sum();
-    let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
+    let lines_left_out = retrieved_files
+        .last()
+        .and_then(count_omitted_lines)
+        .unwrap_or_default();
+    let tokens: usize = retrieved_files
+        .iter()
+        .map(|file| tokens::count(&file.text))
+        .sum();
+    let paths: Vec<&str> = retrieved_files
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect();
     let which = if are_of_patch {
         " that the code patch changes"
     } else {
@@ -86,11 +99,11 @@ pub(crate) fn retrieve(
     };
     notes.push(format!(
         "{} files{which}, {tokens} tokens: {}",
-        found.len(),
+        retrieved_files.len(),
         paths.join(", ")
     ));
     run.stage("retrieve", notes.join("; "))?;
-    let files = found.into_iter().map(|file| CodeFile {
+    let files = retrieved_files.into_iter().map(|file| CodeFile {
         path: file.path,
         text: file.text,
     });
@@ -114,19 +127,19 @@ fn shown_test_files(
     budget: usize,
     are_numbered: bool,
 ) -> Flow<Vec<TestFile>> {
-    let mut left = budget;
+    let mut remaining_tokens = budget;
     let mut files = Vec::new();
     for path in paths {
-        let whole = tree.text(path).map_err(infrastructure)?;
-        let is_new = whole.is_none();
-        let whole = retrieval::shown(&whole.unwrap_or_default(), are_numbered);
-        let text = tokens::first(&whole, left);
-        left -= tokens::count(text);
+        let content = tree.text(path).map_err(infrastructure)?;
+        let is_new = content.is_none();
+        let full_text = retrieval::shown(&content.unwrap_or_default(), are_numbered);
+        let text = tokens::first(&full_text, remaining_tokens);
+        remaining_tokens -= tokens::count(text);
         files.push(TestFile {
             path: path.clone(),
             text: text.to_owned(),
             is_new,
-            is_cut: text.len() < whole.len(),
+            is_cut: text.len() < full_text.len(),
         });
     }
     Ok(files)

@@ -66,11 +66,11 @@ fn functions_are_inserted_and_rewritten() {
 #[test]
 fn sloppy_blocks_are_read() {
     let right = "diff\ntests/test_a.py\ninsert\nEOF\nimport os\n\ndef test_new():\n    assert os.sep\nend diff\n";
-    let wanted = new(right).0;
+    let expected_content = new(right).0;
     assert!(
-        wanted.starts_with("import os\n")
-            && wanted.ends_with("def test_new():\n    assert os.sep\n"),
-        "{wanted}"
+        expected_content.starts_with("import os\n")
+            && expected_content.ends_with("def test_new():\n    assert os.sep\n"),
+        "{expected_content}"
     );
     for (reply, repair) in [
         (format!("The test:\n```\n{right}```\nIt fails."), ""),
@@ -102,9 +102,9 @@ fn sloppy_blocks_are_read() {
         ),
     ] {
         let (content, repairs) = new(&reply);
-        assert_eq!(content, wanted, "{reply}");
-        let is_told = repairs.iter().any(|told| told.contains(repair));
-        assert!(repair.is_empty() || is_told, "{repair}: {repairs:?}");
+        assert_eq!(content, expected_content, "{reply}");
+        let is_reported = repairs.iter().any(|message| message.contains(repair));
+        assert!(repair.is_empty() || is_reported, "{repair}: {repairs:?}");
     }
     let like = "diff\ntests/test_a.py\nrewrite\n10\ndef test_thre(self):\n    assert 0\nend diff";
     let (content, repairs) = new(like);
@@ -128,13 +128,13 @@ fn line_above_all_functions() {
     let reply =
         "diff\ntests/test_a.py\ninsert\n1\ndef test_new():\n    assert pkg.f(4) == 4\nend diff\n";
     let (content, repairs) = new(reply);
-    let wanted = OLD.replace(
+    let expected_content = OLD.replace(
         "def test_one",
         "def test_new():\n    assert pkg.f(4) == 4\n\n\ndef test_one",
     );
-    assert_eq!((content, repairs), (wanted.clone(), vec![]));
+    assert_eq!((content, repairs), (expected_content.clone(), vec![]));
     let (content, repairs) = new(&reply.replace("\n1\n", "\nBOF\n"));
-    assert_eq!(content, wanted);
+    assert_eq!(content, expected_content);
     assert!(
         repairs[0].contains("inserted above its first function"),
         "{repairs:?}"
@@ -174,9 +174,9 @@ fn fences_in_a_docstring_are_code() {
 
 #[test]
 fn new_files_and_errors() {
-    let made =
+    let new_file =
         "diff\ntests/test_b.py\ninsert\nBOF\nimport pkg\n\n\ndef test_b():\n    pass\nend diff";
-    let proposed = read(made, &old()).unwrap();
+    let proposed = read(new_file, &old()).unwrap();
     let content = Some("import pkg\n\n\ndef test_b():\n    pass\n".to_owned());
     assert_eq!(proposed.files["tests/test_b.py"], content);
     for (reply, why) in [

@@ -83,7 +83,7 @@ impl Hunk {
     fn before_list(&self) -> Option<Hunk> {
         let is_blank = |line: &HunkLine| matches!(line, HunkLine::Context(text) if text.is_empty());
         let last = self.lines.iter().rposition(is_blank)?;
-        let (kept, list) = self.lines.split_at(last);
+        let (leading_lines, list) = self.lines.split_at(last);
         let point = |line: &HunkLine| match line {
             HunkLine::Removed(text) | HunkLine::Added(text) => {
                 let words = text.strip_prefix(' ');
@@ -97,7 +97,7 @@ impl Hunk {
         }
         let mut shorter = Hunk {
             first: self.first,
-            lines: kept.to_vec(),
+            lines: leading_lines.to_vec(),
         };
         shorter.trim();
         let is_change = |line: &HunkLine| matches!(line, HunkLine::Added(_) | HunkLine::Removed(_));
@@ -142,8 +142,8 @@ pub(super) fn apply(
     // Lines of the old file that were copied.
     let mut at = 0;
     for hunk in hunks {
-        let Some((hunk, found)) = find_or_shorten(hunk, &old, at, proposed) else {
-            let wanted = hunk.lines.iter().find_map(|line| match line {
+        let Some((hunk, fit)) = find_or_shorten(hunk, &old, at, proposed) else {
+            let anchor = hunk.lines.iter().find_map(|line| match line {
                 HunkLine::Removed(text) | HunkLine::Context(text) if !text.trim().is_empty() => {
                     Some(text.trim())
                 }
@@ -151,20 +151,14 @@ pub(super) fn apply(
             });
             return Err(FormatError::new(format!(
                 "a hunk does not fit `{path}`: its lines around `{}` were not found",
-                wanted.unwrap_or_default()
+                anchor.unwrap_or_default()
             )));
         };
-        new.extend(old[at..found.at].iter().map(|line| (*line).to_owned()));
-        let reindent = found.reindent(&hunk, &old, &text);
+        new.extend(old[at..fit.at].iter().map(|line| (*line).to_owned()));
+        let reindent = fit.reindent(&hunk, &old, &text);
         let is_other = reindent.translates() && !reindent.is_needed();
-        at = found.at;
-        for (number, line) in hunk
-            .lines
-            .iter()
-            .enumerate()
-            .take(found.to)
-            .skip(found.from)
-        {
+        at = fit.at;
+        for (number, line) in hunk.lines.iter().enumerate().take(fit.to).skip(fit.from) {
             match line {
                 HunkLine::Added(text) => {
                     let added = reindent.indented(number, text);
@@ -277,11 +271,11 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
     let lead = hunk.lines.iter().take_while(is_context).count();
     let tail = hunk.lines.iter().rev().take_while(is_context).count();
     let all = hunk.lines.len();
-    let mut found = Vec::new();
+    let mut ranges = Vec::new();
     for front in 0..=fuzz {
         let back = fuzz - front;
         // At least one line that gives the place must be left.
-        let left = hunk
+        let remaining_lines = hunk
             .lines
             .get(front..all.saturating_sub(back))
             .unwrap_or_default();
@@ -289,11 +283,11 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
             let old = line.old();
             old.is_some_and(|text| fuzz == 0 || !text.trim().is_empty())
         };
-        if front <= lead && back <= tail && left.iter().any(says) {
-            found.push((front, all - back));
+        if front <= lead && back <= tail && remaining_lines.iter().any(says) {
+            ranges.push((front, all - back));
         }
     }
-    found
+    ranges
 }
 
 fn place(
@@ -304,17 +298,17 @@ fn place(
     from: usize,
     likeness: Likeness,
 ) -> Option<Fit> {
-    let wanted: Vec<&str> = lines
+    let expected_lines: Vec<&str> = lines
         .iter()
         .filter_map(HunkLine::old)
         .map(likeness)
         .collect();
-    let last = old.len().checked_sub(wanted.len())?;
+    let last = old.len().checked_sub(expected_lines.len())?;
     let fits = |at: &usize| {
         old[*at..]
             .iter()
-            .zip(&wanted)
-            .all(|(old, wanted)| likeness(old) == *wanted)
+            .zip(&expected_lines)
+            .all(|(old, expected_line)| likeness(old) == *expected_line)
     };
     let hint = hunk.first.map(|first| first.saturating_sub(1) + lead);
     let distance = |at: &usize| hint.map_or(0, |hint| hint.abs_diff(*at));

@@ -97,8 +97,8 @@ fn sloppy_diffs_are_read() {
     ] {
         let (content, repairs) = new(&reply);
         assert_eq!(content, after_two(ADDED), "{reply}");
-        let is_told = repairs.iter().any(|told| told.contains(repair));
-        assert!(repair.is_empty() || is_told, "{repair}: {repairs:?}");
+        let is_reported = repairs.iter().any(|message| message.contains(repair));
+        assert!(repair.is_empty() || is_reported, "{repair}: {repairs:?}");
     }
 }
 
@@ -106,9 +106,13 @@ fn sloppy_diffs_are_read() {
 fn added_lines_are_reindented() {
     let reply = "+++ tests/test_a.py\n@@\n def test_three(self):\n     assert pkg.f(3) == 3\n+    assert pkg.f(4) == 4\n";
     let (content, repairs) = new(reply);
-    let wanted = "        assert pkg.f(3) == 3\n        assert pkg.f(4) == 4\n";
-    assert!(content.ends_with(wanted), "{content}");
-    assert!(repairs.iter().any(|told| told.contains("indentation")));
+    let expected_tail = "        assert pkg.f(3) == 3\n        assert pkg.f(4) == 4\n";
+    assert!(content.ends_with(expected_tail), "{content}");
+    assert!(
+        repairs
+            .iter()
+            .any(|message| message.contains("indentation"))
+    );
     let deeper = "+++ tests/test_a.py\n@@\n     def test_one():\n-        assert pkg.f(1) == 1\n+        assert pkg.f(1) == 2\n";
     assert_eq!(new(deeper).0, OLD.replace("f(1) == 1", "f(1) == 2"));
 }
@@ -124,7 +128,7 @@ fn with_fence() -> (BTreeMap<String, String>, &'static str) {
 fn fence_in_context_is_code() {
     let (old, text) = with_fence();
     let diff = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -3,6 +3,6 @@\n \n ```\n f()\n ```\n     \"\"\"\n-    return 1\n+    return 2\n";
-    let wanted = text.replace("return 1", "return 2");
+    let expected_text = text.replace("return 1", "return 2");
     for reply in [
         diff.to_owned(),
         format!("Run:\n```sh\npytest\n```\n{diff}"),
@@ -134,7 +138,7 @@ fn fence_in_context_is_code() {
         let proposed = read(&reply, &old).unwrap();
         assert_eq!(
             proposed.files["tests/test_a.py"].as_deref(),
-            Some(wanted.as_str()),
+            Some(expected_text.as_str()),
             "{reply}"
         );
     }
@@ -152,16 +156,19 @@ fn removed_lines_are_not_headers() {
 
 #[test]
 fn files_are_added_and_deleted() {
-    let made =
+    let new_file =
         "--- /dev/null\n+++ b/tests/test_b.py\n@@ -0,0 +1,2 @@\n+def test_b():\n+    assert 0\n";
-    let proposed = read(made, &old()).unwrap();
+    let proposed = read(new_file, &old()).unwrap();
     let content = Some("def test_b():\n    assert 0\n".to_owned());
     assert_eq!(proposed.files["tests/test_b.py"], content);
     assert!(proposed.repairs.is_empty());
-    let unsaid = read(&made.replace("/dev/null", "a/tests/test_b.py"), &old()).unwrap();
+    let unsaid = read(&new_file.replace("/dev/null", "a/tests/test_b.py"), &old()).unwrap();
     assert_eq!((unsaid.files.len(), unsaid.repairs.len()), (1, 1));
-    let gone = "--- a/tests/test_a.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import pkg\n";
-    assert_eq!(read(gone, &old()).unwrap().files["tests/test_a.py"], None);
+    let deletion = "--- a/tests/test_a.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-import pkg\n";
+    assert_eq!(
+        read(deletion, &old()).unwrap().files["tests/test_a.py"],
+        None
+    );
     for (reply, why) in [
         ("I cannot do that.", "no diff"),
         ("", "no diff"),

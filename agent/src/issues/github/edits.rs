@@ -146,14 +146,14 @@ async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<E
     url.set_path(&format!("{root}/graphql"));
     let variables = json!({"owner": address.owner, "name": address.name, "number": address.number});
     let body = json!({"query": QUERY, "variables": variables}).to_string();
-    let asked = api
+    let request = api
         .client
         .post(url)
         .header("Authorization", format!("Bearer {}", token.reveal()))
         .header("Content-Type", "application/json")
         .body(body)
         .send();
-    let answer = asked.await.map_err(|e| api.failed(super::chain(&e)))?;
+    let answer = request.await.map_err(|e| api.failed(super::chain(&e)))?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }
@@ -192,13 +192,13 @@ mod tests {
             edit(9, json!("then")),
             edit(1, json!("first")),
         ];
-        let known =
+        let issue_with_diff =
             json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
-        assert_eq!(body(known), Some((Some("then".to_owned()), 1)));
+        assert_eq!(body(issue_with_diff), Some((Some("then".to_owned()), 1)));
         let nodes = [edit(12, json!("later")), edit(9, Value::Null)];
-        let gone =
+        let issue_without_diff =
             json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
-        assert_eq!(body(gone), None);
+        assert_eq!(body(issue_without_diff), None);
         let before = json!({"lastEditedAt": "2024-03-02T00:00:00Z"});
         assert_eq!(body(before), Some((Some("today".to_owned()), 0)));
     }

@@ -113,26 +113,26 @@ fn huge_issue_is_refused_unread() {
 fn missing_file_suggests_existing_ones() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("issue.md"), "x").unwrap();
-    let shown = |name: &str| {
+    let error_for = |name: &str| {
         let path = folder.path().join(name);
         let message = refused(load_now(path.to_str().unwrap()));
         message.replace(folder.path().to_str().unwrap(), "DIR")
     };
-    insta::assert_snapshot!(shown("isue.md"), @r"
+    insta::assert_snapshot!(error_for("isue.md"), @r"
     error: failed to read the issue in DIR/isue.md
       cause: the file does not exist
       hint: did you mean DIR/issue.md?
     ");
-    insta::assert_snapshot!(shown("zebra.txt"), @r"
+    insta::assert_snapshot!(error_for("zebra.txt"), @r"
     error: failed to read the issue in DIR/zebra.txt
       cause: the file does not exist
     ");
-    insta::assert_snapshot!(shown("nowhere/issue.md"), @r"
+    insta::assert_snapshot!(error_for("nowhere/issue.md"), @r"
     error: failed to read the issue in DIR/nowhere/issue.md
       cause: the file does not exist
       hint: the folder DIR/nowhere does not exist either
     ");
-    insta::assert_snapshot!(shown(""), @r"
+    insta::assert_snapshot!(error_for(""), @r"
     error: failed to read the issue in DIR/
       cause: it is a folder
       hint: pass the file with the issue's text

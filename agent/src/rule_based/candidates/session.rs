@@ -44,15 +44,15 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
         let Some(source) = expression(statement).filter(|e| doubtful && !plain(e)) else {
             continue;
         };
-        let shown = on_one_line(&stated.text, check);
-        let singleton = ["True", "False", "None"].contains(&shown.as_str());
+        let output = on_one_line(&stated.text, check);
+        let singleton = ["True", "False", "None"].contains(&output.as_str());
         let pair =
-            if check.evaluates && check.equal == Some(true) && (singleton || shown.len() < 60) {
-                (source, shown)
+            if check.evaluates && check.equal == Some(true) && (singleton || output.len() < 60) {
+                (source, output)
             } else {
                 match check.same.as_deref() {
                     Some(form @ ("repr" | "str")) if check.exact => {
-                        (format!("{form}({source})"), quoted(&shown))
+                        (format!("{form}({source})"), quoted(&output))
                     }
                     _ => continue,
                 }
@@ -67,10 +67,10 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     let statements = &evidence.probe.statements;
     let more: Vec<String> = compared
         .iter()
-        .flat_map(|(at, (source, shown))| {
+        .flat_map(|(at, (source, output))| {
             let words = test_body::words(source)
                 .into_iter()
-                .chain(test_body::words(shown));
+                .chain(test_body::words(output));
             words
                 .chain(statements[*at].reads.clone())
                 .collect::<Vec<_>>()
@@ -92,7 +92,7 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     body.lines.push("]".to_owned());
     let texts: Vec<&str> = compared
         .iter()
-        .map(|(_, (_, shown))| shown.as_str())
+        .map(|(_, (_, output))| output.as_str())
         .collect();
     body.lines
         .push(format!("assert shown != [{}]", texts.join(", ")));

@@ -26,10 +26,10 @@ pub(super) fn candidates(
             .any(|(s, c)| role.contains(&s.role) && !is_today(c))
     };
     let contradicted = differs_from_today(&[Role::Fine, Role::Shown]);
-    let wanted_otherwise = differs_from_today(&[Role::Right]);
+    let is_change_expected = differs_from_today(&[Role::Right]);
     let mut all = Vec::new();
     for (stated, check) in &stated {
-        let made = match stated.role {
+        let proposal = match stated.role {
             _ if failed_outside_repository(statement) => None,
             _ if statement.raised.is_some() => {
                 (stated.role == Role::Right).then(|| (90, equals_anew(&expression, stated, check)))
@@ -56,7 +56,7 @@ pub(super) fn candidates(
                 if step.vague { 58 } else { 66 },
                 differs(&expression, stated, check, statement),
             )),
-            Role::Shown if is_today(check) && wanted_otherwise => {
+            Role::Shown if is_today(check) && is_change_expected => {
                 Some((60, differs(&expression, stated, check, statement)))
             }
             Role::Shown
@@ -76,10 +76,10 @@ pub(super) fn candidates(
                 && today.is_none();
             other.then(|| (50, is_not(&expression, statement)))
         };
-        let made = made
-            .filter(|(_, made)| made.is_some())
+        let proposal = proposal
+            .filter(|(_, parts)| parts.is_some())
             .or_else(not_as_it_is);
-        if let Some((trust, Some(parts))) = made {
+        if let Some((trust, Some(parts))) = proposal {
             all.push(candidate(
                 evidence,
                 at,
@@ -141,9 +141,9 @@ pub(super) fn is_today(check: &Check) -> bool {
 
 /// Returns whether the right text is formatted by hand, unlike the program's output. Then its meaning counts,
 /// not its exact form.
-fn is_hand_written(right: &str, shown: Option<&str>) -> bool {
+fn is_hand_written(right: &str, today_text: Option<&str>) -> bool {
     let tight = right.contains(',') && !right.contains(", ");
-    tight && shown.is_some_and(|s| s.contains(", "))
+    tight && today_text.is_some_and(|s| s.contains(", "))
 }
 
 /// Returns the expression whose value counts, on one line if possible.
@@ -189,10 +189,10 @@ fn equals(
         blankless(text).len() * 10 < blankless(today).len() * 6
     };
     let text_for_text = statement.kind_of_value == "str" && check.kind == "str";
-    let whole = text_for_text
+    let is_full_value = text_for_text
         || stated.sentence.is_empty()
         || (check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()));
-    if statement.kind_of_value == "str" && !whole && a_part(right) {
+    if statement.kind_of_value == "str" && !is_full_value && a_part(right) {
         return None;
     }
     if check.evaluates && check.equal == Some(false) {

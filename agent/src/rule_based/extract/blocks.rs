@@ -103,9 +103,9 @@ struct BlockReader {
 
 impl BlockReader {
     fn line(&mut self, line: &str) {
-        if let Some(found) = HEADING.captures(line) {
+        if let Some(captures) = HEADING.captures(line) {
             self.flush();
-            let heading = found
+            let heading = captures
                 .iter()
                 .skip(1)
                 .flatten()
@@ -269,18 +269,18 @@ fn uncommented(body: &str) -> String {
         match &fence {
             Some(mark) if line.trim().starts_with(mark.as_str()) => fence = None,
             Some(_) => {}
-            None => fence = FENCE.captures(line).map(|found| found[2].to_owned()),
+            None => fence = FENCE.captures(line).map(|captures| captures[2].to_owned()),
         }
         if fence.is_some() {
             out.push_str(line);
         } else {
-            let whole = HTML_COMMENT.replace_all(line, "");
-            match whole.split_once("<!--") {
+            let visible_line = HTML_COMMENT.replace_all(line, "");
+            match visible_line.split_once("<!--") {
                 Some((before, _)) => {
                     comment = true;
                     out.push_str(before);
                 }
-                None => out.push_str(&whole),
+                None => out.push_str(&visible_line),
             }
         }
         out.push('\n');

@@ -13,9 +13,9 @@ pub fn balanced(source: &str) -> bool {
     let mut depth = 0;
     let mut open = None;
     for line in source.lines() {
-        let seen = scan_from(line, open);
-        depth += seen.depth;
-        open = seen.open;
+        let line_scan = scan_from(line, open);
+        depth += line_scan.depth;
+        open = line_scan.open;
         if depth < 0 {
             return false;
         }
@@ -66,12 +66,12 @@ fn scan(line: &str) -> LineScan {
 
 fn scan_from(line: &str, open: Option<&'static str>) -> LineScan {
     let bytes = line.as_bytes();
-    let mut seen = LineScan {
+    let mut line_scan = LineScan {
         depth: 0,
         comment: None,
         open,
     };
-    let mut quote: Option<&[u8]> = seen.open.map(str::as_bytes);
+    let mut quote: Option<&[u8]> = line_scan.open.map(str::as_bytes);
     let mut i = 0;
     while i < bytes.len() {
         let rest = &bytes[i..];
@@ -88,20 +88,20 @@ fn scan_from(line: &str, open: Option<&'static str>) -> LineScan {
             }
             None if rest[0] == b'"' || rest[0] == b'\'' => quote = Some(&rest[..1]),
             None if rest[0] == b'#' => {
-                seen.comment = Some(i);
+                line_scan.comment = Some(i);
                 break;
             }
-            None if b"([{".contains(&rest[0]) => seen.depth += 1,
-            None if b")]}".contains(&rest[0]) => seen.depth -= 1,
+            None if b"([{".contains(&rest[0]) => line_scan.depth += 1,
+            None if b")]}".contains(&rest[0]) => line_scan.depth -= 1,
             None => {}
         }
         i += 1;
     }
-    seen.open = match quote {
+    line_scan.open = match quote {
         Some(b"\"\"\"") => Some("\"\"\""),
         Some(b"'''") => Some("'''"),
         // A single quote does not extend past the end of a line.
         _ => None,
     };
-    seen
+    line_scan
 }

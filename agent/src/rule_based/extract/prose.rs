@@ -175,10 +175,10 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
         if NEGATED.is_match(sentence) {
             continue;
         }
-        let found = WANTED
+        let captures = WANTED
             .captures_iter(sentence)
             .chain(PASSIVE.captures_iter(sentence));
-        for name in found.map(|f| f[1].to_owned()) {
+        for name in captures.map(|f| f[1].to_owned()) {
             if !all.contains(&name) {
                 all.push(name);
             }

@@ -34,7 +34,7 @@ static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*Out ?\[\d*\]: ?"));
 
 pub(super) fn entries(text: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    let mut shown: Vec<Vec<&str>> = Vec::new();
+    let mut outputs: Vec<Vec<&str>> = Vec::new();
     for line in text.lines() {
         if let Some(input) = INPUT.captures(line) {
             let source = input.get(1).or(input.get(3)).map_or("", |m| m.as_str());
@@ -47,10 +47,10 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
                 number,
                 ..Entry::default()
             });
-            shown.push(Vec::new());
+            outputs.push(Vec::new());
             continue;
         }
-        let (Some(entry), Some(lines)) = (entries.last_mut(), shown.last_mut()) else {
+        let (Some(entry), Some(lines)) = (entries.last_mut(), outputs.last_mut()) else {
             continue;
         };
         let open = lines.is_empty() && entry.source.len() < MAX_INPUT_LEN;
@@ -68,7 +68,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
             _ => lines.push(line),
         }
     }
-    for (entry, lines) in entries.iter_mut().zip(shown) {
+    for (entry, lines) in entries.iter_mut().zip(outputs) {
         finish(entry, &lines);
     }
     entries
@@ -106,7 +106,7 @@ fn finish(entry: &mut Entry, lines: &[&str]) {
         text.push('\n');
     }
     let from_out = match OUT.find(&text) {
-        Some(found) => format!("{}{}", " ".repeat(found.len()), &text[found.end()..]),
+        Some(prompt) => format!("{}{}", " ".repeat(prompt.len()), &text[prompt.end()..]),
         None => text,
     };
     let body = from_out.trim_matches('\n');

@@ -38,16 +38,17 @@ pub fn claims(prose: &str) -> Vec<Claim> {
     let mut all = Vec::new();
     for sentence in paragraphs.iter().flat_map(|flat| sentences(flat)) {
         let clauses = clauses(sentence);
-        let mut found: Vec<Claim> = clauses.iter().filter_map(|c| claim(c, &codes)).collect();
+        let mut sentence_claims: Vec<Claim> =
+            clauses.iter().filter_map(|c| claim(c, &codes)).collect();
         // In "this gives 1, but that gives 2", if one is right, the other is wrong.
-        if let [first, second] = found.as_mut_slice() {
+        if let [first, second] = sentence_claims.as_mut_slice() {
             match (first.stance, second.stance) {
                 (Polarity::Good, Polarity::Unknown) => second.stance = Polarity::Bad,
                 (Polarity::Unknown, Polarity::Good) => first.stance = Polarity::Bad,
                 _ => {}
             }
         }
-        all.append(&mut found);
+        all.append(&mut sentence_claims);
     }
     all
 }
@@ -57,10 +58,10 @@ fn clauses(sentence: &str) -> Vec<String> {
     static BUT: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)[,;]? (?:but|while|whereas|however,?) (⟦)"));
     match BUT.captures(sentence) {
-        Some(found) => {
+        Some(captures) => {
             let (at, second) = (
-                found.get(0).map_or(0, |m| m.start()),
-                found.get(1).map_or(0, |m| m.start()),
+                captures.get(0).map_or(0, |m| m.start()),
+                captures.get(1).map_or(0, |m| m.start()),
             );
             vec![
                 sentence[..at].to_owned(),
@@ -125,9 +126,9 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
             r"(?i)\b(?:instead of|rather than|and not|not)\b[^⟦.]{{0,30}}?{V}"
         ))
     });
-    let take = |found: &regex::Captures<'_>, n: usize| -> Option<String> {
+    let take = |captures: &regex::Captures<'_>, n: usize| -> Option<String> {
         codes
-            .get(found.get(n)?.as_str().parse::<usize>().ok()?)
+            .get(captures.get(n)?.as_str().parse::<usize>().ok()?)
             .cloned()
     };
     let mut claim = Claim {
@@ -139,26 +140,26 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
         },
         ..Claim::default()
     };
-    if let Some(found) = SHOULD.captures(sentence) {
-        claim.expression = take(&found, 1);
-        claim.right = take(&found, 2);
-    } else if let Some(found) = GIVES.captures(sentence).filter(one_statement) {
-        claim.expression = take(&found, 1);
-        claim.shown = take(&found, 2);
+    if let Some(captures) = SHOULD.captures(sentence) {
+        claim.expression = take(&captures, 1);
+        claim.right = take(&captures, 2);
+    } else if let Some(captures) = GIVES.captures(sentence).filter(one_statement) {
+        claim.expression = take(&captures, 1);
+        claim.shown = take(&captures, 2);
     }
     if claim.right.is_none() {
-        let found = IS_RIGHT
+        let captures = IS_RIGHT
             .captures(sentence)
             .or_else(|| RIGHT.captures(sentence));
-        claim.right = found
+        claim.right = captures
             .and_then(|f| take(&f, 1))
             .filter(|r| Some(r) != claim.expression.as_ref());
     }
-    if let Some(found) = WRONG.captures(sentence) {
-        claim.wrong = take(&found, 1).filter(|w| Some(w) != claim.expression.as_ref());
+    if let Some(captures) = WRONG.captures(sentence) {
+        claim.wrong = take(&captures, 1).filter(|w| Some(w) != claim.expression.as_ref());
     }
-    if let Some(found) = INSTEAD.captures(sentence) {
-        let other = take(&found, 1);
+    if let Some(captures) = INSTEAD.captures(sentence) {
+        let other = take(&captures, 1);
         if claim.right.is_some() {
             claim.wrong = claim.wrong.or(other);
         } else if claim.shown.is_some() || claim.wrong.is_some() {
@@ -178,10 +179,10 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
 }
 
 /// Returns whether no other statement starts between the two marks.
-fn one_statement(found: &regex::Captures<'_>) -> bool {
+fn one_statement(captures: &regex::Captures<'_>) -> bool {
     static OTHER: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)\b(?:but|instead|which|expect\w*|and|or|if|when|for)\b"));
-    let gap = found.get(0).map_or("", |m| m.as_str());
+    let gap = captures.get(0).map_or("", |m| m.as_str());
     let inner = gap.split('⟧').nth(1).unwrap_or("");
     !OTHER.is_match(inner.split('⟦').next().unwrap_or(""))
 }
@@ -194,14 +195,15 @@ fn marked(prose: &str) -> (String, Vec<String>) {
     let mut codes = Vec::new();
     let mut text = String::new();
     let mut from = 0;
-    for found in INLINE.captures_iter(prose) {
-        let (Some(whole), Some(code)) = (found.get(0), found.get(1).or(found.get(2))) else {
+    for captures in INLINE.captures_iter(prose) {
+        let (Some(span), Some(code)) = (captures.get(0), captures.get(1).or(captures.get(2)))
+        else {
             continue;
         };
-        open_code(&prose[from..whole.start()], &mut text, &mut codes);
+        open_code(&prose[from..span.start()], &mut text, &mut codes);
         text.push_str(&format!("⟦{}⟧", codes.len()));
         codes.push(code.as_str().trim().to_owned());
-        from = whole.end();
+        from = span.end();
     }
     open_code(&prose[from..], &mut text, &mut codes);
     (text, codes)
@@ -213,24 +215,24 @@ fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
         pattern(r"\b[A-Za-z_][\w.]*\([^\s()]|\b(?:True|False|None)\b|\b\d+/\d+\b")
     });
     let mut from = 0;
-    while let Some(found) = CALL.find_at(prose, from) {
-        let rest = &prose[found.start()..];
+    while let Some(code_match) = CALL.find_at(prose, from) {
+        let rest = &prose[code_match.start()..];
         let line = rest.split('\n').next().unwrap_or(rest);
         let end = match line.find('(') {
-            Some(open) if found.as_str().contains('(') => {
-                closing(&line[open..]).map(|end| found.start() + open + end)
+            Some(open) if code_match.as_str().contains('(') => {
+                closing(&line[open..]).map(|end| code_match.start() + open + end)
             }
-            _ => Some(found.end()),
+            _ => Some(code_match.end()),
         };
         let Some(end) = end else {
-            let end = found.start() + line.len();
+            let end = code_match.start() + line.len();
             text.push_str(&prose[from..end]);
             from = end;
             continue;
         };
-        text.push_str(&prose[from..found.start()]);
+        text.push_str(&prose[from..code_match.start()]);
         text.push_str(&format!("⟦{}⟧", codes.len()));
-        codes.push(prose[found.start()..end].to_owned());
+        codes.push(prose[code_match.start()..end].to_owned());
         from = end;
     }
     text.push_str(&prose[from..]);
@@ -238,8 +240,8 @@ fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
 
 fn plain(sentence: &str, codes: &[String]) -> String {
     static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(V));
-    MARK.replace_all(sentence, |found: &regex::Captures<'_>| {
-        let code = found[1].parse::<usize>().ok().and_then(|n| codes.get(n));
+    MARK.replace_all(sentence, |captures: &regex::Captures<'_>| {
+        let code = captures[1].parse::<usize>().ok().and_then(|n| codes.get(n));
         format!("`{}`", code.map_or("", String::as_str))
     })
     .into_owned()

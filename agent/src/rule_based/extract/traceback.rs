@@ -49,20 +49,20 @@ static CELL_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:-+>)?\s*\d+(?
 
 /// Returns the offset of the first traceback in a text.
 pub(super) fn starts_in(text: &str) -> Option<usize> {
-    START.find(text).map(|found| found.start())
+    START.find(text).map(|header| header.start())
 }
 
 /// Reads the exception of a traceback: the last one if several are chained.
 pub(super) fn read(text: &str) -> Option<RaisedException> {
     let lines: Vec<&str> = text.lines().map(unstamped).collect();
     let header = |l: &str| l.contains("Traceback (most recent");
-    let found = lines.iter().enumerate().rev().find_map(|(n, line)| {
+    let exception = lines.iter().enumerate().rev().find_map(|(n, line)| {
         if line.starts_with([' ', '\t']) || header(line) {
             return None;
         }
-        let known = RAISED.captures(line);
-        let found = known.or_else(|| (n > 0).then(|| ANY_NAME.captures(line)).flatten())?;
-        let mut message = found.get(2).map_or("", |m| m.as_str()).trim().to_owned();
+        let captures = RAISED.captures(line);
+        let captures = captures.or_else(|| (n > 0).then(|| ANY_NAME.captures(line)).flatten())?;
+        let mut message = captures.get(2).map_or("", |m| m.as_str()).trim().to_owned();
         if message.is_empty() {
             message = lines[n + 1..]
                 .iter()
@@ -74,12 +74,12 @@ pub(super) fn read(text: &str) -> Option<RaisedException> {
                 .to_owned();
         }
         Some(RaisedException {
-            exception: found[1].to_owned(),
+            exception: captures[1].to_owned(),
             message,
             ..RaisedException::default()
         })
     });
-    let mut raised = found?;
+    let mut raised = exception?;
     let joined = lines.join("\n");
     for frame in FRAME.captures_iter(&joined) {
         let function = frame.get(2).map_or("", |m| m.as_str());
@@ -103,13 +103,13 @@ pub(super) fn bare(text: &str) -> Option<RaisedException> {
         .lines()
         .map(str::trim)
         .filter(|l| !l.is_empty() && *l != "...");
-    let found = RAISED.captures(lines.next()?)?;
+    let captures = RAISED.captures(lines.next()?)?;
     if lines.count() > 3 {
         return None;
     }
-    let message = found.get(2).map_or("", |m| m.as_str()).trim().to_owned();
+    let message = captures.get(2).map_or("", |m| m.as_str()).trim().to_owned();
     Some(RaisedException {
-        exception: found[1].to_owned(),
+        exception: captures[1].to_owned(),
         message,
         ..RaisedException::default()
     })
@@ -124,7 +124,7 @@ fn cell(lines: &[&str]) -> String {
     let code: Vec<&str> = lines[start + 1..]
         .iter()
         .map_while(|l| CELL_LINE.captures(l.trim_start()))
-        .map(|found| found.get(1).map_or("", |m| m.as_str()))
+        .map(|captures| captures.get(1).map_or("", |m| m.as_str()))
         .collect();
     code.join("\n")
 }

@@ -38,13 +38,13 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     levels.sort_by(f64::total_cmp);
     levels.dedup();
     let point = |min_confidence: Option<f64>| {
-        let kept = submitted.iter().filter(|(confidence, _)| {
+        let confident_tests = submitted.iter().filter(|(confidence, _)| {
             min_confidence.is_none_or(|min_confidence| *confidence >= min_confidence)
         });
-        let holding = kept.clone().filter(|(_, holds)| *holds).count();
+        let holding = confident_tests.clone().filter(|(_, holds)| *holds).count();
         ConfidencePoint {
             min_confidence,
-            precision: Rate::of(holding, kept.count()),
+            precision: Rate::of(holding, confident_tests.count()),
             recall: Rate::of(holding, judged.len()),
         }
     };
@@ -120,7 +120,7 @@ mod tests {
             oracle_samples: None,
             extra_inputs: Vec::new(),
         };
-        let found: Vec<_> = points(&SystemRuns { system, runs })
+        let rows: Vec<_> = points(&SystemRuns { system, runs })
             .iter()
             .map(|p| {
                 (
@@ -130,7 +130,7 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(found, [(None, 2, 3), (Some(0.5), 1, 1)]);
+        assert_eq!(rows, [(None, 2, 3), (Some(0.5), 1, 1)]);
     }
 
     #[test]
@@ -150,21 +150,21 @@ mod tests {
             oracle_samples: None,
             extra_inputs: Vec::new(),
         };
-        let found: Vec<_> = points(&SystemRuns { system, runs })
+        let rows: Vec<_> = points(&SystemRuns { system, runs })
             .iter()
             .map(|p| {
-                let (kept, held) = (&p.precision, &p.recall);
+                let (precision, recall) = (&p.precision, &p.recall);
                 (
                     p.min_confidence,
-                    kept.numerator,
-                    kept.denominator,
-                    held.numerator,
-                    held.denominator,
+                    precision.numerator,
+                    precision.denominator,
+                    recall.numerator,
+                    recall.denominator,
                 )
             })
             .collect();
         assert_eq!(
-            found,
+            rows,
             [
                 (None, 3, 4, 3, 5),
                 (Some(0.5), 2, 3, 2, 5),

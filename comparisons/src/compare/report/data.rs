@@ -23,7 +23,7 @@ pub(super) const LENGTHS: [(&str, u64); 4] = [
 
 /// Returns the position of a length group by name; any other group comes last.
 pub(super) fn length_place(name: &str) -> usize {
-    let place = LENGTHS.iter().position(|(known, _)| *known == name);
+    let place = LENGTHS.iter().position(|(length, _)| *length == name);
     place.unwrap_or(LENGTHS.len())
 }
 

@@ -58,14 +58,14 @@ pub(super) fn page(
             Some(samples) => format!("upper bound: the best of {samples} samples; "),
             None => String::new(),
         };
-        let given = match s.system.extra_inputs.as_slice() {
+        let inputs_text = match s.system.extra_inputs.as_slice() {
             [] => String::new(),
-            given => format!("extra inputs: {}; ", given.join(", ")),
+            inputs => format!("extra inputs: {}; ", inputs.join(", ")),
         };
         SystemView {
             figure: Some(percent(s.fail_to_pass.value)),
             about: Some(format!(
-                "{bound}{given}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens per run",
+                "{bound}{inputs_text}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens per run",
                 s.fail_to_pass.instances,
                 submitted(&s.precision),
                 s.cost.model_calls,

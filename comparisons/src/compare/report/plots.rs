@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits() {
-        for (number, wanted) in [
+        for (number, expected) in [
             (0.0, "0"),
             (1620.0, "1620"),
             (1620.4, "1620"),
@@ -183,7 +183,7 @@ mod tests {
             (0.012345, "0.0123"),
             (0.0001, "0.0001"),
         ] {
-            assert_eq!(plain_figure(number), wanted);
+            assert_eq!(plain_figure(number), expected);
         }
     }
 }

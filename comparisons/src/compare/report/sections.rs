@@ -237,12 +237,12 @@ fn cost(report: &ComparisonReport) -> Section {
 const GROUPS: usize = 30;
 
 fn overlap(report: &ComparisonReport) -> Section {
-    let found = &report.overlap;
+    let overlap = &report.overlap;
     let mut table = Table::new("Instances solved by exactly these systems")
         .words("Systems")
         .figures(&["Instances"])
         .sentences("Instance ids");
-    for group in found.groups.iter().take(GROUPS) {
+    for group in overlap.groups.iter().take(GROUPS) {
         let names: Vec<&str> = group
             .systems
             .iter()
@@ -256,7 +256,7 @@ fn overlap(report: &ComparisonReport) -> Section {
     }
     let mut notes = vec![format!(
         "Of {} instances with a verdict for every system, {} are solved by at least one system and {} by all.",
-        found.instances, found.union, found.intersection
+        overlap.instances, overlap.union, overlap.intersection
     )];
     if gives_more(report) {
         notes.push("This includes systems that are given more than the issue.".to_owned());

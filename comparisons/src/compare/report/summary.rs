@@ -75,7 +75,7 @@ impl SystemSummary {
     pub fn given(&self) -> String {
         match self.system.extra_inputs.as_slice() {
             [] => String::new(),
-            given => format!(" (given: {})", given.join(", ")),
+            inputs => format!(" (given: {})", inputs.join(", ")),
         }
     }
 }

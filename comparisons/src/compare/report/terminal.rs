@@ -45,7 +45,7 @@ pub(super) fn table(report: &ComparisonReport) -> String {
         }
         match s.given().as_str() {
             "" => {}
-            given => text.push_str(&format!(" {given}")),
+            label => text.push_str(&format!(" {label}")),
         }
         text.push('\n');
     }

@@ -61,14 +61,17 @@ fn found_file_sets_only_listed_keys() {
             let settings = place.load();
             let allowed =
                 key == found_file::RECIPE || found_file::LIMITS.iter().any(|(name, _)| name == key);
-            let taken = settings.origin(key) != Origin::Default;
-            assert!(!taken || allowed, "{folder}: {key} = {value} was taken");
+            let is_applied = settings.origin(key) != Origin::Default;
+            assert!(
+                !is_applied || allowed,
+                "{folder}: {key} = {value} was taken"
+            );
             let noted = settings
                 .notes
                 .iter()
                 .any(|note| note.contains(&format!("`{key}`")));
             assert!(
-                taken || noted,
+                is_applied || noted,
                 "{folder}: {key} = {value}: {:?}",
                 settings.notes
             );
@@ -84,9 +87,9 @@ fn found_file_sets_only_listed_keys() {
 
 #[test]
 fn listed_keys_exist() {
-    let known: Vec<String> = every_key().into_iter().map(|(key, _)| key).collect();
+    let known_keys: Vec<String> = every_key().into_iter().map(|(key, _)| key).collect();
     for (key, _) in found_file::LIMITS {
-        assert!(known.iter().any(|k| k == key), "{key}");
+        assert!(known_keys.iter().any(|k| k == key), "{key}");
     }
 }
 
@@ -230,9 +233,9 @@ fn named_file_is_trusted() {
         "{:?}",
         settings.notes
     );
-    let named = place.folder.path().join("here").join(FILE);
+    let config_path = place.folder.path().join("here").join(FILE);
     place.sources.config = None;
-    place = place.variable("TESTWRIGHT_CONFIG", named.to_str().unwrap());
+    place = place.variable("TESTWRIGHT_CONFIG", config_path.to_str().unwrap());
     assert!(place.load().local.no_isolation);
 
     let mut place = TestDir::new();

@@ -81,21 +81,21 @@ fn files_are_ordered_by_class() {
     ]);
     let empty = coverage(&[("a.py", &[1]), ("b.py", &[1]), ("c.py", &[1])]);
     let classes = classes(&base, &empty, &lines(&[("b.py", &[2])]));
-    let found: Vec<_> = classes.iter().map(|(p, c)| (p.as_str(), *c)).collect();
+    let actual: Vec<_> = classes.iter().map(|(p, c)| (p.as_str(), *c)).collect();
     let expected = [
         ("a.py", ContextClass::Other),
         ("b.py", ContextClass::Peer),
         ("c.py", ContextClass::Repository),
         ("d.py", ContextClass::Other),
     ];
-    assert_eq!(found, expected);
-    let named = ["c.py".to_owned(), "c.py".to_owned()];
-    let ordered = order(&classes, &named, 1, "id");
+    assert_eq!(actual, expected);
+    let named_paths = ["c.py".to_owned(), "c.py".to_owned()];
+    let ordered = order(&classes, &named_paths, 1, "id");
     let paths: Vec<&str> = ordered.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths[..2], ["c.py", "b.py"]);
-    assert_eq!(ordered, order(&classes, &named, 1, "id"));
+    assert_eq!(ordered, order(&classes, &named_paths, 1, "id"));
     // Different seeds give both orders of the two files in the same class.
-    let last = |seed| order(&classes, &named, seed, "id").pop().unwrap().0;
+    let last = |seed| order(&classes, &named_paths, seed, "id").pop().unwrap().0;
     let lasts: BTreeSet<String> = (0..20).map(last).collect();
     assert_eq!(lasts.len(), 2);
 }
@@ -112,8 +112,8 @@ fn context_stays_within_budget() {
         .map(|(path, _)| ((*path).to_owned(), Some(ContextClass::Other)))
         .collect();
     let mut read = |path: &str| {
-        let found = files.iter().find(|(name, _)| *name == path);
-        found.map(|(_, text)| (*text).to_owned())
+        let matching_file = files.iter().find(|(name, _)| *name == path);
+        matching_file.map(|(_, text)| (*text).to_owned())
     };
     for budget in 0..14 {
         let context = fill(&order, budget, &Words, &mut read);
@@ -133,8 +133,8 @@ fn context_stays_within_budget() {
     assert_eq!(texts, [("one two\nthree\n", true), ("four five\n", false)]);
     assert_eq!(fill(&order, 100, &Words, &mut read).files.len(), 3);
     // Files that the task names are included regardless of the budget.
-    let named = [("b.py".to_owned(), None), order[0].clone()];
-    let context = fill(&named, 0, &Words, &mut read);
+    let named_order = [("b.py".to_owned(), None), order[0].clone()];
+    let context = fill(&named_order, 0, &Words, &mut read);
     assert_eq!(context.files.len(), 1);
     assert!(context.files[0].is_whole && context.files[0].path == "b.py");
 }

@@ -50,11 +50,11 @@ impl Candidate {
 
 /// Draws candidates for task I. Longer references are more likely, since they test more knowledge.
 pub(super) fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
-    let found = tests.iter().flat_map(|test| blanks(test, counts)).collect();
-    let found = without_common(found, counts);
-    let found = weighted_shuffle(
+    let assertion_blanks = tests.iter().flat_map(|test| blanks(test, counts)).collect();
+    let assertion_blanks = without_common(assertion_blanks, counts);
+    let assertion_blanks = weighted_shuffle(
         seed,
-        found,
+        assertion_blanks,
         |blank| format!("assertion {}", blank.name()),
         |blank| blank.reference().chars().count() as f64,
     );
@@ -66,7 +66,7 @@ pub(super) fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts)
         text: blank.text,
         question: blank.question,
     };
-    found.into_iter().map(candidate).collect()
+    assertion_blanks.into_iter().map(candidate).collect()
 }
 
 /// Draws candidates for task II, one target per test.
@@ -77,7 +77,7 @@ pub(super) fn targets(
     measured: &TestCoverage<'_>,
     counts: &mut Counts,
 ) -> Vec<Candidate> {
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     for test in tests {
         counts.found += 1;
         let Some(covered) = measured.lines(&test.name()) else {
@@ -91,11 +91,11 @@ pub(super) fn targets(
             .iter()
             .min_by(|a, b| chance(&a.qualified).total_cmp(&chance(&b.qualified)));
         match one {
-            Some(target) => found.push(Candidate::of(test, targets::question(target))),
+            Some(target) => candidates.push(Candidate::of(test, targets::question(target))),
             None => counts.drop(DropReason::NoTarget),
         }
     }
-    weighted_shuffle(seed, found, |c| format!("target {}", c.name), |_| 1.0)
+    weighted_shuffle(seed, candidates, |c| format!("target {}", c.name), |_| 1.0)
 }
 
 /// Draws candidates for task III.
@@ -107,7 +107,7 @@ pub(super) fn blocks(
     layout: &Layout,
     counts: &mut Counts,
 ) -> Vec<Candidate> {
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     for test in tests {
         counts.found += 1;
         let Some(mut own) = measured.own_lines(&test.name()).cloned() else {
@@ -123,10 +123,10 @@ pub(super) fn blocks(
                     block.with_source(text)
                 });
                 let blocks = blocks.collect();
-                found.push(Candidate::of(test, Question::Blocks { blocks }));
+                candidates.push(Candidate::of(test, Question::Blocks { blocks }));
             }
             Err(why) => counts.drop(why),
         }
     }
-    weighted_shuffle(seed, found, |c| format!("blocks {}", c.name), |_| 1.0)
+    weighted_shuffle(seed, candidates, |c| format!("blocks {}", c.name), |_| 1.0)
 }

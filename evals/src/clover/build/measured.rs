@@ -95,11 +95,11 @@ impl<'a> TestCoverage<'a> {
     /// Measures single tests, and an empty test in the place of each.
     pub(super) async fn alone(&mut self, tests: &[&IsolatedTest]) -> Result<()> {
         let mut cases = Vec::new();
-        let mut seen = BTreeSet::new();
+        let mut seen_names = BTreeSet::new();
         for test in tests {
             let text = test.text.text();
             if !self.alone.contains_key(&test.name())
-                && seen.insert(test.name())
+                && seen_names.insert(test.name())
                 && let Some(empty) = empty_test(&text, &test.id)
             {
                 cases.push(self.case(test, text));

@@ -116,13 +116,13 @@ fn all_codecs_are_read() {
 
 #[test]
 fn truncated_file_gives_one_line() {
-    let whole = parquet_bytes(Compression::SNAPPY);
-    for length in 4..whole.len() {
-        let error = super::to_json_lines(&whole[..length]).unwrap_err();
+    let bytes = parquet_bytes(Compression::SNAPPY);
+    for length in 4..bytes.len() {
+        let error = super::to_json_lines(&bytes[..length]).unwrap_err();
         assert!(matches!(error, super::ParquetFileError::CutShort));
     }
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(&whole[..whole.len() / 2]).unwrap();
+    file.write_all(&bytes[..bytes.len() / 2]).unwrap();
     let error = Dataset::read(file.path()).unwrap_err().to_string();
     assert!(
         error.contains("starts like a Parquet file, but its end is missing")

@@ -61,15 +61,15 @@ pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
         "If they are independent",
     ]);
     for (label, s) in labels.iter().zip(report.summary.values()) {
-        let shown = |least: Option<f64>| match least {
+        let format_points = |least: Option<f64>| match least {
             Some(d) => format!("{:.1} points", 100.0 * d),
             None => "too few instances".to_owned(),
         };
         powers.row([
             label.as_str().into(),
             s.graded.to_string().into(),
-            shown(s.power.correlated).into(),
-            shown(s.power.independent).into(),
+            format_points(s.power.correlated).into(),
+            format_points(s.power.independent).into(),
         ]);
     }
     Section::new("rates", "Rates", [table, powers]).note("Rates: share (count/graded, Wilson interval). Means: multiplied by 100 (number of instances, bootstrap interval). \
@@ -230,8 +230,8 @@ fn groups(
     let mut table = Table::new(caption).words(name).figures(labels);
     for group in names(report, of) {
         let figures = report.details.values().map(|d| {
-            let found = of(d).iter().find(|g| g.name == group);
-            found.map_or(NONE.to_owned(), |g| rate(&g.fail_to_pass))
+            let matching_group = of(d).iter().find(|g| g.name == group);
+            matching_group.map_or(NONE.to_owned(), |g| rate(&g.fail_to_pass))
         });
         table.labelled(group, figures);
     }

@@ -114,8 +114,8 @@ fn records_of_all_forms_are_limited() {
         format!("{{\"acme__slugs-1\": {values}}}"),
     ] {
         let message = message(text);
-        let wanted = "the record contains more than 1000000 values";
-        assert!(message.contains(wanted), "{message}");
+        let expected = "the record contains more than 1000000 values";
+        assert!(message.contains(expected), "{message}");
     }
     let long = "x".repeat(65 << 20);
     let message = message(format!("{{\"acme__slugs-1\": \"{long}\"}}"));

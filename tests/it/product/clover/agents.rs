@@ -79,12 +79,12 @@ type Calls = Vec<(&'static str, Value)>;
 
 impl TargetTest {
     fn of_prompt(prompt: &str) -> &'static TargetTest {
-        let id =
-            |wanted: &TargetTest| format!("{}::{}", wanted.path, wanted.name.replace('.', "::"));
-        let asked = |wanted: &&TargetTest| prompt.contains(&format!("the test `{}`", id(wanted)));
+        let id = |test: &TargetTest| format!("{}::{}", test.path, test.name.replace('.', "::"));
+        let is_mentioned =
+            |test: &&TargetTest| prompt.contains(&format!("the test `{}`", id(test)));
         TARGET_TESTS
             .iter()
-            .find(asked)
+            .find(is_mentioned)
             .unwrap_or_else(|| panic!("{prompt}"))
     }
 
@@ -139,8 +139,9 @@ fn answer(request: &Request, problems: &[Value]) -> Response {
     let mut message = json!({"role": "assistant", "content": "I am done."});
     let mut finish = "stop";
     if body["tools"].is_null() {
-        let asked = |problem: &&Value| prompt.contains(&format!("of `{}`.", str(problem, "test")));
-        let text = &problems.iter().find(asked).unwrap()["text"];
+        let is_match =
+            |problem: &&Value| prompt.contains(&format!("of `{}`.", str(problem, "test")));
+        let text = &problems.iter().find(is_match).unwrap()["text"];
         let indent = str(text, "indent");
         let [before, header, after] = ["before", "header", "after"].map(|part| str(text, part));
         message["content"] = json!(format!(
@@ -184,8 +185,8 @@ const TASK: [&str; 4] = ["--tasks", "3", "--context", "64k"];
 
 fn agent_requests(server: &MockServer, model: &str) -> Vec<Value> {
     let bodies = server.requests(|request| serde_json::from_str::<Value>(&request.body).unwrap());
-    let is_asked = |body: &Value| !body["tools"].is_null() && str(body, "model") == model;
-    bodies.into_iter().filter(is_asked).collect()
+    let is_agent_request = |body: &Value| !body["tools"].is_null() && str(body, "model") == model;
+    bodies.into_iter().filter(is_agent_request).collect()
 }
 
 #[test]
@@ -233,34 +234,43 @@ fn agents_and_single_calls_share_report() {
     assert_eq!(pair["compared"]["only_first"], json!(2), "{pair}");
 
     // Golden tests cannot be found in any file, but the shown code can.
-    let asked = agent_requests(&server, "good");
-    let last = asked.iter().filter(|body| turn(body) == 2);
-    let told: Vec<String> = last.map(Value::to_string).collect();
-    assert_eq!(told.len(), 2);
-    for told in &told {
-        assert!(told.contains("found what is shown in"), "{told}");
-        assert!(!told.contains("found what is hidden in"), "{told}");
-        assert!(!told.contains("ended by the deadline"), "{told}");
-        assert!(told.contains("Still missed"), "{told}");
+    let requests = agent_requests(&server, "good");
+    let last = requests.iter().filter(|body| turn(body) == 2);
+    let last_requests: Vec<String> = last.map(Value::to_string).collect();
+    assert_eq!(last_requests.len(), 2);
+    for last_request in &last_requests {
+        assert!(
+            last_request.contains("found what is shown in"),
+            "{last_request}"
+        );
+        assert!(
+            !last_request.contains("found what is hidden in"),
+            "{last_request}"
+        );
+        assert!(
+            !last_request.contains("ended by the deadline"),
+            "{last_request}"
+        );
+        assert!(last_request.contains("Still missed"), "{last_request}");
     }
     let bodies = server.requests(|request| request.body.clone());
     for hidden in HIDDEN {
-        let shown = bodies.iter().find(|body| body.contains(hidden));
-        assert_eq!(shown, None, "{hidden}");
+        let leak = bodies.iter().find(|body| body.contains(hidden));
+        assert_eq!(leak, None, "{hidden}");
     }
 
     // A second evaluation makes no calls.
     assert_exit_code(&bench.eval(&server, &words), 0);
     assert_eq!(server.requests(|_| ()).len(), bodies.len());
 
-    let said = |words: &[&str]| {
+    let error_text = |words: &[&str]| {
         let output: Output = bench.eval(&server, words);
         assert_exit_code(&output, 2);
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let other_task = said(&["--models", "good", "--approach", "cover"]);
+    let other_task = error_text(&["--models", "good", "--approach", "cover"]);
     assert!(other_task.contains("add --tasks 3"), "{other_task}");
-    let unknown = said(&[&TASK[..], &["--models", "good", "--approach", "otter"]].concat());
+    let unknown = error_text(&[&TASK[..], &["--models", "good", "--approach", "otter"]].concat());
     assert!(unknown.contains("single-call and cover"), "{unknown}");
 }
 

@@ -23,7 +23,7 @@ fn patches(bench: &ComparisonBench, name: &str, ids: &[&str], patch: &str) -> St
 /// Returns the prompt of each run by folder.
 fn prompts(folder: &Path) -> BTreeMap<String, String> {
     let runs = glob(folder);
-    let asked = |path: &PathBuf| {
+    let prompt_of = |path: &PathBuf| {
         let text = std::fs::read_to_string(path.join("trajectory.jsonl")).unwrap();
         let events = text
             .lines()
@@ -35,7 +35,9 @@ fn prompts(folder: &Path) -> BTreeMap<String, String> {
         reply["messages"][1]["content"].as_str().unwrap().to_owned()
     };
     let name = |path: &PathBuf| path.strip_prefix(folder).unwrap().display().to_string();
-    runs.iter().map(|path| (name(path), asked(path))).collect()
+    runs.iter()
+        .map(|path| (name(path), prompt_of(path)))
+        .collect()
 }
 
 /// Returns the folders of the runs.
@@ -79,9 +81,9 @@ fn extra_inputs_are_marked_in_report() {
         "{marked}"
     );
 
-    let asked = prompts(&bench.out("out"));
-    assert_eq!(asked.len(), 8);
-    for (folder, prompt) in &asked {
+    let folder_prompts = prompts(&bench.out("out"));
+    assert_eq!(folder_prompts.len(), 8);
+    for (folder, prompt) in &folder_prompts {
         let is = |option: &str| folder.contains(&format!("{option}=on"));
         assert_eq!(prompt.contains("<patch>"), is("given-patch"), "{folder}");
         assert_eq!(prompt.contains("a + b + 2"), is("other-patch"), "{folder}");
@@ -98,10 +100,10 @@ fn extra_inputs_are_marked_in_report() {
     }
 
     let plan = bench.json("out", "comparison.json");
-    let given = &plan["instances"][0]["extra_inputs"];
-    assert_eq!(given["test_files"], json!(["tests/test_calc.py"]));
-    assert_eq!(given["golden_patch"].as_str().unwrap().len(), 64);
-    assert_ne!(given["golden_patch"], given["other_patch"]);
+    let extra_inputs = &plan["instances"][0]["extra_inputs"];
+    assert_eq!(extra_inputs["test_files"], json!(["tests/test_calc.py"]));
+    assert_eq!(extra_inputs["golden_patch"].as_str().unwrap().len(), 64);
+    assert_ne!(extra_inputs["golden_patch"], extra_inputs["other_patch"]);
     assert_eq!(plan["code_patches"], "repairer");
     assert_eq!(plan["systems"][1]["extra_inputs"], json!(["test files"]));
     let report = bench.json("out", "report.json");
@@ -128,7 +130,7 @@ fn extra_inputs_are_marked_in_report() {
     assert_exit_code(&output, 0);
     assert_eq!(bill.lock().unwrap().calls, calls);
     assert_same(&before, &tables(&bench.out("again")));
-    assert_eq!(prompts(&bench.out("again")), asked);
+    assert_eq!(prompts(&bench.out("again")), folder_prompts);
 
     // Other patches make it a different comparison.
     let other = patches(&bench, "wrong.jsonl", &ids, &WRONG.replace("+ 2", "+ 3"));

@@ -41,7 +41,7 @@ fn case(
 
 pub(super) fn cases(r: &Repository) -> Vec<Case> {
     let good = r.append_tests_patch(GOOD);
-    let whole = |text: &str| r.patch(|r| r.write("tests/test_calc.py", text.as_bytes()));
+    let tests_file_patch = |text: &str| r.patch(|r| r.write("tests/test_calc.py", text.as_bytes()));
     vec![
         all("plain", good.clone()),
         case(
@@ -118,7 +118,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         ),
         case(
             "changes a test that passes",
-            whole(&TESTS.replace("add(1, 2) == 3", "add(1, 2) == 3 + 0")),
+            tests_file_patch(&TESTS.replace("add(1, 2) == 3", "add(1, 2) == 3 + 0")),
             [false; 3],
             "already pass on the old code",
             "",
@@ -198,7 +198,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
             note: "deletes tests/test_calc.py::test_twice",
             ..all(
                 "deletes tests",
-                whole(&format!(
+                tests_file_patch(&format!(
                     "{}{GOOD}",
                     TESTS.replace("\n\ndef test_twice():\n    assert twice(2) == 4\n", "")
                 )),
@@ -228,7 +228,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
         },
         all(
             "a test file without a final newline",
-            whole(&format!("{TESTS}{}", GOOD.trim_end())),
+            tests_file_patch(&format!("{TESTS}{}", GOOD.trim_end())),
         ),
         all(
             "renames a file",

@@ -24,16 +24,16 @@ fn bench(instances: &[&str]) -> GradingBench {
 
 /// Reads all files below a folder.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut contents = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
+            contents.extend(files(&path));
         } else {
-            found.insert(path.display().to_string(), std::fs::read(&path).unwrap());
+            contents.insert(path.display().to_string(), std::fs::read(&path).unwrap());
         }
     }
-    found
+    contents
 }
 
 fn report(bench: &GradingBench) -> Value {
@@ -82,11 +82,11 @@ fn unrequested_results_stop_command() {
     let refused = |command: &mut Command, what: &str| {
         let output = command.output().unwrap();
         assert_exit_code(&output, 2);
-        let shown = String::from_utf8(output.stderr).unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
         let out = bench.place.path("out");
         let cause = format!("{} contains {what}", out.display());
-        assert!(shown.contains(&cause), "{shown}");
-        assert!(shown.contains("--out"), "{shown}");
+        assert!(stderr.contains(&cause), "{stderr}");
+        assert!(stderr.contains("--out"), "{stderr}");
         assert!(files(&out) == before, "the folder was changed");
     };
     refused(
@@ -172,16 +172,16 @@ fn partial_report_counts_missing_results() {
     assert_eq!(second["run"]["started"], started);
     let seconds = second["run"]["seconds"].as_f64().unwrap();
     assert!(seconds > 0.0);
-    let shown = bench
+    let report_output = bench
         .place
         .testwright()
         .args(["eval", "report"])
         .arg(bench.place.path("out"))
         .output()
         .unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let report_text = String::from_utf8(report_output.stdout).unwrap();
     let line = format!("otter: {} of 5 instances are not graded yet", 5 - there);
-    assert!(shown.contains(&line), "{shown}");
+    assert!(report_text.contains(&line), "{report_text}");
 
     assert_exit_code(&bench.grade(&slowly, "out").output().unwrap(), 0);
     let last = report(&bench);
@@ -204,20 +204,22 @@ fn only_configured_environment_applies_to_instances() {
     assert_exit_code(&plain, 0);
     assert_eq!(golden("plain")["strict"]["fail_to_pass"], true);
 
-    let mut named = bench.command(&["verify"], "named");
-    named.arg("--config").arg(bench.place.path("named.toml"));
-    named.output().unwrap();
+    let mut explicit_command = bench.command(&["verify"], "named");
+    explicit_command
+        .arg("--config")
+        .arg(bench.place.path("named.toml"));
+    explicit_command.output().unwrap();
     let result = golden("named");
     assert!(result["infrastructure"].is_object(), "{result}");
     assert_ne!(result["key"], golden("plain")["key"]);
 
-    let mut found = bench.command(&["verify"], "found");
-    let found = found.current_dir(&folder).output().unwrap();
-    assert_exit_code(&found, 0);
-    let said = String::from_utf8_lossy(&found.stderr);
+    let mut folder_command = bench.command(&["verify"], "found");
+    let folder_output = folder_command.current_dir(&folder).output().unwrap();
+    assert_exit_code(&folder_output, 0);
+    let stderr = String::from_utf8_lossy(&folder_output.stderr);
     assert!(
-        said.contains("[environment] of the testwright.toml"),
-        "{said}"
+        stderr.contains("[environment] of the testwright.toml"),
+        "{stderr}"
     );
     assert_eq!(golden("found")["key"], golden("plain")["key"]);
 }

@@ -103,8 +103,8 @@ fn rows_without_columns_are_refused() {
 
 #[test]
 fn damaged_files_are_one_error() {
-    let whole = fixture("dataset.parquet");
-    let mut outside = whole.clone();
+    let intact_bytes = fixture("dataset.parquet");
+    let mut outside = intact_bytes.clone();
     let footer = outside.len() - 8;
     outside[footer..footer + 4].copy_from_slice(&u32::MAX.to_le_bytes());
     let message = refuse(&outside);
@@ -113,7 +113,7 @@ fn damaged_files_are_one_error() {
     // The library panics on some of these files.
     let mut random = fastrand::Rng::with_seed(5);
     for _ in 0..60 {
-        let mut bytes = whole.clone();
+        let mut bytes = intact_bytes.clone();
         let at = random.usize(4..bytes.len() - 8);
         bytes[at] = random.u8(..);
         refuse(&bytes);

@@ -238,9 +238,9 @@ fn output_escapes_control_characters() {
     ]);
     let output = bench.grade(&[], "out").output().unwrap();
     assert_exit_code(&output, 0);
-    let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    let terminal_output = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     let odd = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-    assert!(!shown.contains(odd), "{shown:?}");
+    assert!(!terminal_output.contains(odd), "{terminal_output:?}");
     for name in ["report.html", "report.md"] {
         let text = std::fs::read_to_string(bench.place.path("out").join(name)).unwrap();
         assert!(!text.contains(odd), "{name}");

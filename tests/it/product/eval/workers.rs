@@ -80,13 +80,13 @@ fn logs(folder: &Path, results: &BTreeMap<(String, String), Value>) -> BTreeMap<
 /// Waits until the asking command has created the table and its rows.
 fn wait_for_rows(bench: &GradingBench, database: &Database, table: &str) {
     let data = bench.place.folder.path();
-    let made = match &database.url {
+    let table_query = match &database.url {
         Some(_) => format!("SELECT COUNT(*) FROM pg_tables WHERE tablename = '{table}'"),
         None => format!("SELECT COUNT(*) FROM sqlite_master WHERE name = '{table}'"),
     };
     let rows = format!("SELECT COUNT(*) FROM {table}");
     let begun = Instant::now();
-    while database.execute(data, &made) == "0" || database.execute(data, &rows) == "0" {
+    while database.execute(data, &table_query) == "0" || database.execute(data, &rows) == "0" {
         assert!(
             begun.elapsed() < Duration::from_secs(180),
             "{table} is empty"
@@ -192,7 +192,7 @@ fn worker_of_other_version_is_reported() {
 
     let output = bench.command(&words, "out").output().unwrap();
     assert_exit_code(&output, 0);
-    let shown = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let line = "golden tests fail-to-pass: 1 of 1";
-    assert!(shown.contains(line), "{shown}");
+    assert!(stdout.contains(line), "{stdout}");
 }

@@ -41,15 +41,18 @@ fn inputs_appear_in_prompt_and_record() {
     assert_exit_code(&run(&place, ALL, &FLAGS), 0);
     insta::assert_snapshot!("everything", asked(&place));
     let record = place.json("run.json");
-    let given = json!({"code_patch": PATCH, "test_files": ["tests/test_slug.py"]});
-    assert_eq!(record["extra_inputs"], given);
+    let expected_inputs = json!({"code_patch": PATCH, "test_files": ["tests/test_slug.py"]});
+    assert_eq!(record["extra_inputs"], expected_inputs);
     assert_eq!(record["approach"], ALL);
-    let shown = json!([
+    let expected_evidence = json!([
         "a code patch",
         "test files: tests/test_slug.py",
         "the files that a code patch changes"
     ]);
-    assert_eq!(place.json("evidence.json")["extra_inputs"], shown);
+    assert_eq!(
+        place.json("evidence.json")["extra_inputs"],
+        expected_evidence
+    );
     // The test fails because the sandbox has the old code. Only the test was added to it.
     assert_eq!(record["outcome"], "accepted");
     for event in of_kind(&place, "state") {
@@ -91,15 +94,15 @@ fn options_add_their_own_inputs() {
     ] {
         let place = TestDir::new();
         assert_exit_code(&run(&place, approach, flags), 0);
-        let asked = asked(&place);
+        let prompt = asked(&place);
         let parts = [
-            asked.contains("<patch>") && asked.contains("rstrip"),
-            asked.contains("Your test goes into this file, and into no other"),
-            asked.contains("Files that share the most words with the issue"),
+            prompt.contains("<patch>") && prompt.contains("rstrip"),
+            prompt.contains("Your test goes into this file, and into no other"),
+            prompt.contains("Files that share the most words with the issue"),
         ];
-        assert_eq!(parts, has, "{approach}: {asked}");
+        assert_eq!(parts, has, "{approach}: {prompt}");
         // Each file appears at most once.
-        assert!(asked.matches("<file path=\"tests/test_slug.py\">").count() <= 1);
+        assert!(prompt.matches("<file path=\"tests/test_slug.py\">").count() <= 1);
         assert_eq!(
             place.json("run.json")["extra_inputs"].is_null(),
             approach == "zero-shot-plus"
@@ -110,15 +113,15 @@ fn options_add_their_own_inputs() {
 /// The record is enough, because the file of the patch is deleted.
 #[test]
 fn resumed_and_replayed_runs_keep_inputs() {
-    let whole = TestDir::new();
-    assert_exit_code(&run(&whole, ALL, &FLAGS), 0);
-    let prompt = asked(&whole);
-    let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
+    let full_run = TestDir::new();
+    assert_exit_code(&run(&full_run, ALL, &FLAGS), 0);
+    let prompt = asked(&full_run);
+    let text = std::fs::read_to_string(full_run.path("out/trajectory.jsonl")).unwrap();
     let first = text.lines().next().unwrap();
     let place = TestDir::new();
     std::fs::create_dir(place.path("out")).unwrap();
     let model = |place: &TestDir| place.path("replies.jsonl").display().to_string();
-    let begun = format!("{}\n", first.replace(&model(&whole), &model(&place)));
+    let begun = format!("{}\n", first.replace(&model(&full_run), &model(&place)));
     std::fs::write(place.path("out/trajectory.jsonl"), begun).unwrap();
     place.recording(&[text_reply(&block(TEST))]);
     let resume = |more: &[&str]| {
@@ -131,15 +134,15 @@ fn resumed_and_replayed_runs_keep_inputs() {
     assert_eq!(asked(&place), prompt);
     assert_eq!(place.json("run.json")["extra_inputs"]["code_patch"], PATCH);
 
-    std::fs::remove_file(whole.path("fix.patch")).unwrap();
-    let mut replay = whole.testwright();
+    std::fs::remove_file(full_run.path("fix.patch")).unwrap();
+    let mut replay = full_run.testwright();
     let output = replay
         .args(["replay", "--json"])
-        .arg(whole.path("out"))
+        .arg(full_run.path("out"))
         .output()
         .unwrap();
     assert_exit_code(&output, 0);
-    assert_eq!(stages(&whole), ["retrieve", "write"]);
+    assert_eq!(stages(&full_run), ["retrieve", "write"]);
 }
 
 #[test]
@@ -217,10 +220,10 @@ fn missing_test_file_is_created() {
         &["--test-file", "./tests/test_slugs.py"],
     );
     assert_exit_code(&output, 0);
-    let asked = asked(&place);
+    let prompt = asked(&place);
     assert!(
-        asked.contains("\ntests/test_slugs.py (not there yet: create it)\n"),
-        "{asked}"
+        prompt.contains("\ntests/test_slugs.py (not there yet: create it)\n"),
+        "{prompt}"
     );
     let note = "the test file tests/test_slugs.py is not in the old code, so it will be created (the nearest is tests/test_slug.py)";
     let notes = place.json("run.json")["notes"].to_string();

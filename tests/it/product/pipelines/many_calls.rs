@@ -25,8 +25,8 @@ fn auto_code_rover_corrects_failed_patches() {
     assert_eq!(stages(&place), ["search", "search", "write", "write"]);
     let replies = of_kind(&place, "reply");
     let last = |at: usize| {
-        let asked = replies[at]["messages"].as_array().unwrap();
-        asked.last().unwrap()["content"]
+        let messages = replies[at]["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"]
             .as_str()
             .unwrap()
             .to_owned()
@@ -104,9 +104,9 @@ fn assert_flip_restarts_without_passing_test() {
     ]);
     assert_exit_code(&run(&place, "assert-flip", &replies), 0);
     let replies = of_kind(&place, "reply");
-    let asked =
+    let last_message =
         |at: usize| replies[at]["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-    let again = asked(11).as_str().unwrap().to_owned();
+    let again = last_message(11).as_str().unwrap().to_owned();
     assert!(
         again.starts_with("An earlier attempt was not good enough:")
             && again.contains("It does not pass on the code as it is:"),

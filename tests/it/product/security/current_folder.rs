@@ -72,8 +72,9 @@ fn tracked_settings_cannot_redirect_keys() {
             .current_dir(&folder)
             .output()
             .unwrap();
-        let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
-        assert_eq!(seen, Vec::<String>::new(), "{arguments:?}");
+        let authorizations =
+            server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+        assert_eq!(authorizations, Vec::<String>::new(), "{arguments:?}");
     }
     let output = place
         .testwright()
@@ -81,10 +82,10 @@ fn tracked_settings_cannot_redirect_keys() {
         .current_dir(&folder)
         .output()
         .unwrap();
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        shown.contains("`model.base-url`") && shown.contains("--config"),
-        "{shown}"
+        stdout.contains("`model.base-url`") && stdout.contains("--config"),
+        "{stdout}"
     );
 
     // If the user passes the same file with `--config`, it is trusted.
@@ -95,8 +96,9 @@ fn tracked_settings_cannot_redirect_keys() {
         .current_dir(&folder)
         .output()
         .unwrap();
-    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
-    assert_eq!(seen, ["Bearer the-value-of-a-variable"]);
+    let authorizations =
+        server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+    assert_eq!(authorizations, ["Bearer the-value-of-a-variable"]);
 }
 
 #[test]
@@ -136,9 +138,9 @@ fn folder_named_like_url_is_ignored() {
     let folder = folder(&place, &files);
     let mut command = run_here(&place, &folder);
     let output = command.args(["--repo", address]).output().unwrap();
-    let shown = stderr(&output);
-    assert!(shown.contains("cannot be reached"), "{shown}");
-    assert!(!shown.contains("taken"), "{shown}");
+    let message = stderr(&output);
+    assert!(message.contains("cannot be reached"), "{message}");
+    assert!(!message.contains("taken"), "{message}");
 }
 
 /// Python imports modules from its current folder, and the program uses Python to find `uv`.
@@ -258,12 +260,12 @@ fn linked_settings_are_not_quoted() {
     std::os::unix::fs::symlink(&secret, folder.join("testwright.toml")).unwrap();
     let output = run_here(&place, &folder).output().unwrap();
     assert_exit_code(&output, 2);
-    let shown = stderr(&output);
+    let message = stderr(&output);
     assert!(
-        shown.contains("testwright.toml: is a symbolic link"),
-        "{shown}"
+        message.contains("testwright.toml: is a symbolic link"),
+        "{message}"
     );
-    assert!(!shown.contains("pa55"), "{shown}");
+    assert!(!message.contains("pa55"), "{message}");
 }
 
 #[test]

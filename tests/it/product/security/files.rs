@@ -18,8 +18,8 @@ fn plant(path: &Path, form: &str) {
     let hole = |bytes| std::fs::File::create(path).unwrap().set_len(bytes).unwrap();
     match form {
         "pipe" => {
-            let made = Command::new("mkfifo").arg(path).status();
-            assert!(made.unwrap().success());
+            let exit_status = Command::new("mkfifo").arg(path).status();
+            assert!(exit_status.unwrap().success());
         }
         "link" => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
         // A sparse file that takes only a few blocks on disk.
@@ -62,7 +62,7 @@ fn received_files_are_regular_and_bounded() {
         (&["eval", "report"], "run.json"),
     ];
     for (words, name) in commands {
-        for (form, said) in FORMS {
+        for (form, reason) in FORMS {
             if name.ends_with(".json") && form == "zeros" {
                 continue;
             }
@@ -70,20 +70,20 @@ fn received_files_are_regular_and_bounded() {
                 std::fs::write(folder.join("results.jsonl"), "").unwrap();
             }
             // The limit for files of records applies to each line.
-            let said = match (name, form) {
+            let reason = match (name, form) {
                 ("results.jsonl", "sparse file") => "line 1 has more than",
-                _ => said,
+                _ => reason,
             };
             let path = folder.join(name);
             plant(&path, form);
             let output = run(&place, words, &folder);
-            let shown = String::from_utf8_lossy(&output.stderr).into_owned();
-            let what = format!("{words:?}, {name} is a {form}: {shown}");
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            let what = format!("{words:?}, {name} is a {form}: {stderr}");
             assert!([2, 3].contains(&code(&output)), "{what}");
             // A name that is not a regular file counts as missing.
-            let is_none = name == "results.jsonl" && shown.contains("it has no results.jsonl");
-            assert!(shown.contains(name), "{what}");
-            assert!(is_none || shown.contains(said), "{what}");
+            let is_none = name == "results.jsonl" && stderr.contains("it has no results.jsonl");
+            assert!(stderr.contains(name), "{what}");
+            assert!(is_none || stderr.contains(reason), "{what}");
             std::fs::remove_file(path).unwrap();
         }
     }
@@ -93,18 +93,18 @@ fn received_files_are_regular_and_bounded() {
 fn endless_inputs_are_rejected() {
     let place = TestDir::new();
     let out = place.path("out");
-    let named = ["eval", "--out", out.to_str().unwrap(), "--dataset"];
+    let arguments = ["eval", "--out", out.to_str().unwrap(), "--dataset"];
     let forms = [
         ("pipe", "it is a pipe without a writer"),
         ("link", "it is a pipe, a socket or a device"),
         ("sparse file", "it has 3221225472 bytes"),
     ];
-    for (form, said) in forms {
+    for (form, reason) in forms {
         let path = place.path("given");
         plant(&path, form);
-        let output = run(&place, &named, &path);
-        let shown = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!([2, 3].contains(&code(&output)), "{form}: {shown}");
-        assert!(shown.contains(said), "{form}: {shown}");
+        let output = run(&place, &arguments, &path);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!([2, 3].contains(&code(&output)), "{form}: {stderr}");
+        assert!(stderr.contains(reason), "{form}: {stderr}");
     }
 }

@@ -67,10 +67,10 @@ fn findings(replies: &[Value], boundary: Boundary) -> Vec<String> {
 /// Checks that the submission is rejected because its test passes.
 #[track_caller]
 fn passes(replies: &[Value], boundary: Boundary) {
-    let found = findings(replies, boundary).join("\n");
+    let report = findings(replies, boundary).join("\n");
     assert!(
-        found.contains("no contributed test fails on this code"),
-        "{boundary:?}: the gate found: {found:?}"
+        report.contains("no contributed test fails on this code"),
+        "{boundary:?}: the gate found: {report:?}"
     );
 }
 
@@ -200,9 +200,9 @@ fn shared_file_changing_code_is_rejected() {
         "open('tests/__init__.py', 'w').write('import slugs\\nold = slugs.slugify\\nslugs.slugify = lambda *a, **k: old(*a, **k) + \\'-\\'\\n')\n\
          open('tests/test_new.py', 'w').write('import slugs\\n\\ndef test_bread():\\n    assert slugs.slugify(\\'bread\\') == \\'bread\\'\\n')",
     );
-    let found = findings(&[shared, submit()], Boundary::Namespaces).join("\n");
+    let report = findings(&[shared, submit()], Boundary::Namespaces).join("\n");
     let expected = "the change breaks existing tests, which pass without it: tests/test_slug.py::";
-    assert!(found.contains(expected), "the gate found: {found:?}");
+    assert!(report.contains(expected), "the gate found: {report:?}");
 }
 
 #[test]
@@ -210,19 +210,19 @@ fn shadowing_module_is_rejected() {
     let module = python("open('tests/slugs.py', 'w').write('slugify = str.upper\\n')");
     let replies = [module, insert(PASSING), submit()];
     passes(&replies, Boundary::Namespaces);
-    let found = findings(&replies, Boundary::Namespaces).join("\n");
+    let report = findings(&replies, Boundary::Namespaces).join("\n");
     let expected =
         "tests/slugs.py: tests would import it in the place of `slugs`; give it another name";
-    assert!(found.contains(expected), "the gate found: {found:?}");
+    assert!(report.contains(expected), "the gate found: {report:?}");
 }
 
 /// A file that exceeds the message size is an error of the submission, and the run continues.
 #[test]
 fn huge_file_is_rejected() {
     let large = python("open('tests/data.bin', 'wb').truncate(30 << 20)");
-    let found = findings(&[large, insert(PASSING), submit()], Boundary::Namespaces).join("\n");
+    let report = findings(&[large, insert(PASSING), submit()], Boundary::Namespaces).join("\n");
     let expected = "tests/data.bin: it has 30720 KiB; a file in a test patch has at most 2048 KiB";
-    assert!(found.contains(expected), "the gate found: {found:?}");
+    assert!(report.contains(expected), "the gate found: {report:?}");
 }
 
 /// Code under test is changed temporarily. `submit` restores it, so the gate must not judge the changed code.
@@ -275,12 +275,12 @@ const FORGER: &str = r#"def test_forger():
 #[test]
 fn forged_record_is_rejected() {
     for boundary in Boundary::all() {
-        let found = findings(&[insert(FORGER), submit()], boundary).join("\n");
+        let report = findings(&[insert(FORGER), submit()], boundary).join("\n");
         // Two rules detect it: the forbidden name, and the unchanged outcome.
-        assert!(found.contains("names `testwright_record`"), "{found}");
+        assert!(report.contains("names `testwright_record`"), "{report}");
         assert!(
-            found.contains("contradicts pytest's exit status"),
-            "{found}"
+            report.contains("contradicts pytest's exit status"),
+            "{report}"
         );
     }
 }
@@ -312,7 +312,7 @@ fn toolbox_below(roots: &[u32]) -> Option<i32> {
         let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let command = String::from_utf8_lossy(&command).into_owned();
         // By this age, the snippet has written its output.
-        let lives = std::fs::metadata(entry.path()).and_then(|found| found.modified());
+        let lives = std::fs::metadata(entry.path()).and_then(|metadata| metadata.modified());
         let lives = lives.ok().and_then(|since| since.elapsed().ok());
         let is_asleep = rest.trim_start().starts_with('S') && lives > Some(Duration::from_secs(3));
         if command.contains("snippet.py") && is_asleep {

@@ -105,13 +105,14 @@ fn quoted_key_is_removed_from_replies() {
     });
     let output = run(&place, &server, &[]);
     assert_exit_code(&output, 1);
-    let left = left(&place, &output);
-    assert!(left.contains("your key: ***"), "{left}");
-    is_clean(&left);
+    let all_output = left(&place, &output);
+    assert!(all_output.contains("your key: ***"), "{all_output}");
+    is_clean(&all_output);
     // Requests do not contain the key either, except in the authorization header.
     is_clean(&server.requests(|r| r.body.clone()).concat());
-    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
-    assert_eq!(seen[0], format!("Bearer {KEY}"));
+    let authorizations =
+        server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+    assert_eq!(authorizations[0], format!("Bearer {KEY}"));
 }
 
 #[test]
@@ -134,12 +135,12 @@ fn quoted_key_is_removed_from_errors() {
                 ..Response::status(status).with("content-type", "application/json")
             });
             let output = run(&place, &server, &["--max-minutes", "0.05"]);
-            let left = left(&place, &output);
+            let all_output = left(&place, &output);
             assert!(
-                left.contains(&server.url) || left.contains("budget"),
-                "{i} {status}: {left}"
+                all_output.contains(&server.url) || all_output.contains("budget"),
+                "{i} {status}: {all_output}"
             );
-            is_clean(&left);
+            is_clean(&all_output);
         }
     }
 }

@@ -18,8 +18,8 @@ fn is_plain(bytes: &[u8], what: &str) {
         (c.is_control() && c != '\n' && c != '\t')
             || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}')
     };
-    let found = text.chars().find(|c| hidden(*c));
-    assert_eq!(found, None, "{what}: {text:?}");
+    let hidden_char = text.chars().find(|c| hidden(*c));
+    assert_eq!(hidden_char, None, "{what}: {text:?}");
 }
 
 #[track_caller]
@@ -146,8 +146,8 @@ fn names_are_escaped() {
     ] {
         let output = place.testwright().args(&arguments).output().unwrap();
         both_plain(&output, &format!("{arguments:?}"));
-        let shown = shows(&output);
-        assert!(shown.contains("\\u{"), "{arguments:?}: {shown}");
+        let output_text = shows(&output);
+        assert!(output_text.contains("\\u{"), "{arguments:?}: {output_text}");
     }
 }
 
@@ -199,8 +199,8 @@ fn replies_and_titles_are_escaped() {
         .output()
         .unwrap();
     both_plain(&output, "run");
-    let shown = shows(&output);
-    assert!(shown.contains("\\u{1b}[8m"), "{shown}");
+    let output_text = shows(&output);
+    assert!(output_text.contains("\\u{1b}[8m"), "{output_text}");
     let output = place
         .testwright()
         .arg("replay")
@@ -267,8 +267,8 @@ fn terminal_shows_only_own_styles() {
     let Ok(output) = script.output() else {
         panic!("this test needs `script` (bsdutils) to provide a terminal");
     };
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(shown.contains("\\u{1b}[8m"), "{shown:?}");
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(stdout.contains("\\u{1b}[8m"), "{stdout:?}");
     for steering in [
         "\u{1b}[8m",
         "\u{1b}]",
@@ -278,6 +278,6 @@ fn terminal_shows_only_own_styles() {
         "\u{200b}",
         "\u{1b}\\",
     ] {
-        assert!(!shown.contains(steering), "{steering:?} in {shown:?}");
+        assert!(!stdout.contains(steering), "{steering:?} in {stdout:?}");
     }
 }

@@ -96,7 +96,7 @@ fn description_covers_authentication_errors() {
     let description = daemon.client.get("/v1/openapi.json").json();
     let scheme = &description["components"]["securitySchemes"]["bearer"];
     assert_eq!(scheme["scheme"], "bearer");
-    let told = |path: &str, status: u16| {
+    let is_documented = |path: &str, status: u16| {
         description["paths"][path]["get"]["responses"]
             .get(status.to_string())
             .is_some()
@@ -109,8 +109,11 @@ fn description_covers_authentication_errors() {
         ] {
             let reply = daemon.client.send("GET", path, &headers, "");
             assert_eq!(reply.status, status, "{reply:?}");
-            assert!(is_problem(&reply) && told(path, status), "{path} {status}");
+            assert!(
+                is_problem(&reply) && is_documented(path, status),
+                "{path} {status}"
+            );
         }
     }
-    assert!(!told("/v1/health", 401));
+    assert!(!is_documented("/v1/health", 401));
 }

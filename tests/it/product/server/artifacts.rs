@@ -56,8 +56,8 @@ impl S3Server {
             child,
             client: Client { address },
         };
-        let made = server.client.send("PUT", &format!("/{BUCKET}"), &[], "");
-        assert_eq!(made.status, 200, "{made:?}");
+        let reply = server.client.send("PUT", &format!("/{BUCKET}"), &[], "");
+        assert_eq!(reply.status, 200, "{reply:?}");
         Some(server)
     }
 
@@ -124,14 +124,14 @@ pub(super) fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
 pub(super) fn assert_whole(client: &Client, run: &str) {
     let files = files(client, run);
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    let wanted = [
+    let expected_names = [
         "environment.log",
         "evidence.json",
         "run.json",
         "test.patch",
         "trajectory.jsonl",
     ];
-    assert_eq!(names, wanted);
+    assert_eq!(names, expected_names);
     let same = |path: &str| client.get(&format!("/v1/runs/{run}/{path}")).body;
     assert_eq!(files["test.patch"], same("patch"));
     assert_eq!(files["trajectory.jsonl"], same("trajectory"));
@@ -189,8 +189,8 @@ fn run_without_files_can_be_retried() {
     let run = daemon.run(&issue());
     daemon.wait_for(&run, "infrastructure");
     let address = format!("/v1/runs/{run}");
-    let shown = daemon.client.get(&address);
-    assert!(shown.body.contains("artifact store"), "{shown:?}");
+    let reply = daemon.client.get(&address);
+    assert!(reply.body.contains("artifact store"), "{reply:?}");
     std::fs::remove_file(&obstacle).unwrap();
     let retry = format!("{address}/retry");
     let retried = daemon.client.send("POST", &retry, &[], "");
@@ -226,7 +226,7 @@ fn bucket_stores_run_files() {
 fn workers_share_built_environments() {
     let Some(s3) = S3Server::start() else { return };
     let place = TestDir::new();
-    let told = |machine: &str| {
+    let run_progress = |machine: &str| {
         let out = place.path(&format!("out-{machine}"));
         let mut command = place.testwright();
         command
@@ -241,13 +241,13 @@ fn workers_share_built_environments() {
         assert!(!run.unwrap().contains(SECRET));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let first = told("one");
+    let first = run_progress("one");
     assert!(first.contains("install the package"), "{first}");
     let objects = s3.objects();
     let shared = |ending: &str| objects.iter().filter(|o| o.ends_with(ending)).count();
     // Two layers are stored: the requirements and the environment. No build is claimed any more.
     assert_eq!((shared(".json"), shared(".claim")), (2, 0), "{objects:?}");
-    let second = told("two");
+    let second = run_progress("two");
     assert!(!second.contains("install"), "{second}");
     let how = "built by another machine, from the artifact store";
     assert!(second.contains(how), "{second}");
@@ -263,12 +263,12 @@ fn unreachable_store_is_reported_with_hint() {
     set_account(&mut command, "http://127.0.0.1:1");
     let output = command.output().unwrap();
     assert_exit_code(&output, 3);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        told.contains("failed to write to the artifact store s3://artifacts/some/prefix"),
-        "{told}"
+        stderr.contains("failed to write to the artifact store s3://artifacts/some/prefix"),
+        "{stderr}"
     );
-    assert!(told.contains("AWS_ENDPOINT_URL"), "{told}");
-    assert!(!told.contains(SECRET), "{told}");
-    assert_eq!(told.lines().count(), 3, "{told}");
+    assert!(stderr.contains("AWS_ENDPOINT_URL"), "{stderr}");
+    assert!(!stderr.contains(SECRET), "{stderr}");
+    assert_eq!(stderr.lines().count(), 3, "{stderr}");
 }

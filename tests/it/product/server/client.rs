@@ -22,8 +22,8 @@ impl Reply {
     }
 
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(n, _)| n == name);
-        found.map(|(_, value)| value.as_str())
+        let header = self.headers.iter().find(|(n, _)| n == name);
+        header.map(|(_, value)| value.as_str())
     }
 }
 

@@ -256,9 +256,9 @@ fn run_is_requeued_on_full_disk() {
     let daemon = ServerProcess::start_with(&place, &database, None, data, &["--workers", "1"]);
     disk.fill();
     let run = daemon.run(&issue());
-    let shown = || daemon.client.get(&format!("/v1/runs/{run}")).json();
-    wait_until("it is returned", || shown()["requeues"] == 1);
-    let returned = shown();
+    let run_record = || daemon.client.get(&format!("/v1/runs/{run}")).json();
+    wait_until("it is returned", || run_record()["requeues"] == 1);
+    let returned = run_record();
     assert_eq!(returned["status"], "queued");
     assert_eq!(returned["attempts"], 0);
     let reason = returned["requeue_reason"].as_str().unwrap();
@@ -278,7 +278,7 @@ fn run_is_requeued_on_full_disk() {
     );
     disk.free();
     daemon.wait_for(&run, "accepted");
-    assert_eq!(shown()["attempts"], 1);
+    assert_eq!(run_record()["attempts"], 1);
     wait_until("it is ready", || {
         daemon.client.get("/v1/ready").status == 200
     });
@@ -298,10 +298,10 @@ fn run_waits_for_artifact_space() {
     daemon.wait_for(&first, "accepted");
     disk.fill();
     let run = daemon.run(&issue());
-    let shown = || daemon.client.get(&format!("/v1/runs/{run}")).json();
-    wait_until("it is returned", || shown()["requeues"] == 1);
-    assert_eq!(shown()["status"], "queued");
-    let reason = shown()["requeue_reason"].as_str().unwrap().to_owned();
+    let run_record = || daemon.client.get(&format!("/v1/runs/{run}")).json();
+    wait_until("it is returned", || run_record()["requeues"] == 1);
+    assert_eq!(run_record()["status"], "queued");
+    let reason = run_record()["requeue_reason"].as_str().unwrap().to_owned();
     assert!(reason.starts_with("the disk is full"), "{reason}");
     assert!(reason.contains("artifact store"), "{reason}");
     disk.free();

@@ -80,14 +80,14 @@ fn repeated_request_creates_one_run() {
         assert_eq!(keyed("one", &other).status, 409);
 
         let ids: Vec<String> = (0..4).map(|_| daemon.run(&other)).collect();
-        let mut wanted = vec![first.json()["id"].as_str().unwrap().to_owned()];
-        wanted.extend(ids);
-        let mut seen = Vec::new();
+        let mut expected_ids = vec![first.json()["id"].as_str().unwrap().to_owned()];
+        expected_ids.extend(ids);
+        let mut listed_ids = Vec::new();
         let mut query = "limit=2".to_owned();
         loop {
             let page = daemon.client.get(&format!("/v1/runs?{query}")).json();
             let runs = page["runs"].as_array().unwrap();
-            seen.extend(
+            listed_ids.extend(
                 runs.iter()
                     .map(|run| run["id"].as_str().unwrap().to_owned()),
             );
@@ -96,9 +96,9 @@ fn repeated_request_creates_one_run() {
                 None => break,
             }
         }
-        seen.sort();
-        wanted.sort();
-        assert_eq!(seen, wanted);
+        listed_ids.sort();
+        expected_ids.sort();
+        assert_eq!(listed_ids, expected_ids);
     }
 }
 
@@ -126,7 +126,7 @@ fn invalid_requests_return_problems_with_hints() {
     let database = &databases::all()[0];
     let daemon = ServerProcess::start(&place, database, None);
     let kind = ("content-type", "application/json");
-    let mut told = String::new();
+    let mut transcript = String::new();
     let mut send = |method: &str, path: &str, headers: &[(&str, &str)], body: &str| {
         let reply = daemon.client.send(method, path, headers, body);
         assert_eq!(
@@ -140,7 +140,7 @@ fn invalid_requests_return_problems_with_hints() {
             .as_str()
             .unwrap_or_default()
             .replace(&example("*"), "…");
-        told.push_str(&format!(
+        transcript.push_str(&format!(
             "{} {}\n  {hint}\n",
             reply.status,
             problem["detail"].as_str().unwrap()
@@ -198,7 +198,7 @@ fn invalid_requests_return_problems_with_hints() {
     send("GET", "/v1/runs/0000000000000000000/events", &[], "");
     send("GET", "/v2", &[], "");
     send("DELETE", "/v1/runs", &[], "");
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(transcript);
     // Rejected requests are not stored.
     assert_eq!(daemon.client.get("/v1/runs").json()["runs"], json!([]));
 }

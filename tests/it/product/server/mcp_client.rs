@@ -28,11 +28,11 @@ struct Listener {
 impl ClientHandler for Listener {
     async fn on_progress(
         &self,
-        told: ProgressNotificationParam,
+        notification: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let message = told.message.unwrap_or_default();
-        let _ = self.progress.send((told.progress, message));
+        let message = notification.message.unwrap_or_default();
+        let _ = self.progress.send((notification.progress, message));
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -53,13 +53,13 @@ fn listener() -> (
     mpsc::UnboundedReceiver<(f64, String)>,
     Arc<AtomicUsize>,
 ) {
-    let (progress, told) = mpsc::unbounded_channel();
+    let (progress, notifications) = mpsc::unbounded_channel();
     let changes = Arc::new(AtomicUsize::new(0));
     let listener = Listener {
         progress,
         changes: changes.clone(),
     };
-    (listener, told, changes)
+    (listener, notifications, changes)
 }
 
 impl McpClient {
@@ -125,13 +125,13 @@ impl McpClient {
     /// Waits for a number of notifications that the tools have changed.
     ///
     /// Notifications have a separate stream, so they may arrive before or after the result of a call.
-    pub(super) async fn wait_for_tool_changes(&self, wanted: usize) {
+    pub(super) async fn wait_for_tool_changes(&self, expected_count: usize) {
         let begun = Instant::now();
-        let said = || self.changes.load(Ordering::Relaxed);
-        while said() < wanted && begun.elapsed() < Duration::from_secs(60) {
+        let change_count = || self.changes.load(Ordering::Relaxed);
+        while change_count() < expected_count && begun.elapsed() < Duration::from_secs(60) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert_eq!(said(), wanted);
+        assert_eq!(change_count(), expected_count);
     }
 
     pub(super) async fn start(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
@@ -177,8 +177,8 @@ impl McpClient {
         let mut all = Vec::new();
         loop {
             let waited = tokio::time::timeout(Duration::from_secs(180), self.progress.recv());
-            let told = waited.await.unwrap_or_else(|_| panic!("{part}: {all:?}"));
-            all.push(told.unwrap().1);
+            let notification = waited.await.unwrap_or_else(|_| panic!("{part}: {all:?}"));
+            all.push(notification.unwrap().1);
             if all.last().unwrap().contains(part) {
                 return all;
             }
@@ -190,18 +190,25 @@ impl McpClient {
     /// rmcp delivers each message in its own task, so messages may arrive late or out of order. This function waits for
     /// the messages that contain these texts.
     pub(super) async fn all_progress(&mut self, parts: &[&str]) -> Vec<String> {
-        let mut told: Vec<(f64, String)> = Vec::new();
-        let is_told = |told: &[(f64, String)], part: &&str| told.iter().any(|t| t.1.contains(part));
-        while !parts.iter().all(|part| is_told(&told, part)) {
+        let mut notifications: Vec<(f64, String)> = Vec::new();
+        let is_reported =
+            |received: &[(f64, String)], part: &&str| received.iter().any(|t| t.1.contains(part));
+        while !parts.iter().all(|part| is_reported(&notifications, part)) {
             let waited = tokio::time::timeout(Duration::from_secs(60), self.progress.recv());
             let next = waited
                 .await
-                .unwrap_or_else(|_| panic!("{parts:?}: {told:?}"));
-            told.push(next.unwrap());
+                .unwrap_or_else(|_| panic!("{parts:?}: {notifications:?}"));
+            notifications.push(next.unwrap());
         }
-        told.sort_by(|a, b| a.0.total_cmp(&b.0));
-        assert!(told.windows(2).all(|two| two[0].0 < two[1].0), "{told:?}");
-        told.into_iter().map(|(_, message)| message).collect()
+        notifications.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(
+            notifications.windows(2).all(|two| two[0].0 < two[1].0),
+            "{notifications:?}"
+        );
+        notifications
+            .into_iter()
+            .map(|(_, message)| message)
+            .collect()
     }
 
     /// Closes the connection.

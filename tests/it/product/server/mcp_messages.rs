@@ -252,22 +252,33 @@ fn unreadable_lines_are_answered_on_stdio() {
     server.send(&serde_json::to_vec(&initialize()).unwrap());
     assert_eq!(summary(&server.next()), (json!("first"), None));
     for (message, expected) in messages() {
-        let wanted = expected_answers(&expected);
-        let shown = String::from_utf8_lossy(&message[..message.len().min(200)]).into_owned();
-        assert_eq!(server.answers(&message, wanted.len()), wanted, "{shown}");
+        let expected_replies = expected_answers(&expected);
+        let message_start =
+            String::from_utf8_lossy(&message[..message.len().min(200)]).into_owned();
+        assert_eq!(
+            server.answers(&message, expected_replies.len()),
+            expected_replies,
+            "{message_start}"
+        );
     }
     let long = |length: usize| {
         let fill = "a".repeat(length);
         format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"fill":"{fill}"}}}}"#)
     };
-    for (message, wanted) in [
+    for (message, expected_reply) in [
         (vec![b'x'; 10 << 20], (Value::Null, Some(-32700))),
         (long(10 << 20).into_bytes(), (json!(7), None)),
         (long(17 << 20).into_bytes(), (Value::Null, Some(-32600))),
         (b" \t".to_vec(), (Value::Null, None)),
     ] {
-        let wanted: Vec<_> = (message.len() > 2).then_some(wanted).into_iter().collect();
-        assert_eq!(server.answers(&message, wanted.len()), wanted);
+        let expected_replies: Vec<_> = (message.len() > 2)
+            .then_some(expected_reply)
+            .into_iter()
+            .collect();
+        assert_eq!(
+            server.answers(&message, expected_replies.len()),
+            expected_replies
+        );
     }
     // An ID is in use until its response. This call takes a while, because it starts a sandbox.
     let cases = json!([{"path": "tests/test_given.py", "content": ""}]);
@@ -299,7 +310,8 @@ fn unreadable_bodies_are_refused_over_http() {
     let session = session.unwrap().trim();
     for (message, expected) in messages() {
         let (status, head, body) = post(address, Some(session), &message);
-        let shown = String::from_utf8_lossy(&message[..message.len().min(200)]).into_owned();
+        let message_start =
+            String::from_utf8_lossy(&message[..message.len().min(200)]).into_owned();
         let answers: Vec<_> = match status {
             200 => (body.lines())
                 .filter_map(|line| line.strip_prefix("data: "))
@@ -312,15 +324,15 @@ fn unreadable_bodies_are_refused_over_http() {
             }
             _ => Vec::new(),
         };
-        let wanted_status = match &expected {
+        let expected_status = match &expected {
             Refused(..) => 400,
             Error(..) | Result(_) => 200,
             Nothing => 202,
         };
         assert_eq!(
             (status, answers),
-            (wanted_status, expected_answers(&expected)),
-            "{shown}: {body}"
+            (expected_status, expected_answers(&expected)),
+            "{message_start}: {body}"
         );
     }
     // A notification gets only a status.

@@ -7,9 +7,9 @@ use super::{ServerProcess, databases, tokens};
 use crate::support::program::TestDir;
 
 fn send(client: &Client, method: &str, token: &str, session: Option<&str>, body: &str) -> Reply {
-    let shown = format!("Bearer {token}");
+    let authorization = format!("Bearer {token}");
     let mut headers = vec![
-        ("authorization", shown.as_str()),
+        ("authorization", authorization.as_str()),
         ("content-type", "application/json"),
         ("accept", "application/json, text/event-stream"),
     ];

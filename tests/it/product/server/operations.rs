@@ -26,16 +26,16 @@ fn metrics_cover_runs_models_tools_requests() {
         let daemon = ServerProcess::start(&place, &database, Some(&model));
         let id = daemon.run(&slow_issue());
         daemon.client.follow(&id, 0, |_| false);
-        let shown = daemon.client.get("/metrics");
+        let reply = daemon.client.get("/metrics");
         assert_eq!(
-            shown.header("content-type"),
+            reply.header("content-type"),
             Some("text/plain; version=0.0.4; charset=utf-8")
         );
-        let samples = samples(&shown.body);
+        let samples = samples(&reply.body);
         let value = |name: &str| {
             *samples
                 .get(name)
-                .unwrap_or_else(|| panic!("{name}: {}", shown.body))
+                .unwrap_or_else(|| panic!("{name}: {}", reply.body))
         };
         assert_eq!(value(r#"testwright_runs_total{status="accepted"}"#), 1.0);
         assert_eq!(value(r#"testwright_stored_runs{status="accepted"}"#), 1.0);
@@ -112,8 +112,8 @@ fn requests_and_attempts_are_logged() {
     let daemon = ServerProcess::logged(command, &log);
     let id = daemon.run(&slow_issue());
     daemon.wait_for(&id, "accepted");
-    let shown = daemon.client.get(&format!("/v1/runs/{id}"));
-    let request = shown.header("x-request-id").unwrap().to_owned();
+    let reply = daemon.client.get(&format!("/v1/runs/{id}"));
+    let request = reply.header("x-request-id").unwrap().to_owned();
     assert_eq!(daemon.terminate(), Some(0));
 
     let log = std::fs::read_to_string(&log).unwrap();
@@ -130,12 +130,12 @@ fn requests_and_attempts_are_logged() {
     assert_eq!(line["status"], 200);
     assert!(line["ms"].is_number() && line["timestamp"].is_string());
     let of_run: Vec<_> = lines.iter().filter(|line| line["run"] == id).collect();
-    let told: Vec<_> = of_run
+    let log_entries: Vec<_> = of_run
         .iter()
         .map(|l| (&l["message"], &l["attempt"]))
         .collect();
     assert_eq!(
-        told,
+        log_entries,
         [
             (&"an attempt at a run begins".into(), &1.into()),
             (&"an attempt at a run ends".into(), &1.into())
@@ -158,8 +158,8 @@ fn old_runs_and_folders_are_removed() {
         let folder = |run: &str| place.path("data/runs").join(format!("{run}.1"));
         assert!(runs.iter().all(|run| folder(run).is_dir()));
         // One folder is left by an interrupted removal, and one is not the server's.
-        let (gone, foreign) = (folder(&format!(".gone-{}", runs[0])), folder("mine"));
-        for other in [&gone, &foreign] {
+        let (trash_folder, foreign) = (folder(&format!(".gone-{}", runs[0])), folder("mine"));
+        for other in [&trash_folder, &foreign] {
             std::fs::create_dir_all(other.join("x")).unwrap();
         }
         let ended_before = |run: &str, hours: i64| {
@@ -184,7 +184,7 @@ fn old_runs_and_folders_are_removed() {
         // A run that has just ended stays visible.
         let there = runs.iter().map(|run| folder(run).exists());
         assert_eq!(there.collect::<Vec<_>>(), [false, false, true]);
-        assert!(!gone.exists() && foreign.exists());
+        assert!(!trash_folder.exists() && foreign.exists());
         let removed = || samples(&second.client.get("/metrics").body);
         assert_eq!(removed()["testwright_retention_removed_runs_total"], 1.0);
         wait_until("the cache is measured", || {
@@ -224,23 +224,23 @@ fn workers_are_listed_with_their_runs() {
         let (place, model) = (TestDir::new(), model());
         let server =
             ServerProcess::start_with(&place, &database, Some(&model), "data", &["--workers", "0"]);
-        let shown = || server.client.get("/v1/workers").json();
-        assert_eq!(shown()["workers"], serde_json::json!([]));
+        let overview = || server.client.get("/v1/workers").json();
+        assert_eq!(overview()["workers"], serde_json::json!([]));
         let page = || server.client.get("/workers").body;
         assert!(page().contains("No workers"));
 
         let first = server.run(&slow_issue());
         let second = server.run(&slow_issue());
-        assert_eq!(shown()["queue"]["queued"], 2);
-        assert!(shown()["queue"]["oldest_seconds"].is_i64());
+        assert_eq!(overview()["queue"]["queued"], 2);
+        assert!(overview()["queue"]["oldest_seconds"].is_i64());
 
         let mut child = worker(&place, &database.url_in(&place.path("data")), &model);
         let probes = address(&mut child);
         server.client.follow(&first, 0, is_slow_step);
         wait_until("it works on the first", || {
-            shown()["workers"][0]["runs"] == serde_json::json!([first])
+            overview()["workers"][0]["runs"] == serde_json::json!([first])
         });
-        let of = shown();
+        let of = overview();
         assert_eq!(of["workers"][0]["slots"], 1);
         assert_eq!(of["workers"][0]["alive"], true);
         assert_eq!(of["queue"]["running"], 1);
@@ -257,7 +257,7 @@ fn workers_are_listed_with_their_runs() {
         assert!(killed.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(0));
         // The worker stopped cleanly and returned its run to the queue.
-        assert_eq!(shown()["workers"], serde_json::json!([]));
+        assert_eq!(overview()["workers"], serde_json::json!([]));
         assert_eq!(server.status(&first), "queued");
     }
 }
@@ -287,12 +287,12 @@ fn stopping_server_is_unready() {
     let mut kill = Command::new("kill");
     kill.arg(daemon.child.id().to_string());
     assert!(kill.status().unwrap().success());
-    let mut seen = Vec::new();
+    let mut statuses = Vec::new();
     while daemon.child.try_wait().unwrap().is_none() {
         if let Some(reply) = daemon.client.try_get("/v1/ready") {
-            seen.push(reply.status);
+            statuses.push(reply.status);
         }
     }
-    assert!(seen.contains(&503), "{seen:?}");
+    assert!(statuses.contains(&503), "{statuses:?}");
     assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
 }

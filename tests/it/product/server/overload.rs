@@ -72,8 +72,8 @@ fn idle_connections_do_not_block_runs() {
     let runs: Vec<String> = (0..3).map(|_| daemon.run(&issue())).collect();
     for run in &runs {
         daemon.wait_for(run, "accepted");
-        let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
-        assert_eq!(shown["requeues"], 0, "{shown}");
+        let run_record = daemon.client.get(&format!("/v1/runs/{run}")).json();
+        assert_eq!(run_record["requeues"], 0, "{run_record}");
     }
     drop(idle);
 }
@@ -151,8 +151,10 @@ fn missing_descriptors_fail_no_runs() {
     limit(&(open + 8).to_string());
     // Without free descriptors the server may be unable to read the database.
     let is_returned = |run: &String| {
-        let shown = daemon.client.get(&format!("/v1/runs/{run}")).json();
-        shown["requeues"].as_i64().is_some_and(|times| times > 0)
+        let run_record = daemon.client.get(&format!("/v1/runs/{run}")).json();
+        run_record["requeues"]
+            .as_i64()
+            .is_some_and(|times| times > 0)
     };
     wait_until("a run is returned", || runs.iter().any(is_returned));
     wait_until("it is not ready", || {

@@ -19,7 +19,7 @@ fn browsers_get_pages_and_programs_json() {
     let client = &daemon.client;
     let comparison = "/comparisons/0190a1b2c3dabcdefgh";
     let report = format!("{comparison}/report");
-    for (method, path, status, told, back) in [
+    for (method, path, status, message, back) in [
         ("GET", "/runs/x", 404, "No run has this id.", "/"),
         ("GET", "/nothing", 404, "This address does not exist.", "/"),
         (
@@ -51,19 +51,19 @@ fn browsers_get_pages_and_programs_json() {
             "/new",
         ),
     ] {
-        let shown = client.send(method, path, &[PAGE], "");
-        assert_eq!(shown.status, status, "{path}: {shown:?}");
-        assert!(is_page(&shown), "{path}: {shown:?}");
-        assert!(shown.body.contains(told), "{path}: {}", shown.body);
-        assert!(!shown.body.contains("/v1/"), "{path}: {}", shown.body);
+        let reply = client.send(method, path, &[PAGE], "");
+        assert_eq!(reply.status, status, "{path}: {reply:?}");
+        assert!(is_page(&reply), "{path}: {reply:?}");
+        assert!(reply.body.contains(message), "{path}: {}", reply.body);
+        assert!(!reply.body.contains("/v1/"), "{path}: {}", reply.body);
         let link = format!("<p><a href=\"{back}\">");
-        let body = shown.body.replace("&#x2f;", "/");
+        let body = reply.body.replace("&#x2f;", "/");
         assert!(body.contains(&link), "{path}: {body}");
         let program = client.send(method, path, &[], "");
         assert_eq!(program.status, status, "{path}: {program:?}");
         let kind = program.header("content-type");
         assert_eq!(kind, Some("application/problem+json"), "{path}");
-        assert_eq!(shown.header("allow"), program.header("allow"), "{path}");
+        assert_eq!(reply.header("allow"), program.header("allow"), "{path}");
     }
     // The API responds with JSON even to a browser.
     let api = client.send("GET", "/v1/runs/x", &[PAGE], "");
@@ -85,7 +85,7 @@ fn login_redirects_only_to_own_pages() {
     let daemon = ServerProcess::start_with(&place, database, None, "data", &words);
     let client = &daemon.client;
     let token = tokens::create(&place, database, &["someone"]);
-    for (asked, login, shown) in [
+    for (path, login, next_path) in [
         ("/", "/login", None),
         ("/workers", "/login?next=/workers", Some("/workers")),
         (
@@ -95,11 +95,11 @@ fn login_redirects_only_to_own_pages() {
         ),
         ("//example.org/x", "/login", None),
     ] {
-        let away = client.send("GET", asked, &[PAGE], "");
+        let away = client.send("GET", path, &[PAGE], "");
         assert_eq!((away.status, away.header("location")), (303, Some(login)));
         let page = client.send("GET", login, &[PAGE], "").body;
         let page = page.replace("&#x2f;", "/");
-        let field = shown.map(|next| format!("name=\"next\" value=\"{next}\""));
+        let field = next_path.map(|next| format!("name=\"next\" value=\"{next}\""));
         match field {
             Some(field) => assert!(page.contains(&field), "{page}"),
             None => assert!(!page.contains("name=\"next\""), "{page}"),

@@ -14,8 +14,11 @@ fn run_survives_killed_server() {
         let (place, model) = (TestDir::new(), model());
         let mut first = ServerProcess::start(&place, &database, Some(&model));
         let id = first.run(&slow_issue());
-        let seen = first.client.follow(&id, 0, is_slow_step);
-        assert!(is_slow_step(seen.last().unwrap()), "{seen:?}");
+        let early_events = first.client.follow(&id, 0, is_slow_step);
+        assert!(
+            is_slow_step(early_events.last().unwrap()),
+            "{early_events:?}"
+        );
         first.child.kill().unwrap();
         first.child.wait().unwrap();
         database.restart();
@@ -34,13 +37,17 @@ fn run_survives_killed_server() {
         assert_eq!(run["attempts"], 2);
         let all: Vec<i64> = (1..=lines.len() as i64).collect();
         assert_eq!(numbers(lines), all);
-        assert_eq!(lines[..seen.len()], seen[..], "what was on record stays");
+        assert_eq!(
+            lines[..early_events.len()],
+            early_events[..],
+            "what was on record stays"
+        );
         let replies = lines
             .iter()
             .filter(|e| e.data.starts_with(r#"{"event":"reply""#))
             .count();
-        let asked = model.requests(|_| ()).len();
-        assert_eq!(asked, replies, "no call was paid twice");
+        let request_count = model.requests(|_| ()).len();
+        assert_eq!(request_count, replies, "no call was paid twice");
     }
 }
 

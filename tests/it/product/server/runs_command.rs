@@ -17,8 +17,8 @@ fn runs_are_listed_followed_and_exported() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (code, text(&output.stdout), text(&output.stderr))
     };
-    let (code, followed, told) = runs(&["follow", &id]);
-    assert_eq!(code, 0, "{told}");
+    let (code, followed, stderr) = runs(&["follow", &id]);
+    assert_eq!(code, 0, "{stderr}");
     assert!(followed.contains("run_pytest"), "{followed}");
     let (_, listed, _) = runs(&["list"]);
     let row = format!("{id}  accepted");
@@ -26,11 +26,11 @@ fn runs_are_listed_followed_and_exported() {
         listed.starts_with(&row) && followed.contains(&row),
         "{listed}"
     );
-    let (_, shown, _) = runs(&["show", &id]);
-    assert!(shown.contains("+++ b/tests/test_slug.py"), "{shown}");
+    let (_, stdout, _) = runs(&["show", &id]);
+    assert!(stdout.contains("+++ b/tests/test_slug.py"), "{stdout}");
     let out = place.path("exported");
-    let (code, _, told) = runs(&["export", &id, "--out", &out.display().to_string()]);
-    assert_eq!(code, 0, "{told}");
+    let (code, _, stderr) = runs(&["export", &id, "--out", &out.display().to_string()]);
+    assert_eq!(code, 0, "{stderr}");
     for name in [
         "run.json",
         "trajectory.jsonl",
@@ -54,13 +54,13 @@ fn runs_are_listed_followed_and_exported() {
             "it already exists",
         ),
     ] {
-        let (code, _, told) = runs(words);
-        assert!(code == 2 && told.contains(hint), "{code} {told}");
+        let (code, _, stderr) = runs(words);
+        assert!(code == 2 && stderr.contains(hint), "{code} {stderr}");
     }
     drop(daemon);
-    let (code, _, told) = runs(&["list"]);
+    let (code, _, stderr) = runs(&["list"]);
     assert!(
-        code == 3 && told.contains("testwright serve"),
-        "{code} {told}"
+        code == 3 && stderr.contains("testwright serve"),
+        "{code} {stderr}"
     );
 }

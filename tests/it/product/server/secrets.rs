@@ -85,7 +85,7 @@ fn curious_model() -> MockServer {
     MockServer::start(|request: &Request| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let messages = body["messages"].as_array().unwrap();
-        let said = messages.iter().filter(|m| m["role"] == "assistant").count();
+        let turn = messages.iter().filter(|m| m["role"] == "assistant").count();
         let code = "import os, glob; print(dict(os.environ))\n\
                     for path in glob.glob('/proc/*/environ'):\n    \
                         try: print(open(path, 'rb').read())\n    \
@@ -93,8 +93,8 @@ fn curious_model() -> MockServer {
         let function =
             json!({"name": "run_python", "arguments": json!({"code": code}).to_string()});
         let calls =
-            json!([{"id": format!("call{said}"), "type": "function", "function": function}]);
-        let (message, finish) = match said {
+            json!([{"id": format!("call{turn}"), "type": "function", "function": function}]);
+        let (message, finish) = match turn {
             0 => (
                 json!({"role": "assistant", "tool_calls": calls}),
                 "tool_calls",
@@ -205,9 +205,9 @@ fn planted_secrets_never_appear() {
             }
             let run = daemon.run(&request);
             daemon.wait_for(&run, status);
-            let told = daemon.client.get(&format!("/v1/runs/{run}")).body;
-            let is_echoed = told.contains("incorrect API key provided");
-            assert_eq!(is_echoed, name == "refusing", "{told}");
+            let body = daemon.client.get(&format!("/v1/runs/{run}")).body;
+            let is_echoed = body.contains("incorrect API key provided");
+            assert_eq!(is_echoed, name == "refusing", "{body}");
             assert_clean_answers(&daemon, &[run]);
             if let Some(model) = &model {
                 let keys = model.requests(|r| r.header("authorization").map(str::to_owned));
@@ -265,8 +265,8 @@ fn assert_refused(place: &TestDir, command: &str, url: &str) {
     program.args([command, "--data"]).arg(place.path("data"));
     let output = program.env("TESTWRIGHT_DATABASE", url).output().unwrap();
     assert_ne!(output.status.code(), Some(0), "{url}");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("open the database"), "{url}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("open the database"), "{url}: {stderr}");
     assert_clean(url, &output.stderr);
     assert_clean(url, &output.stdout);
 }
@@ -275,6 +275,6 @@ fn assert_refused(place: &TestDir, command: &str, url: &str) {
 fn search_finds_planted_secrets() {
     let place = TestDir::new();
     std::fs::write(place.path("file"), format!("\0\u{1}{KEY}\n")).unwrap();
-    let found = std::panic::catch_unwind(|| assert_clean_folder(&place.path("")));
-    assert!(found.is_err());
+    let result = std::panic::catch_unwind(|| assert_clean_folder(&place.path("")));
+    assert!(result.is_err());
 }

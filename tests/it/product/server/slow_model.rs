@@ -13,13 +13,13 @@ pub(super) fn model() -> MockServer {
     MockServer::start(|request: &Request| {
         let body: Value = serde_json::from_str(&request.body).unwrap();
         let messages = body["messages"].as_array().unwrap();
-        let said = messages.iter().filter(|m| m["role"] == "assistant").count();
+        let turn = messages.iter().filter(|m| m["role"] == "assistant").count();
         let test = "def test_cut():\n    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
         let call = |name: &str, arguments: Value| {
             let function = json!({"name": name, "arguments": arguments.to_string()});
-            json!([{"id": format!("call{said}"), "type": "function", "function": function}])
+            json!([{"id": format!("call{turn}"), "type": "function", "function": function}])
         };
-        let message = match said {
+        let message = match turn {
             _ if body["tools"].is_null() => json!({"content": "YES\nThe same wrong value."}),
             0 => {
                 json!({"tool_calls": call("insert_function", json!({"path": "tests/test_slug.py", "code": test}))})

@@ -6,9 +6,9 @@ use crate::support::program::{TestDir, example};
 
 /// Creates a token in the database of a server.
 pub(super) fn create(place: &TestDir, database: &databases::Database, words: &[&str]) -> String {
-    let made = tokens(place, database, &[&["create"], words].concat());
-    assert!(made.status.success(), "{made:?}");
-    String::from_utf8(made.stdout).unwrap().trim().to_owned()
+    let output = tokens(place, database, &[&["create"], words].concat());
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 fn tokens(place: &TestDir, database: &databases::Database, words: &[&str]) -> std::process::Output {
@@ -22,9 +22,9 @@ fn tokens(place: &TestDir, database: &databases::Database, words: &[&str]) -> st
 }
 
 fn ask(client: &Client, method: &str, path: &str, token: &str, body: &str) -> Reply {
-    let shown = format!("Bearer {token}");
+    let authorization = format!("Bearer {token}");
     let headers = [
-        ("authorization", shown.as_str()),
+        ("authorization", authorization.as_str()),
         ("content-type", "application/json"),
     ];
     client.send(method, path, &headers, body)
@@ -50,8 +50,8 @@ fn token_is_valid_until_revoked() {
             .args(["runs", "list", "--server", &server])
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&listed.stderr);
-        assert!(told.contains("hint: set TESTWRIGHT_TOKEN"), "{told}");
+        let stderr = String::from_utf8_lossy(&listed.stderr);
+        assert!(stderr.contains("hint: set TESTWRIGHT_TOKEN"), "{stderr}");
         for wrong in [
             "",
             "testwright_",
@@ -69,17 +69,17 @@ fn token_is_valid_until_revoked() {
         assert_eq!(refused.status, 403, "{refused:?}");
         assert!(refused.body.contains("lacks the scope `write`"));
 
-        let made = ask(client, "POST", "/v1/runs", &writer, &body);
-        assert_eq!(made.status, 201, "{made:?}");
-        assert_eq!(made.json()["owner"], "team");
-        let run = format!("/v1/runs/{}", made.json()["id"].as_str().unwrap());
+        let reply = ask(client, "POST", "/v1/runs", &writer, &body);
+        assert_eq!(reply.status, 201, "{reply:?}");
+        assert_eq!(reply.json()["owner"], "team");
+        let run = format!("/v1/runs/{}", reply.json()["id"].as_str().unwrap());
         for (method, what) in [("POST", "/cancel"), ("POST", "/retry")] {
             let refused = ask(client, method, &format!("{run}{what}"), &reader, "");
             assert_eq!(refused.status, 403, "{refused:?}");
         }
         let own = format!("http://{}", client.address);
-        let shown = format!("Bearer {reader}");
-        let headers = [("authorization", shown.as_str()), ("origin", &own)];
+        let authorization = format!("Bearer {reader}");
+        let headers = [("authorization", authorization.as_str()), ("origin", &own)];
         for page in ["/new", "/comparisons/new"] {
             assert_eq!(client.send("GET", page, &headers, "").status, 200);
             let refused = client.send("POST", page, &headers, "");
@@ -125,10 +125,10 @@ fn tokens_never_appear() {
         let path = entry.unwrap().path();
         if path.is_file() {
             let bytes = std::fs::read(&path).unwrap();
-            let found = bytes
+            let has_token = bytes
                 .windows(token.len())
                 .any(|part| part == token.as_bytes());
-            assert!(!found, "{}", path.display());
+            assert!(!has_token, "{}", path.display());
         }
     }
 }
@@ -211,10 +211,10 @@ fn reserved_owners_are_rejected() {
         &["github"],
         &["ci", "--owner", "compare"],
     ] {
-        let made = tokens(&place, &database, &[&["create"], words].concat());
-        let told = String::from_utf8_lossy(&made.stderr);
-        assert_eq!(made.status.code(), Some(2), "{words:?}: {told}");
-        assert!(told.contains("is a reserved owner"), "{told}");
+        let output = tokens(&place, &database, &[&["create"], words].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {stderr}");
+        assert!(stderr.contains("is a reserved owner"), "{stderr}");
     }
     // A token may have this name if its owner has another.
     create(&place, &database, &["local", "--owner", "team"]);

@@ -50,8 +50,8 @@ fn received(collector: &MockServer) -> Vec<Value> {
 /// Returns the value of an attribute as text.
 fn attribute(of: &Value, name: &str) -> Option<String> {
     let all = of["attributes"].as_array().unwrap();
-    let found = all.iter().find(|attribute| attribute["key"] == name)?;
-    let (_, value) = found["value"].as_object().unwrap().iter().next()?;
+    let entry = all.iter().find(|attribute| attribute["key"] == name)?;
+    let (_, value) = entry["value"].as_object().unwrap().iter().next()?;
     Some(value.as_str().map_or(value.to_string(), str::to_owned))
 }
 
@@ -69,17 +69,17 @@ fn collector_receives_all_span_kinds() {
         ("traceparent", traceparent.as_str()),
     ];
     let body = slow_issue().to_string();
-    let made = daemon.client.send("POST", "/v1/runs", &headers, &body);
-    let run = made.json()["id"].as_str().unwrap().to_owned();
+    let reply = daemon.client.send("POST", "/v1/runs", &headers, &body);
+    let run = reply.json()["id"].as_str().unwrap().to_owned();
     daemon.wait_for(&run, "accepted");
     let replies = model.requests(|_| ()).len();
     // The server sends the remaining spans before it exits.
     assert_eq!(daemon.terminate(), Some(0));
 
     let spans = received(&collector);
-    let named =
+    let named_spans =
         |name: &str| -> Vec<&Value> { spans.iter().filter(|s| s["name"] == name).collect() };
-    let one = |name: &str| match named(name)[..] {
+    let one = |name: &str| match named_spans(name)[..] {
         [span] => span,
         ref other => panic!("{name}: {other:?}"),
     };
@@ -88,7 +88,7 @@ fn collector_receives_all_span_kinds() {
     assert_eq!(request["parentSpanId"], CLIENT_SPAN);
     let status = attribute(request, "http.response.status_code");
     assert_eq!(status.as_deref(), Some("201"));
-    assert!(!named("GET /v1/runs/{id}").is_empty());
+    assert!(!named_spans("GET /v1/runs/{id}").is_empty());
 
     let of_run = one("invoke_agent testwright");
     let conversation = attribute(of_run, "gen_ai.conversation.id");
@@ -103,7 +103,7 @@ fn collector_receives_all_span_kinds() {
     let ended = attribute(of_run, "testwright.run.status");
     assert_eq!(ended.as_deref(), Some("accepted"));
 
-    let calls = named("chat m");
+    let calls = named_spans("chat m");
     assert_eq!(calls.len(), replies);
     for call in &calls {
         let value = |name: &str| attribute(call, name).unwrap();
@@ -113,7 +113,7 @@ fn collector_receives_all_span_kinds() {
         assert_eq!(value("gen_ai.usage.input_tokens"), "1000");
         assert_eq!(value("gen_ai.usage.output_tokens"), "10");
     }
-    let steps = named("step");
+    let steps = named_spans("step");
     assert!(steps.len() >= 4, "{steps:?}");
     let slow = one("execute_tool run_python");
     let took = time(slow, "endTimeUnixNano") - time(slow, "startTimeUnixNano");
@@ -134,8 +134,8 @@ fn collector_receives_all_span_kinds() {
     }
     // Spans contain no prompts or replies.
     let all = serde_json::to_string(&spans).unwrap();
-    for said in ["How to bake bread", "slugify", "the issue's own call"] {
-        assert!(!all.contains(said), "{said}");
+    for prompt_text in ["How to bake bread", "slugify", "the issue's own call"] {
+        assert!(!all.contains(prompt_text), "{prompt_text}");
     }
 }
 
@@ -165,6 +165,6 @@ fn invalid_collector_address_is_reported() {
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "not an address");
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{stderr}");
 }

@@ -55,14 +55,14 @@ fn wrong_edges(metadata: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
-        let Some(known) = allowed.get(name) else {
+        let Some(allowed_names) = allowed.get(name) else {
             wrong.push(format!("{name} is missing from the architecture"));
             continue;
         };
         // Development and build dependencies count as well.
         for dependency in package["dependencies"].as_array().unwrap() {
             let other = dependency["name"].as_str().unwrap();
-            if allowed.contains_key(other) && !known.iter().any(|name| name == other) {
+            if allowed.contains_key(other) && !allowed_names.iter().any(|name| name == other) {
                 wrong.push(format!("{name} depends on {other}"));
             }
         }
@@ -113,7 +113,7 @@ fn crates_inherit_workspace_lints() {
 fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
     let (_, table) = document.split_once("## Dependencies, and why").unwrap();
     let (table, _) = table.split_once("\n## ").unwrap();
-    let named: Vec<&str> = table
+    let documented_names: Vec<&str> = table
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
         .flat_map(|cell| cell.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_'))
@@ -125,7 +125,9 @@ fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
         .flat_map(|package| package["dependencies"].as_array().unwrap())
         .filter(|dependency| dependency["kind"].is_null())
         .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
-        .filter(|name| !name.starts_with("testwright") && !named.contains(&name.as_str()))
+        .filter(|name| {
+            !name.starts_with("testwright") && !documented_names.contains(&name.as_str())
+        })
         .collect();
     missing.sort();
     missing.dedup();

@@ -137,12 +137,12 @@ fn graphs(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Edges> {
 
 /// Returns the members that a member uses, directly or indirectly.
 fn transitive_uses<'e>(edges: &'e Edges, from: &'e str) -> BTreeSet<&'e str> {
-    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    let (mut visited_members, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(member) = next.pop() {
         let used = edges.get(member).into_iter().flatten().map(String::as_str);
-        next.extend(used.filter(|member| seen.insert(*member)));
+        next.extend(used.filter(|member| visited_members.insert(*member)));
     }
-    seen
+    visited_members
 }
 
 fn circles(files: &[Source]) -> BTreeSet<Vec<String>> {
@@ -183,12 +183,18 @@ fn circles_are_found_through_any_path() {
         ];
         circles(&files).into_iter().next()
     };
-    let found = Some(vec!["a/b".to_owned(), "a/c".to_owned()]);
-    assert_eq!(broken("use super::b::B;\n", ""), found);
-    assert_eq!(broken("fn f(b: crate::a::b::B) {}\n", ""), found);
-    assert_eq!(broken("use super::B;\n", "pub use b::{A, B};\n"), found);
+    let expected_cycle = Some(vec!["a/b".to_owned(), "a/c".to_owned()]);
+    assert_eq!(broken("use super::b::B;\n", ""), expected_cycle);
+    assert_eq!(broken("fn f(b: crate::a::b::B) {}\n", ""), expected_cycle);
+    assert_eq!(
+        broken("use super::B;\n", "pub use b::{A, B};\n"),
+        expected_cycle
+    );
     assert_eq!(broken("use crate::a;\nfn f(b: super::Own) {}\n", ""), None);
-    assert_eq!(broken("use super::{A as C};\n", "use b::B as A;\n"), found);
+    assert_eq!(
+        broken("use super::{A as C};\n", "use b::B as A;\n"),
+        expected_cycle
+    );
     assert_eq!(broken("// super::b::B\n", "pub use b::B;\n"), None);
     assert_eq!(
         broken(

@@ -50,11 +50,11 @@ impl GitHubApi {
     }
 
     /// Waits for a number of comments on an issue or a pull request, and returns them.
-    pub(super) fn wait_for_comments(&self, number: u64, wanted: usize) -> Vec<String> {
+    pub(super) fn wait_for_comments(&self, number: u64, min_count: usize) -> Vec<String> {
         let begun = Instant::now();
         loop {
             let comments = self.comments(number);
-            if comments.len() >= wanted {
+            if comments.len() >= min_count {
                 return comments;
             }
             assert!(

@@ -78,7 +78,7 @@ fn webhooks_need_secret_and_login() {
     );
     drop(daemon);
     let api = GitHubApi::start();
-    for (variables, told) in [
+    for (variables, message) in [
         (
             vec![("GITHUB_TOKEN", "")],
             "no credentials for posting answers",
@@ -99,6 +99,6 @@ fn webhooks_need_secret_and_login() {
         let output = command(&place, &api, &variables).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{error}");
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
