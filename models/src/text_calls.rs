@@ -1,12 +1,18 @@
 //! Parses tool calls that a model writes as text.
 //!
 //! Some models have no tool calls of their own, and some servers do not translate them. Such models write
-//! JSON in a fence, in `<tool_call>` tags, bare, or `<function=name>` blocks. Text with a single reading
-//! becomes a call. Text that is meant as a call but unreadable becomes a [`MalformedCall`] with the reason.
-//! Code and JSON that are merely shown stay text, and reasoning (`<think>`) is never a call.
+//! JSON in a fence, in `<tool_call>` tags, bare, or `<function=name>` blocks, or with the tokens of their chat
+//! template (`families`). Text with a single reading becomes a call. Text that is meant as a call but
+//! unreadable becomes a [`MalformedCall`] with the reason. Code and JSON that are merely shown stay text, and
+//! reasoning (`<think>`) is never a call.
 
+mod arguments;
 mod blocks;
+mod families;
+mod marks;
+mod names;
 pub mod parse_call;
+mod pythonic;
 
 #[cfg(test)]
 mod tests;
@@ -16,6 +22,7 @@ use testwright_tools::tool::ToolSpec;
 
 use super::{MalformedCall, near_json};
 use blocks::Block;
+use families::Opened;
 use parse_call::ParsedCall;
 
 /// Maximum bytes of a malformed call to keep.
@@ -23,6 +30,10 @@ const MAX_KEPT_BYTES: usize = 4000;
 
 /// Maximum number of blocks to scan; a model that repeats itself forever is not worth more.
 const MAX_BLOCKS: usize = 500;
+
+/// Problem of a call that the end of a reply cut off.
+const CUT_CALL: &str =
+    "the reply reached its token limit in the middle of this call; write less in one call";
 
 /// The contents of a reply's text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +56,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let scan = Scan { tools, whole };
     let mut kept: Vec<&str> = Vec::new();
     let mut from = 0;
-    let mut at = 0;
+    let mut at = blocks::end_of_unopened_thought(text);
     let mut left = MAX_BLOCKS;
     while let Some((start, block)) = blocks::next(text, at) {
         if !matches!(block, Block::Bracket) {
@@ -89,7 +100,52 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     }
     kept.push(&text[from..]);
     found.content = join(&kept);
+    if found.calls.is_empty() && found.malformed.is_empty() {
+        found.read_as_python(&scan);
+    }
+    if !found.calls.is_empty() {
+        let plain = marks::without_marks(&found.content).trim().to_owned();
+        found.content = plain;
+    }
     found
+}
+
+impl TextCalls {
+    /// Reads a reply that consists of calls in Python and nothing else.
+    fn read_as_python(&mut self, scan: &Scan<'_>) {
+        let text = marks::without_marks(&self.content).trim().to_owned();
+        let is_call = pythonic::first_name(&text)
+            .is_some_and(|name| parse_call::tool_name(name, scan.tools).is_ok());
+        if !is_call {
+            return;
+        }
+        let Ok((end, pieces)) = pythonic::read(&text, scan.tools, scan.whole) else {
+            return;
+        };
+        let all_read = pieces.iter().all(|p| matches!(p, ParsedCall::Call { .. }));
+        if end < text.len() || !all_read {
+            return;
+        }
+        self.content.clear();
+        for piece in pieces {
+            if let ParsedCall::Call { name, arguments } = piece {
+                self.calls.push((name, arguments));
+            }
+        }
+    }
+
+    /// Returns the calls and the problems, without the text.
+    fn into_pieces(self) -> Vec<ParsedCall> {
+        let calls = self
+            .calls
+            .into_iter()
+            .map(|(name, arguments)| ParsedCall::Call { name, arguments });
+        let bad = self.malformed.into_iter().map(|bad| ParsedCall::Malformed {
+            name: bad.name,
+            problem: bad.problem,
+        });
+        calls.chain(bad).collect()
+    }
 }
 
 /// Returns the start of a text, at most [`MAX_KEPT_BYTES`] bytes.
@@ -130,7 +186,7 @@ impl Scan<'_> {
             Block::InventedAnswer => (text.len(), Vec::new()),
             Block::Fence { info, body } => self.fence(text, &info, body),
             Block::Tag { name, body } => self.tag(text, &name, body),
-            Block::Marker { body } => self.marker(text, body),
+            Block::Family { read, body } => read(self, &Opened { text, start, body }),
             Block::Function { name, body } => self.function(text, &name, body),
             Block::Bracket => self.bare(text, start),
         }
@@ -157,15 +213,12 @@ impl Scan<'_> {
         let lead = inner.trim_start();
         if lead.starts_with('<') {
             let found = read(inner, self.tools, self.whole);
-            let calls = found
-                .calls
-                .into_iter()
-                .map(|(name, arguments)| ParsedCall::Call { name, arguments });
-            let bad = found.malformed.into_iter().map(|m| ParsedCall::Malformed {
-                name: m.name,
-                problem: m.problem,
-            });
-            return (end, calls.chain(bad).collect());
+            return (end, found.into_pieces());
+        }
+        if matches!(info, "tool_code" | "tool_call" | "tool_calls")
+            && let Some((_, calls)) = families::python_calls(self, inner, 0, &[])
+        {
+            return (end, calls);
         }
         if !lead.starts_with(['{', '[']) {
             return (end, Vec::new());
@@ -232,10 +285,25 @@ impl Scan<'_> {
             }
             return (end, pieces);
         }
-        if !closed {
-            return (body, Vec::new());
+        if let Some((_, calls)) = families::python_calls(self, inner, 0, &[]) {
+            return (end, calls);
         }
-        (end, vec![self.named(inner)])
+        match closed {
+            true => (end, vec![self.named(inner)]),
+            false if !inner.contains("<arg_key>") => (body, Vec::new()),
+            false if self.whole => (end, vec![self.named(inner)]),
+            false => (end, vec![self.cut_call(inner)]),
+        }
+    }
+
+    /// Returns the problem of a call whose end is missing because the reply reached its limit.
+    fn cut_call(&self, inner: &str) -> ParsedCall {
+        let name = inner.split(['<', '\n']).map(str::trim);
+        let name = name.filter(|word| !word.is_empty()).next();
+        ParsedCall::Malformed {
+            name: name.and_then(|name| parse_call::tool_name(name, self.tools).ok()),
+            problem: CUT_CALL.to_owned(),
+        }
     }
 
     /// Reads a name followed by arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
@@ -270,41 +338,6 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads the call after a marker such as `[TOOL_CALLS]`: JSON, or `name[ARGS]{…}`.
-    fn marker(&self, text: &str, body: usize) -> (usize, Vec<ParsedCall>) {
-        let rest = &text[body..];
-        let lead = rest.trim_start();
-        let lead_at = text.len() - lead.len();
-        if lead.starts_with(['{', '[']) {
-            return match values(lead, self.whole, |_| true) {
-                Ok((values, used)) => (lead_at + used, self.shapes(&values, true)),
-                Err(problem) => (
-                    text.len(),
-                    parse_call::unreadable(lead, &problem, self.tools, true)
-                        .into_iter()
-                        .collect(),
-                ),
-            };
-        }
-        let Some((name, arguments)) = lead.split_once("[ARGS]") else {
-            return (body, Vec::new());
-        };
-        let arguments_at = text.len() - arguments.len();
-        match near_json::prefix(arguments, self.whole) {
-            Ok(prefix) => (
-                arguments_at + prefix.end,
-                vec![parse_call::call(name, prefix.value, self.tools, self.whole)],
-            ),
-            Err(problem) => (
-                text.len(),
-                vec![ParsedCall::Malformed {
-                    name: Some(name.trim().to_owned()),
-                    problem: format!("its arguments cannot be read: {problem}"),
-                }],
-            ),
-        }
-    }
-
     fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let (inner_end, end, closed) = blocks::function_end(text, body);
         let inner = &text[body..inner_end];
@@ -320,12 +353,11 @@ impl Scan<'_> {
         }
         let parameters = blocks::parameters(inner);
         if !closed && !self.whole {
-            let problem = "the reply reached its token limit in the middle of this call; write less in one call";
             return (
                 end,
                 vec![ParsedCall::Malformed {
                     name: Some(name.to_owned()),
-                    problem: problem.to_owned(),
+                    problem: CUT_CALL.to_owned(),
                 }],
             );
         }
@@ -350,6 +382,13 @@ impl Scan<'_> {
 
     /// Reads JSON that starts a line outside of fences and tags.
     fn bare(&self, text: &str, start: usize) -> (usize, Vec<ParsedCall>) {
+        let rest = &text[start..];
+        let is_python = rest.starts_with('[')
+            && pythonic::first_name(rest)
+                .is_some_and(|name| parse_call::tool_name(name, self.tools).is_ok());
+        if is_python && let Some(calls) = families::python_calls(self, text, start, &[]) {
+            return calls;
+        }
         match near_json::prefix(&text[start..], self.whole) {
             Ok(prefix) => {
                 let mut end = start + prefix.end;

@@ -4,8 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::families::{self, ReadBlock};
+
 /// The start of a block that may contain calls.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) enum Block {
     /// A fence from ``` to ```; `body` is the start of the line after the opening one.
     Fence {
@@ -21,8 +23,9 @@ pub(super) enum Block {
         name: String,
         body: usize,
     },
-    /// A marker such as `[TOOL_CALLS]`, which has no closing marker.
-    Marker {
+    /// A form that belongs to a family of models.
+    Family {
+        read: ReadBlock,
         body: usize,
     },
     /// A `{` or `[` at the start of a line.
@@ -34,29 +37,78 @@ pub(super) enum Block {
     InventedAnswer,
 }
 
+/// Tags around reasoning, with the tags that close them.
+const THOUGHTS: [(&str, &str); 6] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<scratch_pad>", "</scratch_pad>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+];
+
+/// Openers that all families share.
+const COMMON: &str = concat!(
+    r"(?:^[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n`]*)(?:\n|\z))",
+    r"|^[ \t]*Action:[ \t]*(?P<fence2>```+)(?P<info2>[^\n`]*)\n",
+    r"|(?P<think><(?:think|thinking|reasoning|scratch_pad|seed:think)>|\[THINK\])",
+    r"|<(?P<tag>tool_calls?|tools|function_calls?|tool_use|tool)>",
+    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call)(?:=|\s+name=)"?(?P<function>[\w.\-:]+)"?\s*>"#,
+    r"|(?P<answer><tool_response>|<tool_result>|<function_results>)",
+    r"|^[ \t]*(?P<bracket>[\{\[])",
+);
+
+/// Pattern of all openers, with a group `f…` for each opener of a family. Those come first, because their
+/// tokens begin like common ones.
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static OPENER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?m)(?:^[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n`]*)(?:\n|\z))",
-        r"|(?P<think><(?:think|thinking|reasoning)>)",
-        r"|<(?P<tag>tool_calls?|tools|function_calls?|tool_use|tool)>",
-        r#"|<(?:function|invoke|tool_call)(?:=|\s+name=)"?(?P<function>[\w.\-]+)"?\s*>"#,
-        r"|(?P<marker>\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>)",
-        r"|(?P<answer><tool_response>|<tool_result>)",
-        r"|^[ \t]*(?P<bracket>[\{\[])",
-    ))
-    .expect("the pattern of openers")
+    let mut pattern = String::from("(?m)");
+    for (number, (opener, _)) in families::openers().enumerate() {
+        pattern.push_str(&format!("(?P<f{number}>{opener})|"));
+    }
+    pattern.push_str(COMMON);
+    Regex::new(&pattern).expect("the pattern of openers")
+});
+
+/// Readers of the families' openers, with the index of each one's group.
+static FAMILY_READERS: LazyLock<Vec<(usize, ReadBlock)>> = LazyLock::new(|| {
+    let names: Vec<Option<&str>> = OPENER.capture_names().collect();
+    let index = |number: usize| {
+        let name = format!("f{number}");
+        names.iter().position(|group| *group == Some(name.as_str()))
+    };
+    families::openers()
+        .enumerate()
+        .filter_map(|(number, (_, read))| Some((index(number)?, read)))
+        .collect()
 });
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static PARAMETER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"<(?:parameter|param|arg)(?:=|\s+name=)"?([\w.\-]+)"?[^>\n]*>"#)
+    Regex::new(r#"<(?:[a-z]+:)?(?:parameter|param|arg)(?:=|\s+name=)"?([\w.\-]+)"?[^>\n]*>"#)
         .expect("the pattern of parameters")
 });
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static PARAMETER_END: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"</(?:[a-z]+:)?(?:parameter|param|arg)>").expect("the pattern of parameters' ends")
+});
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static FUNCTION_END: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call)>")
+        .expect("the pattern of functions' ends")
+});
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static FUNCTION_START: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"<(?:[a-z]+:)?(?:function=|invoke\s+name=)")
+        .expect("the pattern of functions' starts")
+});
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static ARG_PAIR: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?s)<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>")
+    Regex::new(r"(?s)<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)(?:</arg_value>|\z)")
         .expect("the pattern of argument pairs")
 });
 
@@ -73,8 +125,14 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
             continue;
         }
         let body = all.end();
-        if let Some(fence) = found.name("fence") {
-            let info = found.name("info").map_or("", |m| m.as_str()).trim();
+        let family = FAMILY_READERS.iter();
+        let family = family.filter(|(group, _)| found.get(*group).is_some());
+        if let Some((_, read)) = family.copied().next() {
+            return Some((all.start(), Block::Family { read, body }));
+        }
+        if let Some(fence) = found.name("fence").or_else(|| found.name("fence2")) {
+            let info = found.name("info").or_else(|| found.name("info2"));
+            let info = info.map_or("", |m| m.as_str()).trim();
             let info = info.split_whitespace().next().unwrap_or("");
             return Some((
                 fence.start(),
@@ -85,10 +143,11 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
             ));
         }
         if let Some(think) = found.name("think") {
-            let close = think.as_str().replacen('<', "</", 1);
-            let end = text[body..]
-                .find(&close)
-                .map_or(text.len(), |i| body + i + close.len());
+            let mut closers = THOUGHTS.iter();
+            let close = closers.find(|(open, _)| *open == think.as_str());
+            let end = close
+                .and_then(|(_, close)| Some(body + text[body..].find(close)? + close.len()))
+                .unwrap_or(text.len());
             return Some((think.start(), Block::Thought { end }));
         }
         if let Some(tag) = found.name("tag") {
@@ -99,14 +158,25 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
             let name = function.as_str().to_owned();
             return Some((all.start(), Block::Function { name, body }));
         }
-        if found.name("marker").is_some() {
-            return Some((all.start(), Block::Marker { body }));
-        }
         if found.name("answer").is_some() {
             return Some((all.start(), Block::InventedAnswer));
         }
         return found.name("bracket").map(|m| (m.start(), Block::Bracket));
     }
+}
+
+/// Returns the end of reasoning at the start of a reply whose opening tag the chat template wrote, so that
+/// only the closing tag is in the reply; otherwise 0.
+pub(super) fn end_of_unopened_thought(text: &str) -> usize {
+    let ends = THOUGHTS.iter().filter_map(|(open, close)| {
+        let at = text.find(close)?;
+        let end = at + close.len();
+        // A tag in the middle of a line of code or of a JSON string does not end a thought.
+        let is_end = text[end..].is_empty()
+            || text[end..].starts_with(|c: char| c.is_whitespace() || "<[{✿".contains(c));
+        (is_end && !text[..at].contains(open)).then_some(end)
+    });
+    ends.min().unwrap_or(0)
 }
 
 /// Returns the end of the fence's body, and the end of its closing line.
@@ -140,15 +210,8 @@ pub(super) fn tag_end(text: &str, tag: &str, body: usize) -> (usize, usize, bool
 /// Returns the end of the body of `<function=…>`, the end of the tag, and whether it was closed.
 pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
     let rest = &text[body..];
-    let closes = ["</function>", "</invoke>", "</tool_call>"];
-    let closed = closes
-        .iter()
-        .filter_map(|c| rest.find(c).map(|i| (i, c.len())))
-        .min();
-    let reopened = ["<function=", "<invoke name="]
-        .iter()
-        .filter_map(|o| rest.find(o))
-        .min();
+    let closed = FUNCTION_END.find(rest).map(|end| (end.start(), end.len()));
+    let reopened = FUNCTION_START.find(rest).map(|start| start.start());
     match (closed, reopened) {
         (Some((c, n)), r) if r.is_none_or(|r| c < r) => (body + c, body + c + n, true),
         (_, Some(r)) => (body + r, body + r, false),
@@ -169,10 +232,8 @@ pub(super) fn parameters(inner: &str) -> Vec<(String, String)> {
             .and_then(|next| next.get(0))
             .map_or(inner.len(), |next| next.start());
         let value = &inner[all.end()..limit];
-        let value = ["</parameter>", "</param>", "</arg>"]
-            .iter()
-            .find_map(|close| value.rfind(close).map(|at| &value[..at]))
-            .unwrap_or(value);
+        let last_end = PARAMETER_END.find_iter(value).last();
+        let value = last_end.map_or(value, |end| &value[..end.start()]);
         found.push((name.as_str().to_owned(), unwrap_lines(value)));
     }
     found

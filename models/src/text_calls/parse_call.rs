@@ -7,6 +7,9 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use testwright_tools::tool::ToolSpec;
 
+use super::arguments::fitted;
+pub use super::arguments::object;
+pub use super::names::tool_name;
 use crate::near_json::{self, Problem};
 
 /// Instructions on how to write a call, for models that got it wrong.
@@ -56,7 +59,10 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
         }
     };
     match object(arguments, whole) {
-        Ok(arguments) => ParsedCall::Call { name, arguments },
+        Ok(arguments) => ParsedCall::Call {
+            arguments: fitted(arguments, tools.iter().find(|tool| tool.name == name)),
+            name,
+        },
         Err(problem) => ParsedCall::Malformed {
             name: Some(name),
             problem,
@@ -89,7 +95,11 @@ pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpe
             };
         }
     }
-    ParsedCall::Call { name, arguments }
+    let tool = tools.iter().find(|tool| tool.name == name);
+    ParsedCall::Call {
+        arguments: fitted(arguments, tool),
+        name,
+    }
 }
 
 fn typed(text: &str, schema: Option<&Value>) -> Value {
@@ -122,75 +132,7 @@ fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
     }
 }
 
-/// Returns the tool's exact name, or the problem with it.
-///
-/// # Errors
-///
-/// Fails with a message for the model if no tool matches.
-pub fn tool_name(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
-    let name = name.trim();
-    let bare = ["functions.", "function.", "tools.", "tool."]
-        .iter()
-        .find_map(|prefix| name.strip_prefix(prefix))
-        .unwrap_or(name);
-    if tools.iter().any(|t| t.name == bare) {
-        return Ok(bare.to_owned());
-    }
-    let bare = near_json::excerpt(bare);
-    let folded = fold(&bare);
-    let mut near: Vec<(f64, &str)> = tools
-        .iter()
-        .map(|t| {
-            (
-                strsim::jaro_winkler(&folded, &fold(&t.name)),
-                t.name.as_str(),
-            )
-        })
-        .filter(|(score, _)| *score > 0.75)
-        .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let all: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
-    Err(match near.first() {
-        Some((_, nearest)) => {
-            format!("there is no tool \"{bare}\"; the nearest name is \"{nearest}\"")
-        }
-        None => format!(
-            "there is no tool \"{bare}\"; the tools are {}",
-            all.join(", ")
-        ),
-    })
-}
-
-fn fold(name: &str) -> String {
-    name.to_lowercase().replace(['-', ' ', '.'], "_")
-}
-
-/// Returns the arguments as an object; a text that contains one is parsed.
-///
-/// # Errors
-///
-/// Fails with a message for the model if the arguments cannot be read, or are not an object.
-pub fn object(arguments: Value, whole: bool) -> Result<Map<String, Value>, String> {
-    match arguments {
-        Value::Object(map) => Ok(map),
-        Value::Null => Ok(Map::new()),
-        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
-        Value::String(text) => match near_json::read(&text, whole) {
-            Ok(Value::String(_)) => Err("its arguments are a text, not a JSON object".to_owned()),
-            Ok(value) => object(value, whole),
-            Err(problem) if problem.cut && !whole => Err(format!(
-                "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
-            )),
-            Err(problem) => Err(format!("its arguments cannot be read as JSON: {problem}")),
-        },
-        other => Err(format!(
-            "its arguments are {}, not a JSON object",
-            kind(&other)
-        )),
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
+pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Array(_) => "a list",
         Value::Bool(_) => "a truth value",

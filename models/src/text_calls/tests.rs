@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-fn tools() -> Vec<ToolSpec> {
+pub(super) fn tools() -> Vec<ToolSpec> {
     let spec = |name: &str, properties: Value, required: Value| ToolSpec {
         name: name.to_owned(),
         description: String::new(),

@@ -1,0 +1,260 @@
+//! Reads the arguments of a call as an object, and undoes what servers do to them: another object around
+//! them, JSON in a string in JSON, markers of the chat template, and quotes around keys.
+
+use serde_json::{Map, Value};
+use testwright_tools::tool::ToolSpec;
+
+use super::marks;
+use super::names::squeeze;
+use super::parse_call::kind;
+use crate::near_json;
+
+/// Maximum number of objects or strings around the arguments.
+const MAX_LAYERS: usize = 4;
+
+/// Keys that stand next to the arguments in an object that repeats the whole call.
+const ENVELOPE_KEYS: [&str; 8] = [
+    "name",
+    "tool",
+    "tool_name",
+    "function",
+    "recipient_name",
+    "type",
+    "id",
+    "index",
+];
+
+/// Returns the arguments as an object; a text that contains one is parsed.
+///
+/// # Errors
+///
+/// Fails with a message for the model if the arguments cannot be read, or are not an object.
+pub fn object(arguments: Value, whole: bool) -> Result<Map<String, Value>, String> {
+    layered(arguments, whole, MAX_LAYERS)
+}
+
+fn layered(arguments: Value, whole: bool, layers: usize) -> Result<Map<String, Value>, String> {
+    match arguments {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
+        Value::String(text) => match read(&text, whole)? {
+            Value::String(inner) if layers == 0 || !is_json_object(&inner) => {
+                Err("its arguments are a text, not a JSON object".to_owned())
+            }
+            value => layered(value, whole, layers.saturating_sub(1)),
+        },
+        Value::Array(mut items) if items.len() == 1 && items[0].is_object() => {
+            layered(items.remove(0), whole, layers)
+        }
+        other => Err(format!(
+            "its arguments are {}, not a JSON object",
+            kind(&other)
+        )),
+    }
+}
+
+fn is_json_object(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '"'])
+}
+
+fn read(text: &str, whole: bool) -> Result<Value, String> {
+    let problem = match near_json::read(text, whole) {
+        Ok(value) => return Ok(value),
+        Err(problem) => problem,
+    };
+    if problem.cut && !whole {
+        return Err(format!(
+            "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
+        ));
+    }
+    let bare = marks::without_dressing(text);
+    if bare != text
+        && let Ok(value) = near_json::read(&bare, whole)
+    {
+        return Ok(value);
+    }
+    repeated(&bare, whole).ok_or_else(|| format!("its arguments cannot be read as JSON: {problem}"))
+}
+
+/// Reads `{}{"pattern": "x"}`: an empty object before the arguments, or the same arguments several times.
+fn repeated(text: &str, whole: bool) -> Option<Value> {
+    let mut rest = text.trim();
+    let mut arguments = Value::Object(Map::new());
+    while !rest.is_empty() {
+        if !rest.starts_with('{') {
+            return None;
+        }
+        let prefix = near_json::prefix(rest, whole).ok()?;
+        if prefix.unclosed {
+            return None;
+        }
+        let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+        if is_empty(&arguments) {
+            arguments = prefix.value;
+        } else if arguments != prefix.value && !is_empty(&prefix.value) {
+            return None;
+        }
+        rest = rest[prefix.end..].trim();
+    }
+    Some(arguments)
+}
+
+/// Returns the arguments in the form that the tool's schema describes, if only one reading fits.
+pub(super) fn fitted(
+    mut arguments: Map<String, Value>,
+    tool: Option<&ToolSpec>,
+) -> Map<String, Value> {
+    let properties = tool.and_then(|tool| tool.parameters.get("properties")?.as_object());
+    let (Some(tool), Some(properties)) = (tool, properties) else {
+        return arguments;
+    };
+    for _ in 0..MAX_LAYERS {
+        match unwrapped(&arguments, tool, properties) {
+            Some(inner) => arguments = inner,
+            None => break,
+        }
+    }
+    with_known_keys(arguments, properties)
+}
+
+/// Returns the object inside of an object that only wraps it.
+fn unwrapped(
+    arguments: &Map<String, Value>,
+    tool: &ToolSpec,
+    properties: &Map<String, Value>,
+) -> Option<Map<String, Value>> {
+    if arguments.keys().any(|key| properties.contains_key(key)) {
+        return None;
+    }
+    let is_envelope = |key: &str, value: &Value| {
+        ENVELOPE_KEYS.contains(&key) && !value.is_object() && !value.is_array()
+    };
+    let mut wrapping = arguments
+        .iter()
+        .filter(|(key, value)| !is_envelope(key, value));
+    let (Some((_, value)), None) = (wrapping.next(), wrapping.next()) else {
+        return None;
+    };
+    if !value.is_object() && !value.as_str().is_some_and(is_json_object) {
+        return None;
+    }
+    let inner = object(value.clone(), true).ok()?;
+    let has_required = || {
+        let required = tool.parameters.get("required").and_then(Value::as_array);
+        required.is_some_and(|names| !names.is_empty())
+    };
+    let fits = inner.keys().all(|key| properties.contains_key(key))
+        && (!inner.is_empty() || !has_required());
+    (fits || unwrapped(&inner, tool, properties).is_some()).then_some(inner)
+}
+
+/// Renames keys that differ from a property only in quotes, case or separators.
+fn with_known_keys(
+    arguments: Map<String, Value>,
+    properties: &Map<String, Value>,
+) -> Map<String, Value> {
+    if arguments.keys().all(|key| properties.contains_key(key)) {
+        return arguments;
+    }
+    let present: Vec<String> = arguments.keys().cloned().collect();
+    let meant = |key: &str| {
+        let folded = squeeze(key);
+        let mut matching = properties.keys().filter(|name| squeeze(name) == folded);
+        match (matching.next(), matching.next()) {
+            (Some(name), None) if !present.contains(name) => Some(name.clone()),
+            _ => None,
+        }
+    };
+    let mut renamed = Map::new();
+    for (key, value) in arguments {
+        let name = match properties.contains_key(&key) {
+            true => key,
+            false => meant(&key).unwrap_or(key),
+        };
+        renamed.insert(name, value);
+    }
+    renamed
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(properties: Value, required: Value) -> ToolSpec {
+        ToolSpec {
+            name: "search".to_owned(),
+            description: String::new(),
+            parameters: json!({"type": "object", "properties": properties, "required": required}),
+        }
+    }
+
+    fn arguments_for(tool: &ToolSpec, value: Value) -> Value {
+        Value::Object(fitted(object(value, true).unwrap(), Some(tool)))
+    }
+
+    #[test]
+    fn wrapped_arguments_are_unwrapped() {
+        let search = tool(json!({"pattern": {}, "max_hits": {}}), json!(["pattern"]));
+        let inner = json!({"pattern": "x"});
+        let encoded = inner.to_string();
+        for value in [
+            inner.clone(),
+            json!({"arguments": inner}),
+            json!({"arguments": encoded}),
+            json!({"input": inner}),
+            json!({"parameters": inner}),
+            json!({"kwargs": inner}),
+            json!({"": inner}),
+            json!({"search": inner}),
+            json!({"name": "search", "arguments": inner}),
+            json!({"function": {"name": "search", "arguments": encoded}}),
+            json!({"arguments": {"arguments": inner}}),
+            json!([inner]),
+            json!(encoded),
+            json!(json!(encoded).to_string()),
+            json!(format!("```json\n{encoded}\n```")),
+            json!(format!("{encoded}<|call|>")),
+            json!(format!("json{encoded}")),
+            json!(format!("<|message|>{encoded}<|end|>")),
+            json!(format!("{encoded}</tool_call>")),
+            json!(format!("{{}}{encoded}")),
+            json!(format!("{encoded}{encoded}")),
+            json!(format!("{encoded}}}")),
+            json!({"\"pattern\"": "x"}),
+            json!({" pattern": "x"}),
+            json!({"Pattern": "x"}),
+        ] {
+            assert_eq!(arguments_for(&search, value.clone()), inner, "{value}");
+        }
+        assert_eq!(
+            arguments_for(&search, json!({"pattern": "x", "maxHits": 3})),
+            json!({"pattern": "x", "max_hits": 3})
+        );
+    }
+
+    #[test]
+    fn own_fields_are_not_unwrapped() {
+        let own = tool(json!({"input": {}, "pattern": {}}), json!(["input"]));
+        for value in [
+            json!({"input": {"pattern": "x"}}),
+            json!({"code": {"other": "x"}}),
+            json!({"a": {"pattern": "x"}, "b": {"pattern": "y"}}),
+            json!({"pattern": "x", "Pattern": "y"}),
+        ] {
+            assert_eq!(arguments_for(&own, value.clone()), value, "{value}");
+        }
+        for text in [
+            "{\"pattern\": \"x\"}{\"pattern\": \"y\"}",
+            "{\"pattern\": \"x\"} and more",
+            "x",
+            "\"x\"",
+            "[1]",
+        ] {
+            assert!(object(json!(text), true).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The ways in which families of models write calls, one file for each. The common ways (JSON, tags,
+//! `<function=…>`) are read by the parent module; a family adds the tokens of its chat template.
+
+mod cohere;
+mod deepseek;
+mod gemma;
+mod glm;
+mod granite;
+mod harmony;
+mod hermes;
+mod kimi;
+mod llama;
+mod minimax;
+mod mistral;
+mod nemotron;
+mod phi;
+mod qwen;
+mod react;
+
+#[cfg(test)]
+mod tests;
+
+use super::Scan;
+use super::marks::skip;
+use super::parse_call::{self, ParsedCall};
+use super::pythonic;
+use crate::near_json;
+
+/// A family of models.
+pub(super) struct Family {
+    /// Name of the family, for tests.
+    #[cfg(test)]
+    pub(super) name: &'static str,
+    /// Patterns that start a block, each with the reader of the block.
+    pub(super) openers: &'static [(&'static str, ReadBlock)],
+    /// Replies as the chat template shows them.
+    #[cfg(test)]
+    pub(super) samples: &'static [Sample],
+}
+
+/// Reads a block, and returns the offset after it with its calls.
+pub(super) type ReadBlock = fn(&Scan<'_>, &Opened<'_>) -> (usize, Vec<ParsedCall>);
+
+/// A block that was opened.
+pub(super) struct Opened<'t> {
+    /// Text of the whole reply.
+    pub(super) text: &'t str,
+    /// Start of the opener.
+    pub(super) start: usize,
+    /// End of the opener.
+    pub(super) body: usize,
+}
+
+impl<'t> Opened<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.body..]
+    }
+
+    /// Returns nothing: the opener does not start a call.
+    fn nothing(&self) -> (usize, Vec<ParsedCall>) {
+        (self.body, Vec::new())
+    }
+}
+
+/// A reply of a model, and the calls in it as names and JSON arguments.
+#[cfg(test)]
+pub(super) struct Sample {
+    pub(super) text: &'static str,
+    pub(super) calls: &'static [(&'static str, &'static str)],
+}
+
+/// All families.
+pub(super) const FAMILIES: &[Family] = &[
+    deepseek::FAMILY,
+    kimi::FAMILY,
+    glm::FAMILY,
+    qwen::FAMILY,
+    harmony::FAMILY,
+    mistral::FAMILY,
+    llama::FAMILY,
+    phi::FAMILY,
+    gemma::FAMILY,
+    granite::FAMILY,
+    hermes::FAMILY,
+    minimax::FAMILY,
+    cohere::FAMILY,
+    nemotron::FAMILY,
+    react::FAMILY,
+];
+
+/// Returns all openers with their readers.
+pub(super) fn openers() -> impl Iterator<Item = (&'static str, ReadBlock)> {
+    FAMILIES
+        .iter()
+        .flat_map(|family| family.openers)
+        .map(|(pattern, reader)| (*pattern, *reader))
+}
+
+/// Maximum bytes between the start of a call and its arguments.
+const MAX_HEADER: usize = 300;
+
+/// Reads a header with a name, followed by a JSON object. `name_in` finds the name in the header.
+fn headed_call(
+    scan: &Scan<'_>,
+    text: &str,
+    at: usize,
+    name_in: fn(&str) -> &str,
+    closers: &[&str],
+) -> Option<(usize, Vec<ParsedCall>)> {
+    let rest = &text[at..];
+    let header_end = rest.find('{').filter(|end| *end <= MAX_HEADER)?;
+    let name = name_in(&rest[..header_end]);
+    if name.is_empty() {
+        return None;
+    }
+    let (end, call) = named_object(scan, text, at + header_end, name);
+    Some((skip(text, end, closers), vec![call]))
+}
+
+/// Reads the arguments of a named call, which start at `at`.
+fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, ParsedCall) {
+    match near_json::prefix(&text[at..], scan.whole) {
+        Ok(prefix) => {
+            let call = parse_call::call(name, prefix.value, scan.tools, scan.whole);
+            (at + prefix.end, call)
+        }
+        Err(problem) => {
+            let name = parse_call::tool_name(name, scan.tools).unwrap_or_else(|_| name.to_owned());
+            let problem = match problem.cut && !scan.whole {
+                true => format!(
+                    "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
+                ),
+                false => format!("its arguments cannot be read: {problem}"),
+            };
+            let call = ParsedCall::Malformed {
+                name: Some(name),
+                problem,
+            };
+            (text.len(), call)
+        }
+    }
+}
+
+/// Reads calls in JSON: an object, a list, or several objects.
+fn json_calls(
+    scan: &Scan<'_>,
+    text: &str,
+    at: usize,
+    closers: &[&str],
+) -> Option<(usize, Vec<ParsedCall>)> {
+    let lead = text[at..].trim_start();
+    if !lead.starts_with(['{', '[']) {
+        return None;
+    }
+    let lead_at = text.len() - lead.len();
+    match super::values(lead, scan.whole, |_| true) {
+        Ok((values, used)) => {
+            let end = skip(text, lead_at + used, closers);
+            Some((end, scan.shapes(&values, true)))
+        }
+        Err(problem) => {
+            let bad = parse_call::unreadable(lead, &problem, scan.tools, true);
+            Some((text.len(), bad.into_iter().collect()))
+        }
+    }
+}
+
+/// Reads calls in Python, where only calls are expected.
+pub(super) fn python_calls(
+    scan: &Scan<'_>,
+    text: &str,
+    at: usize,
+    closers: &[&str],
+) -> Option<(usize, Vec<ParsedCall>)> {
+    let rest = &text[at..];
+    pythonic::first_name(rest)?;
+    match pythonic::read(rest, scan.tools, scan.whole) {
+        Ok((end, calls)) => Some((skip(text, at + end, closers), calls)),
+        Err((name, problem)) => {
+            let name = (!name.is_empty()).then_some(name);
+            let bad = ParsedCall::Malformed { name, problem };
+            Some((text.len(), vec![bad]))
+        }
+    }
+}
+
+/// Returns whether this is the name of a tool, apart from marks and case.
+fn is_tool(scan: &Scan<'_>, name: &str) -> bool {
+    parse_call::tool_name(name, scan.tools).is_ok()
+}

@@ -1,0 +1,65 @@
+//! Every sample of every family is read, alone and after other text.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+
+use super::*;
+use crate::text_calls::tests::tools;
+use crate::text_calls::{TextCalls, read};
+
+fn calls_in(read: &TextCalls) -> Vec<(String, Value)> {
+    let calls = read.calls.iter();
+    calls
+        .map(|(name, arguments)| (name.clone(), Value::Object(arguments.clone())))
+        .collect()
+}
+
+#[test]
+fn samples_of_every_family_are_read() {
+    for family in FAMILIES {
+        assert!(!family.samples.is_empty(), "{}", family.name);
+        for sample in family.samples {
+            let expected: Vec<(String, Value)> = (sample.calls.iter())
+                .map(|(name, json)| ((*name).to_owned(), serde_json::from_str(json).unwrap()))
+                .collect();
+            let found = read(sample.text, &tools(), true);
+            assert_eq!(found.malformed, [], "{}: {}", family.name, sample.text);
+            assert_eq!(
+                calls_in(&found),
+                expected,
+                "{}: {}",
+                family.name,
+                sample.text
+            );
+            let is_mark_left = ["<|", "<｜", "tool_call", "[TOOL", "```", "✿"]
+                .iter()
+                .any(|mark| found.content.contains(mark));
+            let has_thought = ["think", "THINK", "analysis", "scratch_pad"]
+                .iter()
+                .any(|word| sample.text.contains(word));
+            assert!(
+                has_thought || !is_mark_left,
+                "{}: {}",
+                family.name,
+                found.content
+            );
+        }
+    }
+}
+
+/// Truncation must not change the arguments of a call.
+#[test]
+fn truncated_samples_are_never_completed() {
+    for family in FAMILIES {
+        for sample in family.samples {
+            let all = calls_in(&read(sample.text, &tools(), true));
+            for (end, _) in sample.text.char_indices() {
+                let cut = read(&sample.text[..end], &tools(), false);
+                for call in calls_in(&cut) {
+                    assert!(all.contains(&call), "{}: {call:?}", &sample.text[..end]);
+                }
+            }
+        }
+    }
+}

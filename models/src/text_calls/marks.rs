@@ -1,0 +1,49 @@
+//! Marks of chat templates: special tokens that servers leave in texts, names and arguments.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static MARK: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
+        r"|<(?:end_of_turn|end_function_call|escape)>|\[/?TOOL_CALLS\]|\[/ARGS\]",
+        r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
+        r"|</?(?:tool_calls?|function_calls?|TOOLCALL)>|✿RESULT✿:?|✿RETURN✿:?",
+    ))
+    .expect("the pattern of marks")
+});
+
+/// Returns a text without the marks of chat templates.
+pub(super) fn without_marks(text: &str) -> Cow<'_, str> {
+    MARK.replace_all(text, "")
+}
+
+/// Returns a JSON text without marks, a fence and the name of its format.
+pub(super) fn without_dressing(text: &str) -> Cow<'_, str> {
+    let plain = without_marks(text);
+    let mut bare = plain.trim();
+    for opener in ["```json", "```", "json"] {
+        bare = bare.strip_prefix(opener).unwrap_or(bare).trim_start();
+    }
+    bare = bare.strip_suffix("```").unwrap_or(bare).trim_end();
+    match bare == text {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(bare.to_owned()),
+    }
+}
+
+/// Skips white space and any of `closers`, and returns the offset after them.
+pub(super) fn skip(text: &str, at: usize, closers: &[&str]) -> usize {
+    let mut rest = &text[at..];
+    loop {
+        let lead = rest.trim_start();
+        let next = closers.iter().find_map(|closer| lead.strip_prefix(closer));
+        match next {
+            Some(after) => rest = after,
+            None => return text.len() - rest.len(),
+        }
+    }
+}
