@@ -1,0 +1,257 @@
+//! Recognizes that a request has too many tokens, whatever the service's words for it: the text speaks of the
+//! input's length or tokens, and of a limit. The numbers tell which part of the request is too large.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// The part of a request that is too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TooLarge {
+    /// The prompt; only a shorter one helps.
+    Prompt,
+    /// The requested completion; the prompt leaves room for a shorter one.
+    Completion,
+}
+
+/// The numbers in a refusal of a request that is too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Overflow {
+    pub(super) part: TooLarge,
+    /// Limit in tokens, if the service names it: of the prompt and the completion together, or of the
+    /// completion alone if `prompt` is unknown.
+    pub(super) limit: Option<u64>,
+    /// Tokens of the prompt, if the service names them.
+    pub(super) prompt: Option<u64>,
+}
+
+/// Smallest number that can be a limit in tokens; smaller ones count something else.
+const MIN_LIMIT: u64 = 256;
+
+/// Codes and wordings that name no limit (in lower case).
+const CODES: [&str; 9] = [
+    "context_length_exceeded",
+    "exceed_context_size",
+    "contextwindowexceeded",
+    "context_window_exceeded",
+    "model_max_prompt_tokens_exceeded",
+    "string_above_max_length",
+    "reduce the length of",
+    "payload too large",
+    "request too large",
+];
+
+/// Returns whether a text ends with a word for a limit, so that the next number does not count the prompt.
+fn ends_like_a_limit(text: &str) -> bool {
+    let words = ["max", "maximum", "allowed", "limit of", "supported"];
+    words.iter().any(|word| text.trim_end().ends_with(word))
+}
+
+/// Words for limits of an account, which a shorter prompt does not lift.
+const ACCOUNT_WORDS: [&str; 12] = [
+    "per min",
+    "per day",
+    "per hour",
+    "rate limit",
+    "rate_limit",
+    "quota",
+    "api key",
+    "api_key",
+    "authenti",
+    "unauthorized",
+    "expired",
+    "access token",
+];
+
+macro_rules! pattern {
+    ($name:ident, $pattern:expr) => {
+        #[allow(clippy::expect_used)] // constant patterns, compiled by a test
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("a pattern of overflows"));
+    };
+}
+
+pattern!(
+    SUBJECT,
+    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body"
+);
+pattern!(
+    MEASURE,
+    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b"
+);
+pattern!(
+    EXCESS,
+    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max[ _-]|limit|at most|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d"
+);
+pattern!(
+    CLEAR,
+    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b"
+);
+pattern!(
+    COMPLETION,
+    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|(?:completion|output|generated) tokens|in the completion"
+);
+pattern!(
+    COMPLETION_EXCESS,
+    r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between"
+);
+pattern!(
+    NO_ROOM,
+    r"max_(?:completion_|new_|output_)?tokens[^.]{0,80}(?:at least 1|greater than 0|> ?0|>= ?1|positive|non-negative)|got -\d"
+);
+pattern!(
+    OTHER_FIELD,
+    r"tools?\[|tools\.|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|stop sequence|metadata"
+);
+pattern!(
+    UNKNOWN_FIELD,
+    r"unsupported|not supported|instead|unrecognized|unknown|extra input|unexpected"
+);
+pattern!(
+    LIMIT,
+    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than or equal to|(?:long|larg|great)er than|more than|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)"
+);
+pattern!(
+    LIMIT_AFTER,
+    r"(\d[\d,_]*)(k?)[\s-]*(?:tokens?)?[\s-]*(?:maximum|max\b|limit|allowed|is the (?:maximum|limit)|context)"
+);
+pattern!(
+    PROMPT,
+    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*\+\s*\d"
+);
+pattern!(NUMBER, r"\d[\d,_]*");
+
+/// Returns what is too large, for the text of a refusal in lower case. `asked` is the limit of completion
+/// tokens that was sent.
+pub(super) fn overflow(status: u16, text: &str, asked: Option<u64>) -> Option<Overflow> {
+    if !matches!(status, 400 | 413 | 422 | 429 | 500) {
+        return None;
+    }
+    let has_code = CODES.iter().any(|code| text.contains(code));
+    if status == 429 && !has_code {
+        return None;
+    }
+    if !has_code && ACCOUNT_WORDS.iter().any(|words| text.contains(words)) {
+        return None;
+    }
+    let is_about_tokens = text.contains("token") || text.contains("context");
+    if OTHER_FIELD.is_match(text) && !is_about_tokens {
+        return None;
+    }
+    let of_prompt = |numbers: &Numbers| Overflow {
+        part: TooLarge::Prompt,
+        limit: numbers.limit,
+        prompt: numbers.prompt,
+    };
+    if NO_ROOM.is_match(text) {
+        return Some(Overflow {
+            part: TooLarge::Prompt,
+            limit: None,
+            prompt: None,
+        });
+    }
+    let numbers = Numbers::read(text, asked);
+    let is_completion = asked.is_some()
+        && COMPLETION.is_match(text)
+        && COMPLETION_EXCESS.is_match(text)
+        && !UNKNOWN_FIELD.is_match(text);
+    if is_completion && !numbers.is_prompt_too_long() {
+        return Some(Overflow {
+            part: TooLarge::Completion,
+            ..of_prompt(&numbers)
+        });
+    }
+    let is_prompt = match status {
+        // Failures of a server have many words; a retry is right for all others.
+        500 => CLEAR.is_match(text),
+        _ => SUBJECT.is_match(text) && MEASURE.is_match(text) && EXCESS.is_match(text),
+    };
+    let is_field = UNKNOWN_FIELD.is_match(text) && COMPLETION.is_match(text);
+    (has_code || status == 413 || (is_prompt && !is_field)).then(|| of_prompt(&numbers))
+}
+
+/// Numbers of a refusal.
+struct Numbers {
+    limit: Option<u64>,
+    prompt: Option<u64>,
+}
+
+impl Numbers {
+    fn read(text: &str, asked: Option<u64>) -> Numbers {
+        let prompt = PROMPT
+            .find_iter(text)
+            .filter(|found| !ends_like_a_limit(&text[..found.start()]))
+            .find_map(|found| named(&PROMPT, found.as_str()).next());
+        let all: Vec<u64> = all_numbers(text);
+        let others = || all.iter().copied().filter(|n| Some(*n) != asked);
+        let named_limits: Vec<u64> = named(&LIMIT, text)
+            .chain(named(&LIMIT_AFTER, text))
+            .filter(|n| *n >= MIN_LIMIT && Some(*n) != prompt)
+            .collect();
+        let by_words = named_limits
+            .iter()
+            .copied()
+            .find(|n| Some(*n) != asked)
+            .or_else(|| named_limits.first().copied());
+        // The limit is smaller than what exceeds it, in whichever order they stand.
+        let smallest = others().filter(|n| Some(*n) != prompt).min();
+        let largest = others().max();
+        let limit = match (by_words, prompt) {
+            (Some(limit), None) if Some(limit) == largest => smallest.or(by_words),
+            (Some(_), _) => by_words,
+            (None, _) => smallest,
+        };
+        let rest = largest.filter(|n| prompt.is_none() && limit.is_some_and(|limit| *n > limit));
+        let is_sum = COMPLETION.is_match(text);
+        let from_rest = rest.map(|total| match asked {
+            Some(asked) if is_sum => total.saturating_sub(asked),
+            _ => total,
+        });
+        Numbers {
+            limit,
+            prompt: prompt.or(from_rest),
+        }
+    }
+
+    fn is_prompt_too_long(&self) -> bool {
+        match (self.limit, self.prompt) {
+            (Some(limit), Some(prompt)) => prompt >= limit,
+            _ => false,
+        }
+    }
+}
+
+fn named<'t>(pattern: &'t Regex, text: &'t str) -> impl Iterator<Item = u64> + 't {
+    pattern.captures_iter(text).filter_map(|found| {
+        let mut groups = found.iter().skip(1).flatten();
+        let number = parse(groups.next()?.as_str())?;
+        let is_thousands = groups.next().is_some_and(|unit| unit.as_str() == "k");
+        Some(if is_thousands {
+            number.saturating_mul(1000)
+        } else {
+            number
+        })
+    })
+}
+
+/// Returns the numbers that may count tokens; those in names such as `gpt-4` are left out.
+fn all_numbers(text: &str) -> Vec<u64> {
+    NUMBER
+        .find_iter(text)
+        .filter(|found| {
+            let before = text[..found.start()].chars().next_back();
+            let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
+            let after = text[found.end()..].chars().next();
+            !before.is_some_and(is_name) && !after.is_some_and(|c| c.is_alphanumeric() || c == '-')
+        })
+        .filter_map(|found| parse(found.as_str()))
+        .filter(|number| *number >= MIN_LIMIT)
+        .collect()
+}
+
+fn parse(digits: &str) -> Option<u64> {
+    digits.replace([',', '_'], "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn prompt(limit: Option<u64>, prompt: Option<u64>) -> Option<Overflow> {
+    Some(Overflow {
+        part: TooLarge::Prompt,
+        limit,
+        prompt,
+    })
+}
+
+fn completion(limit: Option<u64>, prompt: Option<u64>) -> Option<Overflow> {
+    Some(Overflow {
+        part: TooLarge::Completion,
+        limit,
+        prompt,
+    })
+}
+
+/// Wordings of services, as their users reported them.
+#[test]
+fn long_prompts_are_recognized_by_meaning() {
+    for (status, text, limit, tokens) in [
+        (
+            400,
+            "This model's maximum context length is 32768 tokens. However, you requested 0 output tokens and your prompt contains at least 32769 input tokens.",
+            Some(32_768),
+            Some(32_769),
+        ),
+        (
+            400,
+            "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (8500 in the messages, 1000 in the completion).",
+            Some(8_192),
+            Some(8_500),
+        ),
+        (
+            400,
+            "The input (263000 tokens) is longer than the model's context length (262144 tokens).",
+            Some(262_144),
+            Some(263_000),
+        ),
+        (
+            400,
+            "Invalid request: Your request exceeded model token limit: 131072",
+            Some(131_072),
+            None,
+        ),
+        (
+            400,
+            "prompt token count of 128321 exceeds the limit of 128000",
+            Some(128_000),
+            Some(128_321),
+        ),
+        (
+            422,
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 512 `max_new_tokens`",
+            Some(8_193),
+            Some(9_000),
+        ),
+        (
+            500,
+            "input is too large to process. increase the physical batch size",
+            None,
+            None,
+        ),
+        (
+            400,
+            "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
+            Some(4_081),
+            Some(5_000),
+        ),
+        (
+            400,
+            "Requested input length 9000 exceeds maximum input length 8192",
+            Some(8_192),
+            Some(9_000),
+        ),
+        (400, "max_tokens must be at least 1, got -45.", None, None),
+        (
+            400,
+            "prompt is too long: 210,000 tokens > 200,000 maximum",
+            Some(200_000),
+            Some(210_000),
+        ),
+        (
+            400,
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            Some(131_072),
+            Some(537_812),
+        ),
+        (
+            400,
+            "Requested tokens (20000) exceed context window of 16384",
+            Some(16_384),
+            Some(20_000),
+        ),
+        (
+            400,
+            "8192 is the limit of the context; got 9000 tokens",
+            Some(8_192),
+            Some(9_000),
+        ),
+        (
+            400,
+            "Your conversation has 40000 tokens, more than the 32k that fit",
+            Some(32_000),
+            None,
+        ),
+        (400, "Input is too long for requested model.", None, None),
+        (
+            400,
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            Some(1_048_576),
+            None,
+        ),
+        (
+            400,
+            "Range of input length should be [1, 30720]",
+            Some(30_720),
+            None,
+        ),
+        (
+            400,
+            "the request exceeds the available context size. try increasing the context size or enable context shift\nn_ctx 4096\nn_prompt_tokens 9000",
+            Some(4_096),
+            Some(9_000),
+        ),
+        (
+            429,
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
+            Some(30_000),
+            None,
+        ),
+        (413, "Request Entity Too Large", None, None),
+        (413, "", None, None),
+        (
+            500,
+            "Input length 5000 tokens is larger than context 4096",
+            Some(4_096),
+            Some(5_000),
+        ),
+        (422, "sequence length 5000 > 4096 max", Some(4_096), None),
+    ] {
+        let found = overflow(status, &text.to_lowercase(), None);
+        let found = found.unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(found.part, TooLarge::Prompt, "{text}");
+        assert_eq!(found.limit, limit, "{text}");
+        if tokens.is_some() {
+            assert_eq!(found.prompt, tokens, "{text}");
+        }
+    }
+}
+
+#[test]
+fn large_completions_are_recognized() {
+    for (text, asked, expected) in [
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 8192 tokens and your request has 4012 input tokens (8192 > 8192 - 4012).",
+            8_192,
+            completion(Some(8_192), Some(4_012)),
+        ),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (7500 in the messages, 2000 in the completion). Please reduce the length of the messages or completion.",
+            2_000,
+            completion(Some(8_192), Some(7_500)),
+        ),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or `max_tokens` and try again",
+            21_333,
+            completion(Some(200_000), Some(190_000)),
+        ),
+        (
+            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided 100000.",
+            100_000,
+            completion(Some(16_384), None),
+        ),
+        (
+            "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for the model",
+            100_000,
+            completion(Some(8_192), None),
+        ),
+        (
+            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+            100_000,
+            completion(Some(8_192), None),
+        ),
+        (
+            "`max_tokens` must be less than or equal to `4096`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+            8_192,
+            completion(Some(4_096), None),
+        ),
+        (
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8000 `inputs` tokens and 512 `max_new_tokens`",
+            512,
+            completion(Some(8_193), Some(8_000)),
+        ),
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (8500 in the messages, 1000 in the completion).",
+            1_000,
+            prompt(Some(8_192), Some(8_500)),
+        ),
+    ] {
+        let found = overflow(400, &text.to_lowercase(), Some(asked)).unwrap();
+        let expected = expected.unwrap();
+        assert_eq!(
+            (found.part, found.limit),
+            (expected.part, expected.limit),
+            "{text}"
+        );
+        if expected.prompt.is_some() {
+            assert_eq!(found.prompt, expected.prompt, "{text}");
+        }
+    }
+}
+
+#[test]
+fn other_refusals_are_no_overflow() {
+    for (status, text) in [
+        (
+            400,
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        ),
+        (
+            400,
+            "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1200 instead.",
+        ),
+        (
+            400,
+            "Invalid 'messages[3].tool_call_id': string too long. Expected maximum length 40.",
+        ),
+        (400, "temperature must be at most 2"),
+        (
+            400,
+            "Your access token has expired: the maximum lifetime is 3600 seconds for each request",
+        ),
+        (400, "messages: at least one message is required"),
+        (
+            400,
+            "You reached your quota of tokens; the limit for this request is 100000",
+        ),
+        (
+            429,
+            "Rate limit reached on tokens per min: limit 30000, used 29000, requested 2000",
+        ),
+        (
+            401,
+            "the prompt is longer than the maximum length of 8192 tokens",
+        ),
+        (500, "Internal server error"),
+        (
+            500,
+            "RuntimeError: the request failed in body_size(), max_size 10",
+        ),
+        (400, "registry/m does not support tools"),
+    ] {
+        assert_eq!(
+            overflow(status, &text.to_lowercase(), Some(2_000)),
+            None,
+            "{text}"
+        );
+    }
+}
