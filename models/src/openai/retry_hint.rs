@@ -1,0 +1,334 @@
+//! Reads when to come back, in the forms that services use: headers with seconds, a date or a duration, fields
+//! of the body, and words such as "try again in 1m26.5s".
+
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
+use regex::Regex;
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+/// Seconds since the epoch from which on a number is a time rather than a duration.
+const MIN_EPOCH: f64 = 1e9;
+/// Milliseconds since the epoch from which on a number is in milliseconds.
+const MIN_EPOCH_MS: f64 = 1e12;
+
+/// Headers with the time at which a limit is reset, each with the header that says what is left of it.
+const RESETS: [(&str, &str); 8] = [
+    (
+        "x-ratelimit-reset-requests",
+        "x-ratelimit-remaining-requests",
+    ),
+    ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"),
+    ("x-ratelimit-reset", "x-ratelimit-remaining"),
+    ("ratelimit-reset", "ratelimit-remaining"),
+    ("x-rate-limit-reset", "x-rate-limit-remaining"),
+    (
+        "anthropic-ratelimit-requests-reset",
+        "anthropic-ratelimit-requests-remaining",
+    ),
+    (
+        "anthropic-ratelimit-tokens-reset",
+        "anthropic-ratelimit-tokens-remaining",
+    ),
+    (
+        "anthropic-ratelimit-input-tokens-reset",
+        "anthropic-ratelimit-input-tokens-remaining",
+    ),
+];
+
+/// Maximum depth of objects and lists in a body.
+const MAX_DEPTH: usize = 8;
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static IN_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:in|after|within)",
+        r"|retry[-_ ]?after|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
+        r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
+    ))
+    .expect("the pattern of a hint")
+});
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static PART: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)").expect("the pattern of a duration")
+});
+
+/// Returns the seconds to wait from the headers. A date is compared with the server's own Date, if it sends
+/// one.
+pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
+    let now = text("date")
+        .and_then(|date| httpdate::parse_http_date(&date).ok())
+        .unwrap_or(now);
+    if let Some(ms) = text("retry-after-ms").and_then(|ms| number(&ms)) {
+        return Some(ms / 1000.0);
+    }
+    if let Some(value) = text("retry-after")
+        && let Some(seconds) = duration_or_time(&value, now)
+    {
+        return Some(seconds);
+    }
+    let resets: Vec<(f64, bool)> = RESETS
+        .iter()
+        .filter_map(|(reset, remaining)| {
+            let seconds = duration_or_time(&text(reset)?, now)?;
+            let is_used_up = text(remaining).and_then(|left| number(&left)) == Some(0.0);
+            Some((seconds, is_used_up))
+        })
+        .collect();
+    let used_up = resets.iter().filter(|(_, is_used_up)| *is_used_up);
+    let longest = used_up.map(|(seconds, _)| *seconds).max_by(f64::total_cmp);
+    longest.or_else(|| resets.iter().map(|(s, _)| *s).min_by(f64::total_cmp))
+}
+
+/// Returns the seconds to wait from a body: a field such as `retryDelay`, or words.
+pub(super) fn in_body(body: &str, now: SystemTime) -> Option<f64> {
+    match serde_json::from_str::<Value>(body) {
+        Ok(value) => in_fields(&value, now, 0).or_else(|| in_texts(&value, 0)),
+        Err(_) => in_words(body),
+    }
+}
+
+fn in_fields(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    let nested = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => {
+            let own = fields
+                .iter()
+                .find_map(|(key, value)| field(&key.to_lowercase(), value, now));
+            if own.is_some() {
+                return own;
+            }
+            fields.values().collect()
+        }
+        _ => Vec::new(),
+    };
+    nested
+        .into_iter()
+        .find_map(|inner| in_fields(inner, now, depth + 1))
+}
+
+/// Reads a field with a hint, by the name of its key in lower case.
+fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
+    let key = key.replace(['-', '_'], "");
+    let is_ms = key.ends_with("ms") || key.ends_with("milliseconds");
+    let is_hint = key.starts_with("retryafter")
+        || key.starts_with("retrydelay")
+        || matches!(
+            key.as_str(),
+            "xratelimitreset" | "ratelimitreset" | "waitseconds" | "retryin"
+        );
+    if !is_hint {
+        return None;
+    }
+    let seconds = match value {
+        Value::Number(number) => seconds_or_time(number.as_f64()?, now)?,
+        Value::String(text) => duration_or_time(text, now)?,
+        // A Duration of Google's protocol.
+        Value::Object(parts) => {
+            let part = |name: &str| match parts.get(name)? {
+                Value::Number(number) => number.as_f64(),
+                Value::String(text) => number(text),
+                _ => None,
+            };
+            part("seconds")? + part("nanos").unwrap_or_default() / 1e9
+        }
+        _ => return None,
+    };
+    Some(if is_ms { seconds / 1000.0 } else { seconds })
+}
+
+fn in_texts(value: &Value, depth: usize) -> Option<f64> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    match value {
+        Value::String(text) => in_words(text),
+        Value::Array(items) => items.iter().find_map(|item| in_texts(item, depth + 1)),
+        Value::Object(fields) => fields.values().find_map(|v| in_texts(v, depth + 1)),
+        _ => None,
+    }
+}
+
+/// Returns the seconds in a text such as "Please try again in 1h2m3.5s".
+fn in_words(text: &str) -> Option<f64> {
+    IN_WORDS
+        .captures_iter(text)
+        .find_map(|found| duration(found.get(1)?.as_str()))
+}
+
+/// Reads a duration, or a time as a date or a number.
+fn duration_or_time(text: &str, now: SystemTime) -> Option<f64> {
+    let text = text.trim();
+    if let Some(number) = number(text) {
+        return seconds_or_time(number, now);
+    }
+    let until = httpdate::parse_http_date(text).ok().or_else(|| {
+        let time: jiff::Timestamp = text.parse().ok()?;
+        Some(SystemTime::from(time))
+    });
+    match until {
+        Some(until) => Some(until.duration_since(now).unwrap_or_default().as_secs_f64()),
+        None => duration(text),
+    }
+}
+
+/// Returns seconds; a large number is a time since the epoch.
+fn seconds_or_time(number: f64, now: SystemTime) -> Option<f64> {
+    if !number.is_finite() || number < 0.0 {
+        return None;
+    }
+    if number < MIN_EPOCH {
+        return Some(number);
+    }
+    let until = if number >= MIN_EPOCH_MS {
+        number / 1000.0
+    } else {
+        number
+    };
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some((until - now.as_secs_f64()).max(0.0))
+}
+
+/// Reads `1h2m3.5s`, `20ms`, `2 minutes and 5 seconds` or plain seconds.
+fn duration(text: &str) -> Option<f64> {
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut total = None;
+    for part in PART.captures_iter(text) {
+        let amount = number(&part[1])?;
+        let factor = match part[2].to_lowercase().as_str() {
+            "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => 0.001,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "d" | "day" | "days" => 86_400.0,
+            "" | "s" | "sec" | "secs" | "second" | "seconds" | "and" => 1.0,
+            // Words after the number that are no unit.
+            _ if total.is_some() => break,
+            _ => 1.0,
+        };
+        total = Some(total.unwrap_or(0.0) + amount * factor);
+    }
+    total
+}
+
+fn number(text: &str) -> Option<f64> {
+    let number = text.trim().trim_end_matches('.').parse::<f64>().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> SystemTime {
+        httpdate::parse_http_date("Sat, 21 Nov 2026 22:00:00 GMT").unwrap()
+    }
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| {
+                let name = reqwest::header::HeaderName::from_static(name);
+                (name, value.parse().unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn hints_in_headers_are_read() {
+        type Pairs = &'static [(&'static str, &'static str)];
+        let cases: [(Pairs, Option<f64>); 18] = [
+            (&[("retry-after", "7")], Some(7.0)),
+            (&[("retry-after", "7.5")], Some(7.5)),
+            (&[("retry-after", "7s")], Some(7.0)),
+            (
+                &[("retry-after", "Sat, 21 Nov 2026 22:01:30 GMT")],
+                Some(90.0),
+            ),
+            (
+                &[("retry-after", "Sat, 21 Nov 2026 21:00:00 GMT")],
+                Some(0.0),
+            ),
+            (
+                &[
+                    ("retry-after", "Sat, 21 Nov 2026 22:01:30 GMT"),
+                    ("date", "Sat, 21 Nov 2026 22:01:00 GMT"),
+                ],
+                Some(30.0),
+            ),
+            (&[("retry-after-ms", "1500")], Some(1.5)),
+            (&[("retry-after", "soon")], None),
+            (&[("retry-after", "-4")], None),
+            (&[], None),
+            (&[("x-ratelimit-reset-tokens", "1m26.5s")], Some(86.5)),
+            (&[("x-ratelimit-reset-requests", "20ms")], Some(0.02)),
+            (
+                &[
+                    ("x-ratelimit-reset-requests", "24h0m0s"),
+                    ("x-ratelimit-remaining-requests", "100"),
+                    ("x-ratelimit-reset-tokens", "6m0s"),
+                    ("x-ratelimit-remaining-tokens", "0"),
+                ],
+                Some(360.0),
+            ),
+            (
+                &[
+                    ("x-ratelimit-reset-requests", "1s"),
+                    ("x-ratelimit-reset-tokens", "6m0s"),
+                    ("retry-after", "3"),
+                ],
+                Some(3.0),
+            ),
+            (&[("x-ratelimit-reset", "1795298430")], Some(30.0)),
+            (&[("x-ratelimit-reset", "1795298430000")], Some(30.0)),
+            (&[("x-ratelimit-reset", "45")], Some(45.0)),
+            (
+                &[("anthropic-ratelimit-requests-reset", "2026-11-21T22:00:10Z")],
+                Some(10.0),
+            ),
+        ];
+        for (pairs, seconds) in cases {
+            assert_eq!(in_headers(&headers(pairs), now()), seconds, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn hints_in_bodies_are_read() {
+        let said = |text: &str| json!({"error": {"message": text}}).to_string();
+        for (body, seconds) in [
+            (said("Please try again in 1m26.5s."), Some(86.5)),
+            (said("Please try again in 20ms. Visit https://x.example/42"), Some(0.02)),
+            (said("Please try again in 1h2m3.5s."), Some(3723.5)),
+            (said("Please try again in 0m20.0s."), Some(20.0)),
+            (said("Limit 30000, Used 29000. Please try again in 1.3s."), Some(1.3)),
+            (said("You exceeded your current quota.\nPlease retry in 34.074824224s."), Some(34.074_824_224)),
+            (said("Please retry after 26 seconds."), Some(26.0)),
+            (said("Try again in 2 minutes and 5 seconds"), Some(125.0)),
+            (said("Retry after: 30"), Some(30.0)),
+            (said("Please wait 15 seconds before the next call"), Some(15.0)),
+            (said("Please wait for 1 minute"), Some(60.0)),
+            (said("Your quota will reset after 1h16m44s."), Some(4604.0)),
+            (said("try again in 5 min"), Some(300.0)),
+            (said("slow down"), None),
+            (said("the model gpt-4 is busy, limit 3"), None),
+            ("try again in 12s".to_owned(), Some(12.0)),
+            (json!([{"error": {"code": 429, "message": "quota", "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}]}}]).to_string(), Some(34.07)),
+            (json!({"error": {"details": [{"retryDelay": {"seconds": 5, "nanos": 500_000_000}}]}}).to_string(), Some(5.5)),
+            (json!({"message": "x", "retry_after": 2.5}).to_string(), Some(2.5)),
+            (json!({"retry_after_ms": 1200}).to_string(), Some(1.2)),
+            (json!({"error": {"metadata": {"headers": {"X-RateLimit-Reset": "1795298430000"}}}}).to_string(), Some(30.0)),
+        ] {
+            assert_eq!(in_body(&body, now()), seconds, "{body}");
+        }
+    }
+}
