@@ -45,6 +45,7 @@ impl Reply {
             assistant: Message::Assistant {
                 content: self.content.clone(),
                 calls,
+                extra: self.extra.clone(),
             },
             answers,
             remark: remark(&remarks),
@@ -57,6 +58,7 @@ fn kept_call(id: &str, bad: &MalformedCall) -> ToolCall {
         id: id.to_owned(),
         name: bad.name.clone().unwrap_or_else(|| "unknown".to_owned()),
         arguments: json!({ UNREADABLE: bad.text }).into(),
+        extra: bad.extra.clone(),
     }
 }
 
@@ -84,6 +86,7 @@ fn remark(problems: &[&str]) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
+    use crate::ExtraFields;
 
     fn bad(id: Option<&str>, problem: &str) -> MalformedCall {
         MalformedCall {
@@ -91,6 +94,7 @@ mod tests {
             name: Some("search".to_owned()),
             text: "{\"pattern\": ".to_owned(),
             problem: problem.to_owned(),
+            extra: ExtraFields::default(),
         }
     }
 

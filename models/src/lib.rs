@@ -27,7 +27,7 @@ use testwright_config::error::{Error, Kind};
 use testwright_tools::tool::ToolSpec;
 
 pub use conversation::Turn;
-pub use message::{Arguments, Message, ToolCall, ToolResult};
+pub use message::{Arguments, ExtraFields, Message, ToolCall, ToolResult};
 pub use name::{ModelName, ModelSource};
 
 /// One request to a model. Within a run, messages are only appended, so that the provider's prompt cache
@@ -55,6 +55,9 @@ pub struct Reply {
     pub calls: Vec<ToolCall>,
     /// Tool calls that could not be read, each with a problem to report to the model.
     pub malformed: Vec<MalformedCall>,
+    /// Further fields that the service expects back with this reply, such as reasoning.
+    #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+    pub extra: ExtraFields,
     /// Tokens and cost of this reply.
     pub usage: Usage,
     /// Reason why the reply ended.
@@ -80,6 +83,9 @@ pub struct MalformedCall {
     pub text: String,
     /// Problem with the call, to report to the model.
     pub problem: String,
+    /// Further fields of the call that the service expects back.
+    #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+    pub extra: ExtraFields,
 }
 
 /// The reason why a reply ended.
@@ -158,6 +164,13 @@ pub enum ModelError {
         /// Advice on what to change, if there is any.
         hint: Option<String>,
     },
+    /// The service refused the request for a reason that is not known. A shorter prompt may help, a retry
+    /// does not.
+    #[error("{message}")]
+    Refused {
+        /// Description of the failure, for the user.
+        message: String,
+    },
     /// The recording has no answer to this request.
     #[error("{0}")]
     NotRecorded(String),
@@ -177,7 +190,7 @@ impl ModelError {
     pub fn may_be_billed(&self) -> bool {
         match self {
             ModelError::Transient { unbilled, .. } => !unbilled,
-            ModelError::Fatal { .. } => true,
+            ModelError::Fatal { .. } | ModelError::Refused { .. } => true,
             ModelError::ContextFull(_)
             | ModelError::NotRecorded(_)
             | ModelError::CeilingReached(_)
@@ -191,6 +204,7 @@ impl From<ModelError> for Error {
         let cause = e.to_string();
         let hint = match e {
             ModelError::Fatal { hint, .. } => hint,
+            ModelError::Refused { .. } => None,
             ModelError::ContextFull(_) => Some("choose a model with a larger context".to_owned()),
             ModelError::CeilingReached(_) => {
                 Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned())

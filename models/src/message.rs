@@ -5,7 +5,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A message of a conversation, by the role of its author.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,9 @@ pub enum Message {
         /// Tool calls of the reply.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
+        /// Further fields of the reply that the service expects back, such as reasoning.
+        #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+        extra: ExtraFields,
     },
     /// Result of one call.
     Tool(ToolResult),
@@ -43,6 +46,69 @@ pub struct ToolCall {
     /// Arguments by name, as a JSON object.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub arguments: Arguments,
+    /// Further fields of the call that the service expects back, such as a signature.
+    #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+    pub extra: ExtraFields,
+}
+
+impl ToolCall {
+    /// Creates a call without extra fields.
+    pub fn new(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<Arguments>,
+    ) -> Self {
+        ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+            extra: ExtraFields::default(),
+        }
+    }
+}
+
+/// Fields of a service that have no meaning here. They are sent back unchanged, as text for the same reason
+/// as [`Arguments`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "serde_json::Map<String, Value>")]
+pub struct ExtraFields(Box<str>);
+
+impl ExtraFields {
+    /// Returns whether there are no fields.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the length as JSON.
+    pub fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the fields.
+    pub fn fields(&self) -> Map<String, Value> {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<Map<String, Value>> for ExtraFields {
+    fn from(fields: Map<String, Value>) -> Self {
+        match fields.is_empty() {
+            true => ExtraFields::default(),
+            false => ExtraFields(Value::Object(fields).to_string().into()),
+        }
+    }
+}
+
+impl Serialize for ExtraFields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.fields().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ExtraFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(ExtraFields::from)
+    }
 }
 
 /// The arguments of a call: a JSON object, stored as text. A long conversation has hundreds of them, and a

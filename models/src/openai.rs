@@ -1,20 +1,27 @@
 //! A client for chat completions as defined by OpenAI and offered by many servers: OpenAI, Azure, vLLM,
 //! llama.cpp, Ollama, LiteLLM and others. It uses the open-typed calls of async-openai.
 //!
-//! If a server refuses a field (`max_tokens`, a temperature, `stream_options`, tools), the client omits it
-//! from then on. Nothing is retried here, and async-openai's own retries are off; [`super::retry`] does that.
+//! If a server refuses a form of a request (a field, a role, a schema, too many tokens), the client repeats
+//! the request in the form that the server takes, and keeps to it. Nothing else is retried here, and async-openai's own retries are off; [`super::retry`] does that.
 
 mod endpoint;
+mod error_text;
+mod extra_fields;
 mod failure;
+mod messages;
+mod overflow;
 mod refused_field;
 mod request;
 mod response;
 mod response_limits;
+mod retry_hint;
 mod server_capabilities;
 mod settings;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod text_messages;
+mod tool_schema;
 
 use std::sync::Mutex;
 
@@ -25,16 +32,17 @@ use serde_json::Value;
 
 use super::{Model, ModelError, Reply, Request};
 use endpoint::{Endpoint, Refusal, Service};
+use overflow::TooLarge;
 use refused_field::without_refused_field;
 use request::Body;
 use response::Raw;
-use response_limits::AbortReason;
+use response_limits::ResponseEnd;
 use server_capabilities::ServerCapabilities;
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
 use testwright_config::settings::Redactor;
 
-/// Maximum number of refused fields that one call adapts to.
-const MAX_FALLBACKS: usize = 6;
+/// Maximum number of requests of one call that adapts to refusals.
+const MAX_FALLBACKS: usize = 8;
 
 /// A client of an OpenAI-compatible server.
 pub struct OpenAi {
@@ -76,10 +84,28 @@ impl OpenAi {
             .unwrap_or_else(std::sync::PoisonError::into_inner) = capabilities;
     }
 
-    async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
-        let watch = AbortReason::default();
-        let raw = self.exchange(body, &watch).await;
+    /// Keeps how many tokens the prompt had, to estimate the next one.
+    fn learn_from(&self, reply: &Reply, body: &Body<'_>) {
+        if reply.usage.estimated {
+            return;
+        }
+        let mut known = self.capabilities();
+        known.learn_prompt(reply.usage.prompt_tokens, body.prompt_length);
+        self.learn(known);
+    }
+
+    async fn ask(
+        &self,
+        body: &Body<'_>,
+        request: &Request,
+        capabilities: ServerCapabilities,
+    ) -> Result<Reply, OpenAIError> {
+        let watch = ResponseEnd::default();
+        let raw = self.exchange(body, &watch, capabilities).await;
         let mut raw = raw.map_err(|error| watch.explain(error))?;
+        if raw.is_empty() {
+            return Err(fault(502, "the reply is empty", String::new()));
+        }
         // Redact before parts are cut off, and again afterwards for escaped text in arguments.
         let redactor = self.settings.redactor();
         raw.redact(&redactor);
@@ -88,25 +114,64 @@ impl OpenAi {
         Ok(reply)
     }
 
-    async fn exchange(&self, body: &Body<'_>, watch: &AbortReason) -> Result<Raw, OpenAIError> {
+    async fn exchange(
+        &self,
+        body: &Body<'_>,
+        watch: &ResponseEnd,
+        capabilities: ServerCapabilities,
+    ) -> Result<Raw, OpenAIError> {
         // Without a given HTTP client, async-openai would create its own and read the system's certificates
         // again.
         let client = Client::build(self.service.http(), self.endpoint.clone())
-            .with_http_service(self.service.watched(watch));
+            .with_http_service(self.service.watched(capabilities.stream, watch));
         let chat = client.chat();
-        if self.settings.stream {
-            match chat.create_stream_byot::<_, Value>(body).await {
-                Ok(chunks) => stream::collect(chunks).await,
-                // A server that does not stream answers with the complete reply.
-                Err(error) => match endpoint::unstreamed(&error) {
-                    Some(whole) => response::raw(&whole),
-                    None => Err(error),
-                },
-            }
-        } else {
+        if !capabilities.stream {
             let whole: Value = chat.create_byot(body).await?;
-            response::raw(&whole)
+            return response::raw(&whole);
         }
+        match chat.create_stream_byot::<_, Value>(body).await {
+            Ok(chunks) => {
+                let is_done = || watch.is_done();
+                stream::collect(chunks, is_done, capabilities.finish_in_stream).await
+            }
+            // A server that does not stream answers with the complete reply.
+            Err(error) => match endpoint::unstreamed(&error) {
+                Some(whole) => response::raw(&whole),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// Returns what to know before the same request is repeated after a failure, if that may help.
+    fn adapt(
+        &self,
+        error: &OpenAIError,
+        body: &Body<'_>,
+        capabilities: ServerCapabilities,
+    ) -> Option<ServerCapabilities> {
+        let refusal = endpoint::refusal(error)?;
+        if refusal.fault.is_some() {
+            return None;
+        }
+        let mut better = capabilities;
+        let Some(overflow) = failure::overflow_in(refusal, body.sent_tokens()) else {
+            return without_refused_field(capabilities, refusal, body);
+        };
+        match (overflow.part, overflow.prompt) {
+            (TooLarge::Prompt, prompt) => {
+                better.learn_context(overflow.limit, prompt, body.prompt_length);
+                self.learn(better);
+                return None;
+            }
+            (TooLarge::Completion, Some(prompt)) => {
+                better.learn_context(overflow.limit, Some(prompt), body.prompt_length);
+            }
+            (TooLarge::Completion, None) => {
+                let half = body.sent_tokens().map(|sent| sent / 2);
+                better.max_completion = overflow.limit.or(half);
+            }
+        }
+        Some(better)
     }
 }
 
@@ -122,18 +187,33 @@ impl Model for OpenAi {
             let capabilities = self.capabilities();
             tried.push(capabilities);
             let body = request::body(request, &self.settings, capabilities);
-            let error = match self.ask(&body, request).await {
-                Ok(reply) => return Ok(reply),
+            if let Some((tokens, limit)) = capabilities.excess_tokens(body.prompt_length) {
+                return Err(failure::known_overflow(tokens, limit, &self.settings));
+            }
+            let error = match self.ask(&body, request, capabilities).await {
+                Ok(reply) => {
+                    self.learn_from(&reply, &body);
+                    return Ok(reply);
+                }
                 Err(error) => error,
             };
-            if let Some(refusal) = endpoint::refusal(&error)
+            if let Some(better) = self.adapt(&error, &body, capabilities)
                 && tried.len() < MAX_FALLBACKS
-                && let Some(better) = without_refused_field(capabilities, refusal, &body)
                 && !tried.contains(&better)
             {
-                tracing::info!(?better, "the server refused a field; retrying without it");
+                tracing::info!(
+                    ?better,
+                    "the server refused a request; repeating it in another form"
+                );
                 self.learn(better);
                 continue;
+            }
+            // The next try takes a stream that ends like this one.
+            if endpoint::refusal(&error).is_some_and(|r| r.fault == Some(stream::UNFINISHED)) {
+                self.learn(ServerCapabilities {
+                    finish_in_stream: false,
+                    ..self.capabilities()
+                });
             }
             return Err(failure::classify_error(&error, &self.settings));
         }

@@ -13,6 +13,9 @@ use super::{Model, ModelError, Reply, Request};
 #[cfg(test)]
 mod tests;
 
+/// Minimum seconds of a server's hint that is not counted as a try.
+const MIN_HINT: f64 = 1.0;
+
 /// Settings of retries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrySettings {
@@ -121,6 +124,8 @@ impl Model for Retry {
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
         let mut waited = Duration::ZERO;
         let mut attempt = 1;
+        // A wait that the server asked for does not count as a try of its own; the total delay bounds these.
+        let mut hinted = 0;
         loop {
             let error = match self.inner.complete(request).await {
                 Ok(mut reply) => {
@@ -138,14 +143,17 @@ impl Model for Retry {
             else {
                 return Err(error);
             };
-            if attempt >= self.settings.tries {
+            if after.is_some_and(|seconds| seconds >= MIN_HINT) {
+                hinted += 1;
+            }
+            if attempt - hinted >= self.settings.tries {
                 return Err(ModelError::Transient {
                     message: given_up(&message, attempt, waited, ""),
                     after,
                     unbilled,
                 });
             }
-            let wait = self.wait(attempt, after);
+            let wait = self.wait(attempt - hinted.min(attempt - 1), after);
             if waited + wait > self.settings.total {
                 let why = format!(
                     "; another wait of {:.0} s would exceed the {:.0} s that are allowed",

@@ -20,7 +20,7 @@ mod tests;
 use serde_json::{Map, Value};
 use testwright_tools::tool::ToolSpec;
 
-use super::{MalformedCall, near_json};
+use super::{ExtraFields, MalformedCall, near_json};
 use blocks::Block;
 use families::Opened;
 use parse_call::ParsedCall;
@@ -93,6 +93,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
                     name,
                     text: cut(&text[start..at]),
                     problem,
+                    extra: ExtraFields::default(),
                 }),
                 ParsedCall::Other => {}
             }

@@ -267,8 +267,13 @@ fn length(messages: &[Message]) -> usize {
         .iter()
         .map(|message| match message {
             Message::System { content } | Message::User { content } => content.len(),
-            Message::Assistant { content, calls } => {
+            Message::Assistant {
+                content,
+                calls,
+                extra,
+            } => {
                 content.len()
+                    + extra.length()
                     + calls
                         .iter()
                         .map(|c| c.arguments.as_str().len() + c.name.len())

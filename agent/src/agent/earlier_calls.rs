@@ -115,11 +115,7 @@ mod tests {
             };
             earlier.note(registry::find(name).unwrap(), &answer);
         }
-        let submit = ToolCall {
-            id: String::new(),
-            name: "submit".to_owned(),
-            arguments: json!({}).into(),
-        };
+        let submit = ToolCall::new("", "submit", json!({}));
         let declined = earlier.declines(registry::find("submit").unwrap(), &submit);
         declined.unwrap().is_some()
     }

@@ -45,12 +45,13 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
             message,
             hint: Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned()),
         },
-        ModelError::ContextFull(_) | ModelError::NotRecorded(_) | ModelError::TimeUp { .. } => {
-            Outcome::ModelFailed {
-                message,
-                hint: None,
-            }
-        }
+        ModelError::ContextFull(_)
+        | ModelError::Refused { .. }
+        | ModelError::NotRecorded(_)
+        | ModelError::TimeUp { .. } => Outcome::ModelFailed {
+            message,
+            hint: None,
+        },
     }
 }
 

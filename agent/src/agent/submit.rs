@@ -336,11 +336,7 @@ mod tests {
 
     #[test]
     fn tried_calls_show_code_and_result() {
-        let call = |name: &str, arguments: Value| ToolCall {
-            id: String::new(),
-            name: name.to_owned(),
-            arguments: arguments.into(),
-        };
+        let call = |name: &str, arguments: Value| ToolCall::new("", name, arguments);
         let python = call("run_python", json!({"code": "\nimport pkg\npkg.f()\n"}));
         let raised =
             "Traceback (most recent call last):\n  File \"snippet.py\"\nValueError: no\n\n";

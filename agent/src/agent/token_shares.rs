@@ -63,9 +63,14 @@ fn lengths(request: &Request) -> BTreeMap<String, u64> {
                 add(if is_first { "issue" } else { "remarks" }, content.len());
                 is_first = false;
             }
-            Message::Assistant { content, calls } => {
+            Message::Assistant {
+                content,
+                calls,
+                extra,
+            } => {
                 let arguments = calls.iter().map(|call| call.arguments.as_str().len());
-                add("earlier replies", content.len() + arguments.sum::<usize>());
+                let length = content.len() + arguments.sum::<usize>() + extra.length();
+                add("earlier replies", length);
                 tools.extend(
                     calls
                         .iter()
@@ -100,11 +105,8 @@ mod tests {
                 },
                 Message::Assistant {
                     content: String::new(),
-                    calls: vec![ToolCall {
-                        id: "1".into(),
-                        name: "search".into(),
-                        arguments: json!({}).into(),
-                    }],
+                    calls: vec![ToolCall::new("1", "search", json!({}))],
+                    extra: Default::default(),
                 },
                 Message::Tool(ToolResult {
                     id: "1".into(),

@@ -50,11 +50,7 @@ impl PolicyRunner {
     pub(super) fn call(&mut self, tool: &str, arguments: Value, why: &str) -> Result<String, Turn> {
         let at = self.next;
         self.next += 1;
-        let call = ToolCall {
-            id: format!("s{}", at + 1),
-            name: tool.to_owned(),
-            arguments: arguments.into(),
-        };
+        let call = ToolCall::new(format!("s{}", at + 1), tool, arguments);
         match self.recorded.get(at) {
             Some((recorded_call, Some(answer)))
                 if recorded_call.name == call.name && recorded_call.arguments == call.arguments =>
@@ -123,6 +119,7 @@ mod tests {
             messages.push(Message::Assistant {
                 content: String::new(),
                 calls: vec![*call],
+                extra: Default::default(),
             });
             messages.push(Message::Tool(ToolResult {
                 id: id.into(),
@@ -140,20 +137,18 @@ mod tests {
         let open = [Message::Assistant {
             content: String::new(),
             calls: vec![*call.clone()],
+            extra: Default::default(),
         }];
         assert_eq!(turn(&open), Turn::Call(call, why));
     }
 
     #[test]
     fn foreign_conversation_is_refused() {
-        let other = ToolCall {
-            id: "s1".into(),
-            name: "submit".into(),
-            arguments: json!({}).into(),
-        };
+        let other = ToolCall::new("s1", "submit", json!({}));
         let messages = [Message::Assistant {
             content: String::new(),
             calls: vec![other],
+            extra: Default::default(),
         }];
         assert!(turn(&messages).reply().is_err());
     }

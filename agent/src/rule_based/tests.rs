@@ -352,6 +352,7 @@ fn replayed(change: impl Fn(&RecordedCall) -> Option<String>) -> (Vec<ToolCall>,
         messages.push(Message::Assistant {
             content: String::new(),
             calls: vec![(*call).clone()],
+            extra: Default::default(),
         });
         messages.push(Message::Tool(ToolResult {
             id: call.id.clone(),

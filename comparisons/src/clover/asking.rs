@@ -285,7 +285,9 @@ impl Questioner<'_> {
             ask.model,
             matches!(
                 answered,
-                Err(ModelError::Fatal { .. } | ModelError::Transient { .. })
+                Err(ModelError::Fatal { .. }
+                    | ModelError::Refused { .. }
+                    | ModelError::Transient { .. })
             ),
         );
         match answered {

@@ -29,6 +29,7 @@ impl Model for Counter {
                 id: format!("c{n}"),
                 name: "search".to_owned(),
                 arguments: json!({"b": 1, "a": [*n]}).into(),
+                extra: crate::ExtraFields::default(),
             }],
             usage: Usage {
                 prompt_tokens: *n,

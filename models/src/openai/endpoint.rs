@@ -18,7 +18,8 @@ use testwright_sandboxes::http_client;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::OpenAiSettings;
-use super::response_limits::{AbortReason, bounded};
+use super::response_limits::{ResponseEnd, bounded};
+use super::retry_hint;
 use crate::ModelError;
 
 /// Maximum bytes to read of a refusal's body.
@@ -156,7 +157,7 @@ impl Config for Endpoint {
 #[error("HTTP {status}")]
 pub(super) struct Refusal {
     pub(super) status: u16,
-    /// Seconds to wait, from Retry-After.
+    /// Seconds to wait, from the headers.
     pub(super) after: Option<f64>,
     /// Address that a redirect points to.
     pub(super) points_to: Option<String>,
@@ -178,6 +179,9 @@ impl Refusal {
         }
     }
 }
+
+/// Fault of an address where no model is.
+pub(super) const WEB_PAGE: &str = "with a web page instead of a reply";
 
 /// A complete reply instead of the requested stream.
 #[derive(Debug, thiserror::Error)]
@@ -203,7 +207,7 @@ pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
 pub(super) struct Service {
     transport: Transport,
     stream: bool,
-    watch: AbortReason,
+    watch: ResponseEnd,
 }
 
 #[derive(Clone)]
@@ -249,7 +253,7 @@ impl Service {
         Ok(Service {
             transport: Transport::Http(http),
             stream: settings.stream,
-            watch: AbortReason::default(),
+            watch: ResponseEnd::default(),
         })
     }
 
@@ -259,7 +263,7 @@ impl Service {
         Service {
             transport: Transport::Canned(std::sync::Arc::new(Some(response).into())),
             stream,
-            watch: AbortReason::default(),
+            watch: ResponseEnd::default(),
         }
     }
 
@@ -276,9 +280,10 @@ impl Service {
         }
     }
 
-    /// Returns a service for one call, which records in `watch` why a reply was cut off.
-    pub(super) fn watched(&self, watch: &AbortReason) -> Self {
+    /// Returns a service for one call, which records in `watch` how the response ended.
+    pub(super) fn watched(&self, stream: bool, watch: &ResponseEnd) -> Self {
         Service {
+            stream,
             watch: watch.clone(),
             ..self.clone()
         }
@@ -313,16 +318,24 @@ impl Service {
 async fn received(
     response: Response,
     stream: bool,
-    watch: AbortReason,
+    watch: ResponseEnd,
 ) -> Result<Response, OpenAIError> {
     if !response.status().is_success() {
         return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
     }
-    let json = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .is_some_and(|v| v.starts_with("application/json"));
+    let is_type = |kind: &str| {
+        let given = response.headers().get(CONTENT_TYPE);
+        let given = given.and_then(|given| given.to_str().ok());
+        given.is_some_and(|given| given.to_lowercase().starts_with(kind))
+    };
+    if is_type("text/html") {
+        let page = Refusal {
+            fault: Some(WEB_PAGE),
+            ..read_refusal(response).await
+        };
+        return Err(OpenAIError::Boxed(Box::new(page)));
+    }
+    let json = is_type("application/json");
     let response = bounded(response, stream && !json, watch);
     if stream && json {
         let bytes = response.bytes().await?;
@@ -350,7 +363,7 @@ impl tower_service::Service<HttpRequestFactory> for Service {
 
 async fn read_refusal(mut response: Response) -> Refusal {
     let status = response.status().as_u16();
-    let after = retry_after(response.headers(), SystemTime::now());
+    let after = retry_hint::in_headers(response.headers(), SystemTime::now());
     let mut body = Vec::new();
     while body.len() < MAX_REFUSAL_LEN {
         match response.chunk().await {
@@ -366,27 +379,4 @@ async fn read_refusal(mut response: Response) -> Refusal {
         points_to: location.map(|to| to.origin().ascii_serialization()),
         ..Refusal::new(status, String::from_utf8_lossy(&body).into_owned())
     }
-}
-
-/// Returns the seconds that the server asks to wait: from `retry-after-ms`, or from Retry-After as seconds or
-/// as a date. A date is compared with the server's own Date, if it sends one.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
-    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
-    let number = |text: String| {
-        text.parse::<f64>()
-            .ok()
-            .filter(|n| n.is_finite() && *n >= 0.0)
-    };
-    if let Some(ms) = text("retry-after-ms").and_then(number) {
-        return Some(ms / 1000.0);
-    }
-    let value = text("retry-after")?;
-    if let Some(seconds) = number(value.clone()) {
-        return Some(seconds);
-    }
-    let until = httpdate::parse_http_date(&value).ok()?;
-    let now = text("date")
-        .and_then(|d| httpdate::parse_http_date(&d).ok())
-        .unwrap_or(now);
-    Some(until.duration_since(now).unwrap_or_default().as_secs_f64())
 }

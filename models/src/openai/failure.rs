@@ -1,47 +1,19 @@
 //! Classifies errors by what to do about them: shorten the prompt, wait, or give up with a hint.
 
 use std::error::Error;
+use std::sync::LazyLock;
+use std::time::SystemTime;
 
 use async_openai::error::OpenAIError;
-use serde_json::{Value, json};
+use regex::Regex;
+use serde_json::json;
 
-use super::OpenAiSettings;
-use super::endpoint::{self, Refusal};
-use super::response_limits;
+use super::endpoint::{self, Refusal, WEB_PAGE};
+use super::error_text::{all_text, excerpt, message_in};
+use super::overflow::{self, Overflow};
+use super::{OpenAiSettings, response_limits, retry_hint};
 use crate::ModelError;
 use testwright_config::settings::RedactedUrl;
-
-/// Phrases of providers for a prompt that is too long (in lower case).
-const TOO_LONG: [&str; 28] = [
-    "context_length_exceeded",
-    "exceed_context_size",
-    "contextwindowexceeded",
-    "context window exceeded",
-    "maximum context length",
-    "maximum prompt length",
-    "exceeds the context length",
-    "exceeds the model's context",
-    "exceed the context",
-    "exceed context",
-    "exceeds the context window",
-    "exceeds the available context",
-    "exceeds context",
-    "context length exceeded",
-    "context size has been exceeded",
-    "larger than the context",
-    "greater than the context length",
-    "context window of",
-    "n_ctx",
-    "prompt is too long",
-    "prompt too long",
-    "prompt is too large",
-    "input is too long",
-    "input token count",
-    "input length and `max_tokens` exceed",
-    "reduce the length of the messages",
-    "request too large for",
-    "string_above_max_length",
-];
 
 /// Phrases for limits that waiting does not lift (in lower case).
 const NO_MONEY: [&str; 6] = [
@@ -52,6 +24,28 @@ const NO_MONEY: [&str; 6] = [
     "insufficient credits",
     "credit balance is too low",
 ];
+
+/// Phrases for a key that is missing or wrong, for services that answer 400.
+const NO_KEY: [&str; 7] = [
+    "api key not valid",
+    "api_key_invalid",
+    "invalid api key",
+    "invalid_api_key",
+    "incorrect api key",
+    "no api key",
+    "missing api key",
+];
+
+/// Wordings for a model that the service does not have.
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static NO_MODEL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"model_not_found|not a valid model|no endpoints found for|no such model",
+        r"|models?\b[^.\n]{0,80}(?:not found|not exist|does(?:n't| not) exist|unknown|not available|decommissioned|no longer|not valid|not served)",
+        r"|(?:unknown|invalid|unsupported|nonexistent|could not find|no access to) (?:the )?(?:requested )?model\b",
+    ))
+    .expect("the pattern of unknown models")
+});
 
 /// Returns the address, without a password or a key that it may contain.
 fn place(settings: &OpenAiSettings) -> RedactedUrl {
@@ -81,7 +75,15 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
         OpenAIError::Reqwest(e) => transport(e, settings),
         OpenAIError::JSONDeserialize(_, text) => {
             log(&clean(text, settings));
-            transient(format!("{from} answered with something that is not JSON"))
+            let message = format!("{from} answered with something that is not JSON");
+            // JSON that is cut off, or nothing at all, may be complete the next time.
+            match text.trim_start().starts_with(['{', '[']) || text.trim().is_empty() {
+                true => transient(message),
+                false => ModelError::Fatal {
+                    message,
+                    hint: Some(check_base_url(settings)),
+                },
+            }
         }
         OpenAIError::StreamError(e) => {
             log(&clean(&e.to_string(), settings));
@@ -163,9 +165,9 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let status = refusal.status;
     // Redact before cutting: a partial key would not be found.
     let body = clean(&refusal.body, settings);
-    let all = body.to_lowercase();
     let reported = message_in(&body);
     let said = match (refusal.fault, &reported) {
+        (Some(WEB_PAGE), _) => format!(" {WEB_PAGE}"),
         (Some(fault), _) => format!(": {fault}"),
         (None, Some(message)) => format!(": {message}"),
         (None, None) => " without a message".to_owned(),
@@ -177,90 +179,106 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let points = points.map_or(String::new(), |to| format!(", and points to {to}"));
     let message = format!("{} answered {status}{said}{points}", place(settings));
     let message = clean(&message, settings);
-    let fatal = |hint: Option<String>| ModelError::Fatal {
-        message: message.clone(),
-        hint,
-    };
-    if status == 413
-        || (matches!(status, 400 | 422 | 429 | 500) && TOO_LONG.iter().any(|w| all.contains(w)))
-    {
+    if refusal.fault.is_none() && overflow_in(refusal, None).is_some() {
         return ModelError::ContextFull(message);
     }
-    if status == 402 || NO_MONEY.iter().any(|w| all.contains(w)) {
-        return fatal(Some(
-            "add credit or raise the quota of the account; waiting does not help".to_owned(),
-        ));
+    let all = all_text(&body);
+    if let Some(hint) = configuration_hint(refusal, &all, settings) {
+        return ModelError::Fatal {
+            message,
+            hint: Some(hint),
+        };
     }
-    let variable = &settings.key_variable;
+    let after = || {
+        let in_body = || retry_hint::in_body(&refusal.body, SystemTime::now());
+        refusal.after.or_else(in_body)
+    };
     match status {
-        401 | 403 if settings.api_key.is_none() => {
-            fatal(Some(format!("set {variable}: no API key was sent")))
-        }
-        401 | 403 => fatal(Some(format!(
-            "check {variable}: the API key is wrong, or is not allowed to use {}",
-            settings.model
-        ))),
-        404 if all.contains("model") || all.contains("deployment") => fatal(Some(format!(
-            "the server does not know the model \"{}\"; check --model",
-            settings.model
-        ))),
-        404 | 405 | 300..=399 => fatal(Some(format!(
-            "check the base URL {}: on most servers it ends in /v1",
-            place(settings)
-        ))),
-        400 if all.contains("content_filter") || all.contains("content management policy") => {
-            fatal(Some(
-                "the provider's content filter stopped the prompt".to_owned(),
-            ))
-        }
         408 | 409 | 425 | 429 => ModelError::Transient {
-            after: refusal.after.or_else(|| wait_in(reported.as_deref()?)),
+            after: after(),
             message,
             // A timeout may come in the middle of the work.
             unbilled: status != 408,
         },
         500 | 502..=599 => ModelError::Transient {
+            after: after(),
             message,
-            after: refusal.after,
             unbilled: false,
         },
-        _ => fatal(None),
+        400 | 413 | 422 => ModelError::Refused { message },
+        _ => ModelError::Fatal {
+            message,
+            hint: None,
+        },
     }
 }
 
-/// Reads the wait from "Please try again in 1.3s", if the header is missing.
-fn wait_in(message: &str) -> Option<f64> {
-    let (_, rest) = message.split_once("ry again in ")?;
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
-    let unit = rest[end..].trim_start();
-    let factor = if unit.starts_with("ms") {
-        0.001
-    } else if unit.starts_with('m') {
-        60.0
-    } else {
-        1.0
-    };
-    Some(number * factor)
+/// Returns what to change if settings or the account are the cause, so that no retry helps.
+fn configuration_hint(refusal: &Refusal, all: &str, settings: &OpenAiSettings) -> Option<String> {
+    if refusal.fault.is_some() && refusal.fault != Some(WEB_PAGE) {
+        return None;
+    }
+    let says = |phrases: &[&str]| phrases.iter().any(|words| all.contains(words));
+    let status = refusal.status;
+    let model = &settings.model;
+    let variable = &settings.key_variable;
+    if status == 402 || says(&NO_MONEY) {
+        return Some(
+            "add credit or raise the quota of the account; waiting does not help".to_owned(),
+        );
+    }
+    let is_about_key = matches!(status, 401 | 403) || (status == 400 && says(&NO_KEY));
+    let is_about_model = NO_MODEL.is_match(all);
+    match status {
+        200..=399 => Some(check_base_url(settings)),
+        400 | 403 | 404 | 422 if is_about_model => Some(check_model(model)),
+        _ if is_about_key && settings.api_key.is_none() => {
+            Some(format!("set {variable}: no API key was sent"))
+        }
+        _ if is_about_key => Some(format!(
+            "check {variable}: the API key is wrong, or is not allowed to use {model}"
+        )),
+        404 if all.contains("model") || all.contains("deployment") => Some(check_model(model)),
+        404 | 405 => Some(check_base_url(settings)),
+        400 if says(&["content_filter", "content management policy"]) => {
+            Some("the provider's content filter stopped the prompt".to_owned())
+        }
+        _ => None,
+    }
 }
 
-/// Returns the service's own error message, in any of the formats that servers use. Nothing else of a body is
-/// passed on.
-fn message_in(body: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(body).ok()?;
-    let paths = [
-        "/error/message",
-        "/error",
-        "/message",
-        "/detail",
-        "/detail/0/msg",
-        "/0/error/message",
-    ];
-    let mut texts = paths
-        .iter()
-        .filter_map(|path| value.pointer(path)?.as_str());
-    let text = texts.find(|text| !text.trim().is_empty())?;
-    Some(excerpt(text))
+fn check_model(model: &str) -> String {
+    format!("the server does not know the model \"{model}\"; check --model")
+}
+
+fn check_base_url(settings: &OpenAiSettings) -> String {
+    let setting = match settings.azure {
+        Some(_) => "AZURE_OPENAI_ENDPOINT or model.base-url",
+        None => "OPENAI_BASE_URL or model.base-url",
+    };
+    format!(
+        "check the base URL {} ({setting}): on most servers it ends in /v1",
+        place(settings)
+    )
+}
+
+/// Returns what is too large in a request that was refused. `asked` is the limit of completion tokens that
+/// was sent.
+pub(super) fn overflow_in(refusal: &Refusal, asked: Option<u64>) -> Option<Overflow> {
+    // A page of a proxy has many words that mean nothing here.
+    let text = match refusal.body.trim_start().starts_with('<') {
+        true => String::new(),
+        false => all_text(&refusal.body),
+    };
+    overflow::overflow(refusal.status, &text, asked)
+}
+
+/// Returns the error for a prompt that exceeds a limit which the service has named before.
+pub(super) fn known_overflow(tokens: u64, limit: u64, settings: &OpenAiSettings) -> ModelError {
+    ModelError::ContextFull(format!(
+        "it has about {tokens} tokens, and {} allows {limit}",
+        place(settings)
+    ))
 }
 
 /// Logs a body that clients must not see.
@@ -269,15 +287,6 @@ fn log(body: &str) {
         body = excerpt(body),
         "the model's service gave no error message"
     );
-}
-
-fn excerpt(text: &str) -> String {
-    const MAX: usize = 600;
-    let text = text.trim();
-    match text.char_indices().nth(MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// Removes the API key, in case the server repeats it.

@@ -1,8 +1,14 @@
-//! Learns from a refusal which field of a request the server does not accept.
+//! Learns from a refusal which form of a request the server takes. Each rule knows one field or form.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::endpoint::Refusal;
+use super::error_text::all_text;
 use super::request::Body;
-use super::server_capabilities::ServerCapabilities;
+use super::server_capabilities::{LimitField, ServerCapabilities};
+use super::tool_schema::SchemaForm;
 
 /// Phrases of servers that require text as a message's content (llama-cpp-python, both versions of pydantic,
 /// JSON parsers of Go and Rust).
@@ -16,7 +22,7 @@ const NO_NULL: [&str; 6] = [
 ];
 
 /// Phrases of servers without tool calls (Ollama, vLLM, llama.cpp, OpenRouter).
-const NO_TOOLS: [&str; 10] = [
+const NO_TOOLS: [&str; 12] = [
     "does not support tools",
     "not support tool",
     "support tool use",
@@ -27,9 +33,104 @@ const NO_TOOLS: [&str; 10] = [
     "tool-call-parser",
     "--jinja",
     "tools are not supported",
+    "function calling is not enabled",
+    "function calling is not supported",
 ];
 
-/// Returns the capabilities to use after `refusal` of `body`; `None` if it is not about a field.
+/// Words of a refusal for what is not accepted at all.
+const NOT_ACCEPTED: [&str; 13] = [
+    "not support",
+    "unsupported",
+    "not allowed",
+    "not permitted",
+    "not enabled",
+    "not accept",
+    "invalid",
+    "unknown",
+    "unrecognized",
+    "unexpected",
+    "only",
+    "must be one of",
+    "deprecated",
+];
+
+/// Efforts of reasoning, the smallest first.
+const EFFORTS: [&str; 5] = ["none", "minimal", "low", "medium", "high"];
+
+macro_rules! pattern {
+    ($name:ident, $pattern:expr) => {
+        #[allow(clippy::expect_used)] // constant patterns, compiled by a test
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($pattern).expect("a pattern of refusals"));
+    };
+}
+
+pattern!(
+    SYSTEM_ROLE,
+    r#"(?:system|developer)['"]?[ _-]?(?:role|message|prompt|instruction)|role[s]?[^.]{0,60}['"]?system|['"]system['"][^.]{0,60}role|messages\[0\]\.role"#
+);
+pattern!(
+    TOOL_ROLE,
+    r#"role['":\s=]{0,4}['"]?tool\b|['"]tool['"] role|tool role"#
+);
+pattern!(
+    USER_AFTER_TOOL,
+    r#"role ['"]?user['"]? after role ['"]?tool|user message[^.]{0,30}after[^.]{0,20}tool"#
+);
+pattern!(
+    SCHEMA,
+    r#"schema|additionalproperties|anyof|oneof|any_of|unknown name|"\$|\$ref|\$defs|exclusiveminimum|proto field is not repeating"#
+);
+pattern!(
+    STRICT,
+    r"required to be supplied|must be false|strict|every key in properties"
+);
+
+/// A refused request, and what was known of the server when it was sent.
+struct Refused<'a> {
+    capabilities: ServerCapabilities,
+    status: u16,
+    /// Texts of the refusal in lower case.
+    text: String,
+    body: &'a Body<'a>,
+}
+
+impl Refused<'_> {
+    fn says(&self, words: &str) -> bool {
+        self.text.contains(words)
+    }
+
+    fn says_any(&self, words: &[&str]) -> bool {
+        words.iter().any(|words| self.text.contains(words))
+    }
+
+    /// Returns whether the refusal is about this optional field, which was sent.
+    fn is_about(&self, field: &str) -> bool {
+        matches!(self.status, 400 | 422) && self.body.has(field) && self.says(field)
+    }
+}
+
+type Rule = fn(&Refused<'_>, &mut ServerCapabilities);
+
+/// Rules in the order in which they are tried. The first that changes anything decides.
+const RULES: [Rule; 14] = [
+    effort,
+    tools,
+    user_after_tool,
+    tool_role,
+    system_role,
+    alternation,
+    null_content,
+    extra_fields,
+    schemas,
+    completion_limit,
+    stream_options,
+    parallel_calls,
+    temperature,
+    stream,
+];
+
+/// Returns the capabilities to use after `refusal` of `body`; `None` if it is not about the request's form.
 pub(super) fn without_refused_field(
     capabilities: ServerCapabilities,
     refusal: &Refusal,
@@ -38,34 +139,149 @@ pub(super) fn without_refused_field(
     if !matches!(refusal.status, 400 | 404 | 405 | 415 | 422 | 500 | 501) {
         return None;
     }
-    let answer = refusal.body.to_lowercase();
-    let sent = |field: &str| body.has(field);
-    let mut better = capabilities;
-    if sent("tools") && NO_TOOLS.iter().any(|words| answer.contains(words)) {
+    let refused = Refused {
+        capabilities,
+        status: refusal.status,
+        text: all_text(&refusal.body),
+        body,
+    };
+    RULES.iter().find_map(|rule| {
+        let mut better = capabilities;
+        rule(&refused, &mut better);
+        (better != capabilities).then_some(better)
+    })
+}
+
+/// Sends the effort that the refusal names, or describes the tools in the text.
+fn effort(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let fields = ["reasoning_effort", "reasoning effort", "reasoning.effort"];
+    let Some(at) = fields.iter().filter_map(|f| refused.text.rfind(f)).max() else {
+        return;
+    };
+    if refused.capabilities.effort.is_some() {
         better.tools_field = false;
-    } else if capabilities.null_content
-        && body.has_null_content()
-        && answer.contains("content")
-        && NO_NULL.iter().any(|words| answer.contains(words))
-    {
-        better.null_content = false;
-    } else if !matches!(refusal.status, 400 | 422) {
-        return None;
-    } else if sent("max_tokens") && answer.contains("max_completion_tokens") {
-        better.completion_limit = true;
-    } else if sent("max_completion_tokens") && answer.contains("max_completion_tokens") {
-        better.completion_limit = false;
-    } else if sent("stream_options") && answer.contains("stream_options") {
-        better.usage_in_stream = false;
-    } else if sent("parallel_tool_calls") && answer.contains("parallel_tool_calls") {
-        better.parallel_field = false;
-    } else if sent("temperature")
-        && answer.contains("temperature")
-        && ["support", "default", "deprecated", "not allowed", "only 1"]
+        better.effort = None;
+        return;
+    }
+    if !refused.body.has("tools") || !refused.says_any(&["tool", "function"]) {
+        return;
+    }
+    let rest = &refused.text[at..];
+    let named = EFFORTS.iter().find(|effort| {
+        let quotes = ["'", "\"", "`", "“"];
+        quotes
             .iter()
-            .any(|w| answer.contains(w))
-    {
+            .any(|q| rest.contains(&format!("{q}{effort}")))
+    });
+    better.effort = Some(named.copied().unwrap_or("none"));
+}
+
+fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    if refused.body.has("tools") && refused.says_any(&NO_TOOLS) {
+        better.tools_field = false;
+        better.effort = None;
+    }
+}
+
+fn system_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_named = SYSTEM_ROLE.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
+    if refused.body.has_role("system") && is_named {
+        better.system_role = false;
+    }
+}
+
+/// Some chat templates take only users and assistants in turn.
+fn alternation(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    if !refused.says("alternate") {
+        return;
+    }
+    if refused.body.has_role("system") {
+        better.system_role = false;
+    } else if refused.body.has_role("tool") {
+        better.tools_field = false;
+        better.effort = None;
+    }
+}
+
+fn user_after_tool(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    if USER_AFTER_TOOL.is_match(&refused.text) {
+        better.user_after_tool = false;
+    }
+}
+
+/// Chat templates without a role for tools need the calls as text.
+fn tool_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_named = TOOL_ROLE.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
+    if refused.body.has_role("tool") && is_named {
+        better.tools_field = false;
+        better.effort = None;
+    }
+}
+
+fn null_content(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_about_null = refused.says("content") && refused.says_any(&NO_NULL);
+    if refused.body.has_null_content() && is_about_null {
+        better.null_content = false;
+    }
+}
+
+fn extra_fields(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_wanted = refused.says_any(&["missing", "required", "must be passed back"]);
+    let names = refused.body.extra_fields();
+    if !is_wanted && names.iter().any(|name| refused.says(name)) {
+        better.extra_fields = false;
+    }
+}
+
+fn schemas(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_about_tools = refused.says_any(&["function", "tool", "parameters", "declaration"]);
+    let is_refused = SCHEMA.is_match(&refused.text) && is_about_tools;
+    if !refused.body.has("tools") || !is_refused {
+        return;
+    }
+    match refused.capabilities.schemas {
+        SchemaForm::Full if STRICT.is_match(&refused.text) => better.schemas = SchemaForm::Strict,
+        SchemaForm::Full => better.schemas = SchemaForm::Simple,
+        SchemaForm::Simple | SchemaForm::Strict => better.tools_field = false,
+    }
+}
+
+fn completion_limit(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_either = refused.says("max_tokens") || refused.says("max_completion_tokens");
+    if !matches!(refused.status, 400 | 422) || !is_either {
+        return;
+    }
+    if refused.body.has("max_tokens") {
+        better.limit_field = match refused.says("max_completion_tokens") {
+            true => LimitField::MaxCompletionTokens,
+            false => LimitField::None,
+        };
+    } else if refused.body.has("max_completion_tokens") {
+        better.limit_field = LimitField::MaxTokens;
+    }
+}
+
+fn stream_options(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    if refused.is_about("stream_options") {
+        better.usage_in_stream = false;
+    }
+}
+
+fn parallel_calls(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    if refused.is_about("parallel_tool_calls") {
+        better.parallel_field = false;
+    }
+}
+
+fn temperature(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    if refused.is_about("temperature") {
         better.temperature = false;
     }
-    (better != capabilities).then_some(better)
+}
+
+fn stream(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_named = refused.says("stream") && refused.says_any(&NOT_ACCEPTED);
+    if refused.is_about("stream") && refused.body.is_streamed() && is_named {
+        better.stream = false;
+    }
 }

@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 
 use async_openai::error::OpenAIError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::endpoint::Refusal;
+use super::extra_fields;
 use super::fault;
 use super::request::Body;
 use crate::text_calls::parse_call::{self, ParsedCall};
 use crate::text_calls::{self, cut};
-use crate::{Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
+use crate::{ExtraFields, Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use testwright_config::settings::Redactor;
 
 /// A reply as received, from a stream or as a whole.
@@ -18,6 +19,8 @@ use testwright_config::settings::Redactor;
 pub(super) struct Raw {
     pub(super) content: String,
     pub(super) calls: Vec<RawCall>,
+    /// Further fields that the service expects back.
+    pub(super) extra: Map<String, Value>,
     pub(super) finish: Option<String>,
     pub(super) usage: Option<Value>,
 }
@@ -27,15 +30,40 @@ pub(super) struct RawCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: String,
+    /// Further fields that the service expects back.
+    pub(super) extra: Map<String, Value>,
 }
 
 impl Raw {
+    /// Returns whether the model wrote nothing, not even a token that the service counts.
+    pub(super) fn is_empty(&self) -> bool {
+        let tokens = self.usage.as_ref().and_then(reported);
+        self.content.trim().is_empty()
+            && self.calls.is_empty()
+            && self.extra.is_empty()
+            && !matches!(
+                finish_of(self.finish.as_deref()),
+                Finish::Length | Finish::ContentFilter
+            )
+            && tokens.is_none_or(|usage| usage.completion_tokens == 0)
+    }
+
     pub(super) fn redact(&mut self, redactor: &Redactor) {
         redactor.clean(&mut self.content);
+        redact_fields(&mut self.extra, redactor);
         for call in &mut self.calls {
+            redact_fields(&mut call.extra, redactor);
             let texts = [&mut call.id, &mut call.name, &mut call.arguments];
             texts.into_iter().for_each(|text| redactor.clean(text));
         }
+    }
+}
+
+fn redact_fields(fields: &mut Map<String, Value>, redactor: &Redactor) {
+    let mut value = Value::Object(std::mem::take(fields));
+    redactor.json(&mut value);
+    if let Value::Object(cleaned) = value {
+        *fields = cleaned;
     }
 }
 
@@ -45,6 +73,7 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
     let Some(choice) = body.pointer("/choices/0") else {
         return Err(fault(502, "the reply has no choice", body.to_string()));
     };
+    error_in_choice(choice)?;
     let Some(message) = choice.get("message").filter(|m| m.is_object()) else {
         return Err(fault(502, "the reply has no message", body.to_string()));
     };
@@ -54,6 +83,7 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
         usage: usage_in(body).cloned(),
         ..Raw::default()
     };
+    extra_fields::add_of_message(&mut raw.extra, message);
     match message.get("tool_calls").and_then(Value::as_array) {
         Some(calls) if !calls.is_empty() => {
             raw.calls = calls.iter().map(call).collect();
@@ -70,9 +100,50 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
 
 /// Checks for an error in the body, because some gateways report errors with status 200.
 pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
-    let Some(error) = body.get("error").filter(|e| !e.is_null()) else {
-        return Ok(());
-    };
+    match body.get("error").filter(|error| is_error(error)) {
+        Some(error) => Err(service_error(error, 500)),
+        None => Ok(()),
+    }
+}
+
+/// Checks for a failure of the service in a choice, which gateways report after the reply has begun.
+pub(super) fn error_in_choice(choice: &Value) -> Result<(), OpenAIError> {
+    if let Some(error) = choice.get("error").filter(|error| is_error(error)) {
+        return Err(service_error(error, 502));
+    }
+    let finish = choice.get("finish_reason").and_then(Value::as_str);
+    let finish = finish.unwrap_or_default().to_lowercase();
+    let has_failed = FAILED.contains(&finish.as_str()) || finish.contains("malformed_function");
+    match has_failed {
+        true => Err(fault(
+            502,
+            "the service failed in the middle of the reply",
+            choice.to_string(),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Reasons for the end of a reply that are failures of the service.
+const FAILED: [&str; 6] = [
+    "error",
+    "network_error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "server_error",
+];
+
+fn is_error(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    }
+}
+
+fn service_error(error: &Value, default: u16) -> OpenAIError {
     let code = ["code", "status", "status_code"]
         .iter()
         .find_map(|key| match error.get(*key)? {
@@ -82,8 +153,8 @@ pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
         })
         .and_then(|n| u16::try_from(n).ok())
         .filter(|n| (400..600).contains(n));
-    let refusal = Refusal::new(code.unwrap_or(500), body.to_string());
-    Err(OpenAIError::Boxed(Box::new(refusal)))
+    let body = json!({ "error": error }).to_string();
+    OpenAIError::Boxed(Box::new(Refusal::new(code.unwrap_or(default), body)))
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {
@@ -109,7 +180,10 @@ pub(super) fn text_of(message: &Value) -> String {
 
 fn call(value: &Value) -> RawCall {
     let function = value.get("function").unwrap_or(value);
+    let mut extra = Map::new();
+    extra_fields::add_of_call(&mut extra, value);
     RawCall {
+        extra,
         id: text(value, "id").unwrap_or_default(),
         name: text(function, "name").unwrap_or_default(),
         arguments: arguments(function),
@@ -134,18 +208,23 @@ pub(super) fn usage_in(body: &Value) -> Option<&Value> {
         .find(|usage| usage.is_object())
 }
 
+fn finish_of(finish: Option<&str>) -> Finish {
+    match finish.unwrap_or_default().to_lowercase().as_str() {
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => Finish::Length,
+        "content_filter" | "safety" | "sensitive" | "recitation" => Finish::ContentFilter,
+        _ => Finish::Stop,
+    }
+}
+
 /// Converts the reply. `body` is the request, which serves to estimate the usage if none was reported.
 pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
-    let mut finish = match raw.finish.as_deref() {
-        Some("length" | "max_tokens" | "MAX_TOKENS") => Finish::Length,
-        Some("content_filter" | "safety" | "SAFETY") => Finish::ContentFilter,
-        _ => Finish::Stop,
-    };
+    let mut finish = finish_of(raw.finish.as_deref());
     let whole = finish != Finish::Length;
     let usage = usage(&raw, body);
     let mut ids = Ids::new(request);
     let mut reply = Reply {
         usage,
+        extra: raw.extra.into(),
         ..Reply::default()
     };
     let mut content = raw.content;
@@ -157,6 +236,7 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
                 id: ids.unique(""),
                 name,
                 arguments: Value::Object(arguments).into(),
+                extra: ExtraFields::default(),
             });
         }
         reply.malformed = found.malformed;
@@ -192,6 +272,7 @@ fn native(
             name: None,
             text: cut(&call.arguments),
             problem: "the call names no tool".to_owned(),
+            extra: ExtraFields::default(),
         });
         return;
     }
@@ -202,12 +283,14 @@ fn native(
             id,
             name,
             arguments: Value::Object(arguments).into(),
+            extra: call.extra.into(),
         }),
         ParsedCall::Malformed { problem, .. } => reply.malformed.push(MalformedCall {
             id: Some(id),
             name: Some(call.name),
             text: cut(&call.arguments),
             problem,
+            extra: call.extra.into(),
         }),
         ParsedCall::Other => {}
     }
@@ -260,7 +343,7 @@ fn usage(raw: &Raw, body: &Body<'_>) -> Usage {
             .map(|c| c.name.len() + c.arguments.len())
             .sum();
         Usage {
-            prompt_tokens: (body.prompt_length() as u64).div_ceil(4),
+            prompt_tokens: body.prompt_length.div_ceil(4),
             completion_tokens: ((raw.content.len() + written) as u64).div_ceil(4),
             estimated: true,
             ..Usage::default()

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_openai::error::OpenAIError;
@@ -32,17 +33,29 @@ pub(super) enum LimitExceeded {
     Stream,
 }
 
-/// Keeps the reason why a reader was stopped, because async-openai passes on only the text of an error.
+/// Keeps how a response ended, because async-openai passes on neither the last event of a stream nor the
+/// reason why its reader was stopped.
 #[derive(Debug, Clone, Default)]
-pub(super) struct AbortReason(Arc<OnceLock<LimitExceeded>>);
+pub(super) struct ResponseEnd(Arc<End>);
 
-impl AbortReason {
+#[derive(Debug, Default)]
+struct End {
+    exceeded: OnceLock<LimitExceeded>,
+    is_done: AtomicBool,
+}
+
+impl ResponseEnd {
     /// Returns the reason why the reader was stopped, or otherwise the given error.
     pub(super) fn explain(&self, error: OpenAIError) -> OpenAIError {
-        match self.0.get() {
+        match self.0.exceeded.get() {
             Some(excess) => OpenAIError::Boxed(Box::new(*excess)),
             None => error,
         }
+    }
+
+    /// Returns whether the stream ended with `[DONE]`.
+    pub(super) fn is_done(&self) -> bool {
+        self.0.is_done.load(Ordering::Acquire)
     }
 }
 
@@ -54,7 +67,7 @@ pub(super) fn excess(error: &OpenAIError) -> Option<LimitExceeded> {
 }
 
 /// Wraps a response so that its body fails if it exceeds the limits.
-pub(super) fn bounded(response: Response, is_stream: bool, watch: AbortReason) -> Response {
+pub(super) fn bounded(response: Response, is_stream: bool, watch: ResponseEnd) -> Response {
     let (status, headers) = (response.status(), response.headers().clone());
     let reader = LimitedReader {
         response: Some(response),
@@ -76,7 +89,7 @@ pub(super) fn bounded(response: Response, is_stream: bool, watch: AbortReason) -
 struct LimitedReader {
     /// Response that is being read; `None` after its end.
     response: Option<Response>,
-    watch: AbortReason,
+    watch: ResponseEnd,
     total: usize,
     /// Line splitter; `None` if the body is not a stream of events.
     lines: Option<Lines>,
@@ -87,6 +100,9 @@ impl LimitedReader {
     async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
+                if self.lines.is_some() && is_done_event(&piece) {
+                    self.watch.0.is_done.store(true, Ordering::Release);
+                }
                 return Some(Ok(piece));
             }
             match self.response.as_mut()?.chunk().await {
@@ -94,7 +110,7 @@ impl LimitedReader {
                     if let Err(excess) = self.take(&piece) {
                         // Dropping the response closes the connection, as the rest is not needed.
                         self.response = None;
-                        let _ = self.watch.0.set(excess);
+                        let _ = self.watch.0.exceeded.set(excess);
                         return Some(Err(io::Error::other(excess)));
                     }
                 }
@@ -185,6 +201,12 @@ impl Lines {
             ready.push_back(line);
         }
     }
+}
+
+/// Returns whether a line is the last event of a stream.
+fn is_done_event(line: &[u8]) -> bool {
+    line.strip_prefix(b"data:")
+        .is_some_and(|data| data.trim_ascii() == b"[DONE]")
 }
 
 /// Removes the byte order mark that may start a stream, because the reader of events panics on one.

@@ -6,12 +6,19 @@ use async_openai::error::OpenAIError;
 use futures::{Stream, StreamExt};
 use serde_json::Value;
 
+use super::extra_fields;
 use super::fault;
 use super::response::{self, Raw, RawCall};
 
-/// Reads a stream to its end.
+/// Fault of a stream that ended without the reason why the reply ended.
+pub(super) const UNFINISHED: &str = "the stream ended before the reply was complete";
+
+/// Reads a stream to its end. `is_done` tells afterwards whether its last event was `[DONE]`, and
+/// `needs_finish` whether a reply without calls needs a reason for its end.
 pub(super) async fn collect(
     mut chunks: impl Stream<Item = Result<Value, OpenAIError>> + Unpin,
+    is_done: impl Fn() -> bool,
+    needs_finish: bool,
 ) -> Result<Raw, OpenAIError> {
     let mut raw = Raw::default();
     let mut pieces = Calls::default();
@@ -24,14 +31,24 @@ pub(super) async fn collect(
         let Some(choice) = chunk.pointer("/choices/0") else {
             continue;
         };
+        response::error_in_choice(choice)?;
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
             raw.finish = Some(finish.to_owned());
         }
         // Some servers send the complete message at the end, or instead of deltas.
-        let Some(delta) = choice.get("delta").or(choice.get("message")) else {
+        let is_object = |value: &&Value| value.is_object();
+        let delta = choice.get("delta").filter(is_object);
+        let whole = choice.get("message").filter(is_object);
+        if delta.is_none() && whole.is_some() {
+            raw.content.clear();
+            raw.extra.clear();
+            pieces = Calls::default();
+        }
+        let Some(delta) = delta.or(whole) else {
             continue;
         };
         raw.content.push_str(&response::text_of(delta));
+        extra_fields::add_of_message(&mut raw.extra, delta);
         match delta.get("tool_calls").and_then(Value::as_array) {
             Some(calls) => calls.iter().for_each(|call| pieces.add(call)),
             None => {
@@ -41,12 +58,28 @@ pub(super) async fn collect(
             }
         }
     }
-    if raw.finish.is_none() {
-        let why = "the stream ended before the reply was complete";
-        return Err(fault(502, why, String::new()));
-    }
     raw.calls = pieces.into_calls();
-    Ok(raw)
+    if raw.finish.is_some() {
+        return Ok(raw);
+    }
+    // Complete calls show their end themselves. A text does not, unless the service never says why it ended.
+    let has_calls = !raw.calls.is_empty();
+    let is_complete = match has_calls {
+        true => raw.calls.iter().all(RawCall::is_complete),
+        false => !needs_finish && !raw.content.is_empty(),
+    };
+    match is_done() && is_complete {
+        true => Ok(raw),
+        false => Err(fault(502, UNFINISHED, String::new())),
+    }
+}
+
+impl RawCall {
+    /// Returns whether the arguments are complete JSON.
+    fn is_complete(&self) -> bool {
+        let arguments = serde_json::from_str::<Value>(&self.arguments);
+        !self.name.is_empty() && arguments.is_ok_and(|value| value.is_object())
+    }
 }
 
 /// Calls that arrive in pieces: the first has id and name, the others add to the arguments.
@@ -63,6 +96,9 @@ impl Calls {
         let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
         let function = piece.get("function").unwrap_or(&Value::Null);
         let name = function.get("name").and_then(Value::as_str).unwrap_or("");
+        if self.is_repeated(piece) {
+            return;
+        }
         let at = self.place(index, id, name).unwrap_or_else(|| {
             self.calls.push((index, RawCall::default()));
             let at = self.calls.len() - 1;
@@ -76,7 +112,22 @@ impl Calls {
         if call.name != name {
             call.name.push_str(name);
         }
+        extra_fields::add_of_call(&mut call.extra, piece);
         call.arguments.push_str(&response::arguments(function));
+    }
+
+    /// Returns whether a piece repeats a complete call, as some servers do at the end.
+    fn is_repeated(&self, piece: &Value) -> bool {
+        let function = piece.get("function").unwrap_or(&Value::Null);
+        let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
+        let arguments = response::arguments(function);
+        !id.is_empty()
+            && self.calls.iter().any(|(_, call)| {
+                let is_same = call.id == id && function.get("name") == Some(&call.name[..].into());
+                is_same
+                    && call.is_complete()
+                    && (arguments.is_empty() || arguments == call.arguments)
+            })
     }
 
     /// Returns the call that a piece belongs to; `None` for a new one.
@@ -87,8 +138,10 @@ impl Calls {
         };
         let call = &self.calls[last].1;
         let other_id = !id.is_empty() && id != call.id;
-        // Servers without indices, or with the same index for all, start a call with its id or name.
-        let begins = !name.is_empty() && (other_id || (index.is_none() && id.is_empty()));
+        // Servers without indices, or with the same index for all, start a call with its id or name, or with
+        // a name after complete arguments.
+        let begins = !name.is_empty()
+            && (other_id || (index.is_none() && id.is_empty()) || call.is_complete());
         if begins && !call.name.is_empty() {
             return None;
         }

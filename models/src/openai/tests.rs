@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod extra_fields;
 mod failures;
+mod limits;
+mod refused_forms;
 mod replies;
 mod requests;
 mod security;
@@ -18,7 +21,7 @@ use testwright_tools::tool::ToolSpec;
 
 use super::*;
 use crate::retry::{Retry, RetrySettings};
-use crate::{Finish, Message, ToolCall, ToolResult};
+use crate::{ExtraFields, Finish, Message, ToolCall, ToolResult};
 
 fn spec(name: &str) -> ToolSpec {
     ToolSpec {

@@ -83,6 +83,16 @@ async fn server_delay_is_never_shortened() {
 }
 
 #[tokio::test]
+async fn hinted_delays_are_bounded_by_time_only() {
+    let (result, waits) = run(vec![transient(Some(2.0)); 40], seeded(1)).await;
+    assert_eq!(result.map(|reply| reply.failed_tries), Ok(40));
+    assert_eq!(waits.len(), 40);
+    let (result, waits) = run(vec![transient(Some(2.0)); 1_000], RetrySettings::default()).await;
+    assert!(waits.iter().sum::<f64>() <= 300.0, "{waits:?}");
+    assert!(result.is_err());
+}
+
+#[tokio::test]
 async fn tries_and_delays_are_bounded() {
     let (result, waits) = run(vec![transient(None); 50], seeded(1)).await;
     assert_eq!(waits.len(), 7);

@@ -128,11 +128,7 @@ impl Run {
         arguments: Value,
     ) -> Flow<RecordedAnswer> {
         let number: u32 = self.budget.spent.tool_calls.values().sum();
-        let call = ToolCall {
-            id: format!("stage-{}", number + 1),
-            name: tool.to_owned(),
-            arguments: arguments.into(),
-        };
+        let call = ToolCall::new(format!("stage-{}", number + 1), tool, arguments);
         self.call(&call, TOOLS).await
     }
 }

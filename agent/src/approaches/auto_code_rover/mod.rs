@@ -113,6 +113,7 @@ fn assistant(content: String) -> Message {
     Message::Assistant {
         content,
         calls: Vec::new(),
+        extra: Default::default(),
     }
 }
 

@@ -142,14 +142,139 @@ async fn only_service_message_is_passed_on() {
 }
 
 #[tokio::test]
-async fn temporary_failures_are_transient() {
-    let html = || {
-        Act::Answer(
-            200,
-            vec![("content-type".to_owned(), "text/html".to_owned())],
-            "<html>busy</html>".to_owned(),
-        )
+async fn wrong_settings_end_at_once() {
+    let typed = |kind: &str, body: &str| {
+        let kind = ("content-type".to_owned(), kind.to_owned());
+        Act::Answer(200, vec![kind], body.to_owned())
     };
+    let page = "<!doctype html><html><title>Chat</title></html>";
+    let cases = [
+        (typed("text/html; charset=utf-8", page), "OPENAI_BASE_URL"),
+        (Act::Answer(200, vec![], page.to_owned()), "OPENAI_BASE_URL"),
+        (typed("text/plain", "Ollama is running"), "OPENAI_BASE_URL"),
+        (Act::Answer(404, vec![], page.to_owned()), "OPENAI_BASE_URL"),
+        (
+            Act::refuse(401, "no auth credentials found"),
+            "OPENAI_API_KEY",
+        ),
+        (
+            Act::refuse(400, "API key not valid. Please pass a valid API key."),
+            "OPENAI_API_KEY",
+        ),
+        (Act::refuse(400, "Model Not Exist"), "--model"),
+        (Act::refuse(400, "m is not a valid model ID"), "--model"),
+        (
+            Act::refuse(404, "model \"m\" not found, try pulling it first"),
+            "--model",
+        ),
+        (Act::refuse(422, "Unknown model: m"), "--model"),
+    ];
+    for (act, setting) in cases {
+        let server = Server::new(vec![act]).await;
+        let model = Retry::new(Box::new(client(&server, false)), RetrySettings::default());
+        let error = model.complete(&request()).await.unwrap_err();
+        let ModelError::Fatal {
+            hint: Some(hint), ..
+        } = &error
+        else {
+            panic!("{error:?}")
+        };
+        assert!(hint.contains(setting) && !hint.contains('\n'), "{hint}");
+        assert_eq!(server.requests().len(), 1, "{error}");
+    }
+    let server = Server::new(vec![typed("text/html", page)]).await;
+    let error = client(&server, true)
+        .complete(&request())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("web page"), "{error}");
+}
+
+#[tokio::test]
+async fn hints_in_bodies_are_honored() {
+    let quota = json!([{"error": {"code": 429, "message": "You exceeded your current quota.\nPlease retry in 34.074824224s.", "status": "RESOURCE_EXHAUSTED",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]}}]);
+    for (status, body, expected) in [
+        (429, quota, 34.0),
+        (
+            429,
+            json!({"error": {"message": "Please try again in 1m26.5s."}}),
+            86.5,
+        ),
+        (
+            503,
+            json!({"error": {"message": "Overloaded. Please retry after 5 seconds"}}),
+            5.0,
+        ),
+        (529, json!({"message": "x", "retry_after": 7}), 7.0),
+    ] {
+        let error = answer_to(Act::json(status, &body)).await.unwrap_err();
+        assert!(
+            matches!(error, ModelError::Transient { after: Some(after), .. } if after == expected),
+            "{body}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn message_is_found_in_any_form() {
+    for body in [
+        json!({"error": {"message": "no luck"}}),
+        json!({"error": "no luck"}),
+        json!({"detail": {"error": "no luck"}}),
+        json!({"detail": [{"msg": "no luck"}]}),
+        json!({"errors": [{"message": "no luck"}]}),
+        json!([{"error": {"message": "no luck"}}]),
+        json!({"error": {"errors": ["no luck"]}}),
+        json!({"error_msg": "no luck", "error_code": 18}),
+    ] {
+        let error = answer_to(Act::json(400, &body)).await.unwrap_err();
+        assert!(
+            error.to_string().ends_with("answered 400: no luck"),
+            "{body}: {error}"
+        );
+        assert!(matches!(error, ModelError::Refused { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn failed_choice_is_transient() {
+    let message = json!({"role": "assistant", "content": ""});
+    let failed = json!({"code": 502, "message": "Upstream provider failed"});
+    let choice = |extra: Value| {
+        let mut choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+        for (key, value) in extra.as_object().unwrap() {
+            choice[key] = value.clone();
+        }
+        json!({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 3}})
+    };
+    for body in [
+        choice(json!({"finish_reason": "error", "error": failed})),
+        choice(json!({"finish_reason": "error"})),
+        choice(json!({"error": failed})),
+        choice(json!({"finish_reason": "network_error"})),
+        choice(json!({"finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"})),
+        json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}),
+        json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 0}}),
+        json!({"choices": null}),
+    ] {
+        let error = answer_to(Act::json(200, &body)).await.unwrap_err();
+        assert!(
+            matches!(error, ModelError::Transient { .. }),
+            "{body}: {error:?}"
+        );
+    }
+    let error = streamed(&[
+        delta(json!({"content": "half"})),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "error", "error": failed}]}),
+    ])
+    .await
+    .unwrap_err();
+    assert!(matches!(error, ModelError::Transient { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn temporary_failures_are_transient() {
     let acts: Vec<(&str, Act)> = vec![
         ("500", Act::refuse(500, "boom")),
         (
@@ -157,7 +282,7 @@ async fn temporary_failures_are_transient() {
             Act::Answer(503, vec![], "upstream".to_owned()),
         ),
         ("529", Act::refuse(529, "overloaded")),
-        ("garbage", html()),
+        ("nothing", Act::Answer(200, vec![], String::new())),
         (
             "half JSON",
             Act::Answer(200, vec![], "{\"choices\": [".to_owned()),
@@ -168,6 +293,14 @@ async fn temporary_failures_are_transient() {
             Act::json(200, &json!({"error": {"message": "upstream", "code": 502}})),
         ),
         ("hang up", Act::HangUp),
+        (
+            "page of a proxy",
+            Act::Answer(
+                500,
+                vec![],
+                "<html><style>body { max-width: 9px; font-size: 1px }</style>the request exceeds the size of the context</html>".to_owned(),
+            ),
+        ),
     ];
     for (name, act) in acts {
         let error = answer_to(act).await.unwrap_err();
@@ -234,49 +367,4 @@ async fn retry_waits_as_server_asks() {
         "{waits:?}"
     );
     assert!(waits[0].message.contains("slow down"));
-}
-
-#[test]
-fn retry_after_forms_are_parsed() {
-    let headers = |pairs: &[(&'static str, &str)]| {
-        pairs
-            .iter()
-            .map(|(k, v)| {
-                (
-                    reqwest::header::HeaderName::from_static(k),
-                    v.parse().unwrap(),
-                )
-            })
-            .collect::<reqwest::header::HeaderMap>()
-    };
-    let now = httpdate::parse_http_date("Sat, 21 Nov 2026 22:00:00 GMT").unwrap();
-    type Pairs = &'static [(&'static str, &'static str)];
-    let cases: [(Pairs, Option<f64>); 7] = [
-        (&[("retry-after", "7")], Some(7.0)),
-        (
-            &[("retry-after", "Sat, 21 Nov 2026 22:01:30 GMT")],
-            Some(90.0),
-        ),
-        (
-            &[("retry-after", "Sat, 21 Nov 2026 21:00:00 GMT")],
-            Some(0.0),
-        ),
-        (
-            &[
-                ("retry-after", "Sat, 21 Nov 2026 22:01:30 GMT"),
-                ("date", "Sat, 21 Nov 2026 22:01:00 GMT"),
-            ],
-            Some(30.0),
-        ),
-        (&[("retry-after", "soon")], None),
-        (&[("retry-after", "-4")], None),
-        (&[], None),
-    ];
-    for (pairs, seconds) in cases {
-        assert_eq!(
-            endpoint::retry_after(&headers(pairs), now),
-            seconds,
-            "{pairs:?}"
-        );
-    }
 }

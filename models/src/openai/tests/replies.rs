@@ -93,6 +93,36 @@ async fn good_and_bad_tool_calls() {
 }
 
 #[tokio::test]
+async fn decorated_calls_are_cleaned() {
+    let inner = json!({"pattern": "x"});
+    let call = |name: &str, arguments: Value| json!({"id": "", "type": "function", "function": {"name": name, "arguments": arguments}});
+    let calls = [
+        call("search<|channel|>commentary", json!(inner.to_string())),
+        call("functions.search:0", json!(inner.to_string())),
+        call("default_api:search", inner.clone()),
+        call("Search", json!(json!({"arguments": inner}).to_string())),
+        call(
+            "search",
+            json!(json!({"arguments": inner.to_string()}).to_string()),
+        ),
+        call("search", json!({"input": inner})),
+        call("search", json!(json!(inner.to_string()).to_string())),
+        call("search", json!(format!("{inner}<|call|>"))),
+    ];
+    let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let reply = answer_to(Act::json(200, &whole(message, "tool_calls"))).await;
+    let reply = reply.unwrap();
+    assert_eq!(reply.malformed, []);
+    assert_eq!(reply.calls.len(), calls.len());
+    for call in &reply.calls {
+        assert_eq!(
+            (call.name.as_str(), call.arguments.value()),
+            ("search", inner.clone())
+        );
+    }
+}
+
+#[tokio::test]
 async fn cut_reply_reports_length() {
     let message = json!({"tool_calls": [{"id": "a", "function": {"name": "search", "arguments": "{\"pattern\": \"abc\""}}]});
     let reply = answer_to(Act::json(200, &whole(message, "length")))

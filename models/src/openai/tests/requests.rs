@@ -19,12 +19,14 @@ async fn history_follows_protocol() {
             id: "a".to_owned(),
             name: "search".to_owned(),
             arguments: json!({"pattern": "x"}).into(),
+            extra: ExtraFields::default(),
         }],
         malformed: vec![crate::MalformedCall {
             id: Some("b".to_owned()),
             name: Some("open file!".to_owned()),
             text: "{oops".to_owned(),
             problem: "no JSON".to_owned(),
+            extra: ExtraFields::default(),
         }],
         ..Reply::default()
     };
@@ -92,6 +94,7 @@ async fn consecutive_user_messages_are_joined() {
         Message::Assistant {
             content: "It passes now.".to_owned(),
             calls: Vec::new(),
+            extra: ExtraFields::default(),
         },
         user("It does not."),
     ];
@@ -119,6 +122,7 @@ async fn null_content_falls_back_to_text() {
             id: "a".to_owned(),
             name: "search".to_owned(),
             arguments: json!({}).into(),
+            extra: ExtraFields::default(),
         }],
         ..Reply::default()
     };
@@ -160,7 +164,7 @@ async fn refused_fields_stay_omitted() {
     }
     // An omitted field cannot be the cause.
     let error = model.complete(&request).await.unwrap_err();
-    assert!(matches!(error, ModelError::Fatal { .. }), "{error:?}");
+    assert!(matches!(error, ModelError::Refused { .. }), "{error:?}");
 }
 
 #[tokio::test]

@@ -52,6 +52,69 @@ async fn missing_indices_are_tolerated() {
 }
 
 #[tokio::test]
+async fn complete_calls_under_one_index_are_separate() {
+    for id in [Some(""), None, Some("same")] {
+        let reply = streamed(&[
+            fragment(Some(0), id, Some("search"), "{\"pattern\": \"x\"}"),
+            fragment(Some(0), id, Some("open_file"), "{\"pattern\": \"y\"}"),
+            fragment(Some(0), id, Some("search"), "{\"pattern\": \"z\"}"),
+            end("tool_calls"),
+        ])
+        .await
+        .unwrap();
+        let found: Vec<&str> = reply.calls.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(found, ["search", "open_file", "search"], "{id:?}");
+        assert_eq!(reply.calls[2].arguments, json!({"pattern": "z"}));
+    }
+}
+
+#[tokio::test]
+async fn repeated_message_at_end_is_read_once() {
+    let call = json!({"id": "a", "index": 0, "function": {"name": "search", "arguments": "{\"pattern\": \"x\"}"}});
+    let whole = json!({"choices": [{"index": 0, "message": {"content": "Hm.", "tool_calls": [call]}, "finish_reason": "stop"}]});
+    let repeated = delta(json!({"tool_calls": [call]}));
+    for last in [whole, repeated] {
+        let reply = streamed(&[
+            delta(json!({"content": "Hm."})),
+            delta(json!({"tool_calls": [call]})),
+            last,
+            end("tool_calls"),
+        ])
+        .await
+        .unwrap();
+        assert_eq!((reply.content.as_str(), reply.calls.len()), ("Hm.", 1));
+    }
+}
+
+#[tokio::test]
+async fn missing_finish_reason_is_tolerated() {
+    let call = fragment(Some(0), Some("a"), Some("search"), "{\"pattern\": \"x\"}");
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}});
+    let reply = streamed(&[call, usage]).await.unwrap();
+    assert_eq!((reply.calls.len(), reply.finish), (1, Finish::ToolCalls));
+    let half = fragment(Some(0), Some("a"), Some("search"), "{\"pattern\": ");
+    assert!(streamed(&[half]).await.is_err());
+    // A text is taken the second time: the service never says why a reply ended.
+    let text = || Act::stream(&[delta(json!({"content": "done"}))]);
+    let server = Server::new(vec![text(), text(), text()]).await;
+    let model = client(&server, true);
+    assert!(model.complete(&request()).await.is_err());
+    for _ in 0..2 {
+        assert_eq!(model.complete(&request()).await.unwrap().content, "done");
+    }
+}
+
+#[tokio::test]
+async fn thoughts_without_opening_tag_are_no_calls() {
+    let text = "I could write <tool_call>{\"name\": \"open_file\", \"arguments\": {\"pattern\": \"y\"}}</tool_call>.\n</think>\n\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>";
+    let reply = streamed(&[delta(json!({"content": text})), end("stop")])
+        .await
+        .unwrap();
+    assert_eq!(reply.calls.len(), 1, "{reply:?}");
+    assert_eq!(reply.calls[0].name, "search");
+}
+
+#[tokio::test]
 async fn unstreamed_reply_is_read() {
     let server = Server::new(vec![Act::json(
         200,
@@ -98,14 +161,6 @@ async fn broken_stream_is_an_error() {
                 half.clone(),
                 json!({"error": {"message": "overloaded", "code": 529}}),
             ]),
-        ),
-        (
-            "html",
-            Act::Answer(
-                200,
-                vec![("content-type".to_owned(), "text/html".to_owned())],
-                "<html>".to_owned(),
-            ),
         ),
     ];
     for (name, act) in broken {

@@ -1,0 +1,253 @@
+//! Messages in the provider's format.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::server_capabilities::ServerCapabilities;
+use super::text_messages::{non_empty, text_messages};
+use crate::{ExtraFields, Message, Request, ToolCall};
+
+/// The messages of a request.
+pub(super) enum Messages<'a> {
+    /// Serialised one by one, to avoid a second copy of the conversation.
+    Native { messages: &'a [Message], form: Form },
+    /// Rewritten for a server that takes fewer roles.
+    Rewritten(Vec<Value>),
+}
+
+/// The form of single messages.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    null_content: bool,
+    extra_fields: bool,
+}
+
+impl<'a> Messages<'a> {
+    pub(super) fn new(request: &'a Request, capabilities: ServerCapabilities) -> Self {
+        let form = Form {
+            null_content: capabilities.null_content,
+            extra_fields: capabilities.extra_fields,
+        };
+        let messages = &request.messages;
+        let is_native = capabilities.tools_field;
+        if is_native && capabilities.system_role && capabilities.user_after_tool {
+            return Messages::Native { messages, form };
+        }
+        let mut rewritten = match is_native {
+            true => turns(messages).map(|turn| message(&turn, form)).collect(),
+            false => text_messages(request),
+        };
+        if !capabilities.user_after_tool {
+            rewritten = with_remarks_in_answers(rewritten);
+        }
+        if !capabilities.system_role {
+            rewritten = without_system(rewritten);
+        }
+        Messages::Rewritten(rewritten)
+    }
+
+    /// Returns whether a message with calls but no text has its content as null.
+    pub(super) fn has_null_content(&self) -> bool {
+        let Messages::Native { messages, form } = self else {
+            return false;
+        };
+        form.null_content
+            && messages.iter().any(|message| {
+                matches!(message, Message::Assistant { content, calls, .. } if content.is_empty() && !calls.is_empty())
+            })
+    }
+
+    /// Returns whether a message has this role.
+    pub(super) fn has_role(&self, role: &str) -> bool {
+        match self {
+            Messages::Native { messages, .. } => messages.iter().any(|message| {
+                let own = match message {
+                    Message::System { .. } => "system",
+                    Message::User { .. } => "user",
+                    Message::Assistant { .. } => "assistant",
+                    Message::Tool(_) => "tool",
+                };
+                own == role
+            }),
+            Messages::Rewritten(messages) => messages.iter().any(|m| m["role"] == role),
+        }
+    }
+
+    /// Returns the names of the extra fields that are sent back.
+    pub(super) fn extra_fields(&self) -> Vec<String> {
+        let Messages::Native { messages, form } = self else {
+            return Vec::new();
+        };
+        if !form.extra_fields {
+            return Vec::new();
+        }
+        let mut names: Vec<String> = messages
+            .iter()
+            .filter_map(|message| match message {
+                Message::Assistant { calls, extra, .. } => Some((calls, extra)),
+                _ => None,
+            })
+            .flat_map(|(calls, extra)| calls.iter().map(|call| &call.extra).chain([extra]))
+            .flat_map(|extra| extra.fields().into_iter().map(|(name, _)| name))
+            .filter(|name| name != "function")
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Messages::Native { messages, form } => {
+                serializer.collect_seq(turns(messages).map(|turn| message(&turn, *form)))
+            }
+            Messages::Rewritten(messages) => messages.serialize(serializer),
+        }
+    }
+}
+
+/// Returns the messages, with consecutive user messages joined, because some chat templates require
+/// alternating roles.
+fn turns(messages: &[Message]) -> impl Iterator<Item = Cow<'_, Message>> {
+    let is_user = |message: &Message| matches!(message, Message::User { .. });
+    let turns = messages.chunk_by(move |a, b| is_user(a) && is_user(b));
+    turns.filter_map(|turn| match turn {
+        [] => None,
+        [one] => Some(Cow::Borrowed(one)),
+        said => {
+            let texts: Vec<&str> = said
+                .iter()
+                .filter_map(|message| match message {
+                    Message::User { content } => Some(content.as_str()),
+                    _ => None,
+                })
+                .collect();
+            let content = texts.join("\n\n");
+            Some(Cow::Owned(Message::User { content }))
+        }
+    })
+}
+
+fn message(message: &Message, form: Form) -> Value {
+    match message {
+        Message::System { content } => json!({ "role": "system", "content": content }),
+        Message::User { content } => json!({ "role": "user", "content": content }),
+        Message::Assistant { content, calls, .. } if calls.is_empty() => {
+            json!({ "role": "assistant", "content": non_empty(content) })
+        }
+        Message::Assistant {
+            content,
+            calls,
+            extra,
+        } => {
+            let content = if content.is_empty() && form.null_content {
+                Value::Null
+            } else {
+                json!(content)
+            };
+            let calls: Vec<Value> = calls.iter().map(|call| native_call(call, form)).collect();
+            let message = json!({ "role": "assistant", "content": content, "tool_calls": calls });
+            with_extra(message, extra, form)
+        }
+        Message::Tool(result) => json!({
+            "role": "tool",
+            "tool_call_id": result.id,
+            "content": result.content,
+        }),
+    }
+}
+
+fn native_call(call: &ToolCall, form: Form) -> Value {
+    let value = json!({
+        "id": call.id,
+        "type": "function",
+        "function": { "name": safe_name(&call.name), "arguments": call.arguments.as_str() },
+    });
+    with_extra(value, &call.extra, form)
+}
+
+/// Adds fields that the service sent, without changing those that are there.
+fn with_extra(mut value: Value, extra: &ExtraFields, form: Form) -> Value {
+    if form.extra_fields
+        && !extra.is_empty()
+        && let Some(fields) = value.as_object_mut()
+    {
+        add_missing(fields, extra.fields());
+    }
+    value
+}
+
+fn add_missing(fields: &mut Map<String, Value>, extra: Map<String, Value>) {
+    for (key, value) in extra {
+        match (fields.get_mut(&key), value) {
+            (None, value) => {
+                fields.insert(key, value);
+            }
+            (Some(Value::Object(inner)), Value::Object(more)) => add_missing(inner, more),
+            (Some(_), _) => {}
+        }
+    }
+}
+
+/// Returns a valid function name: at most 64 letters, digits, `_` and `-`.
+fn safe_name(name: &str) -> String {
+    let safe: String = name
+        .chars()
+        .take(64)
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if safe.is_empty() {
+        "unknown".to_owned()
+    } else {
+        safe
+    }
+}
+
+/// Moves the text of system messages to the start of the first user message.
+fn without_system(messages: Vec<Value>) -> Vec<Value> {
+    let (system, mut others): (Vec<Value>, Vec<Value>) =
+        messages.into_iter().partition(|m| m["role"] == "system");
+    let texts = system.iter().filter_map(|m| m["content"].as_str());
+    let text = texts.collect::<Vec<_>>().join("\n\n");
+    if text.is_empty() {
+        return others;
+    }
+    match others.first_mut().filter(|first| first["role"] == "user") {
+        Some(first) => append(first, &text, true),
+        None => others.insert(0, json!({ "role": "user", "content": text })),
+    }
+    others
+}
+
+/// Appends user messages that follow a tool message to that message.
+fn with_remarks_in_answers(messages: Vec<Value>) -> Vec<Value> {
+    let mut joined: Vec<Value> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match joined.last_mut() {
+            Some(last) if last["role"] == "tool" && message["role"] == "user" => {
+                append(last, message["content"].as_str().unwrap_or_default(), false);
+            }
+            _ => joined.push(message),
+        }
+    }
+    joined
+}
+
+fn append(message: &mut Value, text: &str, is_before: bool) {
+    let own = message["content"].as_str().unwrap_or_default();
+    let content = match is_before {
+        true => format!("{text}\n\n{own}"),
+        false => format!("{own}\n\n{text}"),
+    };
+    message["content"] = Value::String(content);
+}
