@@ -1,6 +1,7 @@
-//! Compaction of a full context: the oldest tool results are cut to one line each. Messages of the model and
-//! of the user stay, and no model call is needed.
+//! Compaction of a full context: the oldest tool results are cut to one line each. Once all are cut, long
+//! texts of the user and the model are shortened. No model call is needed.
 
+use serde_json::{Map, Value};
 use testwright_agent_prompts::{Cut, Prompt};
 
 use testwright_models::Message;
@@ -8,9 +9,20 @@ use testwright_models::Message;
 /// Minimum length of an answer to cut; shorter ones gain nothing.
 const SHORT: usize = 400;
 
+/// Maximum length in characters of other texts once no answer is left to cut.
+const MAX_TEXT: usize = 3_000;
+
 /// Returns the index of the message up to which answers should be cut, to remove about half of their length.
-/// Returns `None` if nothing is left to cut.
+/// If no answer is left to cut, this is the end of the messages, whose long texts should be shortened. Returns
+/// `None` if nothing is left to cut.
 pub(super) fn cut_position(messages: &[Message]) -> Option<usize> {
+    answers_position(messages).or_else(|| {
+        let is_long = |message: &Message| shortened(message).is_some();
+        messages.iter().any(is_long).then_some(messages.len())
+    })
+}
+
+fn answers_position(messages: &[Message]) -> Option<usize> {
     let lengths: Vec<(usize, usize)> = messages
         .iter()
         .enumerate()
@@ -36,8 +48,17 @@ pub(super) fn cut_position(messages: &[Message]) -> Option<usize> {
     None
 }
 
-/// Cuts the answers among the first `until` messages.
+/// Cuts the answers among the first `until` messages, or shortens other texts if there are no such answers.
 pub(super) fn cut(messages: &mut [Message], until: usize) {
+    let end = until.min(messages.len());
+    if answers_position(&messages[..end]).is_none() {
+        for message in &mut messages[..end] {
+            if let Some(shorter) = shortened(message) {
+                *message = shorter;
+            }
+        }
+        return;
+    }
     let names: std::collections::HashMap<String, String> = messages
         .iter()
         .filter_map(|message| match message {
@@ -62,8 +83,56 @@ pub(super) fn cut(messages: &mut [Message], until: usize) {
     }
 }
 
+/// Returns a message with its long texts shortened; `None` if it has none.
+fn shortened(message: &Message) -> Option<Message> {
+    let mut shorter = message.clone();
+    match &mut shorter {
+        Message::System { .. } | Message::Tool(_) => {}
+        Message::User { content } => shorten(content),
+        Message::Assistant {
+            content,
+            calls,
+            extra,
+        } => {
+            shorten(content);
+            for call in calls {
+                let mut arguments = call.arguments.value();
+                shorten_texts(arguments.as_object_mut());
+                call.arguments = arguments.into();
+            }
+            // Signatures stay as they are; only reasoning in plain text is long.
+            let mut fields = extra.fields();
+            shorten_texts(Some(&mut fields));
+            *extra = fields.into();
+        }
+    }
+    (shorter != *message).then_some(shorter)
+}
+
+fn shorten_texts(fields: Option<&mut Map<String, Value>>) {
+    for (_, value) in fields.into_iter().flatten() {
+        if let Value::String(text) = value {
+            shorten(text);
+        }
+    }
+}
+
+/// Keeps the start and the end of a long text.
+fn shorten(text: &mut String) {
+    let length = text.chars().count();
+    if length <= MAX_TEXT {
+        return;
+    }
+    let kept = MAX_TEXT / 3;
+    let start: String = text.chars().take(kept * 2 - 100).collect();
+    let end: String = text.chars().skip(length - kept).collect();
+    let left_out = length - (kept * 2 - 100) - kept;
+    *text = format!("{start}\n[{left_out} characters were cut to make room]\n{end}");
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use testwright_models::{ToolCall, ToolResult};
 
@@ -71,11 +140,8 @@ mod tests {
         [
             Message::Assistant {
                 content: String::new(),
-                calls: vec![ToolCall {
-                    id: id.into(),
-                    name: "search".into(),
-                    arguments: serde_json::json!({}).into(),
-                }],
+                calls: vec![ToolCall::new(id, "search", serde_json::json!({}))],
+                extra: Default::default(),
             },
             Message::Tool(ToolResult {
                 id: id.into(),
@@ -105,5 +171,39 @@ mod tests {
         assert_eq!(cut_position(&messages), Some(6));
         cut(&mut messages, 6);
         assert_eq!(cut_position(&messages), None);
+    }
+
+    #[test]
+    fn long_texts_are_shortened_last() {
+        let code = "é".repeat(9_000);
+        let mut messages = exchange("a", 1_000).to_vec();
+        messages.push(Message::User {
+            content: "x".repeat(9_000),
+        });
+        messages.push(Message::Assistant {
+            content: String::new(),
+            calls: vec![ToolCall::new(
+                "b",
+                "insert",
+                serde_json::json!({"code": code, "n": 1}),
+            )],
+            extra: serde_json::from_value(serde_json::json!({"reasoning": code})).unwrap(),
+        });
+        assert_eq!(cut_position(&messages), Some(2));
+        cut(&mut messages, 2);
+        assert_eq!(cut_position(&messages), Some(4));
+        cut(&mut messages, 4);
+        assert_eq!(cut_position(&messages), None);
+        let Message::User { content } = &messages[2] else {
+            panic!("no user message")
+        };
+        assert!(content.contains("\n[6100 characters were cut to make room]\n"));
+        let Message::Assistant { calls, extra, .. } = &messages[3] else {
+            panic!("no reply")
+        };
+        let arguments = calls[0].arguments.value();
+        assert_eq!(arguments["n"], 1);
+        assert!(arguments["code"].as_str().unwrap().chars().count() < 3_000);
+        assert!(extra.length() < 6_100);
     }
 }

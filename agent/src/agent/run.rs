@@ -94,6 +94,10 @@ pub struct Run {
     pub(super) fix_asked_for: bool,
     /// Number of times the reviewer's doubts were sent back.
     pub(super) doubts: u32,
+    /// Number of times the context was compacted.
+    pub(super) compactions: u32,
+    /// Whether the conversation was shortened because the service refused a request without a clear reason.
+    pub(super) shortened_after_refusal: bool,
     /// Calls that were refused.
     pub(super) refused: HashSet<String>,
     /// Patch and evidence of an accepted submission.
@@ -133,6 +137,8 @@ impl Run {
             last_fix: Vec::new(),
             fix_asked_for: false,
             doubts: 0,
+            compactions: 0,
+            shortened_after_refusal: false,
             refused: HashSet::new(),
             submission: None,
         }

@@ -22,6 +22,7 @@ impl Run {
     pub async fn next_reply(&mut self, tools: &[ToolSpec], parallel_calls: bool) -> Flow<Reply> {
         // One compaction cuts half of the answers, so several may follow each other.
         while let Some(until) = self.replay.compacted() {
+            self.compactions += 1;
             compaction::cut(&mut self.messages, until);
         }
         if let Some(outcome) = self.replay.draft_outcome() {
@@ -52,21 +53,37 @@ impl Run {
                     return Ok(reply);
                 }
                 Err(NoReply::ContextFull(message)) => {
-                    let Some(until) = compaction::cut_position(&self.messages) else {
+                    if !self.compact("the model's context is full")? {
                         // As in a pipeline, this is a result of the method with this model.
                         let reason = message.clone();
                         self.no_reply(Purpose::Step, NoReplyCause::ContextFull { message })?;
                         return Err(Outcome::Nothing { reason });
-                    };
-                    self.record(&Event::Compacted { until })?;
-                    self.progress
-                        .note("the model's context is full: older tool answers are cut");
-                    compaction::cut(&mut self.messages, until);
+                    }
+                }
+                // A service may refuse a prompt that is too long without saying so.
+                Err(NoReply::Refused(message)) => {
+                    let is_first = !std::mem::replace(&mut self.shortened_after_refusal, true);
+                    if !is_first || !self.compact("the service refused the request")? {
+                        return Err(model_failed(ModelError::Refused { message }));
+                    }
                 }
                 Err(NoReply::TimeUp { .. }) => return Err(time_up()),
                 Err(NoReply::Ended(outcome)) => return Err(outcome),
             }
         }
+    }
+
+    /// Cuts the oldest answers, or long texts. Returns false if nothing is left to cut.
+    fn compact(&mut self, why: &str) -> Flow<bool> {
+        let Some(until) = compaction::cut_position(&self.messages) else {
+            return Ok(false);
+        };
+        self.record(&Event::Compacted { until })?;
+        self.progress
+            .note(&format!("{why}: older tool answers are cut"));
+        self.compactions += 1;
+        compaction::cut(&mut self.messages, until);
+        Ok(true)
     }
 
     fn completion_tokens(&self, messages: &[Message]) -> Option<u64> {
@@ -120,6 +137,7 @@ impl Run {
             Ok(reply) => Ok(Some(reply)),
             Err(NoReply::ContextFull(_) | NoReply::TimeUp { begun: false }) => Ok(None),
             Err(NoReply::TimeUp { begun: true }) => Err(time_up()),
+            Err(NoReply::Refused(message)) => Err(model_failed(ModelError::Refused { message })),
             Err(NoReply::Ended(outcome)) => Err(outcome),
         }
     }
@@ -154,6 +172,7 @@ impl Run {
             Ok(reply) => Ok(reply),
             // This is a result of the method with this model; a retry would give the same.
             Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
+            Err(NoReply::Refused(message)) => Err(model_failed(ModelError::Refused { message })),
             Err(NoReply::TimeUp { .. }) => Err(time_up()),
             Err(NoReply::Ended(outcome)) => Err(outcome),
         }
@@ -228,6 +247,7 @@ impl Run {
                 }
                 return Err(NoReply::ContextFull(message));
             }
+            Ok(Err(ModelError::Refused { message })) => return Err(NoReply::Refused(message)),
             Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
             Ok(Ok(reply)) => reply,
         };
@@ -269,6 +289,7 @@ impl Run {
 /// The reason why [`Run::call_model`] has no reply.
 enum NoReply {
     ContextFull(String),
+    Refused(String),
     TimeUp { begun: bool },
     Ended(Outcome),
 }
