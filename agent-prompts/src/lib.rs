@@ -450,6 +450,22 @@ prompts! {
         left: u32,
     }
 
+    /// The model's reply was cut off before any tool call.
+    ReplyCut, "reply-cut" {
+        /// Number of further such replies that end the run.
+        left: u32,
+    }
+
+    /// The model repeats itself, or writes calls that cannot be read.
+    Stuck, "stuck" {
+        /// Number of replies in a row without progress.
+        replies: u32,
+        /// Cause, as a clause that follows a colon.
+        why: String,
+        /// Number of further such replies that end the run.
+        left: u32,
+    }
+
     /// SWE-agent+: the model submitted without having seen the new tests fail.
     RunBeforeSubmit, "swe-agent-plus/run-before-submit" {}
 

@@ -258,6 +258,17 @@ fn every_prompt_renders() {
         .unwrap()
     );
     insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
+    insta::assert_snapshot!("reply-cut", ReplyCut { left: 2 }.render().unwrap());
+    insta::assert_snapshot!(
+        "stuck",
+        Stuck {
+            replies: 3,
+            why: "the same calls got the same answers".into(),
+            left: 3
+        }
+        .render()
+        .unwrap()
+    );
     let last = NoToolCall { left: 1 }.render().unwrap();
     assert!(
         last.contains("1 more answer without a tool call ends"),

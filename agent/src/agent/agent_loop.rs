@@ -2,15 +2,16 @@
 
 use testwright_agent_prompts::{
     Cut, HeldBack, NearlySpent, NoToolCall, NothingTried, Prompt, ReasonMissing, RenderError,
-    Skipped,
+    ReplyCut, Skipped, Stuck,
 };
 use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
 use super::earlier_calls::CallDependencies;
 use super::failures::prompt;
+use super::repetition::{Advice, Repetition};
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
-use testwright_models::Message;
+use testwright_models::{Finish, Message, Reply};
 
 /// Settings of an agent that differ between approaches.
 pub struct LoopConfig {
@@ -35,6 +36,8 @@ impl LoopConfig {
 /// Names of the templates for the loop's own messages to a model.
 pub const LOOP_PROMPTS: &[&str] = &[
     NoToolCall::NAME,
+    ReplyCut::NAME,
+    Stuck::NAME,
     Skipped::NAME,
     HeldBack::NAME,
     ReasonMissing::NAME,
@@ -75,8 +78,13 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
     let specs: Vec<ToolSpec> = config.tools.iter().map(|tool| tool.spec()).collect();
     let mut silent = 0;
     let mut warned = false;
+    let mut repetition = Repetition::default();
     loop {
+        let compactions = run.compactions;
         let reply = run.next_reply(&specs, config.parallel_calls).await?;
+        if run.compactions > compactions {
+            repetition.forget();
+        }
         let turn = reply.turn();
         let mut earlier = CallDependencies::default();
         for (i, call) in reply.calls.iter().enumerate() {
@@ -119,16 +127,22 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
             silent += 1;
             if silent >= config.max_empty_replies {
                 return Ok(Outcome::Nothing {
-                    reason: last_words(&reply.content),
+                    reason: last_words(&reply),
                 });
             }
-            let remaining_replies = config.max_empty_replies - silent;
-            run.say(user(
-                NoToolCall {
-                    left: remaining_replies,
-                }
-                .render(),
-            )?)?;
+            let left = config.max_empty_replies - silent;
+            let remark = match reply.finish {
+                Finish::Length => ReplyCut { left }.render(),
+                _ => NoToolCall { left }.render(),
+            };
+            run.say(user(remark)?)?;
+        }
+        match repetition.add(&reply, &last_answers(run.messages())) {
+            Advice::GoOn => {}
+            Advice::Tell { replies, left, why } => {
+                run.say(user(Stuck { replies, why, left }.render())?)?;
+            }
+            Advice::End(reason) => return Ok(Outcome::Nothing { reason }),
         }
         if !reply.calls.is_empty() {
             silent = 0;
@@ -145,12 +159,33 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
     }
 }
 
-fn last_words(content: &str) -> String {
-    let words: String = content.trim().chars().take(400).collect();
-    if words.is_empty() {
-        "the model stopped without calling a tool".to_owned()
-    } else {
-        words
+/// Returns the answers to the last reply.
+fn last_answers(messages: &[Message]) -> Vec<&str> {
+    let after_reply = messages.iter().rev().take_while(|message| {
+        // Remarks follow the answers.
+        matches!(message, Message::Tool(_) | Message::User { .. })
+    });
+    after_reply
+        .filter_map(|message| match message {
+            Message::Tool(result) => Some(result.content.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns why a conversation ends with a reply without a tool call.
+fn last_words(reply: &Reply) -> String {
+    let words: String = reply.content.trim().chars().take(400).collect();
+    match reply.finish {
+        Finish::Length => {
+            "the model's replies reached their token limit before any tool call; raise `max-tokens` in [model]"
+                .to_owned()
+        }
+        Finish::ContentFilter if words.is_empty() => {
+            "the provider's content filter withheld the reply".to_owned()
+        }
+        _ if words.is_empty() => "the model stopped without calling a tool".to_owned(),
+        _ => words,
     }
 }
 

@@ -21,6 +21,7 @@ mod fix_trials;
 mod full_issue;
 mod processor;
 mod progress;
+mod repetition;
 mod replay;
 mod review;
 mod run;

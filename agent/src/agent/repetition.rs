@@ -1,0 +1,217 @@
+//! Recognizes that a run makes no progress: the same calls with the same answers, also in turn, or calls that
+//! cannot be read.
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use testwright_models::{Finish, Reply};
+
+/// Number of earlier replies that are compared with a new one.
+const WINDOW: usize = 8;
+/// Number of replies without progress after which the model is told.
+const TELL_AFTER: u32 = 3;
+/// Number of replies without progress after which the run ends.
+const END_AFTER: u32 = 6;
+
+/// The progress of a conversation so far.
+#[derive(Debug, Default)]
+pub(super) struct Repetition {
+    recent: VecDeque<String>,
+    /// Number of replies in a row that repeat earlier ones.
+    repeated: u32,
+    /// Number of replies in a row whose calls could not be read.
+    unreadable: u32,
+}
+
+/// What to do after a reply.
+#[derive(Debug, PartialEq)]
+pub(super) enum Advice {
+    GoOn,
+    /// Tell the model that `replies` replies made no progress; `left` more of them end the run.
+    Tell {
+        replies: u32,
+        left: u32,
+        why: String,
+    },
+    /// End the run for this reason.
+    End(String),
+}
+
+impl Repetition {
+    /// Forgets earlier replies: after a compaction, the model has reason to repeat a call.
+    pub(super) fn forget(&mut self) {
+        self.recent.clear();
+        self.repeated = 0;
+    }
+
+    /// Adds a reply with the answers to its calls. Replies without any call are counted elsewhere.
+    pub(super) fn add(&mut self, reply: &Reply, answers: &[&str]) -> Advice {
+        if reply.calls.is_empty() && reply.malformed.is_empty() {
+            return Advice::GoOn;
+        }
+        let step = fingerprint(reply, answers);
+        match self.recent.contains(&step) {
+            true => self.repeated += 1,
+            false => self.repeated = 0,
+        }
+        self.recent.push_back(step);
+        if self.recent.len() > WINDOW {
+            self.recent.pop_front();
+        }
+        match reply.calls.is_empty() {
+            true => self.unreadable += 1,
+            false => self.unreadable = 0,
+        }
+        self.advice(reply)
+    }
+
+    fn advice(&self, reply: &Reply) -> Advice {
+        let replies = (self.repeated + 1).max(self.unreadable);
+        let why = self.cause(reply);
+        if replies >= END_AFTER {
+            let advice = match reply.finish == Finish::Length && self.unreadable >= END_AFTER {
+                true => "; raise `max-tokens` in [model]",
+                false => "",
+            };
+            return Advice::End(format!(
+                "the last {replies} replies made no progress, although the model was told: {why}{advice}"
+            ));
+        }
+        match replies == TELL_AFTER {
+            true => Advice::Tell {
+                replies,
+                left: END_AFTER - TELL_AFTER,
+                why,
+            },
+            false => Advice::GoOn,
+        }
+    }
+
+    fn cause(&self, reply: &Reply) -> String {
+        if self.unreadable <= self.repeated {
+            return "the same calls got the same answers".to_owned();
+        }
+        if reply.finish == Finish::Length {
+            return "each reached its token limit in the middle of a tool call".to_owned();
+        }
+        match reply.malformed.last() {
+            Some(bad) => format!("no tool call could be read ({})", bad.problem),
+            None => "no tool call could be read".to_owned(),
+        }
+    }
+}
+
+/// Parts of an answer that differ from run to run: times and addresses.
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"0x[0-9a-fA-F]+|\d+\.\d+ ?s\b").expect("the pattern of changing parts")
+});
+
+fn fingerprint(reply: &Reply, answers: &[&str]) -> String {
+    let mut step = String::new();
+    for call in &reply.calls {
+        step.push_str(&format!("{}({})\n", call.name, call.arguments.as_str()));
+    }
+    for bad in &reply.malformed {
+        step.push_str(&bad.text);
+        step.push('\n');
+    }
+    for answer in answers {
+        step.push_str(&CHANGING.replace_all(answer, "…"));
+        step.push('\n');
+    }
+    step
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use testwright_models::{MalformedCall, ToolCall};
+
+    use super::*;
+
+    fn call(pattern: &str) -> Reply {
+        Reply {
+            calls: vec![ToolCall::new("a", "search", json!({ "pattern": pattern }))],
+            ..Reply::default()
+        }
+    }
+
+    fn unreadable(text: &str, finish: Finish) -> Reply {
+        Reply {
+            malformed: vec![MalformedCall {
+                id: None,
+                name: None,
+                text: text.to_owned(),
+                problem: "no JSON".to_owned(),
+                extra: Default::default(),
+            }],
+            finish,
+            ..Reply::default()
+        }
+    }
+
+    /// Returns the numbers of the replies after which the model is told, and the run ends.
+    fn told_and_ended(steps: impl IntoIterator<Item = (Reply, String)>) -> (Vec<usize>, usize) {
+        let mut repetition = Repetition::default();
+        let mut told = Vec::new();
+        for (at, (reply, answer)) in steps.into_iter().enumerate() {
+            match repetition.add(&reply, &[&answer]) {
+                Advice::GoOn => {}
+                Advice::Tell { .. } => told.push(at + 1),
+                Advice::End(_) => return (told, at + 1),
+            }
+        }
+        (told, 0)
+    }
+
+    #[test]
+    fn repeated_calls_end_after_one_warning() {
+        let same = (0..20).map(|n| (call("x"), format!("none at 0x{n:x} in 0.{n} s")));
+        assert_eq!(told_and_ended(same), (vec![3], 6));
+        let in_turn = (0..20).map(|n| (call(["x", "y"][n % 2]), "none".to_owned()));
+        assert_eq!(told_and_ended(in_turn), (vec![4], 7));
+        let three = (0..20).map(|n| (call(["x", "y", "z"][n % 3]), "none".to_owned()));
+        assert_eq!(told_and_ended(three), (vec![5], 8));
+    }
+
+    #[test]
+    fn unreadable_calls_end_after_one_warning() {
+        let same = (0..20).map(|_| (unreadable("{", Finish::Stop), String::new()));
+        assert_eq!(told_and_ended(same), (vec![3], 6));
+        // The text differs each time.
+        let cut = (0..20).map(|n| (unreadable(&"x".repeat(n), Finish::Length), String::new()));
+        assert_eq!(told_and_ended(cut), (vec![3], 6));
+    }
+
+    #[test]
+    fn progress_is_not_interrupted() {
+        let other_answers = (0..20).map(|n| (call("x"), n.to_string()));
+        assert_eq!(told_and_ended(other_answers), (vec![], 0));
+        let other_calls = (0..20).map(|n| (call(&n.to_string()), "none".to_owned()));
+        assert_eq!(told_and_ended(other_calls), (vec![], 0));
+        // Edits between equal runs of tests.
+        let edits = (0..20).map(|n| match n % 2 {
+            0 => (call("run"), "1 failed".to_owned()),
+            _ => (call(&format!("edit {n}")), "edited".to_owned()),
+        });
+        assert_eq!(told_and_ended(edits), (vec![], 0));
+        let mut repetition = Repetition::default();
+        for _ in 0..20 {
+            assert_eq!(repetition.add(&call("x"), &["none"]), Advice::GoOn);
+            repetition.forget();
+        }
+    }
+
+    #[test]
+    fn reason_names_the_cause() {
+        let mut repetition = Repetition::default();
+        let mut last = Advice::GoOn;
+        for n in 0..6 {
+            last = repetition.add(&unreadable(&"x".repeat(n), Finish::Length), &[]);
+        }
+        let expected = "the last 6 replies made no progress, although the model was told: each reached its token limit in the middle of a tool call; raise `max-tokens` in [model]";
+        assert_eq!(last, Advice::End(expected.to_owned()));
+    }
+}
