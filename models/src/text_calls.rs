@@ -299,8 +299,8 @@ impl Scan<'_> {
 
     /// Returns the problem of a call whose end is missing because the reply reached its limit.
     fn cut_call(&self, inner: &str) -> ParsedCall {
-        let name = inner.split(['<', '\n']).map(str::trim);
-        let name = name.filter(|word| !word.is_empty()).next();
+        let mut words = inner.split(['<', '\n']).map(str::trim);
+        let name = words.find(|word| !word.is_empty());
         ParsedCall::Malformed {
             name: name.and_then(|name| parse_call::tool_name(name, self.tools).ok()),
             problem: CUT_CALL.to_owned(),
