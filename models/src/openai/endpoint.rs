@@ -183,6 +183,9 @@ impl Refusal {
 /// Fault of an address where no model is.
 pub(super) const WEB_PAGE: &str = "with a web page instead of a reply";
 
+/// Fault of an address with another API.
+pub(super) const OTHER_API: &str = "with JSON that is not a reply";
+
 /// A complete reply instead of the requested stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the server does not stream")]

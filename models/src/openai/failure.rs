@@ -8,7 +8,7 @@ use async_openai::error::OpenAIError;
 use regex::Regex;
 use serde_json::json;
 
-use super::endpoint::{self, Refusal, WEB_PAGE};
+use super::endpoint::{self, OTHER_API, Refusal, WEB_PAGE};
 use super::error_text::{all_text, excerpt, message_in};
 use super::overflow::{self, Overflow};
 use super::{OpenAiSettings, response_limits, retry_hint};
@@ -167,7 +167,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let body = clean(&refusal.body, settings);
     let reported = message_in(&body);
     let said = match (refusal.fault, &reported) {
-        (Some(WEB_PAGE), _) => format!(" {WEB_PAGE}"),
+        (Some(fault @ (WEB_PAGE | OTHER_API)), _) => format!(" {fault}"),
         (Some(fault), _) => format!(": {fault}"),
         (None, Some(message)) => format!(": {message}"),
         (None, None) => " without a message".to_owned(),
@@ -215,7 +215,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
 
 /// Returns what to change if settings or the account are the cause, so that no retry helps.
 fn configuration_hint(refusal: &Refusal, all: &str, settings: &OpenAiSettings) -> Option<String> {
-    if refusal.fault.is_some() && refusal.fault != Some(WEB_PAGE) {
+    if !matches!(refusal.fault, None | Some(WEB_PAGE | OTHER_API)) {
         return None;
     }
     let says = |phrases: &[&str]| phrases.iter().any(|words| all.contains(words));

@@ -81,11 +81,11 @@ pattern!(
 );
 pattern!(
     EXCESS,
-    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max[ _-]|limit|at most|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d"
+    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max[ _-]|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d"
 );
 pattern!(
     CLEAR,
-    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b"
+    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)"
 );
 pattern!(
     COMPLETION,
@@ -109,7 +109,7 @@ pattern!(
 );
 pattern!(
     LIMIT,
-    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than or equal to|(?:long|larg|great)er than|more than|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)"
+    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)"
 );
 pattern!(
     LIMIT_AFTER,

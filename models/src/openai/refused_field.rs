@@ -251,7 +251,13 @@ fn completion_limit(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     if !matches!(refused.status, 400 | 422) || !is_either {
         return;
     }
-    if refused.body.has("max_tokens") {
+    let is_missing = refused.says_any(&["required", "missing", "must be set"]);
+    if refused.body.sent_tokens().is_none() {
+        better.needs_limit |= is_missing;
+        if is_missing && refused.says("max_completion_tokens") {
+            better.limit_field = LimitField::MaxCompletionTokens;
+        }
+    } else if refused.body.has("max_tokens") {
         better.limit_field = match refused.says("max_completion_tokens") {
             true => LimitField::MaxCompletionTokens,
             false => LimitField::None,

@@ -98,7 +98,10 @@ pub(super) fn body<'a>(
         body.insert("temperature".to_owned(), json!(temperature));
     }
     let prompt_length = length(&messages) + body.get("tools").map_or(0, length);
-    let asked_tokens = request.max_tokens.or(settings.max_tokens);
+    let asked_tokens = request
+        .max_tokens
+        .or(settings.max_tokens)
+        .or(capabilities.default_limit());
     if let (Some(asked), Some(field)) = (asked_tokens, capabilities.limit_field.name()) {
         let limit = capabilities.completion_limit(asked, prompt_length);
         body.insert(field.to_owned(), json!(limit));

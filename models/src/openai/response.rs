@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use async_openai::error::OpenAIError;
 use serde_json::{Map, Value, json};
 
-use super::endpoint::Refusal;
+use super::endpoint::{OTHER_API, Refusal};
 use super::extra_fields;
 use super::fault;
 use super::request::Body;
@@ -70,6 +70,9 @@ fn redact_fields(fields: &mut Map<String, Value>, redactor: &Redactor) {
 /// Reads a complete reply.
 pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
     error_in(body)?;
+    if is_other_api(body) {
+        return Err(fault(200, OTHER_API, body.to_string()));
+    }
     let Some(choice) = body.pointer("/choices/0") else {
         return Err(fault(502, "the reply has no choice", body.to_string()));
     };
@@ -96,6 +99,18 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
         }
     }
     Ok(raw)
+}
+
+/// Returns whether a body is JSON of something else than a model, or a gateway's own message.
+fn is_other_api(body: &Value) -> bool {
+    const KNOWN: [&str; 10] = [
+        "choices", "error", "errors", "message", "msg", "detail", "code", "status", "object",
+        "usage",
+    ];
+    match body.as_object() {
+        Some(fields) => !fields.is_empty() && !KNOWN.iter().any(|key| fields.contains_key(*key)),
+        None => true,
+    }
 }
 
 /// Checks for an error in the body, because some gateways report errors with status 200.

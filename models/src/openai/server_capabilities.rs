@@ -33,6 +33,8 @@ pub(super) struct ServerCapabilities {
     pub(super) user_after_tool: bool,
     /// Accepts its own extra fields of earlier replies.
     pub(super) extra_fields: bool,
+    /// Requires a limit of completion tokens.
+    pub(super) needs_limit: bool,
     /// Maximum completion tokens, if it named them.
     pub(super) max_completion: Option<u64>,
     /// Maximum tokens of prompt and completion together, if it named them.
@@ -73,6 +75,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// Smallest context that a service for this purpose can have. A smaller number is a misread one.
 const MIN_CONTEXT: u64 = 1024;
 
+/// Limit of completion tokens for servers that require one.
+const DEFAULT_COMPLETION: u64 = 8_192;
+
 /// Minimum completion tokens that are worth a request.
 const MIN_COMPLETION: u64 = 256;
 
@@ -95,10 +100,16 @@ impl ServerCapabilities {
             system_role: true,
             user_after_tool: true,
             extra_fields: true,
+            needs_limit: false,
             max_completion: None,
             context: None,
             density: None,
         }
+    }
+
+    /// Returns the limit of completion tokens for a request without one, if the server requires it.
+    pub(super) fn default_limit(&self) -> Option<u64> {
+        self.needs_limit.then_some(DEFAULT_COMPLETION)
     }
 
     /// Estimates the tokens of a prompt with this length in bytes.
@@ -140,9 +151,10 @@ impl ServerCapabilities {
         if let Some(tokens) = prompt.filter(|tokens| *tokens > 0) {
             self.density = Some(Density { bytes, tokens });
         }
-        // A limit far above the prompt limits something else.
-        let plausible = self.tokens(bytes).saturating_mul(4);
-        if let Some(limit) = limit.filter(|limit| (MIN_CONTEXT..=plausible).contains(limit)) {
+        // A number far from the prompt's counts something else, such as a code of an error.
+        let tokens = self.tokens(bytes);
+        let plausible = MIN_CONTEXT.max(tokens / 3)..=tokens.saturating_mul(4);
+        if let Some(limit) = limit.filter(|limit| plausible.contains(limit)) {
             self.context = Some(limit);
         }
     }
@@ -186,6 +198,7 @@ mod tests {
         assert_eq!(known.excess_tokens(400_000), None);
         known.learn_context(Some(40), None, 400_000);
         known.learn_context(Some(90_000_000), None, 400_000);
+        known.learn_context(Some(2_013), None, 400_000);
         assert_eq!(known.context, None);
     }
 }

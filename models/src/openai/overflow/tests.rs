@@ -135,6 +135,31 @@ fn long_prompts_are_recognized_by_meaning() {
         (413, "", None, None),
         (
             500,
+            "This model's maximum context length is 8192 tokens, however you requested 9000 tokens",
+            Some(8_192),
+            None,
+        ),
+        (
+            422,
+            "Input validation error: `inputs` must have less than 1024 tokens. Given: 5000",
+            Some(1_024),
+            Some(5_000),
+        ),
+        (400, "Prompt exceeds max length", None, None),
+        (
+            400,
+            "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total of 140000 tokens: 132000 tokens from the input messages and 8000 tokens for the completion.",
+            Some(131_072),
+            Some(132_000),
+        ),
+        (
+            400,
+            "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 6269>= n_ctx: 4096)",
+            Some(4_096),
+            None,
+        ),
+        (
+            500,
             "Input length 5000 tokens is larger than context 4096",
             Some(4_096),
             Some(5_000),

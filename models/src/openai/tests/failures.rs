@@ -153,6 +153,8 @@ async fn wrong_settings_end_at_once() {
         (Act::Answer(200, vec![], page.to_owned()), "OPENAI_BASE_URL"),
         (typed("text/plain", "Ollama is running"), "OPENAI_BASE_URL"),
         (Act::Answer(404, vec![], page.to_owned()), "OPENAI_BASE_URL"),
+        (Act::json(200, &json!({"models": ["m"]})), "OPENAI_BASE_URL"),
+        (Act::json(200, &json!("ok")), "OPENAI_BASE_URL"),
         (
             Act::refuse(401, "no auth credentials found"),
             "OPENAI_API_KEY",

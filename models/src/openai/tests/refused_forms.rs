@@ -160,6 +160,11 @@ async fn named_fields_are_left_out() {
             assert!(body.get(field).is_none(), "{text}");
         }
     }
+    request.max_tokens = None;
+    let bodies = sent(&["max_tokens: Field required"], &request, true).await;
+    for body in &bodies[1..] {
+        assert_eq!(body["max_tokens"], json!(8_192));
+    }
     let bodies = sent(
         &["Unsupported value: 'stream' does not support true with this model."],
         &request,
