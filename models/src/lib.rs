@@ -57,6 +57,7 @@ pub struct Reply {
     pub malformed: Vec<MalformedCall>,
     /// Further fields that the service expects back with this reply, such as reasoning.
     #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub extra: ExtraFields,
     /// Tokens and cost of this reply.
     pub usage: Usage,
@@ -85,6 +86,7 @@ pub struct MalformedCall {
     pub problem: String,
     /// Further fields of the call that the service expects back.
     #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub extra: ExtraFields,
 }
 

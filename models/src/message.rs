@@ -30,6 +30,7 @@ pub enum Message {
         calls: Vec<ToolCall>,
         /// Further fields of the reply that the service expects back, such as reasoning.
         #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+        #[schemars(with = "serde_json::Map<String, Value>")]
         extra: ExtraFields,
     },
     /// Result of one call.
@@ -48,6 +49,7 @@ pub struct ToolCall {
     pub arguments: Arguments,
     /// Further fields of the call that the service expects back, such as a signature.
     #[serde(default, skip_serializing_if = "ExtraFields::is_empty")]
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub extra: ExtraFields,
 }
 
@@ -69,8 +71,7 @@ impl ToolCall {
 
 /// Fields of a service that have no meaning here. They are sent back unchanged, as text for the same reason
 /// as [`Arguments`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema)]
-#[schemars(with = "serde_json::Map<String, Value>")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtraFields(Box<str>);
 
 impl ExtraFields {
