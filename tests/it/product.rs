@@ -18,6 +18,8 @@ mod eval;
 mod first_requests;
 /// Issues by address, file and standard input.
 mod issues;
+/// Runs without progress.
+mod loops;
 /// Several calls in one message.
 mod messages;
 /// `testwright mine`.

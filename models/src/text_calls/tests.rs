@@ -314,6 +314,11 @@ fn mutated_replies_never_panic() {
         "Words.\n```json\n{\"name\": \"insert_function\", \"arguments\": {\"file\": \"t.py\", \"code\": \"def t():\\n    pass\"}}\n```\nMore.",
         "<think>hm</think>\n<function=search>\n<parameter=pattern>\nx\n</parameter>\n</function>",
         "[TOOL_CALLS][{\"name\": \"show_patch\", \"arguments\": {}}]",
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>search\n```json\n{\"pattern\": \"x\"}\n```<｜tool▁call▁end｜>",
+        "<|channel|>commentary to=functions.search <|constrain|>json<|message|>{\"pattern\": \"é\"}<|call|>",
+        "[search(pattern='é', limit=3), show_patch()]",
+        "<|tool_call>call:search{pattern:<|\"|>é<|\"|>}<tool_call|>",
+        "<tool_call>search\n<arg_key>pattern</arg_key>\n<arg_value>é</arg_value>\n</tool_call>",
     ];
     let junk = [
         "<",
@@ -369,6 +374,14 @@ fn long_replies_are_read_quickly() {
         "[[[[\n",
         "<think>",
         "{\"name\": \"search\",\n",
+        "<|tool_call_begin|>",
+        "search{\"\n",
+        " to=functions.search ",
+        "<start_function_call>call:search{",
+        "[TOOL_CALLS]search",
+        "<｜DSML｜invoke name=\"search\">",
+        "[search(pattern=",
+        "<tool_call>search<arg_key>",
     ];
     for piece in pieces {
         let text = piece.repeat(100_000 / piece.len());
