@@ -1,8 +1,8 @@
 //! A client for chat completions as defined by OpenAI and offered by many servers: OpenAI, Azure, vLLM,
 //! llama.cpp, Ollama, LiteLLM and others. It uses the open-typed calls of async-openai.
 //!
-//! If a server refuses a form of a request (a field, a role, a schema, too many tokens), the client repeats
-//! the request in the form that the server takes, and keeps to it. Nothing else is retried here, and async-openai's own retries are off; [`super::retry`] does that.
+//! A server may refuse a field, a role, a schema or a limit of tokens. The client then repeats the request in
+//! the form that the server takes, and keeps to it. Nothing else is retried here, and async-openai's own retries are off; [`super::retry`] does that.
 
 mod endpoint;
 mod error_text;

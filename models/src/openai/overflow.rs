@@ -1,5 +1,5 @@
-//! Recognizes that a request has too many tokens, whatever the service's words for it: the text speaks of the
-//! input's length or tokens, and of a limit. The numbers tell which part of the request is too large.
+//! Recognizes that a request has too many tokens, in any wording: the text speaks of the input's length or
+//! tokens, and of a limit. The numbers tell which part of the request is too large.
 
 use std::sync::LazyLock;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 pub(super) enum SchemaForm {
     /// The schema as it is.
     Full,
-    /// Only types, properties, items, enumerations and descriptions (Gemini and others).
+    /// A schema with types, properties, items, enumerations and descriptions alone (Gemini and others).
     Simple,
     /// Every property is required, optional ones may be null, and no others are allowed.
     Strict,
