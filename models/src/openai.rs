@@ -2,7 +2,8 @@
 //! llama.cpp, Ollama, LiteLLM and others. It uses the open-typed calls of async-openai.
 //!
 //! A server may refuse a field, a role, a schema or a limit of tokens. The client then repeats the request in
-//! the form that the server takes, and keeps to it. Nothing else is retried here, and async-openai's own retries are off; [`super::retry`] does that.
+//! the form that the server takes, and keeps to it. Nothing else is retried here, and async-openai's own
+//! retries are off; [`super::retry`] does that.
 
 mod endpoint;
 mod error_text;
