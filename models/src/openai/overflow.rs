@@ -1,5 +1,5 @@
 //! Recognizes that a request has too many tokens, in any wording: the text mentions the input's length or
-//! tokens, and of a limit. The numbers tell which part of the request is too large.
+//! tokens, and a limit. The numbers tell which part of the request is too large.
 
 use std::sync::LazyLock;
 
