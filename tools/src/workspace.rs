@@ -11,12 +11,14 @@ mod encoding;
 mod files;
 mod ignore_rules;
 mod layout;
+mod line_ending;
 mod patch;
 mod paths;
 mod regular;
 mod stamps;
 #[cfg(test)]
 mod tests;
+mod text_file;
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,10 +30,13 @@ pub use changes::{Change, FileChange};
 pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::{Layout, is_conftest};
+pub use line_ending::LineEnding;
 pub use patch::{added_lines, unified};
 pub(crate) use paths::REPO;
-pub(crate) use regular::{read_itself, read_text};
+pub(crate) use regular::{open_for_reading as open_regular, read_itself};
 pub use stamps::Stamps;
+pub use text_file::decode_source;
+pub(crate) use text_file::{read_text, transcoded};
 #[cfg(fuzzing)]
 pub use {archive::Archive, patch::patch};
 
@@ -42,6 +47,7 @@ use crate::metadata;
 use archive::Archive;
 use changes::Tracker;
 use regular::UnreadReason;
+use text_file::TextFile;
 
 /// The largest file that is shown or edited as text, in bytes.
 pub const MAX_TEXT_LEN: u64 = 5 << 20;
@@ -68,10 +74,12 @@ impl Workspace {
         let checkout = Checkout::open(config)?;
         let base = Archive::open(&checkout.config().base_archive)?;
         // Use the base commit: later changes must not turn other files into tests.
-        let layout = Layout::from_files(&|name| {
+        let read = |name: &str| {
             let bytes = base.read(Path::new(name)).ok().flatten()?;
-            String::from_utf8(bytes).ok()
-        });
+            Some(TextFile::read(Path::new(name), &bytes).ok()?.text)
+        };
+        let paths = base.entries().keys().filter_map(|path| path.to_str());
+        let layout = Layout::from_tree(paths, &read);
         let checkout = checkout.with_layout(layout);
         let config = checkout.config();
         let tracker = Tracker::open(checkout.root(), &base, &config.private())?;
@@ -166,7 +174,7 @@ impl Workspace {
         })
     }
 
-    /// Reads a file as text: UTF-8, or Latin-1 if its coding cookie says so.
+    /// Reads a file as text in its own encoding, with `\n` line ends and without a byte order mark.
     ///
     /// # Errors
     ///
@@ -181,23 +189,30 @@ impl Workspace {
                 MAX_TEXT_LEN >> 20
             )));
         }
-        encoding::decode(bytes).map_err(|what| ToolError::Refused(format!("`{shown}` {what}.")))
+        match TextFile::read(relative, &bytes) {
+            Ok(file) => Ok(file.text),
+            Err(what) => Err(ToolError::Refused(format!("`{shown}` {what}."))),
+        }
     }
 
-    /// Writes text in the file's current encoding (UTF-8 for a new file).
+    /// Writes text as the file stores it now: encoding, byte order mark and line ends stay. A new file gets the line
+    /// ends and the mark of its neighbours.
     ///
     /// # Errors
     ///
     /// Fails if the encoding cannot represent the text, or the file cannot be written.
     pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<(), ToolError> {
         let relative = self.resolve_again(relative)?;
-        let now = if self.root().join(&relative).exists() {
-            self.read(&relative)?
-        } else {
-            Vec::new()
+        let now = match self.root().join(&relative).exists() {
+            true => TextFile::read(&relative, &self.read(&relative)?).ok(),
+            false => Some(TextFile::new_in(self.root(), &relative)),
         };
-        let bytes = encoding::encode(text, &now)
-            .map_err(|what| ToolError::Refused(format!("`{}` {what}.", forward(&relative))))?;
+        let bytes = match now {
+            Some(file) => file
+                .encode(&relative, text)
+                .map_err(|what| ToolError::Refused(format!("`{}` {what}.", forward(&relative))))?,
+            None => text.as_bytes().to_vec(),
+        };
         self.write(&relative, &bytes)
     }
 

@@ -1,40 +1,11 @@
 //! Inserts functions and imports into source text.
 //!
-//! Texts here use ` ` as line end; [`LineEnding`] restores the file's own line ends.
+//! Texts here use `\n` as line end; [`LineEnding`] restores the file's own line ends.
 
 use super::indentation::{Steps, indentation, step};
 use super::tokens::is_docstring;
 use super::{Binding, Definition, Module, SyntaxError};
-
-/// The line ends of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineEnding {
-    /// Line feeds, or a mixture.
-    Lf,
-    /// A carriage return before each line feed.
-    CrLf,
-}
-
-impl LineEnding {
-    /// Converts a text to `\n` line ends, and returns the original kind. A file with mixed line ends stays unchanged.
-    pub fn split(text: &str) -> (String, LineEnding) {
-        let ends = text.matches('\n').count();
-        let is_mixed = text.contains("\r\r\n");
-        if ends > 0 && text.matches("\r\n").count() == ends && !is_mixed {
-            (text.replace("\r\n", "\n"), LineEnding::CrLf)
-        } else {
-            (text.to_owned(), LineEnding::Lf)
-        }
-    }
-
-    /// Converts a text to these line ends. `Lf` leaves it unchanged.
-    pub fn join(self, text: &str) -> String {
-        match self {
-            LineEnding::Lf => text.to_owned(),
-            LineEnding::CrLf => text.replace("\r\n", "\n").replace('\n', "\r\n"),
-        }
-    }
-}
+pub use crate::workspace::LineEnding;
 
 /// The reason why code cannot be inserted into a file.
 #[derive(Debug, thiserror::Error)]

@@ -70,7 +70,7 @@ impl Tool for CreateFile {
                 ));
             }
         }
-        workspace.write(&relative, content.as_bytes())?;
+        workspace.write_text(&relative, &content)?;
         let lines = content.lines().count();
         let lines = (lines > 0).then_some((1, lines));
         let data = EditResult::one(&shown, EditAction::Created, lines);

@@ -87,7 +87,7 @@ impl Tool for Edit {
                 "`old` is empty, and the file exists already: give the text to replace.",
             ));
         }
-        let (before, ends) = LineEnding::split(&workspace.read_text(&relative)?);
+        let before = workspace.read_text(&relative)?;
         let (old, _) = LineEnding::split(&old);
         let (new, _) = LineEnding::split(&new);
         let after = replace_text(&shown, &before, &old, &new, args.line)?;
@@ -103,7 +103,7 @@ impl Tool for Edit {
             );
             editing::check(workspace, &shown, Some(&old), &new)?;
         }
-        workspace.write_text(&relative, &ends.join(&after))?;
+        workspace.write_text(&relative, &after)?;
         let hunks = unified(&before, &after, is_python);
         let lines: Vec<&str> = hunks.lines().collect();
         let mut out = format!("Edited {shown}.\n");

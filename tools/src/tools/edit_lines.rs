@@ -51,7 +51,7 @@ impl Tool for EditLines {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
-        let (before, ends) = LineEnding::split(&workspace.read_text(&relative)?);
+        let before = workspace.read_text(&relative)?;
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let total = lines.len();
         if args.first == 0
@@ -85,7 +85,7 @@ impl Tool for EditLines {
                 note = format!("It now uses names that are defined nowhere:\n{undefined}");
             }
         }
-        workspace.write_text(&relative, &ends.join(&new))?;
+        workspace.write_text(&relative, &new)?;
         let added = text.lines().count();
         let done = match (args.last + 1 - args.first, added) {
             (0, added) if args.first > total => {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::editing::{self, EditAction, EditResult};
 use super::unknown_name::unknown;
-use crate::python::edit::{Code, InsertionPoint, LineEnding, insert};
+use crate::python::edit::{Code, InsertionPoint, insert};
 use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
 use crate::tool::{Context, Reply, Tool, ToolError};
@@ -63,9 +63,9 @@ impl Tool for InsertFunction {
             )));
         }
         let exists = workspace.root().join(&relative).exists();
-        let (text, lines) = match exists {
-            true => LineEnding::split(&workspace.read_text(&relative)?),
-            false => (String::new(), LineEnding::Lf),
+        let text = match exists {
+            true => workspace.read_text(&relative)?,
+            false => String::new(),
         };
         let before = exists.then(|| Module::parse(text.clone()));
         let code = Code::read(&args.code)
@@ -115,7 +115,7 @@ impl Tool for InsertFunction {
         if let Some(package) = &package {
             workspace.write(package, b"")?;
         }
-        workspace.write_text(&relative, &lines.join(&edited.text))?;
+        workspace.write_text(&relative, &edited.text)?;
         let mut out = match exists {
             true => format!(
                 "Written to {shown}, lines {}-{}.\n",

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::editing::{self, EditAction, EditResult};
 use super::insert_function::{report_imports, wanted_imports};
 use super::unknown_name::unknown;
-use crate::python::edit::{Code, LineEnding, remove, replace};
+use crate::python::edit::{Code, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Definition, Module, flatten, plain_name};
 use crate::tool::{Context, Reply, Tool, ToolError};
@@ -62,8 +62,7 @@ impl Tool for RewriteFunction {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
-        let (text, lines) = LineEnding::split(&workspace.read_text(&relative)?);
-        let before = Module::parse(text);
+        let before = Module::parse(workspace.read_text(&relative)?);
         let name = plain_name(&args.name);
         match before.find(&name).as_slice() {
             [] => return Err(unknown(&before, &shown, &name)),
@@ -81,7 +80,7 @@ impl Tool for RewriteFunction {
             let text = found.first().map(|found| remove(&before, found));
             let after = Module::parse(text.unwrap_or_default());
             editing::check(workspace, &shown, Some(&before), &after)?;
-            workspace.write_text(&relative, &lines.join(after.text()))?;
+            workspace.write_text(&relative, after.text())?;
             let text = format!("Deleted `{name}` from {shown}.\n");
             let data = EditResult::one(&shown, EditAction::Modified, None);
             return Ok(Reply::new(text, data));
@@ -104,7 +103,7 @@ impl Tool for RewriteFunction {
             let text = format!("{shown} is as it was: the code is the same.\n");
             return Ok(Reply::new(text, EditResult::default()));
         }
-        workspace.write_text(&relative, &lines.join(&edited.text))?;
+        workspace.write_text(&relative, &edited.text)?;
         let mut out = format!(
             "Rewritten in {shown}, lines {}-{}.\n",
             edited.first, edited.last

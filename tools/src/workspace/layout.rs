@@ -1,109 +1,215 @@
-//! Decides which files are tests, by the repository's own pytest configuration and by folder names.
+//! Decides which files are tests: those that the repository's own runner collects, by its configuration, and those in
+//! folders named for tests.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use super::text_file;
 
-use super::regular;
-
+mod content;
 mod ini;
+mod patterns;
+
+use patterns::Pattern;
 
 /// The largest configuration file that is read, in bytes.
 const MAX_CONFIG_LEN: u64 = 4 << 20;
+/// Maximum number of folders with a configuration of their own.
+const MAX_FOLDERS: usize = 100;
 
 /// The locations and names of tests.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// Globs for names of test files (`python_files`).
-    files: Vec<(String, Option<GlobMatcher>)>,
-    /// Prefixes or globs (`python_classes`).
-    classes: Vec<(String, Option<GlobMatcher>)>,
-    /// Prefixes or globs (`python_functions`).
-    functions: Vec<(String, Option<GlobMatcher>)>,
+    /// Names of test files (`python_files`).
+    files: Vec<Pattern>,
+    /// Names of test classes (`python_classes`).
+    classes: Vec<Pattern>,
+    /// Names of test functions (`python_functions`).
+    functions: Vec<Pattern>,
+    /// Prefixes of blocks in which every function is a test, if pytest-describe is installed.
+    blocks: Vec<String>,
     /// Folders given by `testpaths`.
     folders: Vec<String>,
+    /// Whether a file called `tests.py` is for tests, as in Django's applications.
+    uses_tests_py: bool,
+    /// Files whose name does not decide, and whether they hold tests.
+    known: BTreeMap<String, bool>,
+    /// Folders with a configuration of their own, the innermost first.
+    below: Vec<(String, Layout)>,
+}
+
+/// What a file's name says.
+enum NameMeaning {
+    Test,
+    Other,
+    /// The content decides; a new file is a test or not.
+    Unclear {
+        is_test_if_new: bool,
+    },
 }
 
 impl Default for Layout {
     /// Returns pytest's defaults without a configuration.
     fn default() -> Self {
-        Layout::new(None, None, None, None)
+        Layout::of_options(&ini::Options::new())
     }
 }
 
 impl Layout {
-    /// Reads the configuration file that pytest would use.
+    /// Names of the files that may hold pytest's configuration.
+    pub const CONFIGURATION: [&'static str; 7] = ini::FILES;
+
+    /// Reads the configuration file that pytest would use for the whole repository.
     pub fn read(root: &Path) -> Layout {
-        Layout::from_files(&|name| regular::read_text(&root.join(name), MAX_CONFIG_LEN))
+        Layout::from_files(&|name| text_file::read_text(&root.join(name), MAX_CONFIG_LEN))
     }
 
     /// Reads the configuration through `read`, which returns the text of a file in the root.
     pub fn from_files(read: &dyn Fn(&str) -> Option<String>) -> Layout {
-        let options = ini::options(read);
-        let words = |key: &str| {
-            options
-                .get(key)
-                .map(|v| v.split_whitespace().map(str::to_owned).collect())
-        };
-        Layout::new(
-            words("python_files"),
-            words("python_classes"),
-            words("python_functions"),
-            words("testpaths"),
-        )
+        let mut layout = Layout::of_options(&ini::options(read).unwrap_or_default());
+        layout.uses_tests_py = read("manage.py").is_some();
+        layout
     }
 
-    fn new(
-        files: Option<Vec<String>>,
-        classes: Option<Vec<String>>,
-        functions: Option<Vec<String>>,
-        folders: Option<Vec<String>>,
+    /// Reads the configuration of the repository and of folders in it, and files whose name does not say whether they
+    /// hold tests. `paths` are all files, and `read` returns the text of one.
+    pub fn from_tree<'p>(
+        paths: impl Iterator<Item = &'p str> + Clone,
+        read: &dyn Fn(&str) -> Option<String>,
     ) -> Layout {
-        let words = |given: Option<Vec<String>>, default: &[&str]| -> Vec<String> {
-            given.unwrap_or_else(|| default.iter().map(|&s| s.to_owned()).collect())
+        let mut layout = Layout::from_files(read);
+        let is_configuration = |path: &&str| ini::FILES.contains(&name(path));
+        let mut folders: Vec<&str> = (paths.clone().filter(is_configuration))
+            .filter_map(|path| Some(path.rsplit_once('/')?.0))
+            .collect();
+        folders.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        folders.dedup();
+        for folder in folders.into_iter().take(MAX_FOLDERS) {
+            let options = ini::options(&|name| read(&format!("{folder}/{name}")));
+            let own = options.map(|options| (folder.to_owned(), Layout::of_options(&options)));
+            layout.below.extend(own);
+        }
+        layout.learn(paths, read);
+        layout
+    }
+
+    /// Reads the files whose name does not say whether they hold tests.
+    pub fn learn<'p>(
+        &mut self,
+        paths: impl Iterator<Item = &'p str>,
+        read: &dyn Fn(&str) -> Option<String>,
+    ) {
+        for path in paths {
+            let (own, relative) = self.own(path);
+            if let NameMeaning::Unclear { .. } = own.meaning(relative)
+                && let Some(text) = read(path)
+            {
+                let is_test = content::has_tests(&text, own);
+                self.uses_tests_py |= is_test && name(path) == "tests.py";
+                self.known.insert(path.to_owned(), is_test);
+            }
+        }
+    }
+
+    fn of_options(options: &ini::Options) -> Layout {
+        let words = |key: &str, default: &[&str]| -> Vec<String> {
+            match options.get(key) {
+                Some(value) => value.split_whitespace().map(str::to_owned).collect(),
+                None => default.iter().map(|&word| word.to_owned()).collect(),
+            }
+        };
+        let patterns = |key: &str, default: &[&str]| -> Vec<Pattern> {
+            words(key, default).into_iter().map(Pattern::new).collect()
         };
         Layout {
-            files: words(files, &["test_*.py", "*_test.py"])
-                .into_iter()
-                .map(glob)
-                .collect(),
-            classes: words(classes, &["Test"]).into_iter().map(glob).collect(),
-            functions: words(functions, &["test"]).into_iter().map(glob).collect(),
-            folders: folders
-                .unwrap_or_default()
+            files: patterns("python_files", &["test_*.py", "*_test.py"]),
+            classes: patterns("python_classes", &["Test"]),
+            functions: patterns("python_functions", &["test"]),
+            blocks: words("describe_prefixes", &["describe"]),
+            folders: words("testpaths", &[])
                 .into_iter()
                 .map(|f| f.trim_start_matches("./").trim_end_matches('/').to_owned())
                 .filter(|f| !f.is_empty())
                 .collect(),
+            uses_tests_py: false,
+            known: BTreeMap::new(),
+            below: Vec::new(),
         }
     }
 
-    /// Returns whether pytest would collect tests from a file: its name matches `python_files`, or pytest's
-    /// defaults. If `testpaths` is set, modules elsewhere with such names
-    /// (`pylint/testutils/unittest_linter.py`) do not count, except in folders that are named for tests.
+    /// Returns the layout that applies to a file, and the file's path relative to its folder.
+    fn own<'p>(&self, path: &'p str) -> (&Layout, &'p str) {
+        let found = self.below.iter().find_map(|(folder, layout)| {
+            let relative = path.strip_prefix(folder.as_str())?.strip_prefix('/')?;
+            Some((layout, relative))
+        });
+        found.unwrap_or((self, path))
+    }
+
+    /// Returns the layout that applies to a file.
+    pub fn of_file(&self, path: &str) -> &Layout {
+        self.own(path).0
+    }
+
+    /// Returns whether the repository's runner collects tests from a file: its name matches `python_files`, or the
+    /// defaults of pytest. If `testpaths` is set, modules elsewhere with such names
+    /// (`pylint/testutils/unittest_linter.py`) do not count, except in folders that are named for tests. If a name is
+    /// not one of tests, the file's content at the base commit decides.
     pub fn is_test_file(&self, path: &str) -> bool {
+        let (own, relative) = self.own(path);
+        match own.meaning(relative) {
+            NameMeaning::Test => true,
+            NameMeaning::Other => false,
+            NameMeaning::Unclear { is_test_if_new } => {
+                let by_convention = self.uses_tests_py && name(path) == "tests.py";
+                let known = self.known.get(path).copied();
+                known.unwrap_or(is_test_if_new || by_convention)
+            }
+        }
+    }
+
+    /// Returns whether only the content says whether a file is a test file, so that it may be code as well.
+    pub fn is_unclear(&self, path: &str) -> bool {
+        let (own, relative) = self.own(path);
+        matches!(own.meaning(relative), NameMeaning::Unclear { .. })
+    }
+
+    fn meaning(&self, path: &str) -> NameMeaning {
         let name = name(path);
         if !name.ends_with(".py") || name == "conftest.py" || name == "__init__.py" {
-            return false;
+            return NameMeaning::Other;
         }
+        let in_test_folder = self.has_test_folder(path);
         let is_elsewhere =
             !self.folders.is_empty() && path.contains('/') && !self.is_below_testpaths(path);
-        if is_elsewhere && !self.in_test_folder(path) {
-            return false;
+        if is_elsewhere && !in_test_folder {
+            return NameMeaning::Other;
         }
-        name.starts_with("test_")
-            || name.ends_with("_test.py")
-            || self.files.iter().any(|(pattern, glob)| match glob {
-                // Like in pytest, a pattern with a slash matches the end of the path.
-                Some(glob) if pattern.contains('/') => {
-                    glob.is_match(path) || glob.is_match(format!("/{path}"))
-                }
-                // `*.py` would make every module a test.
-                Some(glob) => {
-                    glob.is_match(name) && (name.contains("test") || self.in_test_folder(path))
-                }
-                None => name == pattern.as_str(),
-            })
+        if name.starts_with("test_") || name.ends_with("_test.py") {
+            return NameMeaning::Test;
+        }
+        let mut matching = self
+            .files
+            .iter()
+            .filter(|pattern| pattern.matches_path(path));
+        if let Some(first) = matching.next() {
+            if name.contains("test") || in_test_folder {
+                return NameMeaning::Test;
+            }
+            // `*.py` alone would make every module a test.
+            if first.is_specific() || matching.any(Pattern::is_specific) {
+                return NameMeaning::Unclear {
+                    is_test_if_new: true,
+                };
+            }
+        }
+        // The pattern of unittest and of Django.
+        match name.starts_with("test") {
+            true => NameMeaning::Unclear {
+                is_test_if_new: false,
+            },
+            false => NameMeaning::Other,
+        }
     }
 
     /// Returns whether a file is Python code that supports tests but holds none. These are `conftest.py`, modules
@@ -123,14 +229,21 @@ impl Layout {
     }
 
     /// Returns whether a file is below a folder named for tests (`test`, `tests`, `testing`), or below one of
-    /// `testpaths` whose name contains `test`.
+    /// `testpaths` that is named for tests in other words (`checks`, `spec`).
     pub fn in_test_folder(&self, path: &str) -> bool {
+        let (own, relative) = self.own(path);
+        self.has_test_folder(path) || own.has_test_folder(relative)
+    }
+
+    fn has_test_folder(&self, path: &str) -> bool {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let is_below = |f: &&String| Path::new(path).starts_with(f) && path != f.as_str();
         folder.split('/').any(is_folder_of_tests)
             || self
                 .folders
                 .iter()
-                .any(|f| name(f).contains("test") && Path::new(path).starts_with(f) && path != f)
+                .filter(is_below)
+                .any(|f| means_tests(name(f)))
     }
 
     fn is_below_testpaths(&self, path: &str) -> bool {
@@ -146,12 +259,19 @@ impl Layout {
 
     /// Returns whether pytest takes a class of this name for tests.
     pub fn is_test_class(&self, name: &str) -> bool {
-        fits(&self.classes, name)
+        self.classes.iter().any(|pattern| pattern.begins(name))
     }
 
     /// Returns whether pytest takes a function or method of this name for a test.
     pub fn is_test_function(&self, name: &str) -> bool {
-        fits(&self.functions, name)
+        self.functions.iter().any(|pattern| pattern.begins(name))
+    }
+
+    /// Returns whether a function of this name is a block of tests (pytest-describe).
+    pub fn is_block(&self, name: &str) -> bool {
+        self.blocks
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_str()))
     }
 }
 
@@ -170,28 +290,30 @@ fn is_folder_of_tests(name: &str) -> bool {
         || name.ends_with("_tests")
 }
 
-fn glob(pattern: String) -> (String, Option<GlobMatcher>) {
-    let is_glob = pattern.contains(['*', '?', '[']);
-    let whole = if pattern.contains('/') {
-        format!("**/{pattern}")
-    } else {
-        pattern.clone()
-    };
-    let matcher = is_glob
-        .then(|| {
-            GlobBuilder::new(&whole)
-                .literal_separator(false)
-                .build()
-                .ok()
-        })
-        .flatten()
-        .map(|g| g.compile_matcher());
-    (pattern, matcher)
-}
+/// Names of folders that hold tests, if `testpaths` contains them.
+const FOLDERS: [&str; 14] = [
+    "spec",
+    "specs",
+    "check",
+    "checks",
+    "verification",
+    "integration",
+    "functional",
+    "acceptance",
+    "regression",
+    "scenarios",
+    "e2e",
+    "unit",
+    "qa",
+    "bdd",
+];
 
-fn fits(patterns: &[(String, Option<GlobMatcher>)], name: &str) -> bool {
-    patterns.iter().any(|(pattern, glob)| match glob {
-        Some(glob) => glob.is_match(name),
-        None => name.starts_with(pattern.as_str()),
-    })
+/// Returns whether the name of a folder of `testpaths` is one of tests. The package itself may be there as well, also
+/// under names such as `testinfra` or `specutils`.
+fn means_tests(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(['-', '_', '.']);
+    FOLDERS.contains(&name.as_str())
+        || name.ends_with("tests")
+        || words.any(|word| matches!(word, "test" | "tests" | "testing"))
 }

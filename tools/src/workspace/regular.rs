@@ -32,9 +32,9 @@ pub(crate) fn read_itself(
     contents(open(path, OFlag::O_NOFOLLOW), most)
 }
 
-/// Reads a file as text; `None` on any failure.
-pub(crate) fn read_text(path: &Path, most: u64) -> Option<String> {
-    String::from_utf8(read(path, most).ok()?.ok()?).ok()
+/// Opens a file for reading, without waiting for the other end of a pipe.
+pub(crate) fn open_for_reading(path: &Path) -> Result<File> {
+    open(path, OFlag::empty())
 }
 
 /// Opens a file without waiting for the other end of a pipe.

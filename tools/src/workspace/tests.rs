@@ -370,6 +370,131 @@ fn missing_file_errors_name_nearest_paths() {
     assert!(refusal(f.workspace.resolve_file("src")).contains("folder"));
 }
 
+/// Returns the layout of a whole tree.
+fn tree(files: &[(&str, &str)]) -> Layout {
+    let read = |path: &str| {
+        let found = files.iter().find(|(name, _)| *name == path);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    Layout::from_tree(files.iter().map(|(path, _)| *path), &read)
+}
+
+#[test]
+fn every_configuration_file_of_pytest_counts() {
+    for (name, text) in [
+        ("pytest.toml", "[pytest]\npython_files = ['verify_*.py']\n"),
+        (".pytest.toml", "[pytest]\npython_files = ['verify_*.py']\n"),
+        (
+            "pytest.ini",
+            "\u{feff}[pytest]\npython_files = verify_*.py\n",
+        ),
+        (".pytest.ini", "[pytest]\npython_files = verify_*.py\n"),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\npython_files = 'verify_*.py'\n",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.pytest]\npython_files = ['verify_*.py']\n",
+        ),
+        ("tox.ini", "[pytest]\npython_files = verify_*.py\n"),
+        ("setup.cfg", "[tool:pytest]\npython_files = verify_*.py\n"),
+        (
+            "tox.ini",
+            "[pytest]\naddopts = -q -o python_files=verify_*.py\n",
+        ),
+    ] {
+        assert!(
+            layout(&[(name, text)]).is_test_file("qa/verify_a.py"),
+            "{name}"
+        );
+    }
+    let toml = ("pytest.toml", "[pytest]\npython_files = ['verify_*.py']\n");
+    let both = layout(&[("pytest.ini", "[pytest]\n"), toml]);
+    assert!(both.is_test_file("qa/verify_a.py"));
+}
+
+#[test]
+fn nearest_configuration_counts() {
+    let l = tree(&[
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\ntestpaths = ['tests']\n",
+        ),
+        (
+            "backend/setup.cfg",
+            "[tool:pytest]\npython_files = check_*.py\ntestpaths = checks\n",
+        ),
+        ("backend/plain/tox.ini", "[tox]\n"),
+    ]);
+    assert!(l.is_test_file("backend/checks/check_a.py"));
+    assert!(l.is_test_path("backend/checks/data.json"));
+    assert!(!l.is_test_file("checks/check_a.py"));
+    assert!(!l.is_test_file("backend/src/check_a.py"));
+    assert!(l.of_file("backend/plain/x.py").is_test_function("test_a"));
+}
+
+#[test]
+fn content_decides_if_the_name_does_not() {
+    let l = tree(&[
+        (
+            "pytest.ini",
+            "[pytest]\npython_files = check_*.py test_*.py\n",
+        ),
+        ("app/check_a.py", "def test_a():\n    pass\n"),
+        ("app/check_b.py", "def read():\n    pass\n"),
+        (
+            "app/tests.py",
+            "from unittest import TestCase\n\nclass A(TestCase):\n    def test_a(self):\n        pass\n",
+        ),
+        (
+            "jinja/tests.py",
+            "def test_odd(value):\n    return value % 2\n",
+        ),
+        (
+            "app/testing.py",
+            "class Client:\n    def test(self):\n        pass\n",
+        ),
+        (
+            "app/testcheck.py",
+            "import pytest\n\ndef test_a(tmp_path):\n    pass\n",
+        ),
+    ]);
+    for (path, is_test) in [
+        ("app/check_a.py", true),
+        ("app/check_b.py", false),
+        ("app/check_new.py", true),
+        ("app/tests.py", true),
+        ("other/tests.py", true),
+        ("jinja/tests.py", false),
+        ("app/testing.py", false),
+        ("app/testcheck.py", true),
+        ("app/testnew.py", false),
+    ] {
+        assert_eq!(l.is_test_file(path), is_test, "{path}");
+    }
+    assert!(!tree(&[("app/x.py", "")]).is_test_file("app/tests.py"));
+    assert!(tree(&[("manage.py", "")]).is_test_file("app/tests.py"));
+}
+
+#[test]
+fn packages_in_testpaths_are_no_test_folders() {
+    for package in ["src", ".", "specutils", "testinfra", "validators", "pkg"] {
+        let text = format!("[pytest]\ntestpaths = {package} docs\n");
+        let l = layout(&[("pytest.ini", &text)]);
+        assert!(!l.is_test_path(&format!("{package}/core.py")), "{package}");
+        assert!(
+            l.is_test_file(&format!("{package}/test_core.py")),
+            "{package}"
+        );
+    }
+    for folder in ["checks", "unit-tests", "system_test", "spec"] {
+        let text = format!("[pytest]\ntestpaths = {folder}\n");
+        let l = layout(&[("pytest.ini", &text)]);
+        assert!(l.is_test_path(&format!("{folder}/data.json")), "{folder}");
+    }
+}
+
 fn layout(files: &[(&str, &str)]) -> Layout {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -178,9 +178,19 @@ fn code_adopts_tabs_of_neighbours() {
 
 #[test]
 fn line_ends_are_kept() {
-    let (text, lines) = LineEnding::split("a\r\nb\r\n");
-    assert_eq!((text.as_str(), lines), ("a\nb\n", LineEnding::CrLf));
-    assert_eq!(lines.join("a\nc\n"), "a\r\nc\r\n");
-    assert_eq!(LineEnding::split("a\r\nb\n").1, LineEnding::Lf);
-    assert_eq!(LineEnding::split("a\r\nb\r\r\n").1, LineEnding::Lf);
+    for (text, after, expected) in [
+        ("a\r\nb\r\n", "a\nc\nd", "a\r\nc\r\nd"),
+        ("a\rb\r", "a\nc\nb\n", "a\rc\rb\r"),
+        ("a\nb\n", "a\r\nc\n", "a\nc\n"),
+        ("a\r\nb\nc\n", "a\nb\nx\nc\n", "a\r\nb\nx\nc\n"),
+        ("a\r\nb\nc\n", "a\ny\nb\nz\n", "a\r\ny\r\nb\nz\n"),
+        ("a\r\nb\nc\r", "b\nc\nd", "b\nc\rd"),
+        ("a\r\nb\r\r\n", "a\nb\n\n", "a\r\nb\r\r\n"),
+        ("", "a\n", "a\n"),
+    ] {
+        let (plain, ends) = LineEnding::split(text);
+        assert!(!plain.contains('\r'), "{text:?}");
+        assert_eq!(ends.join(&plain), text);
+        assert_eq!(ends.join(after), expected, "{text:?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Searches files in parallel, and sorts the results by path.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -8,10 +9,13 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::WalkState;
 
-use crate::workspace::walker;
+use crate::workspace::{MAX_TEXT_LEN, open_regular, transcoded, walker};
 
 /// Maximum lines kept of one file, one more than are shown; further ones are only counted.
 const MAX_KEPT_LINES: usize = super::FILE_LINES + 1;
+
+/// Bytes read of each file to find its encoding.
+const HEAD_LEN: usize = 1024;
 
 pub(crate) struct FileMatches {
     pub path: String,
@@ -85,7 +89,11 @@ fn search_file(
         lines: Vec::new(),
     };
     // An unreadable file counts as one without a match.
-    searcher.search_path(matcher, path, &mut sink).ok()?;
+    match transcoded(path, &head(path)?, MAX_TEXT_LEN) {
+        Some(text) => searcher.search_slice(matcher, text.as_bytes(), &mut sink),
+        None => searcher.search_path(matcher, path, &mut sink),
+    }
+    .ok()?;
     if sink.total == 0 {
         return None;
     }
@@ -94,6 +102,14 @@ fn search_file(
         total: sink.total,
         lines: sink.lines,
     })
+}
+
+/// Returns the first bytes of a file, which show its encoding and its line ends.
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let file = open_regular(path).ok()?;
+    let mut head = Vec::with_capacity(HEAD_LEN);
+    file.take(HEAD_LEN as u64).read_to_end(&mut head).ok()?;
+    Some(head)
 }
 
 struct Collect {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::FixEdit;
+use crate::python::edit::LineEnding;
 use crate::python::{Definition, Module, flatten};
 use crate::tool::ToolError;
 use crate::tools::replacement::find_text;
@@ -97,7 +98,7 @@ impl FixedFiles {
             return Ok(());
         };
         if file.is_new && edit.function.is_none() && edit.old.is_none() {
-            file.text.clone_from(&edit.new);
+            file.text = LineEnding::split(&edit.new).0;
             return Ok(());
         }
         match place(&shown, &file.text, edit) {
@@ -144,10 +145,12 @@ impl FixedFiles {
 fn place(path: &str, text: &str, edit: &FixEdit) -> Result<(usize, usize, String), ToolError> {
     match (&edit.old, &edit.function) {
         (Some(old), None) if !old.is_empty() => {
-            let start = find_text(path, text, old, edit.line)?;
-            Ok((start, start + old.len(), edit.new.clone()))
+            let (old, _) = LineEnding::split(old);
+            let start = find_text(path, text, &old, edit.line)?;
+            let (new, _) = LineEnding::split(&edit.new);
+            Ok((start, start + old.len(), new))
         }
-        (None, Some(name)) => definition(path, text, name, &edit.new),
+        (None, Some(name)) => definition(path, text, name, &LineEnding::split(&edit.new).0),
         (Some(_), Some(_)) => Err(ToolError::refused(
             "Give either `old` or `function` in an edit, not both.",
         )),

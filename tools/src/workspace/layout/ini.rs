@@ -1,39 +1,52 @@
-//! Reads pytest's options from the file that it would use: `pytest.ini`, `pyproject.toml`, `tox.ini` or
+//! Reads pytest's options from the file that it would use: `pytest.toml`, `pytest.ini`, `pyproject.toml`, `tox.ini` or
 //! `setup.cfg`. The first of these with a section for pytest counts.
 
 use std::collections::BTreeMap;
 
 pub(super) type Options = BTreeMap<String, String>;
 
-/// Returns the options. `read` returns the text of a file in the repository's root.
-pub(super) fn options(read: &dyn Fn(&str) -> Option<String>) -> Options {
-    for name in ["pytest.ini", ".pytest.ini"] {
-        if let Some(text) = read(name) {
-            return section(&text, "pytest").unwrap_or_default();
-        }
+/// Names of the files that may hold the options, the most important first.
+pub(super) const FILES: [&str; 7] = [
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+];
+
+/// Returns the options of a folder, with those that `addopts` overrides; `None` if none of its files has a section
+/// for pytest. `read` returns the text of a file in the folder.
+pub(super) fn options(read: &dyn Fn(&str) -> Option<String>) -> Option<Options> {
+    let mut options = FILES.iter().find_map(|name| of_file(name, &read(name)?))?;
+    for (key, value) in overridden(options.get("addopts").map_or("", String::as_str)) {
+        options.insert(key, value);
     }
-    if let Some(found) = read("pyproject.toml").as_deref().and_then(pyproject) {
-        return found;
-    }
-    let files: [(&str, &[&str]); 2] = [
-        ("tox.ini", &["pytest"]),
-        ("setup.cfg", &["tool:pytest", "pytest"]),
-    ];
-    for (file, sections) in files {
-        if let Some(text) = read(file)
-            && let Some(found) = sections.iter().find_map(|s| section(&text, s))
-        {
-            return found;
-        }
-    }
-    Options::new()
+    Some(options)
 }
 
-fn pyproject(text: &str) -> Option<Options> {
-    let table: toml::Table = text.parse().ok()?;
-    let pytest = table.get("tool")?.get("pytest")?;
-    let options = pytest.get("ini_options").unwrap_or(pytest).as_table()?;
-    let plain = |value: &toml::Value| match value {
+fn of_file(name: &str, text: &str) -> Option<Options> {
+    match name {
+        // These count without a section as well.
+        "pytest.toml" | ".pytest.toml" => {
+            let table: toml::Table = text.parse().ok()?;
+            Some(table.get("pytest").and_then(plain).unwrap_or_default())
+        }
+        "pytest.ini" | ".pytest.ini" => Some(section(text, "pytest").unwrap_or_default()),
+        "pyproject.toml" => {
+            let table: toml::Table = text.parse().ok()?;
+            let pytest = table.get("tool")?.get("pytest")?;
+            plain(pytest.get("ini_options").unwrap_or(pytest))
+        }
+        "setup.cfg" => section(text, "tool:pytest").or_else(|| section(text, "pytest")),
+        _ => section(text, "pytest"),
+    }
+}
+
+/// Converts a table to options in the form of an INI file.
+fn plain(table: &toml::Value) -> Option<Options> {
+    let text = |value: &toml::Value| match value {
         toml::Value::Array(items) => {
             let words: Vec<&str> = items.iter().filter_map(toml::Value::as_str).collect();
             words.join(" ")
@@ -41,7 +54,25 @@ fn pyproject(text: &str) -> Option<Options> {
         toml::Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    Some(options.iter().map(|(k, v)| (k.clone(), plain(v))).collect())
+    let options = table.as_table()?.iter();
+    Some(options.map(|(k, v)| (k.clone(), text(v))).collect())
+}
+
+/// Returns the options that `-o` sets in `addopts`.
+fn overridden(addopts: &str) -> Vec<(String, String)> {
+    let mut words = addopts.split_whitespace();
+    let mut found = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match word {
+            "-o" | "--override-ini" => words.next(),
+            _ => (word.strip_prefix("--override-ini=")).or_else(|| word.strip_prefix("-o")),
+        };
+        if let Some((key, value)) = setting.and_then(|setting| setting.split_once('=')) {
+            let value = value.trim_matches(['"', '\'']);
+            found.push((key.trim_matches(['"', '\'']).to_owned(), value.to_owned()));
+        }
+    }
+    found
 }
 
 /// Reads one section of a file like Python's `configparser`, with the features that pytest's options need.
