@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::classify::Classifier;
-use super::events::{PluginEvent, RawFailure, RawPhase};
+use super::events::{CollectedItem, PluginEvent, RawFailure, RawPhase};
 use super::normalize::normalize;
 use super::report::{
     CollectionError, Failure, Outcome, Phase, Place, TestReport, TestResult, WarningLine,
@@ -30,6 +30,13 @@ struct TestProgress {
     cut: bool,
 }
 
+/// An error of pytest, of one of its plugins, or of the recorder.
+struct InternalError {
+    text: String,
+    /// Whether the recorder itself raised it.
+    is_own: bool,
+}
+
 /// The recorded events of one session.
 #[derive(Default)]
 pub struct Session {
@@ -41,7 +48,7 @@ pub struct Session {
     skipped_modules: Vec<(String, String)>,
     collection_errors: Vec<(String, RawFailure)>,
     missing: Vec<String>,
-    internal_error: Option<String>,
+    internal_error: Option<InternalError>,
     rest_timed_out: bool,
     tampered: Option<String>,
     warnings: Vec<WarningLine>,
@@ -54,6 +61,8 @@ pub struct Session {
     pub collected: bool,
     /// Modules that were imported while tests ran, with their origins.
     pub imported: Vec<(String, String)>,
+    /// The collected tests with their places, if nothing was to run.
+    pub items: Vec<CollectedItem>,
 }
 
 impl Session {
@@ -93,6 +102,12 @@ impl Session {
                     course.phases.push(*phase);
                 }
             }
+            PluginEvent::Logged { id, when, outcome } => {
+                if let Some(course) = self.courses.get_mut(&id) {
+                    course.log(when, &outcome);
+                }
+            }
+            PluginEvent::Items { items } => self.items = items,
             PluginEvent::Executed { id, files } => {
                 if let Some(course) = self.courses.get_mut(&id) {
                     course.executed = files;
@@ -109,7 +124,9 @@ impl Session {
                     course.cut = true;
                 }
             }
-            PluginEvent::InternalError { text } => self.internal_error = Some(text),
+            PluginEvent::InternalError { text, own } => {
+                self.internal_error = Some(InternalError { text, is_own: own })
+            }
             PluginEvent::Tampered { what } => self.tampered = Some(what),
             PluginEvent::Warnings { warnings } => self.warnings = warnings,
             PluginEvent::Imported { modules } => self.imported = modules,
@@ -154,7 +171,8 @@ impl Session {
             ..TestReport::default()
         };
         report.warnings = std::mem::take(&mut self.warnings);
-        let death = describe_end(ended, self.internal_error.as_deref());
+        let death = describe_end(ended, self.internal_error.as_ref());
+        report.runner_error = self.runner_error(&report);
         for id in &self.order {
             if let Some(course) = self.courses.remove(id) {
                 report.tests.push(course.result(id, &death, classifier));
@@ -179,6 +197,21 @@ impl Session {
         report.tampered = self.tampered.take();
         self.report_missing_ids(asked, classifier, &mut report);
         report
+    }
+
+    /// Returns the error that kept the runner from running tests; code under test has no part in it.
+    fn runner_error(&self, report: &TestReport) -> Option<String> {
+        if let Some(error) = &self.internal_error {
+            let mut lines = error.text.lines().map(str::trim).rev();
+            let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
+            return Some(format!("{}: {last}", error.subject()));
+        }
+        let is_stopped = self.started || report.timed_out || !self.collection_errors.is_empty();
+        let mut lines = report.printed.lines().map(str::trim).rev();
+        let last = lines
+            .find(|line| !line.is_empty())
+            .unwrap_or("it printed nothing");
+        (!is_stopped).then(|| format!("the test runner did not start: {last}"))
     }
 
     /// Reports an error for every requested id, because the process ended during module imports.
@@ -255,8 +288,34 @@ impl Session {
     }
 }
 
+impl InternalError {
+    fn subject(&self) -> &'static str {
+        match self.is_own {
+            true => "testwright's pytest plugin had an internal error",
+            false => "pytest had an internal error",
+        }
+    }
+}
+
 impl TestProgress {
-    fn result(self, id: &str, death: &str, classifier: &Classifier<'_>) -> TestResult {
+    /// Marks the phase that pytest reported. If the test runs again, the phases so far do not count.
+    fn log(&mut self, when: Phase, outcome: &str) {
+        if outcome == "rerun" {
+            self.phases.clear();
+        } else if let Some(phase) = self
+            .phases
+            .iter_mut()
+            .rfind(|p| p.when == when && !p.logged)
+        {
+            phase.logged = true;
+        }
+    }
+
+    fn result(mut self, id: &str, death: &str, classifier: &Classifier<'_>) -> TestResult {
+        // A plugin that repeats tests reports only the attempt that counts.
+        if self.ended && self.phases.iter().any(|phase| phase.logged) {
+            self.phases.retain(|phase| phase.logged);
+        }
         let failed = |when: Phase| {
             let mut of_phase = self.phases.iter().filter(|p| p.when == when);
             of_phase.find(|p| p.outcome == "failed" && !p.unexpected)
@@ -327,11 +386,11 @@ fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResu
     }
 }
 
-fn describe_end(ended: ExitReason, internal_error: Option<&str>) -> String {
+fn describe_end(ended: ExitReason, internal_error: Option<&InternalError>) -> String {
     match (ended, internal_error) {
         (ExitReason::Deadline, _) => "the deadline came".to_owned(),
         (ExitReason::Signal(signal), _) => format!("the process was ended by signal {signal}"),
-        (ExitReason::Exit(_), Some(text)) => format!("pytest had an internal error:\n{text}\n"),
+        (ExitReason::Exit(_), Some(error)) => format!("{}:\n{}\n", error.subject(), error.text),
         (ExitReason::Exit(code), None) => format!("the process ended with exit status {code}"),
     }
 }
@@ -378,6 +437,7 @@ pub fn merge_reports(mut first: TestReport, second: TestReport) -> TestReport {
     first.timed_out |= second.timed_out;
     first.contradicted |= second.contradicted;
     first.tampered = first.tampered.or(second.tampered);
+    first.runner_error = first.runner_error.or(second.runner_error);
     first.rest_timed_out |= second.rest_timed_out;
     first.exit_code = match (first.exit_code, second.exit_code) {
         (Some(a), Some(b)) => Some(a.max(b)),

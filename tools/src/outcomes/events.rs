@@ -39,6 +39,11 @@ pub enum PluginEvent {
         /// Node ids of the tests.
         ids: Vec<String>,
     },
+    /// The collected tests with their places, if nothing was to run.
+    Items {
+        /// The tests, in order.
+        items: Vec<CollectedItem>,
+    },
     /// A test started.
     Start {
         /// Node id of the test.
@@ -46,6 +51,15 @@ pub enum PluginEvent {
     },
     /// A phase of a test ended.
     Phase(Box<RawPhase>),
+    /// pytest reported a phase, so it counts.
+    Logged {
+        /// Node id of the test.
+        id: String,
+        /// The reported phase.
+        when: Phase,
+        /// Like the outcome of a phase, or `rerun` if the test runs again.
+        outcome: String,
+    },
     /// The files that a traced test ran.
     Executed {
         /// Node id of the test.
@@ -63,10 +77,13 @@ pub enum PluginEvent {
         /// Node id of the running test; `None` between two tests.
         id: Option<String>,
     },
-    /// An error of pytest or the plugin, not of a test.
+    /// An error of pytest or a plugin, not of a test.
     InternalError {
         /// Description of the error, cut.
         text: String,
+        /// Whether the recorder itself raised it.
+        #[serde(default)]
+        own: bool,
     },
     /// Warnings from the repository's own code.
     Warnings {
@@ -87,6 +104,17 @@ pub enum PluginEvent {
     Finish {},
 }
 
+/// A collected test, as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CollectedItem {
+    /// Node id.
+    pub id: String,
+    /// File that defines it, relative to the workspace; empty if unknown.
+    pub file: String,
+    /// Line in that file, from 1; 0 if unknown.
+    pub line: usize,
+}
+
 /// A phase of a test, as recorded.
 #[derive(Debug, Deserialize)]
 pub struct RawPhase {
@@ -102,6 +130,9 @@ pub struct RawPhase {
     pub failure: Option<RawFailure>,
     /// Captured output of a failure, or the reason for a skip.
     pub captured: String,
+    /// Whether pytest reported the phase.
+    #[serde(skip)]
+    pub logged: bool,
 }
 
 /// An exception with its traceback, as recorded.

@@ -11,7 +11,7 @@ pub mod text;
 
 pub use assemble::{Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, seconds};
 pub use classify::Classifier;
-pub use events::{PluginEvent, read};
+pub use events::{CollectedItem, PluginEvent, read};
 pub use normalize::{normalize, with_relative_paths};
 pub use subprocess_trace::{HOOK, write_hook};
 
@@ -20,6 +20,8 @@ pub const RECORDER_NAMES: &[&str] = &[
     "testwright_record",
     "testwright_pytest",
     "testwright_trace",
+    "testwright_extensions",
+    "testwright_guard",
     "testwright_program",
     "testwright_process_state",
     "testwright_fork_server",

@@ -253,6 +253,29 @@ def _frame(frame, line):
     }
 
 
+# Finds the function of one of the repository's extension modules that raised an exception.
+_FIND_EXTENSION = []
+
+
+def set_extension_finder(find):
+    _FIND_EXTENSION[:] = [find]
+
+
+def _extension_frame(entries):
+    """Returns the frame that Python does not have if an extension module raised the exception."""
+    if not entries or not _FIND_EXTENSION:
+        return []
+    frame, line = entries[-1]
+    try:
+        found = _FIND_EXTENSION[0](frame, line)
+    except Exception:  # code of objects that the line names
+        found = None
+    if found is None:
+        return []
+    name, path = found
+    return [{"base": "workspace", "file": path, "line": 0, "function": name, "code": "", "hidden": False}]
+
+
 def _cause(error):
     if error.__cause__ is not None:
         return "caused by", error.__cause__
@@ -261,18 +284,60 @@ def _cause(error):
     return None
 
 
+def _is_group(error):
+    """Returns whether an exception holds others: PEP 654, its backport, and trio's older class."""
+    names = ("BaseExceptionGroup", "MultiError")
+    is_known = any(cls.__name__ in names for cls in type(error).__mro__)
+    return is_known and bool(getattr(error, "exceptions", None))
+
+
+def _leaves(error, depth=0):
+    """Returns the exceptions in a group that are not groups, with the groups around each."""
+    if not _is_group(error) or depth > 20:
+        return [(error, [])]
+    return [(leaf, [error] + around) for inner in error.exceptions for leaf, around in _leaves(inner, depth + 1)]
+
+
+def _opened(error):
+    """Returns the first exception of a group that code of the workspace raised, or else the first; the groups around
+    it; and the number of exceptions in the group."""
+    leaves = _leaves(error)[:100]
+
+    def is_of_workspace(leaf):
+        entries = _entries(leaf[0].__traceback__)
+        return any(locate(frame.f_code.co_filename)[0] == "workspace" for frame, _ in entries)
+
+    own = [leaf for leaf in leaves if is_of_workspace(leaf)]
+    leaf, around = (own or leaves)[0]
+    return leaf, around, len(leaves)
+
+
+def is_own(error):
+    """Returns whether the recorder itself raised an exception."""
+    entries = _entries(error.__traceback__)
+    known = _INTERNAL + _STANDARD
+    own = [frame.f_code.co_filename for frame, _ in entries if not _within(frame.f_code.co_filename, known)]
+    return bool(own) and _within(own[-1], [_HERE + os.sep])
+
+
 def failure(error, traceback=None, path=None):
-    entries = _below_the_runner(_entries(traceback or error.__traceback__), path)
+    entries = _entries(traceback or error.__traceback__)
+    error, around, count = _opened(error)
+    for inner in around[1:] + [error] if around else []:
+        entries += _entries(inner.__traceback__)
+    entries = _below_the_runner(entries, path)
     if len(entries) > 60:
         entries = entries[:20] + entries[-40:]
     frames = [_frame(*entry) for entry in entries]
+    if not isinstance(error, AssertionError):
+        frames += _extension_frame(entries)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         base, name = locate(error.filename)
         text = (error.text or "").strip()[:300]
         frames.append(
             {"base": base, "file": name, "line": error.lineno, "function": "<module>", "code": text, "hidden": False}
         )
-    cause = _cause(error)
+    cause = _cause(error) if not around else ("one of %d in" % count, around[0])
     if cause is not None:
         cause = "%s %s: %s" % (cause[0], _class_name(type(cause[1])), cut(_message(cause[1]), 600))
     name = getattr(error, "name", None)

@@ -27,6 +27,9 @@ pub struct TestReport {
     /// trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<String>,
+    /// Error of pytest, of a plugin, or of testwright itself. Then missing outcomes say nothing about the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_error: Option<String>,
     /// Warnings from the repository's own code while tests ran; needs pytest 3.8 or later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WarningLine>,
@@ -179,16 +182,26 @@ impl Failure {
         }
     }
 
-    /// Returns the test's own code that raised the exception, if the code under test called it.
+    /// Returns the test's own code that raised the exception, if the code under test called it. The body of a decorated
+    /// test (`@given`) stands for nothing else: test code called its wrapper.
     pub fn raised_by_test_double(&self) -> Option<&Frame> {
         let repository = self
             .frames
             .iter()
             .filter(|frame| frame.place != Place::External);
-        let [.., caller, last] = repository.collect::<Vec<_>>()[..] else {
+        let repository: Vec<&Frame> = repository.collect();
+        let [.., caller, last] = repository[..] else {
             return None;
         };
-        (last.place == Place::Test && caller.place == Place::Source).then_some(last)
+        let name = |frame: &Frame| frame.function.rsplit('.').next().map(str::to_owned);
+        let is_wrapper = |at: usize| {
+            let frame = repository[at];
+            let is_called_by_test = at == 0 || repository[at - 1].place == Place::Test;
+            is_called_by_test && frame.file == last.file && name(frame) == name(last)
+        };
+        let is_wrapped = (0..repository.len() - 1).any(is_wrapper);
+        let is_called_by_code = last.place == Place::Test && caller.place == Place::Source;
+        (is_called_by_code && !is_wrapped).then_some(last)
     }
 
     /// Returns whether the failure is a warning that settings turned into an error, rather than one that `raise`

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 
+from testwright_extensions import extension_of
 from testwright_record import SETTINGS, Asked, emit, is_child, locate, roots
 
 # Saved, because tests may replace the module's attributes.
@@ -14,10 +15,10 @@ _open, _read, _close, _unlink = os.open, os.read, os.close, os.unlink
 
 class _Profile(object):
     def __init__(self):
-        self.files = set()
+        self.files = self.extensions = set()
 
     def begin(self):
-        self.files = set()
+        self.files, self.extensions = set(), set()
         threading.setprofile(self._called)
         sys.setprofile(self._called)
 
@@ -33,6 +34,8 @@ class _Profile(object):
                 self.files.add(code.co_filename)
                 if is_child():
                     _CHILDREN.note(code.co_filename)
+        elif event == "c_call":
+            self.extensions.add(extension_of(arg))
 
 
 class _Monitor(object):
@@ -41,14 +44,16 @@ class _Monitor(object):
     TOOL = 4
 
     def __init__(self):
-        self.files = set()
+        self.files = self.extensions = set()
         monitoring = sys.monitoring
         monitoring.use_tool_id(self.TOOL, "testwright")
         monitoring.register_callback(self.TOOL, monitoring.events.PY_START, self._called)
+        monitoring.register_callback(self.TOOL, monitoring.events.CALL, self._calls)
 
     def begin(self):
-        self.files = set()
-        sys.monitoring.set_events(self.TOOL, sys.monitoring.events.PY_START)
+        self.files, self.extensions = set(), set()
+        events = sys.monitoring.events
+        sys.monitoring.set_events(self.TOOL, events.PY_START | events.CALL)
         sys.monitoring.restart_events()
 
     def end(self):
@@ -60,6 +65,10 @@ class _Monitor(object):
             self.files.add(code.co_filename)
             if is_child():
                 _CHILDREN.note(code.co_filename)
+        return sys.monitoring.DISABLE
+
+    def _calls(self, code, offset, function, argument):
+        self.extensions.add(extension_of(function))
         return sys.monitoring.DISABLE
 
 
@@ -128,13 +137,13 @@ class Trace(object):
             _CHILDREN.begin()
             _TRACER.begin()
 
-    def end(self, node_id):
-        """Ends the trace; further calls have no effect."""
+    def end(self, node_id, extensions=()):
+        """Ends the trace; further calls have no effect. `extensions` are paths of extension modules to add."""
         # A forked child leaves the trace to its parent.
         if self.traced != node_id or is_child():
             return
         self.traced = None
-        found = set()
+        found = (_TRACER.extensions | set(extensions)) - {None}
         for filename in _TRACER.end() | _CHILDREN.end():
             base, name = locate(filename)
             if base == "workspace":

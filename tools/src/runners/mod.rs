@@ -11,7 +11,7 @@ use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
 use crate::error::ToolError;
 use crate::outcomes::report::TestReport;
-use crate::outcomes::{USAGE_EXIT_CODE, file_of};
+use crate::outcomes::{CollectedItem, USAGE_EXIT_CODE, file_of};
 use crate::process::{self, Command, ProcessOutput};
 use crate::workspace::Checkout;
 
@@ -51,6 +51,8 @@ pub struct Options {
     pub tells_imports: bool,
     /// Whether to report tests that replace what decides their outcome (see [`TestReport::tampered`]); pytest only.
     pub guarded: bool,
+    /// Collect the tests, and run none; pytest only.
+    pub collect_only: bool,
 }
 
 impl Options {
@@ -71,6 +73,7 @@ impl Options {
             lane: 0,
             tells_imports: false,
             guarded: false,
+            collect_only: false,
         }
     }
 }
@@ -104,6 +107,25 @@ pub fn run_measured(
     Ok((ran.report, ran.coverage))
 }
 
+/// Collects the tests below `ids`, as [`run`] would, without running them. Only pytest can do so; other runners find
+/// none.
+///
+/// # Errors
+///
+/// Fails like [`run`].
+pub fn collect(
+    checkout: &Checkout,
+    ids: &[String],
+    deadline: Instant,
+) -> Result<Vec<CollectedItem>, ToolError> {
+    if checkout.config().runner.kind != RunnerKind::Pytest {
+        return Ok(Vec::new());
+    }
+    let mut options = Options::with_deadline(deadline);
+    options.collect_only = true;
+    Ok(run_in(checkout, ids, &options, None, None)?.items)
+}
+
 /// An alternative way to start Python programs.
 pub(crate) trait Launcher {
     /// Runs a program until it ends or its deadline passes. Returns `None` if it cannot; then the program is started
@@ -124,6 +146,8 @@ pub(crate) struct DetailedRun {
     pub is_whole: bool,
     /// Modules that the process had imported, with their origins (see [`Options::tells_imports`]).
     pub imported: Vec<Module>,
+    /// The collected tests (see [`Options::collect_only`]).
+    pub items: Vec<CollectedItem>,
 }
 
 /// Runs tests like [`run_measured`], with an optional launcher for the processes.
@@ -144,6 +168,7 @@ pub(crate) fn run_in<'a>(
         launcher,
         is_whole: false,
         imported: Vec::new(),
+        items: Vec::new(),
     };
     let report = run.all(ids)?;
     Ok(DetailedRun {
@@ -151,6 +176,7 @@ pub(crate) fn run_in<'a>(
         coverage: run.measurement.map(Measurement::finish),
         is_whole: run.is_whole,
         imported: run.imported,
+        items: run.items,
     })
 }
 
@@ -163,6 +189,7 @@ struct Run<'a> {
     /// State of the last process: see [`DetailedRun`].
     is_whole: bool,
     imported: Vec<Module>,
+    items: Vec<CollectedItem>,
 }
 
 impl Run<'_> {

@@ -17,6 +17,7 @@ use crate::process::{self, ProcessReport};
 
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");
+const EXTENSIONS: &str = include_str!("../outcomes/extensions.py");
 /// Bytes kept of a runner's output.
 pub(super) const MAX_PRINTED_BYTES: usize = 6000;
 
@@ -54,7 +55,11 @@ impl Recording {
         let private = config.private().join(&runner);
         let plugins = private.join("plugin");
         recreate(&plugins)?;
-        let shared = [("testwright_record", RECORD), ("testwright_trace", TRACE)];
+        let shared = [
+            ("testwright_record", RECORD),
+            ("testwright_extensions", EXTENSIONS),
+            ("testwright_trace", TRACE),
+        ];
         for (name, text) in shared.iter().chain(modules) {
             std::fs::write(plugins.join(format!("{name}.py")), text)?;
         }
@@ -77,6 +82,7 @@ impl Recording {
             "ids": ids,
             "reversed": options.reversed,
             "alone": options.alone,
+            "collect_only": options.collect_only,
             "hash_seed": options.hash_seed,
             "first": options.first,
             "near": options.near,

@@ -16,6 +16,7 @@ use crate::process::Command;
 const PLUGIN: &str = include_str!("plugin.py");
 const FOLDER: &str = "pytest";
 const MODULE: &str = "testwright_pytest";
+const GUARD: (&str, &str) = ("testwright_guard", include_str!("guard.py"));
 const PROCESS_STATE: (&str, &str) = ("testwright_process_state", include_str!("process_state.py"));
 /// Name and source of the module shared by the processes that fork.
 pub(crate) const FORKING: (&str, &str) = ("testwright_forking", include_str!("forking.py"));
@@ -58,7 +59,7 @@ pub(super) fn prepare(
     ids: &[String],
     options: &Options,
 ) -> Result<RecordedCommand, ToolError> {
-    let modules = [(MODULE, PLUGIN), PROCESS_STATE];
+    let modules = [(MODULE, PLUGIN), GUARD, PROCESS_STATE];
     let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
     // Plugins create folders in it before pytest creates it.
     let cache = cache(&recording.folder);
@@ -75,6 +76,7 @@ pub(super) fn prepare_server(
 ) -> Result<RecordedCommand, ToolError> {
     let modules = [
         (MODULE, PLUGIN),
+        GUARD,
         PROCESS_STATE,
         FORKING,
         (FORK_SERVER_MODULE, FORK_SERVER),
@@ -114,13 +116,11 @@ fn with_command(
     for plugin in plugins.iter().chain(&[MODULE, "no:randomly"]) {
         args.extend(["-p".into(), plugin.into()]);
     }
-    // Another option follows each -o: before pytest 3.3, -o took every word up to the next option.
-    let mut settings = vec![format!("cache_dir={}", cache.display())];
     if arguments.addopts == Addopts::Dropped {
-        settings.extend(["addopts=".to_owned(), "required_plugins=".to_owned()]);
-    }
-    for setting in settings {
-        args.extend(["-o".into(), setting.into()]);
+        // Another option follows each -o: before pytest 3.3, -o took every word up to the next option.
+        for setting in ["addopts=", "required_plugins="] {
+            args.extend(["-o".into(), setting.into()]);
+        }
     }
     args.extend(
         [

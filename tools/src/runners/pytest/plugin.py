@@ -12,6 +12,8 @@ import time
 
 import _pytest
 import pytest
+from testwright_extensions import named_by
+from testwright_guard import Guard
 from testwright_process_state import flush, loaded
 from testwright_record import (
     CAPTURED,
@@ -23,6 +25,7 @@ from testwright_record import (
     emit,
     failure,
     hide,
+    is_own,
     locate,
     relative,
     set_runner,
@@ -44,10 +47,14 @@ _FIRST = Asked(SETTINGS["first"])
 _MOST_WARNINGS = 50
 # Names of the modules that were imported when collection finished.
 _COLLECTED = set()
+# Ids of the running test, and of those around it.
+_RUNNING = [None]
 
 
 def _path(node):
-    path = getattr(node, "path", None) or getattr(node, "fspath", None)
+    path = getattr(node, "path", None)
+    if path is None and _PYTEST < (7, 0):
+        path = getattr(node, "fspath", None)
     return None if path is None else str(path)
 
 
@@ -95,6 +102,9 @@ def _collection_error(node_id, error, path):
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config):
+    if hasattr(early_config, "_inicache"):
+        # On the command line, this would be an unknown option if the repository disables the cache plugin.
+        early_config._inicache["cache_dir"] = SETTINGS["cache"]
     known = early_config.known_args_namespace
     if getattr(known, "cov_source", None):
         known.cov_source = []  # the driver measures coverage, and thresholds of pytest-cov are not outcomes
@@ -115,20 +125,29 @@ def pytest_cmdline_main(config):
         "tx": [],
         "looponfail": False,
         "forked": False,
+        "workers": None,
+        "tests_per_worker": None,
         # run every requested test once
         "maxfail": 0,
         "lf": False,
         "failedfirst": False,
         "newfirst": False,
         "stepwise": False,
-        "reruns": None,
+        "reruns": 0,  # None would leave the setting of the configuration file in force
+        "retries": 0,
+        "force_flaky": False,
         "collectonly": False,
+        "setuponly": False,
+        "setupplan": False,
+        "testmon": False,
         # do not wait for input, and do not write into the tree
         "usepdb": False,
         "trace": False,
         "xmlpath": None,
         "resultlog": None,
         "htmlpath": None,
+        "report_log": None,
+        "pastebin": None,
     }
     for name, value in quiet.items():
         if hasattr(config.option, name):
@@ -136,56 +155,7 @@ def pytest_cmdline_main(config):
     yield
 
 
-class _Guard(object):
-    """Checks that the functions that decide outcomes are the same as before collection."""
-
-    def __init__(self):
-        self.functions, self.told = None, False
-
-    def begin(self):
-        if SETTINGS["guarded"]:
-            self.functions = self._now()
-
-    def _now(self):
-        from _pytest import main, python, reports, runner
-
-        places = [
-            (main.Session, ("perform_collect", "_collectfile", "collect")),
-            (python.Function, ("runtest", "setup", "__init__")),
-            (python, ("pytest_pyfunc_call",)),
-            (reports.TestReport, ("from_item_and_call", "__init__")),
-            (
-                runner,
-                ("CallInfo", "call_and_report", "call_runtest_hook", "runtestprotocol")
-                + ("pytest_runtest_protocol", "pytest_runtest_call", "pytest_runtest_makereport"),
-            ),
-            (getattr(runner, "CallInfo", None), ("from_call", "__init__")),
-        ]
-        found = [(owner, name, getattr(owner, name, None)) for owner, names in places for name in names]
-        plain = [(owner, name, getattr(value, "__func__", value)) for owner, name, value in found]
-        return [(name, value, getattr(value, "__code__", None)) for _, name, value in plain]
-
-    def check(self):
-        if self.functions is None or self.told:
-            return
-        for before, now in zip(self.functions, self._now()):
-            if before[1] is not now[1] or before[2] is not now[2]:
-                self.tell("%s of pytest was replaced" % before[0])
-                return
-
-    def compare(self, call, report):
-        """Detects a passed test whose exception was neither a skip nor an expected failure."""
-        if self.functions is None or report.outcome != "passed" or call.excinfo is None or hasattr(report, "wasxfail"):
-            return
-        self.tell("%s was raised, and the test is said to have passed" % type(call.excinfo.value).__name__)
-
-    def tell(self, what):
-        if not self.told:
-            self.told = True
-            emit("tampered", what=what)
-
-
-_GUARD = _Guard()
+_GUARD = Guard()
 
 
 def pytest_sessionstart(session):
@@ -251,7 +221,7 @@ def _nearest_first(items):
     edited = set(SETTINGS["near"])
 
     def place(item):
-        return str(item.fspath), getattr(item, "cls", None)
+        return _path(item), getattr(item, "cls", None)
 
     def fixtures(item):
         return set(getattr(getattr(item, "_fixtureinfo", None), "argnames", None) or ())
@@ -259,11 +229,11 @@ def _nearest_first(items):
     first = [(at, item) for at, item in enumerate(items) if _is_first(item)]
     groups, keys = {}, {}
     for at, item in enumerate(items):
-        near = [(abs(at - of), other) for of, other in first if str(other.fspath) == str(item.fspath)]
+        near = [(abs(at - of), other) for of, other in first if _path(other) == _path(item)]
         same = any(place(item) == place(other) and place(item)[1] is not None for _, other in near)
         shared = any(fixtures(item) & fixtures(other) for _, other in near)
         distance = min([d for d, _ in near]) if near else len(items)
-        group = place(item) if place(item)[1] is not None else (str(item.fspath), at)
+        group = place(item) if place(item)[1] is not None else (_path(item), at)
         key = (edited.isdisjoint(_names(item)), not same, not shared, distance)
         groups[group] = min(groups.get(group, key), key)
         keys[id(item)] = (group, at)
@@ -329,14 +299,29 @@ def pytest_deselected(items):
 def pytest_collection_finish(session):
     _COLLECTED.update(sys.modules)
     emit("collected", ids=[_id(item) for item in session.items])
+    if SETTINGS["collect_only"]:
+        emit("items", items=[_place(item) for item in session.items])
+
+
+def _place(item):
+    """Returns an item with the file and the line (from 1, 0 if unknown) in which it is defined."""
+    try:
+        file, line, _ = item.reportinfo()
+        base, name = locate(str(file))
+        line = line + 1 if isinstance(line, int) and line >= 0 else 0
+    except Exception:  # a plugin's own method
+        base, name, line = "external", "", 0
+    return {"id": _id(item), "file": name if base == "workspace" else "", "line": line}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
+    if SETTINGS["collect_only"]:
+        return True
     if not SETTINGS["alone"]:
         return None
     if _thread._count():
-        emit("internal_error", text="threads are running: no process can be forked")
+        emit("internal_error", text="threads are running: no process can be forked", own=False)
         return True
     for item in list(session.items):
         flush(session.config)
@@ -363,9 +348,11 @@ def _run_alone(session, item):
 def pytest_runtest_protocol(item):
     emit("start", id=_id(item))
     _LIMIT.before(item)
+    _RUNNING.append(_id(item))
     _TRACE.begin(_id(item))
     yield
     _TRACE.end(_id(item))
+    _RUNNING.pop()
     emit("end", id=_id(item))
     _LIMIT.after(item)
 
@@ -383,8 +370,16 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item):
-    _TRACE.end(_id(item))
+    _TRACE.end(_id(item), _extensions(item))
     yield
+
+
+def _extensions(item):
+    """Returns extension modules of the repository that a test names, for calls that Python does not report: those of
+    Cython's functions before Python 3.12."""
+    if sys.version_info >= (3, 12) or not SETTINGS["trace"]:
+        return ()
+    return named_by(getattr(item, "function", None))
 
 
 def _with_sides(found):
@@ -475,8 +470,16 @@ elif _PYTEST >= (3, 8):
         _WARNINGS.add(warning_message, when)
 
 
-def pytest_internalerror(excrepr):
-    emit("internal_error", text=cut(str(excrepr), MESSAGE))
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    """Plugins that run a test several times log only the attempts that count, or log the others as `rerun`."""
+    if not isinstance(getattr(report, "when", None), str) or _RUNNING[-1] is None:
+        return
+    emit("logged", id=_RUNNING[-1], when=report.when, outcome=str(report.outcome))
+
+
+def pytest_internalerror(excrepr, excinfo):
+    emit("internal_error", text=cut(str(excrepr), MESSAGE), own=is_own(excinfo.value))
 
 
 def pytest_sessionfinish(session, exitstatus):

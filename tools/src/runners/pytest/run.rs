@@ -44,6 +44,7 @@ fn run_with_addopts(
     let (mut session, finished) = one_process(run, &arguments, ids)?;
     run.is_whole = session.is_whole();
     run.imported = std::mem::take(&mut session.imported);
+    run.items.append(&mut session.items);
     let printed = normalize(&finished.stdout.text(), root);
 
     let conftests: Vec<String> = session
@@ -93,7 +94,8 @@ fn run_with_addopts(
     }
     let mut report = session.report(&asked, finished.ended, printed, &classifier);
     report.seconds = seconds(finished.took);
-    report.contradicted |= finished.exit_code() == Some(0) && has_failures(&report);
+    report.contradicted |=
+        finished.exit_code() == Some(0) && has_failures(&report) && !options.collect_only;
     if split {
         report = merge_reports(report, run_with_addopts(run, &rest, addopts)?);
     }

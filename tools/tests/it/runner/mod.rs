@@ -1,7 +1,9 @@
 //! Tests of the pytest runner.
 
+mod extensions;
 mod options;
 mod outcomes;
+mod plugins;
 mod processes;
 mod trace;
 mod versions;
