@@ -51,6 +51,7 @@ pub fn contributed(
     if !path.ends_with(".py") || is_support || !layout.is_test_path(path) {
         return Vec::new();
     }
+    let layout = layout.of_file(path);
     let before = before.map(Module::parse);
     let after = Module::parse(after);
     let old = before.as_ref().map(|module| TestFile::read(module, layout));

@@ -1,10 +1,11 @@
 //! The contributed tests of a workspace: tests added or changed since the base commit.
 
+use super::collected_tests;
 use crate::outcomes::covers;
 use crate::python;
 use crate::tool::ToolError;
 use crate::tools::submission::{Change, ContributedTest};
-use crate::workspace::{FileChange, Layout, Workspace};
+use crate::workspace::{FileChange, Layout, Workspace, decode_source};
 
 /// Returns all contributed tests, deleted ones included.
 ///
@@ -13,10 +14,27 @@ use crate::workspace::{FileChange, Layout, Workspace};
 /// Fails if the changes of the workspace cannot be read.
 pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, ToolError> {
     let changes = workspace.changes()?;
-    Ok(of_changes(&changes, workspace.layout()))
+    collected(workspace, &changes)
 }
 
-/// Returns the contributed tests of these changed files, in their order.
+/// Returns the contributed tests of these changes of the workspace: those that their code shows, or else those that the
+/// runner collects.
+///
+/// # Errors
+///
+/// Fails if tests cannot be collected.
+pub fn collected(
+    workspace: &mut Workspace,
+    changes: &[FileChange],
+) -> Result<Vec<ContributedTest>, ToolError> {
+    let mut found = of_changes(changes, workspace.layout());
+    if ids(&found).is_empty() {
+        found.extend(collected_tests::contributed(workspace, changes)?);
+    }
+    Ok(found)
+}
+
+/// Returns the contributed tests that the code of these changed files shows, in their order.
 pub fn of_changes(changes: &[FileChange], layout: &Layout) -> Vec<ContributedTest> {
     changes
         .iter()
@@ -30,9 +48,9 @@ fn of_file(change: &FileChange, layout: &Layout) -> Vec<ContributedTest> {
     python::contributed(&change.path, text(&change.base).as_deref(), &after, layout)
 }
 
-/// Decodes bytes for inspection; characters that are not UTF-8 are replaced.
+/// Decodes bytes for inspection; characters that are not valid in the file's encoding are replaced.
 pub fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    decode_source(bytes)
 }
 
 /// Returns the node ids of the contributed tests that still exist.

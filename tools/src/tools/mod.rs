@@ -1,5 +1,6 @@
 //! The tools, one per file, and their list. A new tool needs only its file and one line in that list.
 
+mod collected_tests;
 pub mod contribution;
 mod editing;
 mod line_numbers;

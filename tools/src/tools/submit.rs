@@ -74,7 +74,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
         files,
         mut problems,
     } = split_patch::split_patch(context.workspace)?;
-    let contributed = contribution::of_changes(&kept, context.workspace.layout());
+    let contributed = contribution::collected(context.workspace, &kept)?;
     problems.extend(static_problems(&kept, &contributed));
     let patch = context.workspace.patch(&kept);
     let runs = runs::run(context, &kept, &contributed)?;

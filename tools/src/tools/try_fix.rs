@@ -223,11 +223,12 @@ fn worth_neighbours(trials: &[Trial]) -> Vec<usize> {
     if passing.is_empty() { vec![0] } else { passing }
 }
 
-/// Returns whether every requested test ran and passed.
+/// Returns whether every requested test ran and passed, except skipped parameter sets.
 fn passes(report: &TestReport) -> bool {
     let mut tests = report.tests.iter();
-    !report.tests.is_empty()
-        && tests.all(|test| test.outcome == Outcome::Passed)
+    let is_passed = |test: &TestResult| test.outcome == Outcome::Passed;
+    report.tests.iter().any(is_passed)
+        && tests.all(|test| is_passed(test) || test.outcome == Outcome::Skipped)
         && report.collection_errors.is_empty()
         && report.not_found.is_empty()
 }
@@ -243,9 +244,9 @@ fn trial(
 ) -> Result<Trial, ToolError> {
     let before = context.workspace.changes()?;
     let mut fix = Vec::new();
-    let mut was: Vec<(&PathBuf, Option<String>)> = Vec::new();
+    let mut was: Vec<(&PathBuf, Option<Vec<u8>>)> = Vec::new();
     for (path, after) in texts {
-        was.push((path, context.workspace.read_text(path).ok()));
+        was.push((path, context.workspace.read(path).ok()));
         context.workspace.write_text(path, after)?;
         fix.push(forward(path));
     }
@@ -264,9 +265,9 @@ fn trial(
     )?;
     let (report, mut neighbours) = scope.split(report);
     neighbours.run_alone(context)?;
-    for (path, text) in was {
-        match text {
-            Some(text) => context.workspace.write_text(path, &text)?,
+    for (path, bytes) in was {
+        match bytes {
+            Some(bytes) => context.workspace.write(path, &bytes)?,
             None => context.workspace.remove(path)?,
         }
     }

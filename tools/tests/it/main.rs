@@ -7,6 +7,7 @@ mod other_runners;
 mod project;
 mod runner;
 mod security;
+mod security_collected;
 mod security_events;
 mod security_names;
 mod security_patches;

@@ -1,5 +1,7 @@
 //! The tests of one file, and the code of the file that each of them depends on.
 
+mod blocks;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -81,6 +83,7 @@ impl TestFile {
     pub(super) fn read(module: &Module, layout: &Layout) -> TestFile {
         let mut reader = TestFileReader {
             module,
+            layout,
             referred: ReferredNames::of(module, layout),
             units: HashMap::new(),
             classes: Vec::new(),
@@ -113,6 +116,13 @@ impl TestFile {
                 }
             }
         }
+        let blocks = reader.functions.iter();
+        let blocks: Vec<_> = (blocks.filter(|(name, _)| layout.is_block(name)))
+            .cloned()
+            .collect();
+        for (name, node) in blocks {
+            reader.block_of_tests(vec![name], node, &mut tests);
+        }
         // A name that is defined twice counts once: the last definition is the one that runs.
         let mut last: HashMap<String, usize> = HashMap::new();
         for (at, test) in tests.iter().enumerate() {
@@ -141,8 +151,9 @@ impl TestFile {
     }
 }
 
-struct TestFileReader<'m> {
+struct TestFileReader<'m, 'l> {
     module: &'m Module,
+    layout: &'l Layout,
     referred: ReferredNames<'m>,
     units: HashMap<String, Unit>,
     classes: Vec<Class<'m>>,
@@ -151,7 +162,7 @@ struct TestFileReader<'m> {
     functions: Vec<(String, Node<'m>)>,
 }
 
-impl<'m> TestFileReader<'m> {
+impl<'m> TestFileReader<'m, '_> {
     /// Reads the statements of a module (if `owner` is empty) or of a class.
     fn block(&mut self, block: Node<'m>, owner: &str) {
         let mut cursor = block.walk();

@@ -466,3 +466,22 @@ fn names_are_resolved() {
         assert_eq!(changed(before, after), *expected, "{what}");
     }
 }
+
+#[test]
+fn described_functions_are_tests() {
+    let block = |inner: &str| {
+        format!(
+            "def describe_f():\n    LIMIT = 1\n\n    def a():\n        assert f(LIMIT)\n\n    def _helper():\n        pass\n\n    \
+             @pytest.fixture\n    def box():\n        pass\n\n    def describe_more():\n        def b():\n            assert 1\n{inner}"
+        )
+    };
+    let new = block("\n    def c():\n        assert 2\n");
+    assert_eq!(changed(&block(""), &new), ["+describe_f::c"]);
+    let all = ["~describe_f::a", "~describe_f::describe_more::b"];
+    assert_eq!(
+        changed(&block(""), &block("").replace("LIMIT = 1", "LIMIT = 2")),
+        all
+    );
+    let one = block("").replace("assert 1", "assert 3");
+    assert_eq!(changed(&block(""), &one), ["~describe_f::describe_more::b"]);
+}

@@ -3,8 +3,9 @@
 //!
 //! A folder named for tests belongs to the code under test if a module outside of such folders imports from it. It also
 //! does if such a module names it as in imports by name (`"pkg.testing"`, or `"testing"` in the same package). Modules
-//! in folders that already belong to the code count too. A test file belongs to the code if it is itself imported. The
-//! search does not find names built at run time.
+//! in folders that already belong to the code count too. A test file belongs to the code if it is itself imported, or if
+//! its name is not one of tests and the project's metadata run it as a program. The search does not find names built at
+//! run time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -67,7 +68,13 @@ pub(super) fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTr
         );
     }
     let texts = texts(workspace, &files, &targets);
-    let reached = reached(&targets, &texts, layout);
+    let mut reached = reached(&targets, &texts, layout);
+    let metadata = metadata(workspace);
+    let is_named = |target: &&Target| {
+        layout.is_unclear(&format!("{}.py", target.path)) && target.is_named_in(&metadata)
+    };
+    let named = targets.iter().filter(|target| !target.is_folder);
+    reached.extend(named.filter(is_named).map(|target| target.path.as_str()));
     let tests = tests.into_iter().filter(|change| {
         let path = change.path.strip_suffix(".py").unwrap_or_default();
         reached.contains(path)
@@ -79,6 +86,13 @@ pub(super) fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTr
         .chain(others)
         .map(|change| change.path.clone())
         .collect()
+}
+
+/// Returns the project's metadata, which name the modules that are run as programs.
+fn metadata(workspace: &Workspace) -> String {
+    let files = ["pyproject.toml", "setup.cfg", "setup.py"];
+    let texts = files.map(|file| workspace.read_text(Path::new(file)).unwrap_or_default());
+    texts.join("\n")
 }
 
 /// Returns the outermost parent folder of the file that is named for tests.
@@ -168,6 +182,15 @@ impl Target {
             is_folder,
             min_parts: parts.len() - root,
         }
+    }
+
+    /// Returns whether a text names the module, as entry points do (`pkg.module:main`).
+    fn is_named_in(&self, text: &str) -> bool {
+        let is_named = |end: &str| {
+            let name = end.replace('/', ".");
+            text.contains(&format!("{name}:")) || (end.contains('/') && text.contains(&name))
+        };
+        self.ends().any(is_named)
     }
 
     fn name(&self) -> &str {

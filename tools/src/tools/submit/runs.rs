@@ -45,7 +45,13 @@ pub(super) fn run(
         files.map(|change| change.path.clone()).collect()
     };
     let modified = of_kind(&[Change::Modified]);
-    let changed = of_kind(&[Change::Added, Change::Modified]);
+    let mut changed = of_kind(&[Change::Added, Change::Modified]);
+    // Tests that a plugin collects from data files, or in modules that read such files.
+    let elsewhere = ids
+        .iter()
+        .filter(|id| !changed.iter().any(|file| file == outcomes::file_of(id)));
+    let elsewhere: Vec<String> = elsewhere.cloned().collect();
+    changed.extend(elsewhere);
     if changed.is_empty() || ids.is_empty() {
         return Ok(Runs {
             before: None,

@@ -102,7 +102,10 @@ fn collect(
 ) {
     if matches!(node.kind(), "attribute" | "identifier") && within(node) {
         let name = module.source(node);
-        if is_mark(name) && is_used(node) && !is_conditional_skip(name, node) {
+        let is_mark = is_mark(name)
+            && is_used(node)
+            && !(name.ends_with("skip") && is_of_parameter_set(module, node));
+        if is_mark && !is_conditional_skip(name, node) {
             found.push(name.to_owned());
         }
         return;
@@ -111,6 +114,16 @@ fn collect(
     for child in node.children(&mut cursor) {
         collect(module, child, found, within);
     }
+}
+
+/// Returns whether a mark is for one parameter set only: `pytest.param(3, marks=pytest.mark.skip)`.
+fn is_of_parameter_set(module: &Module, node: Node<'_>) -> bool {
+    let mut around = std::iter::successors(node.parent(), |node| node.parent());
+    around.any(|node| {
+        let function = node.child_by_field_name("function");
+        let name = function.map(|function| module.source(function));
+        node.kind() == "call" && name.is_some_and(|name| name.rsplit('.').next() == Some("param"))
+    })
 }
 
 /// Returns whether a node is a decorator, a call, or a value (in a list of marks), as opposed to a parameter or

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::tool::ToolError;
 use crate::tools::changes::LINK;
+use crate::tools::collected_tests::collected_files;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
 use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
@@ -44,8 +45,10 @@ pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch, ToolE
     let mut bytes = 0;
     let used = used_by_code(workspace, &changes);
     let shadows = shadows(workspace, &changes)?;
+    let collected = collected_files(workspace, &changes)?;
     for change in &changes {
-        let dropped = verdict(change, &changes, workspace, &used)
+        let dropped = outside_tests(change, workspace, &collected)
+            .or_else(|| verdict(change, &changes, workspace, &used))
             .or_else(|| in_place_of(change, &shadows))
             .or_else(|| too_large(change, &mut bytes));
         let mut reason = None;
@@ -72,6 +75,25 @@ pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch, ToolE
     Ok(parts)
 }
 
+/// Refuses a file that is neither of tests by its path, nor one of `collected`, from which the runner collects tests.
+fn outside_tests(
+    change: &FileChange,
+    workspace: &Workspace,
+    collected: &BTreeSet<String>,
+) -> Option<DropReason> {
+    let path = change.path.as_str();
+    if workspace.layout().is_test_path(path) || collected.contains(path) {
+        return None;
+    }
+    let why = match change.change {
+        Change::Added if path.ends_with(".py") => "a new file that is no test file",
+        Change::Added => "a new file outside the folders of tests",
+        Change::Modified => "code under test; only test files may change",
+        Change::Deleted => "only test files may change",
+    };
+    Some((why.to_owned(), None))
+}
+
 fn verdict(
     change: &FileChange,
     all: &[FileChange],
@@ -80,15 +102,6 @@ fn verdict(
 ) -> Option<DropReason> {
     let layout = workspace.layout();
     let path = change.path.as_str();
-    if !layout.is_test_path(path) {
-        let why = match change.change {
-            Change::Added if path.ends_with(".py") => "a new file that is no test file",
-            Change::Added => "a new file outside the folders of tests",
-            Change::Modified => "code under test; only test files may change",
-            Change::Deleted => "only test files may change",
-        };
-        return Some((why.to_owned(), None));
-    }
     if used.contains(path) {
         let why = match change.change {
             Change::Added => "a new file in a folder that the code under test uses",

@@ -87,10 +87,19 @@ impl TrialScope {
     /// Summarizes the outcomes of the requested tests.
     pub(super) fn verdict(&self, report: &TestReport) -> String {
         let (one, many) = self.called;
+        if let Some(error) = &report.runner_error {
+            return format!(
+                "The tests could not be run, so this says nothing about the fix: {error}."
+            );
+        }
         let passed = (report.tests.iter())
             .filter(|t| t.outcome == Outcome::Passed)
             .count();
-        let all = report.tests.len() + report.not_found.len();
+        // A skipped or expectedly failing parameter set is neither.
+        let skipped = (report.tests.iter())
+            .filter(|t| matches!(t.outcome, Outcome::Skipped | Outcome::Xfailed))
+            .count();
+        let all = report.tests.len() - skipped + report.not_found.len();
         let no_errors = report.collection_errors.is_empty();
         if passed == 1 && all == 1 && no_errors {
             format!("The {one} passes with this fix.")

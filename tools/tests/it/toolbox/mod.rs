@@ -1,5 +1,6 @@
 //! Tests that drive the built toolbox over its stdio, as a host does.
 
+mod collected;
 mod runs;
 mod submit;
 mod try_fix;

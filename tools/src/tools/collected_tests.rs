@@ -1,0 +1,311 @@
+//! Tests that only the runner can find, because a plugin or a `conftest.py` collects them: doctests, YAML files, the
+//! data files of mypy. The tests that the runner collects with and without the changes are compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use globset::Glob;
+
+use super::contribution::lossy;
+use crate::outcomes::{CollectedItem, file_of};
+use crate::python::ContributedTest;
+use crate::runners;
+use crate::tool::ToolError;
+use crate::workspace::{Change, FileChange, Layout, Workspace, is_conftest};
+
+/// Maximum time for collecting tests, with and without the changes.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum number of test modules that are collected because they name a changed file.
+const MAX_MODULES: usize = 5;
+/// Endings of files that are code or settings, whatever collects them.
+const CODE: [&str; 18] = [
+    "py", "pyi", "pyw", "pyx", "pxd", "pxi", "c", "h", "cc", "cpp", "hpp", "rs", "so", "toml",
+    "cfg", "ini", "lock", "sh",
+];
+
+/// Returns the contributed tests of changed files in whose code no test is visible.
+///
+/// # Errors
+///
+/// Fails if tests cannot be collected, or the files cannot be changed.
+pub(super) fn contributed(
+    workspace: &mut Workspace,
+    changes: &[FileChange],
+) -> Result<Vec<ContributedTest>, ToolError> {
+    let layout = workspace.layout();
+    let is_candidate = |change: &&FileChange| {
+        let is_support = is_conftest(&change.path) || change.path.ends_with("__init__.py");
+        let may_hold_tests = !change.path.ends_with(".py") || layout.is_test_path(&change.path);
+        !is_support && may_hold_tests && change.now.is_some()
+    };
+    let changed: Vec<FileChange> = changes.iter().filter(is_candidate).cloned().collect();
+    if changed.is_empty() || !changes.iter().all(can_be_reverted) {
+        return Ok(Vec::new());
+    }
+    let paths: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
+    let asked = with_related_modules(workspace, layout, &paths);
+    let deadline = Instant::now() + TIMEOUT;
+    let now = collect(workspace, &asked, deadline)?;
+    if now.is_empty() {
+        return Ok(Vec::new());
+    }
+    let before = without(workspace, changes, |workspace| {
+        let there = |path: &&String| workspace.root().join(file_of(path)).exists();
+        let asked: Vec<String> = asked.iter().filter(there).cloned().collect();
+        collect(workspace, &asked, deadline)
+    })?;
+    Ok(compared(&changed, &before, &now))
+}
+
+/// Returns files outside the folders of tests from which the runner collects tests at the base commit, and new files
+/// from which it would. Code and settings are never among them.
+///
+/// # Errors
+///
+/// Fails if tests cannot be collected, or the files cannot be changed.
+pub(super) fn collected_files(
+    workspace: &mut Workspace,
+    changes: &[FileChange],
+) -> Result<BTreeSet<String>, ToolError> {
+    let layout = workspace.layout();
+    let is_candidate = |change: &&FileChange| {
+        let path = change.path.as_str();
+        let ending = path
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.rsplit_once('.'));
+        change.now.is_some()
+            && !layout.is_test_path(path)
+            && ending.is_some_and(|(_, end)| !CODE.contains(&end))
+            && !is_in_package(workspace, path)
+    };
+    let candidates: Vec<&FileChange> = changes.iter().filter(is_candidate).collect();
+    if candidates.is_empty() || !changes.iter().all(can_be_reverted) {
+        return Ok(BTreeSet::new());
+    }
+    let paths: Vec<String> = candidates
+        .iter()
+        .map(|change| change.path.clone())
+        .collect();
+    let is_new =
+        |change: &FileChange| change.change == Change::Added && paths.contains(&change.path);
+    let others: Vec<FileChange> = changes.iter().filter(|c| !is_new(c)).cloned().collect();
+    let items = without(workspace, &others, |workspace| {
+        let asked = with_related_modules(workspace, workspace.layout(), &paths);
+        collect(workspace, &asked, Instant::now() + TIMEOUT)
+    })?;
+    let is_collected = |path: &&String| {
+        let mut items = items.iter();
+        items.any(|item| item.file == **path || file_of(&item.id) == path.as_str())
+    };
+    Ok(paths.iter().filter(is_collected).cloned().collect())
+}
+
+/// Returns whether a file is data of a package, which the code may read.
+fn is_in_package(workspace: &Workspace, path: &str) -> bool {
+    let folders = Path::new(path).ancestors().skip(1);
+    let mut folders = folders.filter(|folder| !folder.as_os_str().is_empty());
+    folders.any(|folder| workspace.root().join(folder).join("__init__.py").exists())
+}
+
+fn collect(
+    workspace: &Workspace,
+    ids: &[String],
+    deadline: Instant,
+) -> Result<Vec<CollectedItem>, ToolError> {
+    match ids.is_empty() {
+        true => Ok(Vec::new()),
+        false => runners::collect(workspace.checkout(), ids, deadline),
+    }
+}
+
+/// Adds the test modules that name one of the files: pytest does not collect every data file by itself.
+fn with_related_modules(workspace: &Workspace, layout: &Layout, paths: &[String]) -> Vec<String> {
+    let data: Vec<&String> = paths.iter().filter(|path| !path.ends_with(".py")).collect();
+    let mut asked = paths.to_vec();
+    if data.is_empty() {
+        return asked;
+    }
+    let names = |text: &str, path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        text.contains(name) || quoted_globs(text).any(|glob| matches(glob, path, name))
+    };
+    let files = workspace.files();
+    let modules = files.iter().filter(|file| layout.is_test_file(file));
+    let related = modules.filter(|module| {
+        let text = workspace.read_text(Path::new(module)).unwrap_or_default();
+        data.iter().any(|path| names(&text, path))
+    });
+    asked.extend(related.take(MAX_MODULES).cloned());
+    asked
+}
+
+/// Returns the strings of a text that may be patterns for names of data files.
+fn quoted_globs(text: &str) -> impl Iterator<Item = &str> {
+    text.split(['"', '\'']).filter(|part| {
+        part.len() < 200 && part.contains('*') && part.contains('.') && !part.contains([' ', '\n'])
+    })
+}
+
+fn matches(glob: &str, path: &str, name: &str) -> bool {
+    let Ok(glob) = Glob::new(glob) else {
+        return false;
+    };
+    let glob = glob.compile_matcher();
+    glob.is_match(name) || glob.is_match(path)
+}
+
+/// Compares collected tests: those that are new, and those whose part of a changed file differs.
+fn compared(
+    changed: &[FileChange],
+    before: &[CollectedItem],
+    now: &[CollectedItem],
+) -> Vec<ContributedTest> {
+    let then: BTreeMap<&str, &CollectedItem> =
+        before.iter().map(|item| (item.id.as_str(), item)).collect();
+    let mut found: Vec<ContributedTest> = Vec::new();
+    for item in now {
+        let name = without_parameters(&item.id);
+        let file = if item.file.is_empty() {
+            file_of(&item.id)
+        } else {
+            &item.file
+        };
+        let change = changed.iter().find(|change| change.path == file);
+        let text = |bytes: Option<&Vec<u8>>| bytes.map(|bytes| lossy(bytes)).unwrap_or_default();
+        let part = part_of(
+            &text(change.and_then(|change| change.now.as_ref())),
+            item,
+            now,
+        );
+        let kind = match (then.get(item.id.as_str()), change) {
+            (None, _) => Change::Added,
+            (Some(old), Some(change))
+                if part != part_of(&text(change.base.as_ref()), old, before) =>
+            {
+                Change::Modified
+            }
+            (Some(_), _) => continue,
+        };
+        if found.iter().all(|test| test.id != name) {
+            found.push(ContributedTest {
+                id: name.to_owned(),
+                change: kind,
+                line: u32::try_from(item.line.max(1)).unwrap_or(u32::MAX),
+                source: part,
+            });
+        }
+    }
+    found
+}
+
+fn without_parameters(id: &str) -> &str {
+    match id.ends_with(']') {
+        true => id.split_once('[').map_or(id, |(name, _)| name),
+        false => id,
+    }
+}
+
+/// Returns the lines of a test: up to the next test of the file, or all if its line is unknown.
+fn part_of(text: &str, item: &CollectedItem, all: &[CollectedItem]) -> String {
+    let others = all.iter().filter(|other| other.file == item.file);
+    let next = others
+        .map(|other| other.line)
+        .filter(|line| *line > item.line);
+    let end = next.min().unwrap_or(usize::MAX);
+    let start = item.line.max(1);
+    let end = if item.line == 0 { usize::MAX } else { end };
+    let lines = text.lines().skip(start - 1).take(end - start);
+    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+}
+
+/// Returns whether a change can be undone and made again.
+fn can_be_reverted(change: &FileChange) -> bool {
+    const LINK: u32 = 0o120_000;
+    change.oversized.is_none() && change.mode != Some(LINK) && change.base_mode != Some(LINK)
+}
+
+/// Does some work without these changes, and makes them again.
+fn without<T>(
+    workspace: &mut Workspace,
+    changes: &[FileChange],
+    work: impl FnOnce(&Workspace) -> Result<T, ToolError>,
+) -> Result<T, ToolError> {
+    let reverted = changes
+        .iter()
+        .try_for_each(|change| workspace.restore(Path::new(&change.path)));
+    let done = reverted.and_then(|()| work(workspace));
+    for change in changes {
+        let path = Path::new(&change.path);
+        match &change.now {
+            Some(bytes) => workspace.write_as(path, bytes, change.mode)?,
+            None if workspace.root().join(path).exists() => workspace.remove(path)?,
+            None => {}
+        }
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(id: &str, line: usize) -> CollectedItem {
+        CollectedItem {
+            id: id.to_owned(),
+            file: "tests/data.yaml".to_owned(),
+            line,
+        }
+    }
+
+    fn change(base: Option<&str>, now: &str) -> FileChange {
+        FileChange {
+            path: "tests/data.yaml".to_owned(),
+            change: Change::Modified,
+            base: base.map(|text| text.as_bytes().to_vec()),
+            now: Some(now.as_bytes().to_vec()),
+            base_mode: None,
+            mode: None,
+            oversized: None,
+        }
+    }
+
+    fn found(
+        base: &str,
+        now: &str,
+        before: &[CollectedItem],
+        after: &[CollectedItem],
+    ) -> Vec<String> {
+        let tests = compared(&[change(Some(base), now)], before, after);
+        let shown = tests.iter().map(|test| match test.change {
+            Change::Added => format!("+{}", test.id),
+            _ => format!("~{}", test.id),
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn new_and_changed_parts_are_contributed() {
+        let one = [item("d::a", 1)];
+        let two = [item("d::a", 1), item("d::b", 3)];
+        assert_eq!(found("a: 1\n", "a: 1\n\nb: 2\n", &one, &two), ["+d::b"]);
+        assert_eq!(
+            found("a: 1\n", "a: 2\n\nb: 2\n", &one, &two),
+            ["~d::a", "+d::b"]
+        );
+        assert_eq!(found("a: 1\n", "a: 1\n", &one, &one), [""; 0]);
+        // Without lines, each test is the whole file.
+        let unknown = [item("d::a", 0)];
+        assert_eq!(found("a: 1\n", "a: 2\n", &unknown, &unknown), ["~d::a"]);
+        let sets = [item("d::a[x]", 1), item("d::a[y]", 1)];
+        assert_eq!(found("", "a: 1\n", &[], &sets), ["+d::a"]);
+    }
+
+    #[test]
+    fn data_files_are_named_by_patterns() {
+        let text = "files = find(pattern='check-*.test', exclude=[\"*.pyc\"])";
+        assert!(quoted_globs(text).any(|glob| matches(glob, "data/check-a.test", "check-a.test")));
+        assert!(!quoted_globs(text).any(|glob| matches(glob, "data/a.test", "a.test")));
+    }
+}
