@@ -149,11 +149,13 @@ fn parse(
     let mut problems = Vec::new();
     let content = content.into();
     let mut predictions = Vec::new();
+    let mut fields = FieldNames::default();
     // Only the prediction is kept, since a record may contain much more.
     let mut take = |value: &Value| {
         if predictions.len() >= MAX_PREDICTIONS {
             return Err(PredictionError::TooMany.into());
         }
+        fields.add(value);
         predictions.push(prediction(value, name)?);
         Ok(())
     };
@@ -163,6 +165,13 @@ fn parse(
     if entries.is_none() {
         content.each(&mut problems, &mut |_, value| take(&value));
     }
+    // Otherwise all predictions would count as missing.
+    if problems.is_empty()
+        && !predictions.is_empty()
+        && let Some(error) = fields.without_patch()
+    {
+        problems.push(Problem::new(1, error));
+    }
     if problems.is_empty() {
         Ok(predictions)
     } else {
@@ -170,11 +179,43 @@ fn parse(
     }
 }
 
+/// The field with the patch.
+const PATCH: &str = "model_patch";
+/// Maximum number of other fields that are listed.
+const MAX_LISTED_FIELDS: usize = 20;
+
+/// The names of the fields in a file.
+#[derive(Default)]
+struct FieldNames {
+    has_patch: bool,
+    others: BTreeSet<String>,
+}
+
+impl FieldNames {
+    fn add(&mut self, record: &Value) {
+        if self.has_patch {
+            return;
+        }
+        for name in record.as_object().into_iter().flat_map(Map::keys) {
+            self.has_patch |= name == PATCH;
+            if self.others.len() < MAX_LISTED_FIELDS {
+                self.others.insert(name.clone());
+            }
+        }
+    }
+
+    /// Returns the error of a file in which no record has a patch.
+    fn without_patch(&self) -> Option<PredictionError> {
+        let names: Vec<&str> = self.others.iter().map(String::as_str).collect();
+        (!self.has_patch).then(|| PredictionError::NoPatchField(names.join(", ")))
+    }
+}
+
 /// Converts an entry of an object by instance to a record. The value is a record without an id, or just the patch.
 fn record_from_entry(id: String, value: Value) -> Value {
     let mut record = match value {
         Value::Object(record) => record,
-        patch => Map::from_iter([("model_patch".to_owned(), patch)]),
+        patch => Map::from_iter([(PATCH.to_owned(), patch)]),
     };
     record.entry("instance_id").or_insert(Value::String(id));
     Value::Object(record)
@@ -191,6 +232,8 @@ enum PredictionError {
     NotAText(&'static str),
     #[error("instance_id is missing")]
     NoId,
+    #[error("no prediction has the field `{PATCH}`; the fields are: {0}")]
+    NoPatchField(String),
     #[error("`{field}` {source}")]
     Name {
         field: &'static str,
@@ -222,7 +265,7 @@ fn prediction(
         .filter(|model| !model.trim().is_empty())
         .unwrap_or(name);
     check_name("model_name_or_path", model)?;
-    let patch = text("model_patch")?;
+    let patch = text(PATCH)?;
     let warning = match patch {
         None => Some(WarningKind::Null),
         Some(patch) if patch.trim().is_empty() => Some(WarningKind::Empty),

@@ -61,6 +61,36 @@ fn bare_patches_take_the_file_name() {
 }
 
 #[test]
+fn files_without_patch_field_are_refused() {
+    let other = json!({"instance_id": "a", "model": "m", "prediction": "diff"});
+    let by_instance = json!({"a": {"model": "m", "prediction": "diff"}, "b": {"output": ""}});
+    for (text, fields) in [
+        (other.to_string(), "instance_id, model, prediction"),
+        (
+            json!([other, other]).to_string(),
+            "instance_id, model, prediction",
+        ),
+        (
+            format!("{other}\n{other}\n"),
+            "instance_id, model, prediction",
+        ),
+        (
+            by_instance.to_string(),
+            "instance_id, model, output, prediction",
+        ),
+    ] {
+        let problems = parse(&text, "f").unwrap_err();
+        let expected =
+            format!("no prediction has the field `model_patch`; the fields are: {fields}");
+        assert_eq!(problems[0].message, expected);
+    }
+    let some = format!("{other}\n{}\n", record("b", json!("diff")));
+    assert_eq!(parse(&some, "f").unwrap().len(), 2);
+    assert_eq!(parse(r#"{"a": null}"#, "f").unwrap().len(), 1);
+    assert_eq!(parse("[]", "f").unwrap().len(), 0);
+}
+
+#[test]
 fn anomalies_cause_warnings() {
     let lines = [
         record("a", json!("first")),
