@@ -1,7 +1,9 @@
 //! Classifies a run of a case.
 
 use testwright_tools::cases::CaseAnswer;
-use testwright_tools::outcomes::report::{Failure, Outcome, TestReport, TestResult};
+use testwright_tools::outcomes::report::{
+    Failure, Outcome, TestReport, TestResult, belongs_to_test,
+};
 
 use super::CaseOutcome;
 
@@ -69,7 +71,9 @@ fn worst(report: &TestReport) -> Option<CaseOutcome> {
         _ => 3,
     };
     let others = report.tests.iter();
-    let others = others.filter(|test| test.outcome != Outcome::Passed);
+    let others = others
+        .filter(|test| test.outcome != Outcome::Passed)
+        .filter(|test| !is_skipped_set(report, test));
     let test = others.min_by_key(rank)?;
     let is_error = test.outcome == Outcome::Error;
     Some(match (test.outcome, &test.failure) {
@@ -86,6 +90,16 @@ fn worst(report: &TestReport) -> Option<CaseOutcome> {
         }
         (outcome, _) => not_run(format!("{}: {outcome:?}", test.id)),
     })
+}
+
+/// Returns whether the test is a skipped parameter set of a test that passes with others.
+fn is_skipped_set(report: &TestReport, test: &TestResult) -> bool {
+    let Some((name, _)) = test.id.split_once('[') else {
+        return false;
+    };
+    let mut others = report.tests.iter();
+    test.outcome == Outcome::Skipped
+        && others.any(|other| other.outcome == Outcome::Passed && belongs_to_test(&other.id, name))
 }
 
 fn of_failure(id: &str, failure: &Failure, is_error: bool) -> CaseOutcome {

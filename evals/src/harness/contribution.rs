@@ -1,30 +1,30 @@
 //! Finds the tests that a patch contributes, and their files.
 
+use std::cell::RefCell;
+
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{AppliedPatch, Tree};
 use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
-use testwright_tools::workspace::Layout;
+use testwright_tools::workspace::{Layout, decode_source};
 
 /// Files that may contain pytest's configuration.
-pub(crate) const CONFIGURATION: [&str; 5] = [
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-];
+pub(crate) const CONFIGURATION: [&str; 7] = Layout::CONFIGURATION;
 
 /// Determines which files are tests at the base commit.
 pub(crate) fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
-    let folder = tempfile::tempdir()?;
-    for name in CONFIGURATION {
-        if let Some(content) = tree.read(name)? {
-            std::fs::write(folder.path().join(name), content)?;
+    let failed = RefCell::new(None);
+    let read = |path: &str| match tree.read(path) {
+        Ok(content) => content.map(|content| decode_source(&content)),
+        Err(error) => {
+            failed.borrow_mut().get_or_insert(error);
+            None
         }
-    }
-    Ok(Layout::read(folder.path()))
+    };
+    let paths: Vec<&str> = tree.paths().collect();
+    let layout = Layout::from_tree(paths.into_iter(), &read);
+    failed.into_inner().map_or(Ok(layout), Err)
 }
 
 /// Stack size in bytes for reading code.
@@ -106,8 +106,7 @@ impl Contribution {
             }
             let before = tree.read(path)?;
             let now = file.as_ref().map(|file| file.content.as_slice());
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let (then, after) = (before.as_deref().map(text), now.map(text));
+            let (then, after) = (before.as_deref().map(decode_source), now.map(decode_source));
             let tests = python::contributed(
                 path,
                 then.as_deref(),
