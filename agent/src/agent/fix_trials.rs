@@ -136,7 +136,9 @@ fn trial(data: &TrialData) -> FixTrial {
             .map(|test| (test.id.clone(), test.outcome))
             .collect(),
         on_submitted_tests: false,
-        crash: crash(&data.patch, &data.report),
+        crash: (data.report.runner_error.as_deref())
+            .map(FixTrial::not_tried)
+            .or_else(|| crash(&data.patch, &data.report)),
         failures: failures.collect(),
         breaks: broken
             .map(|sibling| match &sibling.with_fix.failure {

@@ -219,11 +219,14 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
 }
 
 fn count(outcomes: &[TestOutcome], passes: &str) -> String {
-    let passed = outcomes
-        .iter()
-        .filter(|o| **o == TestOutcome::Passed)
-        .count();
-    format!("{passes} for {passed} of {} parameter sets", outcomes.len())
+    let number = |wanted: TestOutcome| outcomes.iter().filter(|o| **o == wanted).count();
+    let (passed, skipped) = (number(TestOutcome::Passed), number(TestOutcome::Skipped));
+    let ran = outcomes.len() - skipped;
+    let skipped = match skipped {
+        0 => String::new(),
+        skipped => format!(" ({skipped} more skipped)"),
+    };
+    format!("{passes} for {passed} of {ran} parameter sets{skipped}")
 }
 
 fn word(outcome: TestOutcome) -> &'static str {
@@ -329,10 +332,10 @@ fn candidate_fix(
         false => "an earlier form of the tests",
     };
     let mut out = format!("Candidate fix {number}, tried on {on}: ");
-    if let Some(crash) = &fix.crash {
+    if let Some((clause, details)) = fix.crash_text() {
         let _ = write!(
             out,
-            "the edit itself is wrong ({crash}), so this says nothing of the tests."
+            "{clause} ({details}), so this says nothing of the tests."
         );
     } else if fix.makes_pass(failing) {
         out.push_str("with it all of them pass.");

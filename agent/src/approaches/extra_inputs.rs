@@ -243,7 +243,8 @@ impl ExtraInputs {
             return Ok(());
         }
         let tree = source.tree()?;
-        let layout = Layout::from_files(&|name| tree.text(name).ok().flatten());
+        let paths: Vec<&str> = tree.paths().collect();
+        let layout = Layout::from_tree(paths.into_iter(), &|path| tree.text(path).ok().flatten());
         match self
             .test_files
             .iter()

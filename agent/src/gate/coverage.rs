@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::outcomes::report::{Outcome, TestReport, belongs_to_test};
+use testwright_tools::outcomes::report::{Outcome, TestReport, TestResult, belongs_to_test};
 use testwright_tools::python::contains_check;
 use testwright_tools::tools::cover::CoverResult;
 use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
@@ -135,7 +135,15 @@ fn not_passed(report: &TestReport, test: &ContributedTest) -> Option<String> {
     if results.peek().is_none() {
         return Some(format!("{} did not run.", test.id));
     }
-    let other = results.find(|result| result.outcome != Outcome::Passed)?;
+    let results: Vec<&TestResult> = results.collect();
+    let passes = results
+        .iter()
+        .any(|result| result.outcome == Outcome::Passed);
+    // A skipped parameter set says nothing about the others.
+    let is_skipped_set =
+        |result: &TestResult| passes && result.outcome == Outcome::Skipped && result.id != test.id;
+    let other = (results.into_iter())
+        .find(|result| result.outcome != Outcome::Passed && !is_skipped_set(result))?;
     let message = other.failure.as_ref().map(|failure| &failure.message);
     let message = message.and_then(|message| message.lines().next());
     Some(match message {
@@ -162,7 +170,6 @@ fn outcome_word(outcome: Outcome) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use testwright_tools::outcomes::report::TestResult;
     use testwright_tools::tools::cover::MissedLines;
 
     use super::*;

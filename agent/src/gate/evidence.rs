@@ -91,7 +91,7 @@ pub struct FixTrial {
     /// Whether the tests were the submitted ones; otherwise they were an earlier form.
     #[serde(default)]
     pub on_submitted_tests: bool,
-    /// Error raised by the edit itself, so that the trial says nothing about the tests.
+    /// Error raised by the edit itself or by the test runner, so that the trial says nothing about the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<String>,
     /// Failures of tests with the fix: `ID: FAILURE`.
@@ -113,7 +113,24 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
+/// Begins the `crash` of a trial in which the test runner itself failed.
+const NOT_TRIED: &str = "not tried: ";
+
 impl FixTrial {
+    /// Returns the `crash` of a trial in which the test runner itself failed.
+    pub fn not_tried(error: &str) -> String {
+        format!("{NOT_TRIED}{error}")
+    }
+
+    /// Returns why the trial says nothing about the tests, as a clause and its details.
+    pub fn crash_text(&self) -> Option<(&'static str, &str)> {
+        let crash = self.crash.as_deref()?;
+        Some(match crash.strip_prefix(NOT_TRIED) {
+            Some(error) => ("it could not be tried", error),
+            None => ("the edit itself is wrong", crash),
+        })
+    }
+
     /// Returns whether the fix makes these tests pass and breaks nothing.
     pub fn is_valid_fix(&self, tests: &[TestEvidence]) -> bool {
         self.crash.is_none() && self.breaks.is_empty() && self.makes_pass(tests)

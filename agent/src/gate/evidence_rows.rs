@@ -69,8 +69,8 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
 }
 
 fn fix_tried(fix: &FixTrial) -> String {
-    if let Some(crash) = &fix.crash {
-        return format!("the edit itself is wrong: {crash}");
+    if let Some((clause, details)) = fix.crash_text() {
+        return format!("{clause}: {details}");
     }
     let is_passed = |(_, outcome): &&(String, TestOutcome)| *outcome == TestOutcome::Passed;
     let passed = fix.outcomes.iter().filter(is_passed).count();
