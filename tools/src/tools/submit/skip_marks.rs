@@ -210,6 +210,7 @@ mod tests {
             "def test_a(testdir):\n    testdir.makepyfile('''@pytest.mark.skip\ndef test_b(): pytest.skip()''')\n",
             "@pytest.mark.skipif(True, reason='')\ndef test_a(): pass\n",
             "def test_a(skip): XFAIL = 1\n",
+            "@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.skip)])\ndef test_a(a): pass\n",
             "def test_a(dask):\n    if dask and not has_dask:\n        pytest.skip('requires dask')\n    assert 0\n",
         ] {
             assert!(
