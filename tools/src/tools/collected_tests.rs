@@ -96,8 +96,9 @@ pub(super) fn collected_files(
         collect(workspace, &asked, Instant::now() + TIMEOUT)
     })?;
     let is_collected = |path: &&String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
         let mut items = items.iter();
-        items.any(|item| item.file == **path || file_of(&item.id) == path.as_str())
+        items.any(|item| item.file == **path || item.id.contains(name))
     };
     Ok(paths.iter().filter(is_collected).cloned().collect())
 }

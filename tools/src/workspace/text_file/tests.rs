@@ -17,8 +17,8 @@ fn declared(name: &str, words: &[u8]) -> Vec<u8> {
 
 #[test]
 fn declared_encodings_are_kept() {
-    for (name, words, text) in [
-        ("cp1252", &b"\x93caf\xe9\x94"[..], "“café”"),
+    let cases: [(&str, &[u8], &str); 12] = [
+        ("cp1252", b"\x93caf\xe9\x94", "“café”"),
         ("windows-1251", b"\xcf\xf0", "Пр"),
         ("koi8_r", b"\xf0\xd2", "Пр"),
         ("latin-1", b"\xe9\x80", "é\u{80}"),
@@ -31,7 +31,8 @@ fn declared_encodings_are_kept() {
         ("utf-8", "中".as_bytes(), "中"),
         // Unknown tables are shown byte by byte.
         ("cp437", b"\x82", "\u{82}"),
-    ] {
+    ];
+    for (name, words, text) in cases {
         let path = Path::new("a.py");
         let bytes = declared(name, words);
         let file = TextFile::read(path, &bytes).unwrap();
@@ -97,11 +98,12 @@ fn new_declaration_decides_the_encoding() {
 
 #[test]
 fn byte_order_marks_are_kept() {
-    for (path, bytes) in [
-        ("a.py", &b"\xef\xbb\xbfx = 1\r\n"[..]),
+    let cases: [(&str, &[u8]); 3] = [
+        ("a.py", b"\xef\xbb\xbfx = 1\r\n"),
         ("a.txt", b"\xff\xfex\0 \0=\0 \x001\0\r\0\n\0"),
         ("a.txt", b"\xfe\xff\0x\0 \0=\0 \x001\0\r\0\n"),
-    ] {
+    ];
+    for (path, bytes) in cases {
         let file = TextFile::read(Path::new(path), bytes).unwrap();
         assert_eq!(file.text, "x = 1\n");
         assert_eq!(file.encode(Path::new(path), "x = 1\n").unwrap(), bytes);
@@ -222,7 +224,10 @@ fn new_file_follows_its_neighbours() {
 #[test]
 fn searches_find_text_in_any_encoding() {
     let gbk = declared("gbk", b"\xd6\xd0");
-    let mut f = Fixture::new(&[("a.py", &gbk), ("b.py", b"a = 1\rb = 2\rmarked = 3\r")]);
+    let mut f = Fixture::new(&[
+        ("a.py", gbk.as_slice()),
+        ("b.py", b"a = 1\rb = 2\rmarked = 3\r"),
+    ]);
     let found = f.text("search", json!({"pattern": "中"}));
     assert!(found.contains("2: x = '中'"), "{found}");
     let found = f.text("search", json!({"pattern": "marked"}));

@@ -12,16 +12,10 @@ use crate::toolbox::Client;
 /// Returns an interpreter with this pytest and pytest-rerunfailures, if the machine has the Python.
 fn python(python: &str, pytest: &str) -> Option<PathBuf> {
     let base = interpreter(python)?;
-    let packages = [
-        &format!("pytest=={pytest}"),
-        "pytest-rerunfailures",
-        "pytest-xdist",
-    ];
-    Some(environment(
-        &format!("{python}-plugins-{pytest}"),
-        Some(&base),
-        &packages,
-    ))
+    let pinned = format!("pytest=={pytest}");
+    let packages = [pinned.as_str(), "pytest-rerunfailures", "pytest-xdist"];
+    let name = format!("{python}-plugins-{pytest}");
+    Some(environment(&name, Some(&base), &packages))
 }
 
 const VERSIONS: [(&str, &str); 5] = [
@@ -60,7 +54,7 @@ fn repository_options_change_no_outcome() {
             let ini = format!("[pytest]\naddopts = {options}\n");
             let mut project = Project::new(&[
                 ("pkg/__init__.py", PKG),
-                ("pytest.ini", &ini),
+                ("pytest.ini", ini.as_str()),
                 ("tests/test_a.py", tests),
             ]);
             project.config.python = python.clone();
@@ -111,7 +105,8 @@ def test_unmarked():
         };
         for setting in ["addopts = --reruns 5", "reruns = 5"] {
             let ini = format!("[pytest]\nmarkers = flaky: x\n{setting}\n");
-            let mut project = Project::new(&[("pytest.ini", &ini), ("tests/test_a.py", tests)]);
+            let mut project =
+                Project::new(&[("pytest.ini", ini.as_str()), ("tests/test_a.py", tests)]);
             project.config.python = python.clone();
             let report = project.run(&["tests/test_a.py"]);
             let expected = [

@@ -47,7 +47,11 @@ fn configured_files_and_functions_are_tests() {
             "checks"
         };
         let path = format!("{folder}/check_a.py");
-        let project = Project::new(&[("pkg.py", PKG), (config, &text), (&path, old)]);
+        let project = Project::new(&[
+            ("pkg.py", PKG),
+            (config, text.as_str()),
+            (path.as_str(), old),
+        ]);
         let prepare =
             format!("printf '\\ndef check_new():\\n    assert pkg.half(0) == 0\\n' >> {path}");
         check(
