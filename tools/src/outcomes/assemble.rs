@@ -139,6 +139,11 @@ impl Session {
         self.started && self.collected && self.finished && !self.after_end
     }
 
+    /// Returns whether no test was to run. pytest 8 and later finish a collection that ends with a usage error.
+    pub fn plans_nothing(&self) -> bool {
+        self.planned.is_empty()
+    }
+
     /// Returns the part of the session's time that the tests took.
     pub fn test_time(&self) -> Duration {
         let phases = self.courses.values().flat_map(|course| &course.phases);

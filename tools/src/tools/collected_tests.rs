@@ -166,6 +166,10 @@ fn compared(
     let then: BTreeMap<&str, &CollectedItem> =
         before.iter().map(|item| (item.id.as_str(), item)).collect();
     let mut found: Vec<ContributedTest> = Vec::new();
+    let has_new = |file: &str| {
+        let mut items = now.iter().filter(|item| item.file == file);
+        items.any(|item| !then.contains_key(item.id.as_str()))
+    };
     for item in now {
         let name = without_parameters(&item.id);
         let file = if item.file.is_empty() {
@@ -182,6 +186,8 @@ fn compared(
         );
         let kind = match (then.get(item.id.as_str()), change) {
             (None, _) => Change::Added,
+            // If its line is unknown, the new tests are the change.
+            (Some(_), _) if item.line == 0 && has_new(&item.file) => continue,
             (Some(old), Some(change))
                 if part != part_of(&text(change.base.as_ref()), old, before) =>
             {
@@ -299,6 +305,8 @@ mod tests {
         // Without lines, each test is the whole file.
         let unknown = [item("d::a", 0)];
         assert_eq!(found("a: 1\n", "a: 2\n", &unknown, &unknown), ["~d::a"]);
+        let more = [item("d::a", 0), item("d::b", 0)];
+        assert_eq!(found("a: 1\n", "a: 1\nb: 2\n", &unknown, &more), ["+d::b"]);
         let sets = [item("d::a[x]", 1), item("d::a[y]", 1)];
         assert_eq!(found("", "a: 1\n", &[], &sets), ["+d::a"]);
     }

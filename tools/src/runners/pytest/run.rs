@@ -52,7 +52,7 @@ fn run_with_addopts(
         .into_iter()
         .map(str::to_owned)
         .collect();
-    let (started, collected) = (session.started, session.collected);
+    let (started, plans_nothing) = (session.started, session.plans_nothing());
     let classifier = Classifier {
         layout: checkout.layout(),
         root,
@@ -73,7 +73,8 @@ fn run_with_addopts(
             return Ok(report);
         }
     }
-    let stuck = in_time && started && !collected && finished.exit_code() == Some(USAGE_EXIT_CODE);
+    let is_usage_error = finished.exit_code() == Some(USAGE_EXIT_CODE);
+    let stuck = in_time && started && plans_nothing && is_usage_error;
     if stuck && files.len() > 1 {
         return run_files_separately(run, ids, &files, addopts);
     }
