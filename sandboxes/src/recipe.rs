@@ -9,6 +9,7 @@ mod detect;
 mod ini;
 mod named_requirements;
 mod parse;
+mod project_metadata;
 mod python_version;
 mod setup_py;
 #[cfg(test)]
@@ -21,11 +22,12 @@ use serde::{Deserialize, Serialize};
 
 pub use builtin::digest as built_in_digest;
 pub(crate) use detect::{
-    build_without_extensions, distribution_name, package_name as normalized_name, test_extras,
-    test_files,
+    build_without_extensions, distribution_name, names_folder, package_name as normalized_name,
+    test_extras, test_files,
 };
 pub(crate) use named_requirements::named_requirements;
 pub use parse::{parse, parse_table};
+pub(crate) use project_metadata::{ProjectMetadata, is_version};
 pub(crate) use python_version::parse as parse_python;
 pub use python_version::{
     SUPPORTED_VERSIONS as KNOWN_PYTHONS, available as available_pythons, resolution_date,
@@ -75,6 +77,9 @@ pub struct Recipe {
     pub runner: Runner,
     /// Services that run beside the tests, on the sandbox's own loopback.
     pub services: Vec<Service>,
+    /// Folders of projects below the root. The tests of each run from its folder. A folder that `install` does not
+    /// install is put on the import path.
+    pub projects: Vec<String>,
     /// Whether the recipe was written from published sources and never built. Its use is reported.
     pub untested: bool,
 }
@@ -153,6 +158,10 @@ pub struct Overrides {
     pub no_built_in: bool,
     /// Python versions that the backend has (see [`available_pythons`]); empty for any.
     pub pythons: Vec<String>,
+    /// Value of `--project FOLDER`: use this project of the repository, and those that it depends on.
+    pub project: Option<String>,
+    /// Text of the issue. It decides between projects of the repository whose requirements conflict.
+    pub subject: Option<String>,
     /// Python version that an issue names, used if nothing else determines one.
     pub preferred_python: Option<PreferredPython>,
 }

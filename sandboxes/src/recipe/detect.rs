@@ -1,11 +1,20 @@
 //! Detection of a recipe from a repository's files: pyproject.toml, setup.cfg, setup.py, tox.ini, requirements files
 //! and CI files.
 
+mod django;
+mod local_lines;
 mod plugins;
+pub(super) mod poetry;
+mod project_recipe;
+mod projects;
 mod templates;
 mod test_dependencies;
+mod test_files;
+
+use std::collections::BTreeSet;
 
 pub(crate) use test_dependencies::test_extras;
+pub(crate) use test_files::test_files;
 
 use regex::Regex;
 
@@ -15,9 +24,12 @@ use super::python_version::{Hints, choose, is_possible, timestamp};
 use super::{MAX_FILE_LEN, Recipe, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
+use local_lines::LocalLine;
+use project_recipe::{ProjectRecipe, combine};
+use projects::Choice;
 
 /// Returns the text of a file. A file larger than any that people write counts as missing.
-fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
+pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
     match tree.is_larger(path, MAX_FILE_LEN) {
         true => Ok(None),
         false => tree.text(path),
@@ -25,6 +37,7 @@ fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
 }
 
 /// The files that detection reads, each read once.
+#[derive(Debug)]
 pub(super) struct Files {
     pub pyproject: toml::Table,
     pub setup_cfg: Ini,
@@ -34,7 +47,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    fn read(tree: &Tree) -> Result<Files> {
+    pub(super) fn read(tree: &Tree) -> Result<Files> {
         let text = |path: &str| -> Result<String> { Ok(text(tree, path)?.unwrap_or_default()) };
         Ok(Files {
             // The build itself reports a broken file, with the message of the program that needs it.
@@ -44,6 +57,19 @@ impl Files {
             tox: Ini::parse(&text("tox.ini")?),
             pytest_ini: Ini::parse(&text("pytest.ini")?),
         })
+    }
+
+    /// Returns a table of pyproject.toml that belongs to a tool.
+    pub(super) fn tool(&self, name: &str) -> Option<&toml::Value> {
+        self.pyproject.get("tool")?.get(name)
+    }
+
+    pub(super) fn poetry(&self) -> Option<&toml::Value> {
+        self.tool("poetry")
+    }
+
+    pub(super) fn build_system(&self) -> Option<&toml::Value> {
+        self.pyproject.get("build-system")
     }
 
     /// Returns the repository's configuration of pytest. A list becomes one text, separated by spaces.
@@ -86,7 +112,19 @@ pub(super) fn detect(
 ) -> Result<(Recipe, String)> {
     let files = Files::read(tree)?;
     let mut from = Vec::new();
-    let hints = python_hints(source, tree, &files, &mut from)?;
+    let mut hints = python_hints(source, tree, &files, &mut from)?;
+    let choice = Choice {
+        project: overrides.project.as_deref(),
+        subject: overrides.subject.as_deref(),
+    };
+    let lines = root_lines(tree, &files)?;
+    let projects = projects::find(tree, &files, &lines, &choice)?;
+    for project in projects.iter().filter(|project| !project.folder.is_empty()) {
+        let mut read = Vec::new();
+        let more = python_hints(source, &project.tree, &project.files, &mut read)?;
+        hints.add(more);
+        from.extend(read.iter().map(|path| project.path(path)));
+    }
     let mut python = choose(&hints, &overrides.pythons);
     if let Some(preferred) = &overrides.preferred_python
         && is_possible(preferred, &python, &hints, &overrides.pythons)
@@ -96,34 +134,19 @@ pub(super) fn detect(
     }
     let mut recipe = Recipe {
         python: Some(python),
+        install: Some(Vec::new()),
         ..Recipe::default()
     };
-    let installable = installable(&files);
-    let wanted = test_dependencies::test_requirements(tree, &files, installable, &mut from)?;
-    recipe.requirements = wanted.requirements;
-    recipe.requirements_files = wanted.files;
-    recipe.install = Some(if installable {
-        let extras = wanted.extras.join(",");
-        let target = if extras.is_empty() {
-            ".".to_owned()
-        } else {
-            format!(".[{extras}]")
-        };
-        vec!["-e".to_owned(), target]
-    } else {
-        Vec::new()
-    });
-    for plugin in plugins::required(&files) {
-        add(&mut recipe.requirements, plugin);
+    let mut parts = Vec::new();
+    for project in &projects {
+        parts.push(ProjectRecipe::detect(project, &mut from)?);
+    }
+    combine(&mut recipe, parts, overrides.subject.as_deref());
+    if let Some(runner) = django::own_runner(tree) {
+        recipe.runner = runner;
     }
     add(&mut recipe.requirements, "pytest");
-    recipe.before_install = templates::copies(tree);
-    // setuptools 58 removed this feature, so no newer version can run such a file.
-    if files.setup_py.contains("use_2to3") {
-        recipe.requirements.push("setuptools<58".to_owned());
-        recipe.build_constraints.push("setuptools<58".to_owned());
-    }
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     from.retain(|path| seen.insert(path.clone()));
     let origin = if from.is_empty() {
         "detected (no file says how to build it)".to_owned()
@@ -131,6 +154,23 @@ pub(super) fn detect(
         format!("detected from {}", from.join(", "))
     };
     Ok((recipe, origin))
+}
+
+/// Returns the folders that the root's requirements files for tests and for the application name.
+fn root_lines(tree: &Tree, files: &Files) -> Result<Vec<LocalLine>> {
+    let installable = installable(files);
+    let wanted = test_dependencies::test_requirements(tree, files, installable, &mut Vec::new())?;
+    let mut lines = Vec::new();
+    for path in &wanted.files {
+        lines.extend(local_lines::local_lines(tree, path, 8)?);
+    }
+    lines.retain(|line| !line.folder.is_empty());
+    Ok(lines)
+}
+
+/// Returns whether a line of a requirements file names a folder or an archive in the repository.
+pub(crate) fn names_folder(line: &str) -> bool {
+    line.starts_with('.') || local_lines::target(line).is_some()
 }
 
 /// Adds a requirement unless its package is already required.
@@ -148,33 +188,6 @@ pub(crate) fn package_name(requirement: &str) -> String {
         .take_while(|c| c.is_alphanumeric() || "-_.".contains(*c))
         .collect();
     name.to_lowercase().replace(['_', '.'], "-")
-}
-
-/// Returns the files that contain tests according to their names. If pytest is configured to search only some folders,
-/// only files in those are returned.
-pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
-    let files = Files::read(tree)?;
-    let named = |path: &&str| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
-    };
-    let all: Vec<&str> = tree.paths().filter(named).collect();
-    let settings = files.pytest_settings();
-    let folders = settings.iter().find(|(key, _)| key == "testpaths");
-    let folders = folders.map_or("", |(_, folders)| folders.as_str());
-    let folders: Vec<&str> = folders
-        .split_whitespace()
-        .map(|folder| folder.trim_matches(['"', '/']))
-        .collect();
-    let below = |path: &&str| {
-        let inside = |rest: &str| rest.is_empty() || rest.starts_with('/');
-        folders
-            .iter()
-            .any(|folder| path.strip_prefix(folder).is_some_and(inside))
-    };
-    let chosen: Vec<&str> = all.iter().copied().filter(below).collect();
-    let chosen = if chosen.is_empty() { all } else { chosen };
-    Ok(chosen.into_iter().map(str::to_owned).collect())
 }
 
 /// Returns the name under which the code is installed, if its files state it.

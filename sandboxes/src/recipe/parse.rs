@@ -143,6 +143,13 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
         }
         names.push(name);
     }
+    for folder in &recipe.projects {
+        let is_outside = folder.starts_with('/') || folder.split('/').any(|part| part == "..");
+        if folder.is_empty() || is_outside {
+            return Err(input(format!("invalid project folder `{folder}`"))
+                .hint("write a path below the root of the repository, e.g. \"packages/core\""));
+        }
+    }
     if recipe.interpreter.is_some() && recipe.image.is_none() {
         return Err(input("`interpreter` needs an `image`".to_owned()));
     }

@@ -92,6 +92,24 @@ pub(super) struct Hints {
     pub date: Option<Timestamp>,
 }
 
+impl Hints {
+    /// Adds the hints of another project of the repository. Specifiers that contradict the present ones are ignored.
+    pub(super) fn add(&mut self, other: Hints) {
+        self.listed_minors.extend(other.listed_minors);
+        for specifier in other.requires {
+            let mut minors = SUPPORTED_VERSIONS
+                .iter()
+                .filter_map(|version| parse(version));
+            let fits = |minor: u32| {
+                self.requires.iter().all(|r| allows(r, minor)) && allows(&specifier, minor)
+            };
+            if minors.any(fits) {
+                self.requires.push(specifier);
+            }
+        }
+    }
+}
+
 /// Returns the newest version that fulfils the hints.
 ///
 /// It must be available and allowed by the specifiers, not newer than the listed versions, and have had wheels when the

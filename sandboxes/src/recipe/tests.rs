@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod detection;
+mod django;
+mod projects;
 mod security;
 
 use super::*;

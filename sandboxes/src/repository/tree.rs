@@ -59,6 +59,23 @@ impl Tree {
         })
     }
 
+    /// Returns the part below a folder, with paths relative to it. An empty name stands for the whole tree.
+    pub(crate) fn subtree(&self, folder: &str) -> Tree {
+        let prefix = match folder {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
+        let entries = self.entries.range(prefix.clone()..);
+        let inside = entries.map_while(|(path, entry)| Some((path.strip_prefix(&prefix)?, entry)));
+        Tree {
+            archive: self.archive.clone(),
+            _held: self._held.clone(),
+            entries: inside
+                .map(|(path, entry)| (path.to_owned(), entry.clone()))
+                .collect(),
+        }
+    }
+
     /// Returns the paths of all files and links, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)

@@ -5,7 +5,8 @@
 
 use toml::Value;
 
-use super::{Files, package_name, text};
+use super::{Files, package_name, poetry, text};
+use crate::recipe::project_metadata::ProjectMetadata;
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -55,7 +56,7 @@ pub(super) fn test_requirements(
         }
         from.push("pyproject.toml".to_owned());
     }
-    wanted.requirements.extend(poetry(files, from));
+    wanted.requirements.extend(poetry::development(files, from));
     wanted.requirements.extend(tool_requirements(files, from));
     if wanted.extras.is_empty() && wanted.requirements.is_empty() {
         tests_require(files, &mut wanted.requirements, from);
@@ -125,12 +126,20 @@ fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
     all
 }
 
+/// Returns the requirements of the test extras of a project that is not installed itself.
+pub(super) fn virtual_extras(files: &Files, metadata: &ProjectMetadata) -> Vec<String> {
+    let chosen = extras(files)
+        .into_iter()
+        .find_map(|(_, names)| choose(&names));
+    metadata.extra_requirements(&chosen.unwrap_or_default())
+}
+
 /// Returns the extras that are for tests.
 pub(crate) fn test_extras(names: &[String]) -> Vec<String> {
     choose(names).unwrap_or_default()
 }
 
-fn choose(names: &[String]) -> Option<Vec<String>> {
+pub(super) fn choose(names: &[String]) -> Option<Vec<String>> {
     for wanted in [&FOR_TESTS[..], &FOR_DEVELOPMENT[..]] {
         let chosen: Vec<_> = names
             .iter()
@@ -179,77 +188,6 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
                 .map(str::to_owned),
         );
     }
-}
-
-/// Returns Poetry's development packages as requirements.
-fn poetry(files: &Files, from: &mut Vec<String>) -> Vec<String> {
-    let Some(poetry) = files.pyproject.get("tool").and_then(|t| t.get("poetry")) else {
-        return Vec::new();
-    };
-    let mut tables = Vec::new();
-    if let Some(groups) = poetry.get("group").and_then(Value::as_table)
-        && let Some(chosen) = choose(&groups.keys().cloned().collect::<Vec<_>>())
-    {
-        tables.extend(
-            chosen
-                .iter()
-                .filter_map(|name| groups.get(name)?.get("dependencies")?.as_table()),
-        );
-    }
-    tables.extend(poetry.get("dev-dependencies").and_then(Value::as_table));
-    if !tables.is_empty() {
-        from.push("pyproject.toml".to_owned());
-    }
-    tables
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| *name != "python")
-        .filter_map(|(name, value)| {
-            let version = match value {
-                Value::String(version) => version.as_str(),
-                // Paths and git URLs are not followed.
-                Value::Table(table) if table.contains_key("version") => {
-                    table.get("version")?.as_str()?
-                }
-                _ => return None,
-            };
-            Some(format!("{name}{}", poetry_version(version)))
-        })
-        .collect()
-}
-
-/// Converts Poetry's limits: `^1.2` becomes `>=1.2,<2`, and `~1.2` becomes `>=1.2,<1.3`. Others stay as they are.
-fn poetry_version(version: &str) -> String {
-    let version = version.trim();
-    if version == "*" || version.contains("||") {
-        return String::new();
-    }
-    let (caret, rest) = match version.strip_prefix('^') {
-        Some(rest) => (true, rest),
-        None => match version.strip_prefix('~').filter(|r| !r.starts_with('=')) {
-            Some(rest) => (false, rest),
-            None if version.starts_with(|c: char| c.is_ascii_digit()) => {
-                return format!("=={version}");
-            }
-            None => return version.to_owned(),
-        },
-    };
-    let numbers: Vec<u64> = rest.split('.').map_while(|n| n.parse().ok()).collect();
-    let place = if caret {
-        numbers
-            .iter()
-            .position(|n| *n > 0)
-            .unwrap_or(numbers.len().saturating_sub(1))
-    } else {
-        1.min(numbers.len().saturating_sub(1))
-    };
-    let mut upper: Vec<u64> = numbers.iter().take(place + 1).copied().collect();
-    match upper.last_mut() {
-        Some(last) => *last = last.saturating_add(1),
-        None => return String::new(),
-    }
-    let upper: Vec<_> = upper.iter().map(u64::to_string).collect();
-    format!(">={rest},<{}", upper.join("."))
 }
 
 /// Finds the requirements file for tests: by its name (for tests or for development), or because it requires pytest.
@@ -425,20 +363,4 @@ fn tox_list(files: &Files, section: &str, key: &str, depth: usize) -> Vec<String
         }
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::poetry_version;
-
-    #[test]
-    fn poetry_versions_become_bounds() {
-        assert_eq!(poetry_version("^1.2.3"), ">=1.2.3,<2");
-        assert_eq!(poetry_version("^0.2.3"), ">=0.2.3,<0.3");
-        assert_eq!(poetry_version("^0.0.3"), ">=0.0.3,<0.0.4");
-        assert_eq!(poetry_version("~1.2"), ">=1.2,<1.3");
-        assert_eq!(poetry_version("1.2"), "==1.2");
-        assert_eq!(poetry_version(">=1,<3"), ">=1,<3");
-        assert_eq!(poetry_version("*"), "");
-    }
 }

@@ -1,0 +1,140 @@
+//! Lines of requirements files that name folders of the repository, such as `-e ./core[test]`.
+
+use super::text;
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// A folder that a requirements file asks to install.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LocalLine {
+    /// Path relative to the root of the repository; empty for the root itself.
+    pub folder: String,
+    pub extras: Vec<String>,
+}
+
+/// Returns the folders that a requirements file names, including those of files that it includes.
+pub(super) fn local_lines(tree: &Tree, path: &str, depth: usize) -> Result<Vec<LocalLine>> {
+    let mut all = Vec::new();
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    for line in text(tree, path)?.unwrap_or_default().lines() {
+        let line = line.split(" #").next().unwrap_or(line).trim();
+        let included = ["-r", "--requirement"]
+            .iter()
+            .find_map(|option| line.strip_prefix(option));
+        if let Some(file) = included {
+            let file = file.trim_start_matches(['=', ' ']).trim();
+            if depth > 0
+                && let Some(file) = join(folder, file)
+            {
+                all.extend(local_lines(tree, &file, depth - 1)?);
+            }
+            continue;
+        }
+        let Some((target, extras)) = target(line) else {
+            continue;
+        };
+        // pip resolves a path from the current folder, uv from that of the file.
+        let places = [join("", &target), join(folder, &target)];
+        let place = places
+            .into_iter()
+            .flatten()
+            .find(|place| is_project(tree, place));
+        all.extend(place.map(|folder| LocalLine { folder, extras }));
+    }
+    Ok(all)
+}
+
+/// Returns whether a folder has files that say how to install it.
+pub(super) fn is_project(tree: &Tree, folder: &str) -> bool {
+    let inside = |name: &str| match folder {
+        "" => tree.contains(name),
+        folder => tree.contains(&format!("{folder}/{name}")),
+    };
+    ["pyproject.toml", "setup.py", "setup.cfg"]
+        .into_iter()
+        .any(inside)
+}
+
+/// Splits a line into its path and extras. Returns `None` for lines that name no folder.
+pub(super) fn target(line: &str) -> Option<(String, Vec<String>)> {
+    let editable = ["--editable", "-e"]
+        .iter()
+        .find_map(|option| line.strip_prefix(option));
+    let rest = match (editable, line.split_once(" @ ")) {
+        (Some(rest), _) => rest,
+        (None, Some((_, url))) if url.trim().starts_with("file:") => url,
+        (None, _) => line,
+    };
+    let rest = rest
+        .trim_start_matches(['=', ' '])
+        .trim_matches(['\'', '"']);
+    let rest = rest.split(';').next().unwrap_or(rest).trim();
+    let path = rest.strip_prefix("file:").unwrap_or(rest);
+    let path = path.strip_prefix("///${PROJECT_ROOT}").unwrap_or(path);
+    let (path, extras) = match path.split_once('[') {
+        Some((path, extras)) => (path, extras.split(']').next().unwrap_or_default()),
+        None => (path, ""),
+    };
+    let names_folder = editable.is_some() || path.starts_with('.') || path.contains('/');
+    let is_foreign =
+        path.contains("://") || path.starts_with(['/', '-', '$']) || path.contains('+');
+    if !names_folder || is_foreign || path.ends_with(".whl") || path.ends_with(".gz") {
+        return None;
+    }
+    let extras = extras.split(',').map(str::trim);
+    let extras = extras.filter(|extra| !extra.is_empty()).map(str::to_owned);
+    Some((path.trim_start_matches('/').to_owned(), extras.collect()))
+}
+
+/// Joins a folder and a relative path. Returns `None` for paths outside the repository.
+pub(super) fn join(folder: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            other => parts.push(other),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_in_lines_are_recognised() {
+        for (line, expected) in [
+            ("-e ./a", Some(("./a", vec![]))),
+            (
+                "-e packages/core[test, x]",
+                Some(("packages/core", vec!["test", "x"])),
+            ),
+            ("--editable=libs/a", Some(("libs/a", vec![]))),
+            ("./b ; python_version > '3'", Some(("./b", vec![]))),
+            ("libs/c", Some(("libs/c", vec![]))),
+            ("core @ file:./core", Some(("./core", vec![]))),
+            ("-e file:///${PROJECT_ROOT}/x", Some(("x", vec![]))),
+            ("-e .", Some((".", vec![]))),
+            ("requests>=2", None),
+            ("-e git+https://example.org/x.git#egg=x", None),
+            ("https://example.org/x.zip", None),
+            ("dist/x-1.whl", None),
+            ("-c constraints.txt", None),
+        ] {
+            let found = target(line);
+            let found = found.as_ref().map(|(path, extras)| {
+                (
+                    path.as_str(),
+                    extras.iter().map(String::as_str).collect::<Vec<_>>(),
+                )
+            });
+            assert_eq!(found, expected, "{line}");
+        }
+        assert_eq!(join("a/b", "../c/./d").as_deref(), Some("a/c/d"));
+        assert_eq!(join("a", "../../c"), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! The part of a recipe that one project of the repository needs, and the combination of the parts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::projects::{self, Project};
+use super::{
+    add, django, installable, local_lines, package_name, plugins, templates, test_dependencies,
+    test_files,
+};
+use crate::recipe::Recipe;
+use crate::recipe::project_metadata::ProjectMetadata;
+use crate::sandbox::Result;
+
+/// The needs of one project.
+#[derive(Debug, Default)]
+pub(super) struct ProjectRecipe {
+    folder: String,
+    requirements: Vec<String>,
+    requirements_files: Vec<String>,
+    build_constraints: Vec<String>,
+    before_install: Vec<String>,
+    after_install: Vec<String>,
+    /// Target of an editable install, such as `./core[test]`.
+    target: Option<String>,
+    env: BTreeMap<String, String>,
+    options: Vec<String>,
+    /// Folder from which the project's settings are imported, if it is another one.
+    settings_folder: Option<String>,
+}
+
+impl ProjectRecipe {
+    pub(super) fn detect(project: &Project, from: &mut Vec<String>) -> Result<ProjectRecipe> {
+        let (tree, files) = (&project.tree, &project.files);
+        let installable = installable(files);
+        let mut read = Vec::new();
+        let wanted = test_dependencies::test_requirements(tree, files, installable, &mut read)?;
+        let mut part = ProjectRecipe {
+            folder: project.folder.clone(),
+            requirements: wanted.requirements,
+            requirements_files: wanted.files.iter().map(|path| project.path(path)).collect(),
+            ..ProjectRecipe::default()
+        };
+        if installable {
+            let extras = wanted.extras.iter().chain(&project.extras);
+            part.target = Some(target(&project.folder, extras));
+        } else {
+            let metadata = ProjectMetadata::read(tree)?;
+            if !metadata.dependencies.is_empty() {
+                read.push("pyproject.toml".to_owned());
+            }
+            let own = |line: &&String| local_lines::target(line).is_none();
+            part.requirements
+                .extend(metadata.dependencies.iter().filter(own).cloned());
+            part.requirements
+                .extend(test_dependencies::virtual_extras(files, &metadata));
+        }
+        for plugin in plugins::required(files) {
+            add(&mut part.requirements, plugin);
+        }
+        for script in templates::copies(tree) {
+            part.before_install.push(match project.folder.as_str() {
+                "" => script,
+                folder => format!("cd '{folder}' && {script}"),
+            });
+        }
+        // setuptools 58 removed this feature, so no newer version can run such a file.
+        if files.setup_py.contains("use_2to3") {
+            part.requirements.push("setuptools<58".to_owned());
+            part.build_constraints.push("setuptools<58".to_owned());
+        }
+        part.add_django(project)?;
+        from.extend(read.iter().map(|path| project.path(path)));
+        Ok(part)
+    }
+
+    fn add_django(&mut self, project: &Project) -> Result<()> {
+        let (tree, files) = (&project.tree, &project.files);
+        if django::own_runner(tree).is_some() {
+            return Ok(());
+        }
+        let Some(django) = django::detect(tree, files)? else {
+            self.options
+                .extend(test_files::tests_py_option(tree, files)?);
+            return Ok(());
+        };
+        add(&mut self.requirements, "pytest-django");
+        self.options.extend(django.options());
+        self.after_install
+            .extend(django.write_settings(&project.folder));
+        if let Some(settings) = &django.settings {
+            self.env
+                .insert("DJANGO_SETTINGS_MODULE".to_owned(), settings.clone());
+        }
+        self.settings_folder = (!django.folder.is_empty()).then(|| project.path(&django.folder));
+        Ok(())
+    }
+}
+
+/// Returns the target of an editable install: `.[test]`, `./core[test,more]`.
+fn target<'a>(folder: &str, extras: impl Iterator<Item = &'a String>) -> String {
+    let mut seen = BTreeSet::new();
+    let extras: Vec<&str> = extras
+        .map(String::as_str)
+        .filter(|extra| seen.insert(*extra))
+        .collect();
+    let path = match folder {
+        "" => ".".to_owned(),
+        folder => format!("./{folder}"),
+    };
+    match extras.is_empty() {
+        true => path,
+        false => format!("{path}[{}]", extras.join(",")),
+    }
+}
+
+/// Adds the needs of all projects to a recipe. They are sorted: dependencies first.
+///
+/// If projects pin different versions of one package, the requirements of the project that the subject names most
+/// often come first. Those of the others are left out when they cannot be installed.
+pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, subject: Option<&str>) {
+    let install = recipe.install.get_or_insert_default();
+    for part in &parts {
+        if let Some(target) = &part.target {
+            install.extend(["-e".to_owned(), target.clone()]);
+        }
+        let folders = [Some(&part.folder), part.settings_folder.as_ref()];
+        let folders = folders.into_iter().flatten();
+        recipe
+            .projects
+            .extend(folders.filter(|folder| !folder.is_empty()).cloned());
+        recipe
+            .before_install
+            .extend(part.before_install.iter().cloned());
+        recipe
+            .after_install
+            .extend(part.after_install.iter().cloned());
+        for (name, value) in &part.env {
+            recipe
+                .env
+                .entry(name.clone())
+                .or_insert_with(|| value.clone());
+        }
+        extend_new(&mut recipe.runner.options, &part.options);
+    }
+    if let Some(subject) = subject.filter(|_| has_conflicts(&parts)) {
+        let names = BTreeMap::new();
+        parts.sort_by_cached_key(|part| {
+            std::cmp::Reverse(projects::mentions(subject, &part.folder, &names))
+        });
+    }
+    for part in &parts {
+        extend_new(&mut recipe.requirements, &part.requirements);
+        extend_new(&mut recipe.requirements_files, &part.requirements_files);
+        extend_new(&mut recipe.build_constraints, &part.build_constraints);
+    }
+}
+
+fn extend_new(all: &mut Vec<String>, more: &[String]) {
+    for line in more {
+        if !all.contains(line) {
+            all.push(line.clone());
+        }
+    }
+}
+
+/// Returns whether two projects have different requirements of one package.
+fn has_conflicts(parts: &[ProjectRecipe]) -> bool {
+    let mut lines: BTreeMap<String, &str> = BTreeMap::new();
+    for line in parts.iter().flat_map(|part| &part.requirements) {
+        let is_pinned = line.contains("==");
+        let before = lines.insert(package_name(line), line);
+        if is_pinned && before.is_some_and(|before| before != line) {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,348 @@
+//! The projects of a repository: the root, members of workspaces, folders that requirements files name, and other
+//! folders that have build files and tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+use toml::Value;
+
+use super::local_lines::{self, LocalLine};
+use super::{Files, installable, package_name};
+use crate::error::{ErrorKind, SandboxError};
+use crate::recipe::project_metadata::ProjectMetadata;
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// Maximum number of projects that are installed together.
+const MAX_PROJECTS: usize = 40;
+
+/// Maximum number of folders whose metadata is read.
+const MAX_READ: usize = 300;
+
+/// Folders with code that is not part of the product.
+const EXCLUDED: [&str; 22] = [
+    "benchmarks",
+    "bench",
+    "cookiecutter",
+    "demo",
+    "doc",
+    "docs",
+    "example",
+    "examples",
+    "fixtures",
+    "node_modules",
+    "sample",
+    "samples",
+    "template",
+    "templates",
+    "test",
+    "testdata",
+    "testing",
+    "tests",
+    "third_party",
+    "vendor",
+    "vendored",
+    "_vendor",
+];
+
+/// A project of the repository.
+#[derive(Debug)]
+pub(super) struct Project {
+    /// Path of its folder; empty for the root.
+    pub folder: String,
+    /// Extras that a requirements file asks for.
+    pub extras: Vec<String>,
+    pub tree: Tree,
+    pub files: Files,
+}
+
+impl Project {
+    fn read(tree: &Tree, folder: &str) -> Result<Project> {
+        let tree = tree.subtree(folder);
+        let files = Files::read(&tree)?;
+        Ok(Project {
+            folder: folder.to_owned(),
+            extras: Vec::new(),
+            tree,
+            files,
+        })
+    }
+
+    /// Returns a path of the repository, given one that is relative to the project.
+    pub(super) fn path(&self, relative: &str) -> String {
+        match self.folder.as_str() {
+            "" => relative.to_owned(),
+            folder => format!("{folder}/{relative}"),
+        }
+    }
+}
+
+/// The choice of projects by the user.
+#[derive(Debug, Default)]
+pub(super) struct Choice<'a> {
+    /// The one project to use, with those that it depends on.
+    pub project: Option<&'a str>,
+    /// A text about the project that matters most.
+    pub subject: Option<&'a str>,
+}
+
+/// Returns the projects to install, dependencies first. The root is the last one, and always present unless the user
+/// chose a project that is not a member of the root's workspace.
+///
+/// `lines` are the folders that the requirements files of the root name.
+pub(super) fn find(
+    tree: &Tree,
+    root: &Files,
+    lines: &[LocalLine],
+    choice: &Choice<'_>,
+) -> Result<Vec<Project>> {
+    let folders = project_folders(tree);
+    let members = members(root, &folders);
+    let mut chosen: Vec<String> = Vec::new();
+    let mut with_root = true;
+    if let Some(project) = choice.project {
+        let folder = local_lines::join("", project)
+            .filter(|folder| tree.has_folder(folder) || folder.is_empty());
+        let folder = folder.ok_or_else(|| {
+            SandboxError::new(
+                ErrorKind::Input,
+                format!("use the project {project}: the repository has no such folder"),
+            )
+            .hint("pass a folder of the repository, relative to its root")
+        })?;
+        with_root = folder.is_empty() || members.contains(&folder);
+        chosen.push(folder);
+    } else {
+        chosen.extend(members);
+        chosen.extend(lines.iter().map(|line| line.folder.clone()));
+        chosen.extend(path_dependencies(root, &folders));
+        if chosen.is_empty() && !installable(root) {
+            chosen.extend(with_tests(tree, &folders)?);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    chosen.retain(|folder| !folder.is_empty() && seen.insert(folder.clone()));
+    let mut projects = Vec::new();
+    if !chosen.is_empty() {
+        projects = with_dependencies(tree, chosen, &folders, choice.subject)?;
+    }
+    for project in &mut projects {
+        let line = lines.iter().find(|line| line.folder == project.folder);
+        project.extras = line.map(|line| line.extras.clone()).unwrap_or_default();
+    }
+    if with_root {
+        projects.push(Project::read(tree, "")?);
+    }
+    Ok(projects)
+}
+
+/// Returns the folders below the root that have build files, in the order of their paths.
+fn project_folders(tree: &Tree) -> Vec<String> {
+    let folder = |path: &str| {
+        let (folder, name) = path.rsplit_once('/')?;
+        let is_file = matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg");
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+ ".contains(c);
+        (is_file && folder.chars().all(is_plain)).then(|| folder.to_owned())
+    };
+    let folders: BTreeSet<String> = tree.paths().filter_map(folder).collect();
+    folders.into_iter().take(MAX_READ).collect()
+}
+
+/// Returns the members of the workspaces of uv, Rye and Hatch.
+fn members(root: &Files, folders: &[String]) -> Vec<String> {
+    let workspace = |tool: &str| root.tool(tool).and_then(|t| t.get("workspace"));
+    let listed = |table: Option<&Value>, key: &str| -> Vec<String> {
+        let items = table.and_then(|t| t.get(key)?.as_array());
+        let texts = items.into_iter().flatten().filter_map(|item| {
+            item.as_str()
+                .or_else(|| item.get("path").and_then(Value::as_str))
+        });
+        texts.map(str::to_owned).collect()
+    };
+    let mut patterns = Vec::new();
+    let mut excluded = Vec::new();
+    for tool in ["uv", "rye", "hatch", "pdm"] {
+        patterns.extend(listed(workspace(tool), "members"));
+        patterns.extend(listed(workspace(tool), "packages"));
+        excluded.extend(listed(workspace(tool), "exclude"));
+    }
+    let environments = root.tool("hatch").and_then(|h| h.get("envs")?.as_table());
+    for (_, environment) in environments.into_iter().flatten() {
+        patterns.extend(listed(environment.get("workspace"), "members"));
+    }
+    let matched = |patterns: &[String], folder: &str| {
+        let mut globs = patterns.iter().filter_map(|pattern| glob(pattern));
+        globs.any(|glob| glob.is_match(folder))
+    };
+    let is_member = |folder: &&String| matched(&patterns, folder) && !matched(&excluded, folder);
+    folders.iter().filter(is_member).cloned().collect()
+}
+
+/// Converts a glob of folders, in which `*` stays within one part of a path.
+fn glob(pattern: &str) -> Option<Regex> {
+    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+    let mut text = regex::escape(pattern);
+    for (glob, expression) in [
+        (r"\*\*/", "(?:.*/)?"),
+        (r"\*\*", ".*"),
+        (r"\*", "[^/]*"),
+        (r"\?", "[^/]"),
+    ] {
+        text = text.replace(glob, expression);
+    }
+    Regex::new(&format!("^{text}$")).ok()
+}
+
+/// Returns the folders that the root declares as dependencies by their path.
+fn path_dependencies(root: &Files, folders: &[String]) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut add = |table: Option<&Value>| {
+        for (_, value) in table.and_then(Value::as_table).into_iter().flatten() {
+            let path = value.get("path").and_then(Value::as_str);
+            paths.extend(path.and_then(|path| local_lines::join("", path)));
+        }
+    };
+    add(root.tool("uv").and_then(|u| u.get("sources")));
+    if let Some(poetry) = root.poetry() {
+        add(poetry.get("dependencies"));
+        add(poetry.get("dev-dependencies"));
+        let groups = poetry.get("group").and_then(Value::as_table);
+        for (_, group) in groups.into_iter().flatten() {
+            add(group.get("dependencies"));
+        }
+    }
+    let pdm = root.tool("pdm").and_then(|p| p.get("dev-dependencies"));
+    let groups = [pdm, root.pyproject.get("dependency-groups")];
+    let groups = groups
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_table)
+        .flatten();
+    let lines = groups.filter_map(|(_, lines)| lines.as_array()).flatten();
+    for line in lines.filter_map(Value::as_str) {
+        let target = local_lines::target(line).filter(|_| line.contains("file:"));
+        paths.extend(target.and_then(|(path, _)| local_lines::join("", &path)));
+    }
+    paths.retain(|path| folders.contains(path));
+    paths
+}
+
+/// Returns the folders with build files or requirements that have tests below them.
+fn with_tests(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
+    let tests = super::test_files(tree)?;
+    let mut candidates: Vec<String> = folders.to_vec();
+    for path in tree.paths().filter(|path| path.matches('/').count() <= 2) {
+        let Some((folder, name)) = path.rsplit_once('/') else {
+            continue;
+        };
+        let is_file =
+            name == "Pipfile" || (name.starts_with("requirements") && name.ends_with(".txt"));
+        if is_file && folder != "requirements" && !candidates.iter().any(|other| other == folder) {
+            candidates.push(folder.to_owned());
+        }
+    }
+    candidates.retain(|folder| {
+        let mut parts = folder.split('/');
+        !parts.any(|part| part.starts_with('.') || EXCLUDED.contains(&part.to_lowercase().as_str()))
+    });
+    let below = |path: &str, folder: &str| {
+        path.strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let innermost = |test: &str| {
+        let around = candidates.iter().filter(|folder| below(test, folder));
+        around.max_by_key(|folder| folder.len()).cloned()
+    };
+    let found: BTreeSet<String> = tests.iter().filter_map(|test| innermost(test)).collect();
+    Ok(found.into_iter().collect())
+}
+
+/// Reads the chosen projects and those that they depend on, and sorts them: dependencies first.
+fn with_dependencies(
+    tree: &Tree,
+    chosen: Vec<String>,
+    folders: &[String],
+    subject: Option<&str>,
+) -> Result<Vec<Project>> {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in folders {
+        let metadata = ProjectMetadata::read(&tree.subtree(folder))?;
+        let Some(name) = metadata.name.clone() else {
+            continue;
+        };
+        names
+            .entry(package_name(&name))
+            .or_insert_with(|| folder.clone());
+        let extras = metadata.extras.values().flatten();
+        let lines = metadata.dependencies.iter().chain(extras);
+        needs.insert(
+            folder.clone(),
+            lines.map(|line| package_name(line)).collect(),
+        );
+    }
+    let chosen = most_relevant(chosen, &names, subject);
+    let mut sorted = Vec::new();
+    let mut visited = BTreeSet::new();
+    for folder in chosen {
+        visit(&folder, &names, &needs, &mut visited, &mut sorted);
+    }
+    sorted
+        .iter()
+        .map(|folder| Project::read(tree, folder))
+        .collect()
+}
+
+fn visit(
+    folder: &str,
+    names: &BTreeMap<String, String>,
+    needs: &BTreeMap<String, Vec<String>>,
+    visited: &mut BTreeSet<String>,
+    sorted: &mut Vec<String>,
+) {
+    if !visited.insert(folder.to_owned()) {
+        return;
+    }
+    for need in needs.get(folder).into_iter().flatten() {
+        if let Some(other) = names.get(need) {
+            visit(other, names, needs, visited, sorted);
+        }
+    }
+    sorted.push(folder.to_owned());
+}
+
+/// Reduces too many projects to those that the subject names most often, and to the first ones of the others.
+fn most_relevant(
+    mut chosen: Vec<String>,
+    names: &BTreeMap<String, String>,
+    subject: Option<&str>,
+) -> Vec<String> {
+    if chosen.len() > MAX_PROJECTS {
+        let subject = subject.unwrap_or_default();
+        chosen.sort_by_cached_key(|folder| std::cmp::Reverse(mentions(subject, folder, names)));
+        chosen.truncate(MAX_PROJECTS);
+        chosen.sort();
+    }
+    chosen
+}
+
+/// Counts how often a text names a project: by its folder or its distribution.
+pub(super) fn mentions(subject: &str, folder: &str, names: &BTreeMap<String, String>) -> usize {
+    let last = folder.rsplit('/').next().unwrap_or(folder);
+    let name = names.iter().find(|(_, place)| *place == folder);
+    let mut words: BTreeSet<String> = BTreeSet::from([folder.to_owned(), last.to_owned()]);
+    words.extend(name.map(|(name, _)| name.clone()));
+    let spellings: BTreeSet<String> = words
+        .iter()
+        .flat_map(|word| {
+            [
+                word.clone(),
+                word.replace('-', "_"),
+                word.replace(['-', '_'], "."),
+            ]
+        })
+        .collect();
+    let spellings: Vec<String> = spellings.iter().map(|word| regex::escape(word)).collect();
+    let pattern = Regex::new(&format!(r"(?i)\b(?:{})\b", spellings.join("|")));
+    pattern.map_or(0, |pattern| pattern.find_iter(subject).count())
+}

@@ -1,0 +1,366 @@
+//! The metadata that the files of a project declare. No build tool runs for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use toml::Value;
+
+use super::detect::{Files, package_name, poetry, text};
+use super::setup_py::{self, Literal};
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// Entry points: targets by name, by group.
+pub(crate) type EntryPoints = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Declared metadata of one project.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(crate) struct ProjectMetadata {
+    pub name: Option<String>,
+    pub version: Option<String>,
+    pub dependencies: Vec<String>,
+    pub extras: BTreeMap<String, Vec<String>>,
+    pub entry_points: EntryPoints,
+    /// Folders that contain its packages, relative to the project.
+    pub import_roots: Vec<String>,
+    /// Files in which the build records the version, relative to the project.
+    pub version_files: Vec<String>,
+    /// Requirements of the build itself.
+    #[serde(skip)]
+    pub build_requires: Vec<String>,
+    /// The build backend. setup.py without pyproject.toml counts as `setuptools`.
+    #[serde(skip)]
+    pub build_backend: String,
+}
+
+impl ProjectMetadata {
+    /// Reads the files in the root of a tree.
+    pub(crate) fn read(tree: &Tree) -> Result<ProjectMetadata> {
+        let files = Files::read(tree)?;
+        let mut found = ProjectMetadata {
+            name: name(&files),
+            version: version(&files),
+            import_roots: import_roots(tree, &files),
+            version_files: version_files(&files),
+            build_requires: strings(files.build_system().and_then(|b| b.get("requires"))),
+            build_backend: build_backend(&files),
+            ..ProjectMetadata::default()
+        };
+        found.read_dependencies(tree, &files)?;
+        found.read_entry_points(&files);
+        Ok(found)
+    }
+
+    /// Returns the requirements of these extras.
+    pub(crate) fn extra_requirements(&self, extras: &[String]) -> Vec<String> {
+        let is_wanted = |name: &String| {
+            let name = package_name(name);
+            extras.iter().any(|extra| package_name(extra) == name)
+        };
+        let chosen = self.extras.iter().filter(|(name, _)| is_wanted(name));
+        chosen.flat_map(|(_, lines)| lines.clone()).collect()
+    }
+
+    /// Returns whether only a compiler can turn the code into something importable.
+    pub(crate) fn is_compiled(&self) -> bool {
+        let compiles = |tool: &str| {
+            let tool = package_name(tool);
+            [
+                "maturin",
+                "setuptools-rust",
+                "meson-python",
+                "scikit-build-core",
+                "scikit-build",
+            ]
+            .contains(&tool.as_str())
+        };
+        self.build_requires.iter().any(|tool| compiles(tool))
+    }
+
+    /// Returns whether meson-python builds the project. Its editable installs rebuild at import.
+    pub(crate) fn is_built_by_meson(&self) -> bool {
+        self.build_backend.starts_with("mesonpy")
+    }
+
+    fn read_dependencies(&mut self, tree: &Tree, files: &Files) -> Result<()> {
+        let project = files.pyproject.get("project");
+        self.dependencies = strings(project.and_then(|p| p.get("dependencies")));
+        let extras = project.and_then(|p| p.get("optional-dependencies")?.as_table());
+        for (name, lines) in extras.into_iter().flatten() {
+            self.extras.insert(name.clone(), strings(Some(lines)));
+        }
+        let (poetry, poetry_extras) = poetry::dependencies(files);
+        self.dependencies.extend(poetry);
+        for (name, lines) in poetry_extras {
+            self.extras.entry(name).or_insert(lines);
+        }
+        self.dependencies
+            .extend(files.setup_cfg.list("options", "install_requires"));
+        for name in files.setup_cfg.keys("options.extras_require") {
+            let lines = files.setup_cfg.list("options.extras_require", name);
+            self.extras.entry(name.to_owned()).or_insert(lines);
+        }
+        self.read_dynamic_dependencies(tree, files)?;
+        if self.dependencies.is_empty() {
+            self.dependencies = setup_py_requirements(tree, files)?;
+        }
+        if let Some(Literal::Dict(table)) = setup_py::literal(&files.setup_py, "extras_require") {
+            for (name, lines) in table {
+                self.extras.entry(name).or_insert_with(|| lines.texts());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the requirements files to which setuptools' and Hatch's `dynamic` dependencies refer.
+    fn read_dynamic_dependencies(&mut self, tree: &Tree, files: &Files) -> Result<()> {
+        let dynamic = files
+            .tool("setuptools")
+            .and_then(|s| s.get("dynamic")?.as_table());
+        let dynamic = dynamic.cloned().unwrap_or_default();
+        let listed = |value: Option<&Value>| -> Result<Vec<String>> {
+            let mut lines = Vec::new();
+            for path in one_or_more(value.and_then(|v| v.get("file"))) {
+                lines.extend(plain_lines(tree, &path)?);
+            }
+            Ok(lines)
+        };
+        self.dependencies
+            .extend(listed(dynamic.get("dependencies"))?);
+        let extras = dynamic.get("optional-dependencies");
+        for (name, value) in extras.and_then(Value::as_table).into_iter().flatten() {
+            let lines = listed(Some(value))?;
+            self.extras.entry(name.clone()).or_insert(lines);
+        }
+        let hatch = files
+            .tool("hatch")
+            .and_then(|h| h.get("metadata")?.get("hooks")?.get("requirements_txt"));
+        for path in strings(hatch.and_then(|h| h.get("files"))) {
+            self.dependencies.extend(plain_lines(tree, &path)?);
+        }
+        Ok(())
+    }
+
+    fn read_entry_points(&mut self, files: &Files) {
+        let project = files.pyproject.get("project");
+        let poetry = files.poetry();
+        let mut add = |group: &str, table: Option<&Value>| {
+            for (name, target) in table.and_then(Value::as_table).into_iter().flatten() {
+                let target = target
+                    .as_str()
+                    .or(target.get("callable").and_then(Value::as_str));
+                if let Some(target) = target {
+                    let group = self.entry_points.entry(group.to_owned()).or_default();
+                    group.insert(name.clone(), target.to_owned());
+                }
+            }
+        };
+        add("console_scripts", project.and_then(|p| p.get("scripts")));
+        add("gui_scripts", project.and_then(|p| p.get("gui-scripts")));
+        add("console_scripts", poetry.and_then(|p| p.get("scripts")));
+        let tables = [
+            project.and_then(|p| p.get("entry-points")),
+            poetry.and_then(|p| p.get("plugins")),
+        ];
+        for (group, table) in tables
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_table)
+            .flatten()
+        {
+            add(group, Some(table));
+        }
+        let section = "options.entry_points";
+        for group in files.setup_cfg.keys(section) {
+            let lines = files.setup_cfg.list(section, group);
+            add_entry_point_lines(&mut self.entry_points, group, &lines);
+        }
+        if let Some(Literal::Dict(groups)) = setup_py::literal(&files.setup_py, "entry_points") {
+            for (group, lines) in groups {
+                add_entry_point_lines(&mut self.entry_points, &group, &lines.texts());
+            }
+        }
+    }
+}
+
+/// Adds lines such as `name = module:function`.
+fn add_entry_point_lines(all: &mut EntryPoints, group: &str, lines: &[String]) {
+    for (name, target) in lines.iter().filter_map(|line| line.split_once('=')) {
+        let group = all.entry(group.to_owned()).or_default();
+        group.insert(name.trim().to_owned(), target.trim().to_owned());
+    }
+}
+
+fn name(files: &Files) -> Option<String> {
+    let project = files.pyproject.get("project");
+    let name = project
+        .and_then(|p| p.get("name")?.as_str())
+        .or(files.poetry().and_then(|p| p.get("name")?.as_str()))
+        .or(files.setup_cfg.get("metadata", "name"))
+        .map(str::to_owned)
+        .or_else(|| match setup_py::literal(&files.setup_py, "name") {
+            Some(Literal::Text(name)) => Some(name),
+            _ => None,
+        });
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.filter(|name| !name.is_empty() && name.chars().all(is_plain))
+}
+
+fn version(files: &Files) -> Option<String> {
+    let project = files.pyproject.get("project");
+    let declared = project
+        .and_then(|p| p.get("version")?.as_str())
+        .or(files.poetry().and_then(|p| p.get("version")?.as_str()))
+        .or(files.setup_cfg.get("metadata", "version"))
+        .map(str::to_owned)
+        .or_else(|| match setup_py::literal(&files.setup_py, "version") {
+            Some(Literal::Text(version)) => Some(version),
+            _ => None,
+        });
+    // Poetry's dynamic versions have the placeholder 0.0.0, and setup.cfg can refer to `attr: …`.
+    declared.filter(|version| is_version(version) && version != "0.0.0")
+}
+
+/// Returns whether a text is a version that every installer accepts.
+pub(crate) fn is_version(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ".+!-".contains(c))
+}
+
+fn build_backend(files: &Files) -> String {
+    let declared = files
+        .build_system()
+        .and_then(|b| b.get("build-backend")?.as_str());
+    declared.unwrap_or("setuptools").to_owned()
+}
+
+/// Returns the requirements in setup.py, or in the requirements file that it reads.
+fn setup_py_requirements(tree: &Tree, files: &Files) -> Result<Vec<String>> {
+    for name in ["install_requires", "requires"] {
+        let lines = setup_py::literal(&files.setup_py, name).map(|literal| literal.texts());
+        if let Some(lines) = lines.filter(|lines| !lines.is_empty()) {
+            return Ok(lines);
+        }
+    }
+    for path in [
+        "requirements.txt",
+        "requirements/base.txt",
+        "requirements.in",
+    ] {
+        if files.setup_py.contains(path) {
+            return plain_lines(tree, path);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Returns the requirements in a file, without options, comments and paths.
+fn plain_lines(tree: &Tree, path: &str) -> Result<Vec<String>> {
+    let text = text(tree, path.trim_start_matches("./"))?.unwrap_or_default();
+    let lines = text.lines();
+    let lines = lines.map(|line| line.split(" #").next().unwrap_or(line).trim());
+    let is_requirement = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphanumeric());
+    Ok(lines.filter(is_requirement).map(str::to_owned).collect())
+}
+
+/// Returns the folders to import from: those that the build tool is told, `src`, `lib`, and the project's folder.
+fn import_roots(tree: &Tree, files: &Files) -> Vec<String> {
+    let mut roots: Vec<String> = Vec::new();
+    if let Some(Literal::Dict(folders)) = setup_py::literal(&files.setup_py, "package_dir")
+        && let Some(Literal::Text(folder)) = folders.get("")
+    {
+        roots.push(folder.clone());
+    }
+    for line in files.setup_cfg.list("options", "package_dir") {
+        roots.extend(
+            line.strip_prefix('=')
+                .map(|folder| folder.trim().to_owned()),
+        );
+    }
+    let find = files.setup_cfg.get("options.packages.find", "where");
+    roots.extend(find.map(str::to_owned));
+    let setuptools = files.tool("setuptools");
+    let package_dir = setuptools.and_then(|s| s.get("package-dir")?.get("")?.as_str());
+    roots.extend(package_dir.map(str::to_owned));
+    let find = setuptools.and_then(|s| s.get("packages")?.get("find")?.get("where"));
+    roots.extend(strings(find));
+    let packages = files.poetry().and_then(|p| p.get("packages")?.as_array());
+    for package in packages.into_iter().flatten() {
+        roots.extend(
+            package
+                .get("from")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+        );
+    }
+    let pdm = files.tool("pdm").and_then(|p| p.get("build"));
+    let pdm = pdm.and_then(|b| b.get("package-dir")?.as_str());
+    roots.extend(pdm.map(str::to_owned));
+    let uv = files.tool("uv").and_then(|u| u.get("build-backend"));
+    let uv = uv.and_then(|b| b.get("module-root")?.as_str());
+    roots.extend(uv.map(str::to_owned));
+    let hatch = files.tool("hatch").and_then(|h| h.get("build"));
+    let wheel = hatch.and_then(|b| b.get("targets")?.get("wheel"));
+    for table in [hatch, wheel].into_iter().flatten() {
+        let packages = strings(table.get("packages"));
+        let parents = packages.iter().map(|path| path.rsplit_once('/'));
+        roots.extend(parents.map(|parent| parent.map_or("", |(folder, _)| folder).to_owned()));
+        roots.extend(strings(table.get("sources")));
+    }
+    let has_code = |folder: &str| {
+        let prefix = format!("{folder}/");
+        tree.paths()
+            .any(|path| path.starts_with(&prefix) && path.ends_with(".py"))
+    };
+    roots.extend(["src", "lib"].map(str::to_owned));
+    let mut seen = BTreeSet::new();
+    let normal = |root: String| {
+        root.trim_start_matches("./")
+            .trim_matches(['/', '.'])
+            .to_owned()
+    };
+    let mut roots: Vec<String> = roots.into_iter().map(normal).collect();
+    roots.retain(|root| !root.is_empty() && has_code(root) && seen.insert(root.clone()));
+    roots.push(String::new());
+    roots
+}
+
+/// Returns the modules that setuptools_scm, hatch-vcs or PDM write while they build.
+fn version_files(files: &Files) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut add = |table: Option<&Value>, keys: &[&str]| {
+        let values = keys.iter().filter_map(|key| table?.get(*key)?.as_str());
+        paths.extend(values.map(str::to_owned));
+    };
+    add(files.tool("setuptools_scm"), &["version_file", "write_to"]);
+    let hatch = files.tool("hatch");
+    add(
+        hatch.and_then(|h| h.get("build")?.get("hooks")?.get("vcs")),
+        &["version-file"],
+    );
+    add(
+        hatch.and_then(|h| h.get("build")?.get("hooks")?.get("version")),
+        &["path"],
+    );
+    if let Some(Literal::Dict(options)) = setup_py::literal(&files.setup_py, "use_scm_version")
+        && let Some(Literal::Text(path)) = options.get("write_to").or(options.get("version_file"))
+    {
+        paths.push(path.clone());
+    }
+    paths.retain(|path| path.ends_with(".py") && !path.starts_with('/') && !path.contains(".."));
+    paths
+}
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn one_or_more(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::String(text)) => vec![text.clone()],
+        other => strings(other),
+    }
+}

@@ -1,0 +1,212 @@
+//! Tests of repositories with several projects, and of projects that are not installed.
+
+use super::*;
+
+const HATCHLING: &str =
+    "[build-system]\nrequires = ['hatchling']\nbuild-backend = 'hatchling.build'\n";
+
+fn detected_with(files: &[(&str, &str)], overrides: &Overrides) -> Result<Recipe> {
+    let (_folder, source) = source("some/thing", DAY, files);
+    find(&source, overrides).map(|(recipe, _)| recipe)
+}
+
+fn member(name: &str, more: &str) -> String {
+    format!("{HATCHLING}[project]\nname = '{name}'\nversion = '1'\n{more}")
+}
+
+fn texts(lines: Option<Vec<String>>) -> String {
+    lines.unwrap_or_default().join(" ")
+}
+
+#[test]
+fn workspace_members_are_installed_in_order() {
+    let root = "[project]\nname = 'all'\nversion = '0'\n[dependency-groups]\ndev = ['pytest-mock']\n\
+                [tool.uv]\npackage = false\n[tool.uv.workspace]\nmembers = ['packages/*']\nexclude = ['packages/old']\n";
+    let report = member("acme-report", "dependencies = ['acme.tally', 'tabulate']\n");
+    let tally = member(
+        "acme_tally",
+        "[project.optional-dependencies]\ntest = ['trio']\n",
+    );
+    let recipe = detected_with(
+        &[
+            ("pyproject.toml", root),
+            ("packages/a-report/pyproject.toml", &report),
+            ("packages/tally/pyproject.toml", &tally),
+            ("packages/old/pyproject.toml", &member("old", "")),
+            ("packages/tally/tests/test_a.py", ""),
+        ],
+        &Overrides::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        texts(recipe.install),
+        "-e ./packages/tally[test] -e ./packages/a-report"
+    );
+    assert_eq!(recipe.projects, ["packages/tally", "packages/a-report"]);
+    assert_eq!(recipe.requirements, ["pytest-mock", "pytest"]);
+}
+
+#[test]
+fn project_in_folder_is_found() {
+    let text = member(
+        "x",
+        "requires-python = '<3.9'\n[project.optional-dependencies]\ntest = ['trio']\n",
+    );
+    let files = [
+        ("python/pyproject.toml", text.as_str()),
+        ("python/tests/test_a.py", ""),
+        ("python/docs/setup.py", "setup()"),
+        ("rust/Cargo.toml", ""),
+        ("examples/pyproject.toml", "[project]\nname = 'y'\n"),
+        ("examples/test_y.py", ""),
+    ];
+    let (recipe, origin) = detected(DAY, &files);
+    assert_eq!(texts(recipe.install), "-e ./python[test]");
+    assert_eq!(recipe.projects, ["python"]);
+    assert_eq!(recipe.python.as_deref(), Some("3.8"));
+    assert_eq!(origin, "detected from python/pyproject.toml");
+}
+
+#[test]
+fn application_in_folder_keeps_its_requirements() {
+    let files = [
+        ("backend/requirements.txt", "flask\n"),
+        ("backend/app/__init__.py", ""),
+        ("backend/tests/test_app.py", ""),
+        ("frontend/package.json", "{}"),
+    ];
+    let recipe = detected_with(&files, &Overrides::default()).unwrap();
+    assert_eq!(recipe.requirements_files, ["backend/requirements.txt"]);
+    assert_eq!(
+        (recipe.install, recipe.projects),
+        (Some(vec![]), vec!["backend".to_owned()])
+    );
+}
+
+#[test]
+fn folders_in_requirements_files_are_installed() {
+    let core = member("acme-core", "");
+    let web = member("acme-web", "dependencies = ['acme-core']\n");
+    let files = [
+        (
+            "requirements-dev.txt",
+            "-e packages/acme-web[extra]\n-r requirements/more.txt\npytest\n",
+        ),
+        ("requirements/more.txt", "./packages/acme-core\n"),
+        ("packages/acme-core/pyproject.toml", core.as_str()),
+        ("packages/acme-web/pyproject.toml", web.as_str()),
+    ];
+    let recipe = detected_with(&files, &Overrides::default()).unwrap();
+    assert_eq!(
+        texts(recipe.install),
+        "-e ./packages/acme-core -e ./packages/acme-web[extra]"
+    );
+    assert_eq!(recipe.requirements_files, ["requirements-dev.txt"]);
+}
+
+#[test]
+fn chosen_project_brings_its_dependencies() {
+    let core = member("core", "");
+    let web = member("web", "dependencies = ['core>=1']\n");
+    let other = member("other", "");
+    let files = [
+        ("setup.py", "setup(name='root')"),
+        ("core/pyproject.toml", core.as_str()),
+        ("web/pyproject.toml", web.as_str()),
+        ("other/pyproject.toml", other.as_str()),
+    ];
+    let chosen = |project: &str| {
+        let overrides = Overrides {
+            project: Some(project.to_owned()),
+            ..Overrides::default()
+        };
+        detected_with(&files, &overrides)
+    };
+    assert_eq!(
+        texts(chosen("./web/").unwrap().install),
+        "-e ./core -e ./web"
+    );
+    assert_eq!(texts(chosen(".").unwrap().install), "-e .");
+    let error = chosen("nowhere").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the repository has no such folder"),
+        "{error}"
+    );
+    assert!(chosen("../other").is_err());
+    // Without a choice, only the root counts, as before.
+    assert_eq!(
+        texts(
+            detected_with(&files, &Overrides::default())
+                .unwrap()
+                .install
+        ),
+        "-e ."
+    );
+}
+
+#[test]
+fn conflicting_pins_follow_the_subject() {
+    let part = |name: &str, pin: &str| {
+        member(
+            name,
+            &format!("[dependency-groups]\ndev = ['attrs=={pin}']\n"),
+        )
+    };
+    let (first, second) = (part("first", "1"), part("second", "2"));
+    let files = [
+        ("first/pyproject.toml", first.as_str()),
+        ("second/pyproject.toml", second.as_str()),
+        ("first/test_a.py", ""),
+        ("second/test_a.py", ""),
+    ];
+    let about = |subject: &str| {
+        let overrides = Overrides {
+            subject: Some(subject.to_owned()),
+            ..Overrides::default()
+        };
+        detected_with(&files, &overrides).unwrap().requirements[0].clone()
+    };
+    assert_eq!(about("`second.total()` is wrong"), "attrs==2");
+    assert_eq!(about("something is wrong"), "attrs==1");
+}
+
+#[test]
+fn virtual_projects_get_their_dependencies() {
+    for text in [
+        "[project]\nname = 'app'\ndependencies = ['flask>=2']\n[tool.uv]\npackage = false\n[dependency-groups]\ndev = ['trio']\n",
+        "[tool.poetry]\npackage-mode = false\n[tool.poetry.dependencies]\npython = '^3.8'\nflask = '>=2'\n[tool.poetry.group.dev.dependencies]\ntrio = '*'\n",
+    ] {
+        let recipe = detected_with(&[("pyproject.toml", text)], &Overrides::default()).unwrap();
+        assert_eq!(
+            recipe.requirements,
+            ["trio", "flask>=2", "pytest"],
+            "{text}"
+        );
+        assert_eq!(recipe.install, Some(vec![]));
+    }
+}
+
+#[test]
+fn test_modules_called_tests_are_collected() {
+    let code = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n";
+    let option = "--override-ini=python_files=test_*.py *_test.py tests.py";
+    let options = |files: &[(&str, &str)]| detected(DAY, files).0.runner.options;
+    assert_eq!(options(&[("tests.py", code)]), [option]);
+    assert_eq!(
+        options(&[("tests.py", "def test_odd(value): pass\n")]),
+        [""; 0]
+    );
+    let ini = "[pytest]\npython_files = check_*.py\n";
+    assert_eq!(options(&[("tests.py", code), ("pytest.ini", ini)]), [""; 0]);
+    let (_folder, source) = source(
+        "some/thing",
+        DAY,
+        &[("app/tests.py", code), ("tests.py", "")],
+    );
+    assert_eq!(
+        test_files(&source.tree().unwrap()).unwrap(),
+        ["app/tests.py"]
+    );
+}
