@@ -8,6 +8,7 @@
 //! recently used are removed.
 
 mod build;
+mod build_isolation;
 mod build_sandbox;
 mod cache_keys;
 mod editable;
@@ -15,11 +16,14 @@ mod eviction;
 mod failure_hints;
 mod fetched;
 mod install;
+mod install_attempt;
+mod install_targets;
 mod layers;
 mod lease;
 mod log;
 mod metadata;
 mod missing;
+mod project_tests;
 mod records;
 mod repair;
 mod requirements;
@@ -30,6 +34,7 @@ mod smoke_test;
 mod steps;
 mod test_sample;
 mod verify;
+mod without_build;
 
 pub use records::cached_bytes;
 pub use sharing::{BuildClaim, SharedEnvironments};

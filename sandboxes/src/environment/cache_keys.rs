@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::{editable, requirements, scm_version};
 use crate::hex::hex;
-use crate::recipe::{Recipe, resolution_date};
+use crate::recipe::{ProjectMetadata, Recipe, resolution_date};
 use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
 
@@ -35,7 +35,7 @@ pub(super) fn plan(
     let tree: Tree = source.tree()?;
     let date = resolution_date(recipe, source);
     let requirements = requirements::gather(recipe, &tree, date.as_deref())?;
-    let version = scm_version::from_git(source, &tree)?;
+    let version = scm_version::from_git(source, &tree, &recipe.projects)?;
     let mut dependencies = json!({
             "format": FORMAT,
             "layout": backend.layout(),
@@ -69,6 +69,12 @@ pub(super) fn plan(
     });
     if editable.by_setuptools {
         environment["editable"] = json!("path");
+    }
+    if ProjectMetadata::read(&tree)?.is_built_by_meson() {
+        environment["isolation"] = json!(false);
+    }
+    if !recipe.projects.is_empty() {
+        environment["projects"] = json!(recipe.projects);
     }
     let environment = name("env", &environment);
     Ok(Plan {

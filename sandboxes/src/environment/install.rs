@@ -3,97 +3,68 @@
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::editable;
+use super::install_attempt::{Attempt, STEP};
+use super::install_targets::{install_targets, without_extras};
 use super::metadata::Metadata;
 use super::steps::{StepOutput, Steps, text};
-use crate::recipe::{build_without_extensions, test_extras};
+use crate::error::ErrorKind;
+use crate::recipe::test_extras;
 use crate::sandbox::{Command, Result};
 
 const LINK: &str = include_str!("link.py");
-const STEP: &str = "install the package";
 
 impl Build<'_> {
-    /// Installs the package with `uv pip install`, and tries workarounds if that fails. Returns notes.
-    ///
-    /// The workarounds cover:
-    ///
-    /// - a version variable that was meant for another package
-    /// - build tools without support for editable installs
-    /// - metadata that uv cannot read
-    /// - extensions that do not compile, and extras that are not available (only for a guessed recipe)
+    /// Installs the projects of the repository with `uv pip install`. If they cannot be installed together, each is
+    /// installed on its own (only for a guessed recipe). Returns notes.
     pub(super) async fn install_package(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
         install: &[String],
     ) -> Result<Vec<String>> {
-        let mut notes = Vec::new();
-        let attempt = async |install: &[String], general| {
-            let mut command = self.install_command(builder, install);
-            self.ask_for_path(builder, &mut command).await?;
-            command.env.extend(self.plan.version.variables(general));
-            steps.attempt(STEP, &command).await
-        };
-        let mut general = true;
-        let mut printed = attempt(install, general).await?;
-        let mismatch = printed.text.contains("does not match given version");
-        if printed.code != 0 && mismatch && self.plan.version.variable.is_some() {
-            general = false;
-            printed = attempt(install, general).await?;
+        let targets = install_targets(install);
+        let prepared = self.prepare_unisolated(builder, steps, &targets).await?;
+        if targets.len() < 2 || !self.may_guess() {
+            let attempt = Attempt::new(self, builder, steps, install, &prepared);
+            return attempt.install().await;
         }
+        let together = Attempt::new(self, builder, steps, install, &prepared);
+        let printed = together.run().await?;
         if printed.code == 0 {
-            self.after_package(builder, steps, install, general).await?;
-            notes.extend(self.install_test_extras(builder, steps, install).await?);
-            return Ok(notes);
+            return together.finish().await;
         }
-        let refused =
-            printed.text.contains("build_editable") && printed.text.contains("has no attribute");
-        if refused && let Some(at) = editable::position(install) {
-            self.link(builder, steps, install, at).await?;
-            return Ok(notes);
-        }
-        if printed.text.contains("Failed to parse: pyproject.toml")
-            || printed.text.contains("Failed to parse metadata")
-        {
-            return self.install_by_pip(builder, steps, install, &printed).await;
-        }
-        if !(self.plan.guessed && self.settings.keep_going) {
-            return Err(steps.failed(STEP, &printed));
-        }
-        let mut tried = Vec::new();
-        if let Some(variable) = build_without_extensions(&self.source.tree()?)? {
-            let mut command = self.install_command(builder, install);
-            self.ask_for_path(builder, &mut command).await?;
-            command.env.extend(self.plan.version.variables(general));
-            command.env.insert(variable.clone(), "1".to_owned());
-            if steps.attempt(STEP, &command).await?.code == 0 {
-                notes.push(format!(
-                    "the extensions do not compile here: the package was built without them ({variable}=1)"
-                ));
-                return Ok(notes);
+        let mut notes = Vec::new();
+        let mut errors = Vec::new();
+        for target in &targets {
+            let attempt = Attempt::new(self, builder, steps, &target.arguments, &prepared);
+            match attempt.install().await {
+                Ok(more) => notes.extend(more),
+                Err(error) if error.kind == ErrorKind::Build => {
+                    let place = if target.folder.is_empty() {
+                        "."
+                    } else {
+                        &target.folder
+                    };
+                    notes.push(format!(
+                        "the project {place} could not be installed and was omitted"
+                    ));
+                    errors.push(error);
+                }
+                Err(error) => return Err(error),
             }
-            tried.push(format!("without extensions ({variable}=1)"));
         }
-        let (bare, extras) = without_extras(install);
-        if !extras.is_empty() {
-            tried.push(format!("without the extras {}", extras.join(", ")));
+        match errors.len() == targets.len() {
+            true => Err(errors.swap_remove(0)),
+            false => Ok(notes),
         }
-        if !extras.is_empty() && attempt(&bare, general).await?.code == 0 {
-            self.after_package(builder, steps, &bare, general).await?;
-            let metadata = Metadata::read(builder, steps).await?;
-            let lines = metadata.extra_requirements(&extras);
-            notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
-            return Ok(notes);
-        }
-        let mut error = steps.failed(STEP, &printed);
-        if !tried.is_empty() {
-            error
-                .message
-                .push_str(&format!("\n  also tried: {}", tried.join("; ")));
-        }
-        Err(error)
     }
 
-    async fn after_package(
+    /// Returns whether parts of the recipe may be replaced if they do not work.
+    pub(super) fn may_guess(&self) -> bool {
+        self.plan.guessed && self.settings.keep_going
+    }
+
+    pub(super) async fn after_package(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
@@ -108,7 +79,7 @@ impl Build<'_> {
     }
 
     /// Installs test extras that only the build reveals (dynamic metadata), if the recipe found none.
-    async fn install_test_extras(
+    pub(super) async fn install_test_extras(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
@@ -117,13 +88,13 @@ impl Build<'_> {
         if !self.plan.guessed || !without_extras(install).1.is_empty() {
             return Ok(Vec::new());
         }
-        let metadata = Metadata::read(builder, steps).await?;
+        let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
         let lines = metadata.extra_requirements(&test_extras(&metadata.extras));
         self.install_one_by_one(builder, steps, &lines).await
     }
 
     /// Installs all lines at once or, if that fails, one by one. Returns a note for each line that cannot be installed.
-    async fn install_one_by_one(
+    pub(super) async fn install_one_by_one(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
@@ -161,7 +132,7 @@ impl Build<'_> {
     /// Installs a package with pip if its metadata is valid for pip but not for uv, for example with a duplicate extra.
     ///
     /// pip builds only the package. uv installs its requirements, as of the right date.
-    async fn install_by_pip(
+    pub(super) async fn install_by_pip(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
@@ -184,7 +155,7 @@ impl Build<'_> {
             command.env.insert("PIP_CONSTRAINT".to_owned(), file);
         }
         steps.run("install the package with pip", &command).await?;
-        let metadata = Metadata::read(builder, steps).await?;
+        let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
         let base = metadata.base();
         if !base.is_empty() {
             let install = self.install(builder, &base).await?;
@@ -222,7 +193,7 @@ impl Build<'_> {
         let command = Command::new([
             builder.python.clone(),
             text(&script),
-            text(&builder.paths.workspace),
+            text(&builder.paths.workspace.join(folder_of(install))),
         ]);
         let lost = steps
             .run("check the imports of the package", &command)
@@ -239,7 +210,11 @@ impl Build<'_> {
     }
 
     /// Makes an install command request a path from setuptools instead of an import hook.
-    async fn ask_for_path(&self, builder: &BuildSandbox, command: &mut Command) -> Result<()> {
+    pub(super) async fn ask_for_path(
+        &self,
+        builder: &BuildSandbox,
+        command: &mut Command,
+    ) -> Result<()> {
         let editable = &self.plan.editable;
         if !editable.by_setuptools {
             return Ok(());
@@ -261,7 +236,7 @@ impl Build<'_> {
     }
 
     /// Emulates an editable install without the build tool: installs the package, then replaces the copy by a link.
-    async fn link(
+    pub(super) async fn link(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
@@ -281,7 +256,7 @@ impl Build<'_> {
         let command = Command::new([
             builder.python.clone(),
             text(&script),
-            text(&builder.paths.workspace),
+            text(&builder.paths.workspace.join(folder_of(install))),
         ]);
         steps.run("link the package", &command).await?;
         Ok(())
@@ -340,18 +315,8 @@ impl Build<'_> {
     }
 }
 
-/// Separates the extras: `-e .[test,doc]` becomes `-e .` and the two extras.
-fn without_extras(install: &[String]) -> (Vec<String>, Vec<String>) {
-    let mut extras = Vec::new();
-    let mut bare = install.to_vec();
-    for argument in &mut bare {
-        if let Some(named) = argument
-            .strip_prefix(".[")
-            .and_then(|a| a.strip_suffix(']'))
-        {
-            extras.extend(named.split(',').map(|extra| extra.trim().to_owned()));
-            *argument = ".".to_owned();
-        }
-    }
-    (bare, extras)
+/// Returns the folder that the arguments install, relative to the workspace.
+fn folder_of(install: &[String]) -> String {
+    let target = install_targets(install).into_iter().next();
+    target.map(|target| target.folder).unwrap_or_default()
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use super::build::{Build, BuildInput};
 use super::build_sandbox::BuildSandbox;
+use super::install_targets::install_targets;
 use super::lease::Lease;
 use super::log::Log;
 use super::records::{self, Layer};
+use super::scm_version::tag_of;
 use super::sharing::FetchOutcome;
 use super::steps::{Steps, label, secret, text};
 use super::{Environment, lock};
@@ -315,7 +317,8 @@ impl<'a> Build<'a> {
             .upload_file(&base_archive, &self.source.archive, 0o644)
             .await?;
         if self.recipe.git {
-            self.make_git(&steps).await?;
+            let tag = self.source.describe.as_deref().map(tag_of);
+            self.make_git(&steps, tag).await?;
         }
         for script in &self.recipe.before_install {
             steps
@@ -336,6 +339,8 @@ impl<'a> Build<'a> {
         if !install.is_empty() {
             notes = self.install_package(builder, &steps, install).await?;
         }
+        let targets = install_targets(install);
+        self.place_projects(builder, &steps, &targets).await?;
         for script in &self.recipe.after_install {
             let mut command = Command::shell(script.clone());
             command.env.extend(self.plan.version.variables(true));
@@ -357,6 +362,7 @@ impl<'a> Build<'a> {
             )
             .await?;
         }
+        self.refresh_builds(&steps, &targets).await?;
         self.compile(builder, &steps).await?;
         Ok(Environment {
             saved: self.plan.environment.clone(),
@@ -382,14 +388,8 @@ impl<'a> Build<'a> {
         })
     }
 
-    async fn make_git(&self, steps: &Steps<'_>) -> Result<()> {
-        let tag = match self.source.describe.as_deref() {
-            Some(describe) => match describe.rsplitn(3, '-').collect::<Vec<_>>().as_slice() {
-                [hash, _, tag] if hash.starts_with('g') => Some((*tag).to_owned()),
-                _ => Some(describe.to_owned()),
-            },
-            None => None,
-        };
+    /// Creates a repository with one commit, and a tag if there is one.
+    pub(super) async fn make_git(&self, steps: &Steps<'_>, tag: Option<String>) -> Result<()> {
         let mut script = "git init -q . && git add -A -f . && git -c user.name=testwright -c user.email=testwright@localhost \
                           -c commit.gpgsign=false commit -q --no-verify -m base"
             .to_owned();

@@ -21,7 +21,12 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    pub(super) async fn read(builder: &BuildSandbox, steps: &Steps<'_>) -> Result<Metadata> {
+    /// Reads the metadata of the project in a folder of the workspace.
+    pub(super) async fn read(
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        folder: &str,
+    ) -> Result<Metadata> {
         let script = builder.tools.join("metadata.py");
         builder
             .sandbox
@@ -30,7 +35,7 @@ impl Metadata {
         let command = Command::new([
             builder.python.clone(),
             text(&script),
-            text(&builder.paths.workspace),
+            text(&builder.paths.workspace.join(folder)),
         ]);
         let printed = steps.run("read the package's metadata", &command).await?;
         let json = printed.lines().find_map(|line| line.strip_prefix(MARK));

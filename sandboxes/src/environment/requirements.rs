@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::{ErrorKind, SandboxError};
-use crate::recipe::Recipe;
+use crate::recipe::{self, Recipe};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -123,8 +123,8 @@ fn include(
                 let constraint = constraint || option.contains("-c");
                 include(tree, &join(folder, file), constraint, all, seen)?;
             }
-            // Skips the package itself, hashes, and the project's own indexes.
-            _ if line.starts_with('-') || line.starts_with('.') => {}
+            // Skips hashes and the project's own indexes. Folders are installed later, with their tests.
+            _ if line.starts_with('-') || recipe::names_folder(line) => {}
             _ => {
                 let line = line
                     .split(" --hash")

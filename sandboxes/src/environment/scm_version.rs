@@ -1,51 +1,122 @@
 //! The version that a package would derive from git. Old code is installed from its files alone, without git history.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::recipe::{ProjectMetadata, is_version};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
+/// Words in build files of tools that fail unless git or a variable gives them a version.
+const STRICT_SIGNS: [&str; 17] = [
+    "setuptools_scm",
+    "setuptools-scm",
+    "use_scm_version",
+    "pbr",
+    "hatch-vcs",
+    "versioningit",
+    "dynamic-versioning",
+    "dunamai",
+    "flit_scm",
+    "flit-scm",
+    "vcs-versioning",
+    "setuptools-git-versioning",
+    "setuptools_git_versioning",
+    "setuptools-git-version",
+    "vcversioner",
+    "source = \"scm\"",
+    "source = 'scm'",
+];
+
+/// Words in build files of tools that need no version.
+const LENIENT_SIGNS: [&str; 1] = ["versioneer"];
+
+/// Variables that set the version of every package that is built with these tools.
+const GENERAL_VARIABLES: [&str; 5] = [
+    "SETUPTOOLS_SCM_PRETEND_VERSION",
+    "PBR_VERSION",
+    "PDM_BUILD_SCM_VERSION",
+    "POETRY_DYNAMIC_VERSIONING_BYPASS",
+    "UV_DYNAMIC_VERSIONING_BYPASS",
+];
+
+/// Version if neither git nor a changelog tells one.
+const UNKNOWN: &str = "0.0.0";
+
+/// Maximum number of headings of a changelog to compare.
+const MAX_HEADINGS: usize = 30;
+
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ScmVersion {
-    /// The version, or `None` if the code does not derive it from git or git has no tag.
+    /// The version, or `None` if the code does not derive it from git.
     pub version: Option<String>,
-    /// Variable of setuptools_scm for this package, built from its name in setup.cfg or pyproject.toml.
-    pub variable: Option<String>,
+    /// The tag that gives this version.
+    pub tag: Option<String>,
+    /// Variables of setuptools_scm for the packages of the repository, built from their names.
+    pub variables: Vec<String>,
 }
 
 /// Returns the version that setuptools_scm derives from `git describe`, if the code uses a tool of this kind (such as
-/// pbr or versioneer).
-pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<ScmVersion> {
-    let Some(version) = source.describe.as_deref().and_then(guess_next) else {
+/// pbr or versioneer). Without a tag, it is the newest version of the changelog.
+///
+/// `projects` are the folders of projects below the root.
+pub(super) fn from_git(source: &Source, tree: &Tree, projects: &[String]) -> Result<ScmVersion> {
+    let described = source.describe.as_deref().and_then(guess_next);
+    let mut found = ScmVersion::default();
+    let mut is_strict = false;
+    let mut is_lenient = false;
+    for folder in [""].into_iter().chain(projects.iter().map(String::as_str)) {
+        let tree = tree.subtree(folder);
+        let mut text = String::new();
+        for path in ["pyproject.toml", "setup.cfg", "setup.py"] {
+            text.push_str(&tree.text(path)?.unwrap_or_default());
+        }
+        let has = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+        is_lenient |= has(&LENIENT_SIGNS);
+        if has(&STRICT_SIGNS) || has(&LENIENT_SIGNS) {
+            is_strict |= has(&STRICT_SIGNS);
+            let name = ProjectMetadata::read(&tree)?
+                .name
+                .or_else(|| first_name(&text));
+            found.variables.extend(name.map(|name| {
+                let name = name.to_uppercase().replace(['-', '.'], "_");
+                format!("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{name}")
+            }));
+        }
+    }
+    if !is_strict && (described.is_none() || !is_lenient) {
         return Ok(ScmVersion::default());
+    }
+    found.tag = source
+        .describe
+        .as_deref()
+        .filter(|_| described.is_some())
+        .map(tag_of);
+    found.version = match described {
+        Some(version) => Some(version),
+        None => Some(newest_in_changelog(tree)?.unwrap_or_else(|| UNKNOWN.to_owned())),
     };
-    let mut text = String::new();
-    for path in ["pyproject.toml", "setup.cfg", "setup.py"] {
-        text.push_str(&tree.text(path)?.unwrap_or_default());
-    }
-    let signs = [
-        "setuptools_scm",
-        "setuptools-scm",
-        "use_scm_version",
-        "pbr",
-        "versioneer",
-        "hatch-vcs",
-        "versioningit",
-    ];
-    if !signs.iter().any(|sign| text.contains(sign)) {
-        return Ok(ScmVersion::default());
-    }
-    let name = text.lines().find_map(|line| {
+    Ok(found)
+}
+
+/// Returns the first `name = …` in build files whose structure cannot be read.
+fn first_name(text: &str) -> Option<String> {
+    text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
         let value = value.trim().trim_end_matches(',').trim_matches(['"', '\'']);
-        let plain = !value.is_empty()
-            && value
-                .chars()
-                .all(|c| c.is_alphanumeric() || "-_.".contains(c));
-        (key.trim() == "name" && plain).then(|| value.to_uppercase().replace(['-', '.'], "_"))
-    });
-    Ok(ScmVersion {
-        version: Some(version),
-        variable: name.map(|name| format!("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{name}")),
+        let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        let is_name = key.trim() == "name" && !value.is_empty() && value.chars().all(is_plain);
+        is_name.then(|| value.to_owned())
     })
+}
+
+/// Returns the tag in the output of `git describe`.
+pub(super) fn tag_of(describe: &str) -> String {
+    match describe.rsplitn(3, '-').collect::<Vec<_>>().as_slice() {
+        [hash, _, tag] if hash.starts_with('g') => (*tag).to_owned(),
+        _ => describe.to_owned(),
+    }
 }
 
 impl ScmVersion {
@@ -57,15 +128,74 @@ impl ScmVersion {
         let Some(version) = &self.version else {
             return Vec::new();
         };
-        let names = self.variable.iter().cloned().chain(
-            general
-                .then_some(["SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION"])
-                .into_iter()
-                .flatten()
-                .map(str::to_owned),
-        );
+        let general = GENERAL_VARIABLES.iter().filter(|_| general);
+        let names = self.variables.iter().cloned();
+        let names = names.chain(general.map(|name| (*name).to_owned()));
         names.map(|name| (name, version.clone())).collect()
     }
+
+    /// Returns the tag for a repository that a build tool asks for a version. The prefix `v` is the one that all such
+    /// tools understand.
+    pub(super) fn tag(&self) -> String {
+        let version = self.version.as_deref().unwrap_or(UNKNOWN);
+        self.tag.clone().unwrap_or_else(|| format!("v{version}"))
+    }
+}
+
+/// Returns whether a build failed because its version could not be derived from git.
+pub(super) fn lacks_version(output: &str) -> bool {
+    static LACKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)unable to detect version|cannot find the version|versioning.{0,80}(?:git|vcs|tag)|version.{0,80}\b(?:scm|vcs|git|tags?)\b|\b(?:scm|vcs|git|tags?)\b.{0,80}version|not a git repository|git describe|dunamai",
+        )
+        .ok()
+    });
+    LACKS.as_ref().is_some_and(|lacks| lacks.is_match(output))
+}
+
+static HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?im)^[^\w\n]{0,6}(?:([a-z][\w.-]*)\s+)?(?:version|release)?\s*[\[(`]?v?(\d+\.\d+(?:\.\d+){0,2})(?:(?:a|b|rc|\.post|\.dev)\d+)?[\])`]?\s*(?:$|[:,(–—-]|\d{4})",
+    )
+    .ok()
+});
+
+/// Returns the highest version in the headings of a changelog.
+fn newest_in_changelog(tree: &Tree) -> Result<Option<String>> {
+    let is_changelog = |path: &&str| {
+        let lower = path.to_lowercase();
+        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+        let starts = ["change", "history", "news", "release"];
+        let is_text = [".md", ".rst", ".txt"]
+            .iter()
+            .any(|end| name.ends_with(end));
+        matches!(folder, "" | "doc" | "docs" | "docs/source" | "doc/source")
+            && (is_text || !name.contains('.'))
+            && starts.iter().any(|start| name.starts_with(start))
+    };
+    for path in tree.paths().filter(is_changelog) {
+        let text = tree.text(path)?.unwrap_or_default();
+        if let Some(version) = highest_heading(&text) {
+            return Ok(Some(version));
+        }
+    }
+    Ok(None)
+}
+
+fn highest_heading(text: &str) -> Option<String> {
+    let headings = HEADING.as_ref()?.captures_iter(text);
+    // Lines such as `Python 3.14:` name another product.
+    let is_other = |word: regex::Match| word.as_str().eq_ignore_ascii_case("python");
+    let headings = headings.filter(|heading| !heading.get(1).is_some_and(is_other));
+    let versions = headings
+        .take(MAX_HEADINGS)
+        .map(|heading| heading[2].to_owned());
+    let numbers = |version: &String| -> Vec<u64> {
+        version.split('.').filter_map(|n| n.parse().ok()).collect()
+    };
+    versions
+        .filter(|version| is_version(version))
+        .max_by_key(numbers)
 }
 
 /// Guesses the version as setuptools_scm does:
@@ -105,7 +235,7 @@ fn guess_next(describe: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::guess_next;
+    use super::*;
 
     #[test]
     fn next_version_matches_setuptools_scm() {
@@ -121,5 +251,39 @@ mod tests {
         ] {
             assert_eq!(guess_next(describe).as_deref(), version, "{describe}");
         }
+    }
+
+    #[test]
+    fn changelog_headings_give_version() {
+        for (text, version) in [
+            (
+                "# Changes\n\n## Unreleased\n\n## [1.10.2] - 2024-01-01\n\n## [1.9.0]\n",
+                Some("1.10.2"),
+            ),
+            (
+                "History\n=======\n\nv0.3 (2020-01-01)\n---\n0.10.1\n-----\n",
+                Some("0.10.1"),
+            ),
+            ("Version 2.0.0rc1\n----\n", Some("2.0.0")),
+            ("click 8.1\n", Some("8.1")),
+            ("Since 2024-05-01 we support 3 things\n", None),
+            ("", None),
+        ] {
+            assert_eq!(highest_heading(text).as_deref(), version, "{text}");
+        }
+    }
+
+    #[test]
+    fn missing_versions_are_recognised() {
+        for output in [
+            "LookupError: setuptools-scm was unable to detect version for /testbed.",
+            "ValueError: Cannot find the version from SCM or SCM isn't detected.",
+            "versioningit.errors.NotVCSError: '/testbed' is not in a Git repository",
+            "RuntimeError: This does not appear to be a Git project; version from tags",
+            "fatal: not a git repository (or any of the parent directories): .git",
+        ] {
+            assert!(lacks_version(output), "{output}");
+        }
+        assert!(!lacks_version("error: command 'gcc' failed: No such file"));
     }
 }

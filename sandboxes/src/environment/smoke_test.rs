@@ -21,6 +21,9 @@ pub(super) const NO_ASYNC_PLUGIN: &str = "no async plugin installed";
 /// A request to `smoke_test.py`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Request {
+    /// Folder to run in, relative to the workspace.
+    #[serde(skip)]
+    pub folder: String,
     /// Files to collect. If empty, pytest's configuration decides.
     pub files: Vec<String>,
     pub options: Vec<String>,
@@ -119,9 +122,13 @@ pub(super) async fn run(
         .upload(&script, SCRIPT.as_bytes(), 0o644)
         .await?;
     let asked = paths.temporary.join("testwright-smoke-test.json");
+    let folder = request.folder.clone();
     let request = serde_json::to_vec(request).map_err(std::io::Error::from)?;
     steps.sandbox.upload(&asked, &request, 0o644).await?;
-    let command = Command::new([python.to_owned(), text(&script), text(&asked)]);
+    let command = Command {
+        directory: Some(paths.workspace.join(&folder)),
+        ..Command::new([python.to_owned(), text(&script), text(&asked)])
+    };
     let printed = steps.attempt(step, &command).await?;
     Ok(SmokeTestReport::read(printed))
 }

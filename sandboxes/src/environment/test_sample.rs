@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::log::Log;
+use super::project_tests;
 use super::smoke_test::{self, Request, Test};
 use super::steps::Steps;
 use super::{BuildSettings, Environment, Progress};
@@ -107,7 +108,8 @@ async fn run(
         ..Request::default()
     };
     let python = python.to_string_lossy();
-    let mut report = smoke_test::run(steps, STEP, &python, &request).await?;
+    let (projects, tree) = (&environment.recipe.projects, source.tree()?);
+    let mut report = project_tests::run(steps, STEP, &python, &request, projects, &tree).await?;
     if report.collected.is_empty()
         && let Some(folder) = fullest_folder(source)?
     {
@@ -115,7 +117,7 @@ async fn run(
         let step = format!("{STEP} in {folder}");
         let files = vec![folder];
         let request = Request { files, ..request };
-        report = smoke_test::run(steps, &step, &python, &request).await?;
+        report = project_tests::run(steps, &step, &python, &request, projects, &tree).await?;
     }
     let code = report.printed.code;
     let cut_short = match (report.stopped, report.ended) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::Environment;
 use super::build::Build;
 use super::missing;
+use super::project_tests;
 use super::smoke_test::{self, Request, SmokeTestReport};
 use super::steps::{self, Steps};
 use crate::error::{ErrorKind, SandboxError};
@@ -128,7 +129,8 @@ impl Build<'_> {
             some.fixtures = missing::fixtures();
             some.scanned.clone_from(&all);
         }
-        let report = smoke_test::run(steps, STEP, python, &some).await?;
+        let projects = &self.recipe.projects;
+        let report = project_tests::run(steps, STEP, python, &some, projects, tree).await?;
         if !report.collected.is_empty() || report.stopped || all.len() < 2 {
             return Ok(report);
         }
@@ -145,7 +147,8 @@ impl Build<'_> {
         let mut broken = report.broken;
         for files in others.into_iter().filter(|files| !files.is_empty()) {
             let step = format!("{STEP} of {}", files[0]);
-            let other = smoke_test::run(steps, &step, python, &request(files)).await?;
+            let request = request(files);
+            let other = project_tests::run(steps, &step, python, &request, projects, tree).await?;
             broken.extend(other.broken);
             if !other.collected.is_empty() {
                 return Ok(SmokeTestReport {

@@ -12,6 +12,7 @@ mod environment;
 mod eviction;
 #[cfg(target_os = "linux")]
 mod index_server;
+mod install;
 #[cfg(target_os = "linux")]
 mod local;
 #[cfg(target_os = "linux")]

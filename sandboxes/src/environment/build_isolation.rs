@@ -1,0 +1,266 @@
+//! Builds without isolation: the build requirements are installed in the environment itself.
+//!
+//! Editable installs by meson-python always need that, because they rebuild at import, with the tools of the build.
+//! Other projects need it if they use packages at build time that they do not declare.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::build::Build;
+use super::build_sandbox::BuildSandbox;
+use super::install_targets::InstallTarget;
+use super::requirements::name;
+use super::steps::{StepOutput, Steps};
+use crate::recipe::ProjectMetadata;
+use crate::sandbox::Result;
+
+/// Tools that build backends run as programs, and that isolated builds would get from the backend.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    ("meson-python", &["meson", "ninja"]),
+    ("scikit-build-core", &["cmake", "ninja"]),
+    ("scikit-build", &["cmake", "ninja"]),
+];
+
+/// Packages that setup.py files import without declaring them, by the word that shows it.
+const UNDECLARED: [(&str, &str); 6] = [
+    ("numpy", "numpy"),
+    ("cython", "cython"),
+    ("pybind11", "pybind11"),
+    ("cffi", "cffi"),
+    ("pkgconfig", "pkgconfig"),
+    ("setuptools_scm", "setuptools_scm"),
+];
+
+/// Packages to build without isolation.
+#[derive(Debug, Default)]
+pub(super) struct Unisolated {
+    packages: BTreeSet<String>,
+    /// Whether no package is isolated, because the name of one is unknown.
+    all: bool,
+}
+
+impl Unisolated {
+    /// Returns the arguments for `uv pip install`.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        if self.all {
+            return vec!["--no-build-isolation".to_owned()];
+        }
+        let packages = self.packages.iter();
+        packages
+            .map(|package| format!("--no-build-isolation-package={package}"))
+            .collect()
+    }
+
+    fn add(&mut self, package: Option<String>) {
+        match package {
+            Some(package) => {
+                self.packages.insert(package);
+            }
+            None => self.all = true,
+        }
+    }
+}
+
+impl Build<'_> {
+    /// Installs the build requirements of the projects whose editable installs work only without isolation.
+    pub(super) async fn prepare_unisolated(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        targets: &[InstallTarget],
+    ) -> Result<Unisolated> {
+        let tree = self.source.tree()?;
+        let mut found = Unisolated::default();
+        let mut requirements = Vec::new();
+        let is_chosen = self
+            .recipe
+            .install
+            .iter()
+            .flatten()
+            .any(|argument| argument.contains("build-isolation"));
+        for target in targets.iter().filter(|_| !is_chosen) {
+            let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
+            if metadata.is_built_by_meson() {
+                requirements.extend(build_requirements(&metadata, ""));
+                found.add(metadata.name);
+            }
+        }
+        if requirements.is_empty()
+            || !self
+                .install_build_requirements(builder, steps, requirements)
+                .await?
+        {
+            return Ok(Unisolated::default());
+        }
+        Ok(found)
+    }
+
+    /// Brings the build folders of meson-python up to date after the code was unpacked again. Otherwise every import in
+    /// a new sandbox would first rebuild what seems to have changed.
+    pub(super) async fn refresh_builds(
+        &self,
+        steps: &Steps<'_>,
+        targets: &[InstallTarget],
+    ) -> Result<()> {
+        let tree = self.source.tree()?;
+        for target in targets {
+            let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
+            if metadata.is_built_by_meson() {
+                let place = if target.folder.is_empty() {
+                    "."
+                } else {
+                    &target.folder
+                };
+                let script = format!(
+                    "for folder in '{place}'/build/*/; do [ ! -f \"$folder/build.ninja\" ] || ninja -C \"$folder\"; done"
+                );
+                steps.shell("refresh the build", &script).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Installs the build requirements of packages that failed to build. Returns `None` if no build failed, or if the
+    /// requirements cannot be installed.
+    pub(super) async fn unisolated_after_failure(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        targets: &[InstallTarget],
+        printed: &StepOutput,
+    ) -> Result<Option<Unisolated>> {
+        let signs = [
+            "Failed to build",
+            "Failed to download and build",
+            "build backend returned an error",
+        ];
+        let is_layout = printed.text.contains("Multiple top-level");
+        if is_layout || !signs.iter().any(|sign| printed.text.contains(sign)) {
+            return Ok(None);
+        }
+        let failed = failed_packages(&printed.text);
+        let tree = self.source.tree()?;
+        let mut found = Unisolated::default();
+        let mut requirements = Vec::new();
+        for target in targets {
+            let tree = tree.subtree(&target.folder);
+            let metadata = ProjectMetadata::read(&tree)?;
+            let own = metadata.name.as_deref().map(name);
+            // uv names a project without a declared name by its path.
+            if own.is_some_and(|own| !failed.is_empty() && !failed.contains(&own)) {
+                continue;
+            }
+            let setup_py = tree.text("setup.py")?.unwrap_or_default();
+            requirements.extend(build_requirements(&metadata, &setup_py));
+            found.add(metadata.name);
+        }
+        if requirements.is_empty() {
+            // A dependency failed. Old ones need the packages of their time.
+            requirements = ["setuptools", "wheel", "numpy", "cython"]
+                .map(str::to_owned)
+                .to_vec();
+            found.packages.extend(failed);
+        }
+        let ready = self
+            .install_build_requirements(builder, steps, requirements)
+            .await?;
+        Ok(ready.then_some(found))
+    }
+
+    async fn install_build_requirements(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        mut lines: Vec<String>,
+    ) -> Result<bool> {
+        let mut seen = BTreeSet::new();
+        lines.retain(|line| seen.insert(line.clone()));
+        // Limits such as `setuptools<70` for old code hold here too.
+        lines.extend(
+            self.plan
+                .requirements
+                .build_constraints
+                .iter()
+                .filter(|limit| lines.iter().any(|line| name(line) == name(limit)))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+        let install = self.install(builder, &lines).await?;
+        let step = "install the build requirements";
+        Ok(steps.attempt(step, &install).await?.code == 0)
+    }
+}
+
+/// Returns what a build needs: declared requirements, programs, and packages that setup.py imports.
+fn build_requirements(metadata: &ProjectMetadata, setup_py: &str) -> Vec<String> {
+    let mut lines = metadata.build_requires.clone();
+    if metadata.build_backend.starts_with("setuptools") {
+        lines.extend(["setuptools", "wheel"].map(str::to_owned));
+    }
+    for (backend, programs) in PROGRAMS {
+        if metadata
+            .build_requires
+            .iter()
+            .any(|line| name(line) == backend)
+        {
+            lines.extend(programs.iter().map(|program| (*program).to_owned()));
+        }
+    }
+    let lower = setup_py.to_lowercase();
+    for (word, package) in UNDECLARED {
+        let is_listed = lines.iter().any(|line| name(line) == name(package));
+        if lower.contains(word) && !is_listed {
+            lines.push(package.to_owned());
+        }
+    }
+    lines
+}
+
+static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"Failed to (?:download and )?build:? `?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:==| @|\[|`|$)",
+    )
+    .ok()
+});
+
+/// Returns the normalised names of packages whose build failed, according to uv.
+fn failed_packages(output: &str) -> BTreeSet<String> {
+    let found = FAILED.as_ref().map(|failed| failed.captures_iter(output));
+    found
+        .into_iter()
+        .flatten()
+        .map(|failed| name(&failed[1]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_packages_are_read() {
+        let text = "  × Failed to build `my.mod @ file:///testbed`\n  ├─▶ The build backend returned an error\n\
+                    Failed to download and build `greenlet==3.0.1`\n";
+        assert_eq!(
+            failed_packages(text).into_iter().collect::<Vec<_>>(),
+            ["greenlet", "my-mod"]
+        );
+        assert!(failed_packages("× No solution found when resolving dependencies:").is_empty());
+    }
+
+    #[test]
+    fn undeclared_build_packages_are_added() {
+        let metadata = ProjectMetadata {
+            build_backend: "setuptools.build_meta".to_owned(),
+            build_requires: vec!["Cython>=3".to_owned()],
+            ..ProjectMetadata::default()
+        };
+        let lines = build_requirements(
+            &metadata,
+            "import numpy\nfrom Cython.Build import cythonize",
+        );
+        assert_eq!(lines, ["Cython>=3", "setuptools", "wheel", "numpy"]);
+    }
+}

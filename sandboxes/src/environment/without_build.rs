@@ -1,0 +1,154 @@
+//! Projects that are made importable without a build: their dependencies are installed, a `.pth` file puts their
+//! folders on the import path, and minimal metadata gives their name, version and entry points.
+
+use serde::Serialize;
+
+use super::build::Build;
+use super::build_sandbox::BuildSandbox;
+use super::install_targets::InstallTarget;
+use super::requirements::name;
+use super::steps::{StepOutput, Steps, text};
+use crate::recipe::{ProjectMetadata, test_extras};
+use crate::sandbox::{Command, Result};
+
+const SCRIPT: &str = include_str!("without_build.py");
+
+/// Signs that a compiler ran and failed. Then the code would lack its extensions, and the error is the better answer.
+const COMPILER_SIGNS: [&str; 6] = [
+    "fatal error:",
+    "error: command '",
+    "compilation terminated",
+    "linker command failed",
+    "cargo rustc",
+    "CMake Error",
+];
+
+/// A request to `without_build.py`.
+#[derive(Debug, Serialize)]
+struct Request<'a> {
+    /// Folder of the project, relative to the workspace.
+    folder: &'a str,
+    /// Metadata to write, or `None` for the import path alone.
+    metadata: Option<&'a ProjectMetadata>,
+    version: &'a str,
+    /// Folders to import from, relative to the project.
+    roots: &'a [String],
+}
+
+impl Build<'_> {
+    /// Makes a project importable whose build failed. Returns `None` if that would not help: it has no code that works
+    /// without a compiler, or no dependency can be installed.
+    pub(super) async fn install_without_build(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        target: &InstallTarget,
+        printed: &StepOutput,
+    ) -> Result<Option<Vec<String>>> {
+        let tree = self.source.tree()?;
+        let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
+        let is_compiled = COMPILER_SIGNS
+            .iter()
+            .any(|sign| printed.text.contains(sign));
+        if metadata.is_compiled() || is_compiled {
+            return Ok(None);
+        }
+        let mut extras = target.extras.clone();
+        if extras.is_empty() {
+            extras = test_extras(&metadata.extras.keys().cloned().collect::<Vec<_>>());
+        }
+        let mut lines = metadata.dependencies.clone();
+        lines.extend(metadata.extra_requirements(&extras));
+        let own = self.own_names()?;
+        lines.retain(|line| !own.contains(&name(line)));
+        let reason = last_line(&printed.text);
+        let mut notes = vec![format!(
+            "the package cannot be built ({reason}): its dependencies were installed, and its folders are on the import path"
+        )];
+        notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
+        self.place_project(builder, steps, &target.folder, Some(&metadata))
+            .await?;
+        Ok(Some(notes))
+    }
+
+    /// Puts the projects that were not installed on the import path.
+    pub(super) async fn place_projects(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        installed: &[InstallTarget],
+    ) -> Result<()> {
+        for folder in &self.recipe.projects {
+            if !installed.iter().any(|target| target.folder == *folder) {
+                self.place_project(builder, steps, folder, None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn place_project(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        folder: &str,
+        metadata: Option<&ProjectMetadata>,
+    ) -> Result<()> {
+        let read = match metadata {
+            Some(_) => None,
+            None => Some(ProjectMetadata::read(&self.source.tree()?.subtree(folder))?),
+        };
+        let roots = metadata
+            .or(read.as_ref())
+            .map(|metadata| metadata.import_roots.as_slice());
+        let declared = metadata.and_then(|metadata| metadata.version.as_deref());
+        let version = self.plan.version.version.as_deref().or(declared);
+        let request = Request {
+            folder,
+            metadata,
+            version: version.unwrap_or("0.0.0"),
+            roots: roots.unwrap_or_default(),
+        };
+        let script = builder.tools.join("without_build.py");
+        builder
+            .sandbox
+            .upload(&script, SCRIPT.as_bytes(), 0o644)
+            .await?;
+        let file = builder.tools.join("without_build.json");
+        let request = serde_json::to_vec(&request).map_err(std::io::Error::from)?;
+        builder.sandbox.upload(&file, &request, 0o644).await?;
+        let command = Command::new([
+            builder.python.clone(),
+            text(&script),
+            text(&builder.paths.workspace),
+            text(&file),
+        ]);
+        steps
+            .run("put the code on the import path", &command)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the normalised names of the projects in the repository, which are never installed from an index.
+    fn own_names(&self) -> Result<Vec<String>> {
+        let tree = self.source.tree()?;
+        let folders = [""]
+            .into_iter()
+            .chain(self.recipe.projects.iter().map(String::as_str));
+        let mut names = Vec::new();
+        for folder in folders {
+            names.extend(ProjectMetadata::read(&tree.subtree(folder))?.name);
+        }
+        Ok(names.iter().map(|own| name(own)).collect())
+    }
+}
+
+/// Returns the last line of an output that says something.
+fn last_line(output: &str) -> String {
+    let is_error = |line: &&str| line.contains("Error") && !line.contains("hint:");
+    let mut lines = output
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    let line = lines.clone().rfind(is_error).or_else(|| lines.next_back());
+    line.unwrap_or_default().chars().take(200).collect()
+}
