@@ -207,6 +207,7 @@ impl RunJob {
         let setup = Setup::new(&self.settings, self.shared.take(), progress.clone())
             .await?
             .with_preferred_python(self.issue.named_python())
+            .with_subject(&self.issue)
             .with_source_check(self.source_check())
             .with_wanted_lines(self.wanted_lines());
         if self.recorded.is_none() {

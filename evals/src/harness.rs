@@ -127,7 +127,7 @@ impl Harness {
             image,
             no_built_in: false,
             pythons: self.pythons.clone(),
-            preferred_python: None,
+            ..Overrides::default()
         })
     }
 }

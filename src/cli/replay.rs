@@ -75,6 +75,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             ("run.sandbox", "sandbox"),
             ("run.image", "image"),
             ("run.python", "python"),
+            ("run.project", "project"),
         ] {
             flags.set(key, started.settings[name].as_str().map(str::to_owned));
         }
@@ -84,7 +85,8 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let extra_inputs = ExtraInputs::of_record(&started.settings)?;
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
-        .with_preferred_python(started.issue.named_python());
+        .with_preferred_python(started.issue.named_python())
+        .with_subject(&started.issue);
     let place = args.place.repository_location_or(
         started.settings["repository"].as_str(),
         started.commit.as_deref(),

@@ -43,6 +43,9 @@ pub(super) struct SandboxArgs {
     /// Python version of the environment
     #[arg(long, value_name = "X.Y")]
     python: Option<String>,
+    /// Folder of the one project to use, if the repository has several
+    #[arg(long, value_name = "FOLDER")]
+    project: Option<String>,
     /// Run code of the repository even if this machine offers no isolation
     #[arg(long)]
     no_isolation: bool,
@@ -63,6 +66,7 @@ impl SandboxArgs {
         flags.set("run.sandbox", self.sandbox.clone());
         flags.set("run.image", self.image.clone());
         flags.set("run.python", self.python.clone());
+        flags.set("run.project", self.project.clone());
         flags.set("local.no-isolation", self.no_isolation.then_some(true));
         flags
     }

@@ -159,6 +159,7 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
         flags.set("run.sandbox", Some(recorded.settings.sandbox.clone()));
         flags.set("run.image", recorded.settings.image.clone());
         flags.set("run.python", recorded.settings.python.clone());
+        flags.set("run.project", recorded.settings.project.clone());
     })?;
     custom_prompts::check_same(
         recorded.settings.prompts.as_deref(),

@@ -64,6 +64,9 @@ pub struct RecordedSettings {
     pub image: Option<String>,
     /// Python version, `X.Y`, if set.
     pub python: Option<String>,
+    /// Folder of the one project to use, if set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// Maximum number of model calls.
     pub max_steps: u64,
     /// Maximum cost in US dollars; `None` for no limit.
@@ -98,6 +101,7 @@ impl RecordedSettings {
             sandbox: settings.run.sandbox.clone(),
             image: settings.run.image.clone(),
             python: settings.run.python.clone(),
+            project: settings.run.project.clone(),
             max_steps: settings.run.max_steps,
             max_dollars: settings.run.max_dollars,
             max_tokens: settings.run.max_tokens,

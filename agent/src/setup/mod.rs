@@ -20,7 +20,7 @@ use testwright_sandboxes::{Backend, SandboxError};
 
 use crate::agent::Progress;
 use crate::backends::{self, ca_bundle, proxies};
-use crate::issues;
+use crate::issues::{self, Issue};
 use crate::session::{Session, SessionSettings, WantedCoverage, toolbox};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{RedactedUrl, Settings};
@@ -56,6 +56,7 @@ pub struct Setup<'a> {
     rebuild: bool,
     no_built_in: bool,
     preferred_python: Option<PreferredPython>,
+    subject: Option<String>,
     source_check: Option<SourceCheck>,
     wanted_lines: Option<WantedLines>,
 }
@@ -96,6 +97,7 @@ impl<'a> Setup<'a> {
             rebuild: false,
             no_built_in: false,
             preferred_python: None,
+            subject: None,
             source_check: None,
             wanted_lines: None,
         })
@@ -110,6 +112,14 @@ impl<'a> Setup<'a> {
     pub fn with_preferred_python(self, preferred_python: Option<PreferredPython>) -> Self {
         Setup {
             preferred_python,
+            ..self
+        }
+    }
+
+    /// Sets the issue, whose text decides between projects of one repository.
+    pub fn with_subject(self, issue: &Issue) -> Self {
+        Setup {
+            subject: Some(issue.text()),
             ..self
         }
     }
@@ -290,6 +300,8 @@ impl<'a> Setup<'a> {
             image: run.image.clone(),
             no_built_in: self.no_built_in,
             pythons: recipe::available_pythons(self.backend.as_ref()).await,
+            project: run.project.clone(),
+            subject: self.subject.clone(),
             preferred_python: self.preferred_python.clone(),
         };
         if let Some(note) = recipe::image_left_out(source, &overrides)? {

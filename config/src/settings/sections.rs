@@ -28,6 +28,8 @@ pub struct Run {
     pub python: Option<String>,
     /// Docker image to use instead of building an environment.
     pub image: Option<String>,
+    /// Folder of the one project to use, if the repository has several.
+    pub project: Option<String>,
     /// Maximum number of model calls in a run.
     pub max_steps: u64,
     /// Maximum cost of a run in US dollars.
@@ -52,6 +54,7 @@ impl Default for Run {
             sandbox: "local".to_owned(),
             python: None,
             image: None,
+            project: None,
             max_steps: 60,
             max_dollars: None,
             max_tokens: None,

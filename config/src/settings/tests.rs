@@ -213,7 +213,7 @@ fn file_errors_name_line_and_key() {
     insta::assert_snapshot!(refused("[run]\nzebra = 5\n"), @r"
     error: failed to read the settings
       cause: testwright.toml:2: unknown key `zebra` in [run]
-      hint: known here: approach, effort, min-confidence, model, sandbox, python, image, max-steps, max-dollars, max-tokens, max-minutes, out, prompts
+      hint: known here: approach, effort, min-confidence, model, sandbox, python, image, project, max-steps, max-dollars, max-tokens, max-minutes, out, prompts
     ");
     insta::assert_snapshot!(refused("[run]\nmax-steps = \"many\"\n"), @r#"
     error: failed to read the settings

@@ -69,7 +69,10 @@ impl SandboxPlace {
         progress: &CallProgress,
     ) -> Result<(Source, Session)> {
         let python = self.issue.as_ref().and_then(|issue| issue.named_python());
-        let setup = setup(api, progress).await?.with_preferred_python(python);
+        let mut setup = setup(api, progress).await?.with_preferred_python(python);
+        if let Some(issue) = &self.issue {
+            setup = setup.with_subject(issue);
+        }
         let (source, _, session) = setup.start_session(&self.location, None).await?;
         Ok((source, session))
     }
