@@ -28,7 +28,7 @@ impl Checkout {
                 config.workspace.display()
             ))
         })?;
-        let layout = Layout::read(&root);
+        let layout = Layout::read(&root).with_runner(&config.runner);
         Ok(Checkout {
             config,
             root,
@@ -36,8 +36,9 @@ impl Checkout {
         })
     }
 
-    /// Replaces the layout that was read from the files.
+    /// Replaces the layout that was read from the files. The options of the runner still apply.
     pub fn with_layout(self, layout: Layout) -> Checkout {
+        let layout = layout.with_runner(&self.config.runner);
         Checkout { layout, ..self }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::text_file;
+use crate::config::{Runner, RunnerKind};
 
 mod content;
 mod ini;
@@ -135,6 +136,19 @@ impl Layout {
             known: BTreeMap::new(),
             below: Vec::new(),
         }
+    }
+
+    /// Applies the patterns of test files that a runner adds: by pytest's option `python_files`, or by Django's default.
+    pub fn with_runner(mut self, runner: &Runner) -> Layout {
+        let options = runner.options.iter();
+        let patterns = options.filter_map(|option| option.split_once("python_files="));
+        let patterns = patterns.flat_map(|(_, patterns)| patterns.split_whitespace());
+        let mut patterns: Vec<String> = patterns.map(str::to_owned).collect();
+        if runner.kind == RunnerKind::Django {
+            patterns.push("test*.py".to_owned());
+        }
+        self.files.extend(patterns.into_iter().map(Pattern::new));
+        self
     }
 
     /// Returns the layout that applies to a file, and the file's path relative to its folder.
