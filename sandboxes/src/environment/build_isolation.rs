@@ -37,7 +37,7 @@ const UNDECLARED: [(&str, &str); 6] = [
 #[derive(Debug, Default)]
 pub(super) struct Unisolated {
     packages: BTreeSet<String>,
-    /// Whether no package is isolated, because the name of one is unknown.
+    /// Whether no package is isolated, because uv does not know the name of one.
     all: bool,
 }
 
@@ -53,12 +53,13 @@ impl Unisolated {
             .collect()
     }
 
-    fn add(&mut self, package: Option<String>) {
-        match package {
-            Some(package) => {
-                self.packages.insert(package);
+    fn add(&mut self, metadata: &ProjectMetadata) {
+        match &metadata.name {
+            Some(name) if metadata.has_static_name => {
+                self.packages.insert(name.clone());
             }
-            None => self.all = true,
+            // uv cannot select a package whose name only the build tells.
+            _ => self.all = true,
         }
     }
 }
@@ -84,7 +85,7 @@ impl Build<'_> {
             let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
             if metadata.is_built_by_meson() {
                 requirements.extend(build_requirements(&metadata, ""));
-                found.add(metadata.name);
+                found.add(&metadata);
             }
         }
         if requirements.is_empty()
@@ -154,7 +155,7 @@ impl Build<'_> {
             }
             let setup_py = tree.text("setup.py")?.unwrap_or_default();
             requirements.extend(build_requirements(&metadata, &setup_py));
-            found.add(metadata.name);
+            found.add(&metadata);
         }
         if requirements.is_empty() {
             // A dependency failed. Old ones need the packages of their time.

@@ -144,11 +144,9 @@ impl Build<'_> {
 
 /// Returns the last line of an output that says something.
 fn last_line(output: &str) -> String {
-    let is_error = |line: &&str| line.contains("Error") && !line.contains("hint:");
-    let mut lines = output
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty());
+    let is_error = |line: &&str| line.to_lowercase().contains("error:");
+    let lines = output.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     let line = lines.clone().rfind(is_error).or_else(|| lines.next_back());
     line.unwrap_or_default().chars().take(200).collect()
 }

@@ -31,6 +31,12 @@ pub(crate) struct ProjectMetadata {
     /// The build backend. setup.py without pyproject.toml counts as `setuptools`.
     #[serde(skip)]
     pub build_backend: String,
+    /// Whether `[project]` states the name, so that installers know it before they build.
+    #[serde(skip)]
+    pub has_static_name: bool,
+    /// Whether setup.py compiles modules with Cython.
+    #[serde(skip)]
+    uses_cython: bool,
 }
 
 impl ProjectMetadata {
@@ -44,6 +50,11 @@ impl ProjectMetadata {
             version_files: version_files(&files),
             build_requires: strings(files.build_system().and_then(|b| b.get("requires"))),
             build_backend: build_backend(&files),
+            has_static_name: files
+                .pyproject
+                .get("project")
+                .is_some_and(|p| p.get("name").is_some()),
+            uses_cython: files.setup_py.contains("cythonize("),
             ..ProjectMetadata::default()
         };
         found.read_dependencies(tree, &files)?;
@@ -74,7 +85,7 @@ impl ProjectMetadata {
             ]
             .contains(&tool.as_str())
         };
-        self.build_requires.iter().any(|tool| compiles(tool))
+        self.uses_cython || self.build_requires.iter().any(|tool| compiles(tool))
     }
 
     /// Returns whether meson-python builds the project. Its editable installs rebuild at import.
