@@ -15,13 +15,16 @@ use super::clone::fetch_blobs;
 use super::git::{Git, failed};
 use super::object_hash::{HashingReader, ObjectHash, check_tree};
 use super::patch_base::is_plain;
-use super::{Repository, Source, archive_cache, limits, process};
+use super::{Repository, Source, archive_cache, limits, process, submodules};
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
 use crate::sandbox::Result;
 
+/// Start of the note about submodules without content, followed by their paths.
+pub(crate) const EMPTY_SUBMODULES: &str = "submodules were left empty: ";
+
 /// Lists all files of a tree. The output is limited, because a small repository can contain an endless tree.
-fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
+pub(super) fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
     let mut command = git.command();
     command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
     let output = process::run(command, b"", &process::ProcessLimits::default());
@@ -36,10 +39,10 @@ fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
 }
 
 /// One line of `git ls-tree`.
-struct Entry<'a> {
-    mode: &'a str,
-    object: &'a str,
-    path: &'a [u8],
+pub(super) struct Entry<'a> {
+    pub mode: &'a str,
+    pub object: &'a str,
+    pub path: &'a [u8],
 }
 
 pub(super) fn source(repository: &Repository) -> Result<Source> {
@@ -97,7 +100,7 @@ fn short(hash: &str) -> &str {
 /// Lists the tree, describes the commit and writes the archive. Returns whether all content was available.
 fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
-    let mut listing = list(git, &repository.tree)?;
+    let mut listing = submodules::expand(git, list(git, &repository.tree)?)?;
     // The same files can come from commits with different dates, and the archive includes the date.
     let time = repository.date.unwrap_or(NO_DATE);
     let name = |digest: &str| folder.join(format!("{}-{time}.tar", &digest[..32]));
@@ -114,12 +117,12 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
         ));
     }
     check(&entries)?;
-    let submodules = entries.iter().filter(|e| e.mode == "160000");
-    let submodules: Vec<_> = submodules.map(Entry::name).collect();
-    if !submodules.is_empty() {
+    let empty = entries.iter().filter(|e| e.mode == submodules::MODE);
+    let empty: Vec<_> = empty.map(Entry::name).collect();
+    if !empty.is_empty() {
         notes.push(format!(
-            "submodules were left empty: {}",
-            list_few(&submodules)
+            "{EMPTY_SUBMODULES}{} (to include them, run `git submodule update --init --recursive` in a clone and use it with --repo)",
+            list_few(&empty)
         ));
     }
     let mut held = archive_cache::acquire_lease(&archive)?;
@@ -197,7 +200,7 @@ struct NewArchive {
 }
 
 impl Entry<'_> {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         String::from_utf8_lossy(self.path).into_owned()
     }
 }
@@ -278,7 +281,7 @@ fn rfc3339(seconds: i64) -> Option<String> {
         .map(|t| t.to_string())
 }
 
-fn parse(line: &[u8]) -> Option<Entry<'_>> {
+pub(super) fn parse(line: &[u8]) -> Option<Entry<'_>> {
     let tab = line.iter().position(|b| *b == b'\t')?;
     let mut fields = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
     let (mode, _kind, object) = (fields.next()?, fields.next()?, fields.next()?);
@@ -319,7 +322,10 @@ fn write(
     folder: &Path,
 ) -> Result<NewArchive> {
     let not_fetched = fetch_blobs(git, tree)?;
-    let mut files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
+    let mut files: Vec<_> = entries
+        .iter()
+        .filter(|e| e.mode != submodules::MODE)
+        .collect();
     let (mut missing, mut large) = (Vec::new(), Vec::new());
     let (mut sizes, mut total) = (sizes(git, &files)?.into_iter(), 0);
     files.retain(|entry| match sizes.next().flatten() {

@@ -151,7 +151,7 @@ pub(super) fn write_empty(folder: &Path, sha256: bool, tables: bool) -> Result<(
 }
 
 /// Returns the line of an alternates file for a path.
-fn quoted(path: &Path) -> Vec<u8> {
+pub(super) fn quoted(path: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;
     let mut line = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {

@@ -7,7 +7,7 @@ use super::git::Git;
 use super::isolated_repository::isolate;
 use super::repository_name::{folder_name, name_of};
 use super::revision::{resolve, unknown_revision};
-use super::{OpenOptions, Repository, clone, snapshot, status};
+use super::{OpenOptions, Repository, clone, snapshot, status, submodules};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -91,6 +91,9 @@ pub(super) fn open(
         _ => own,
     };
     let mut repository = at_commit(git.clone(), cache, name, prefix, revision, None)?;
+    if let Some(work_tree) = &folder.work_tree {
+        submodules::borrow_objects(git, &repository.tree, &work_tree.join(prefix))?;
+    }
     if revision.is_none()
         && let Some(note) = status::uncommitted(&folder, &isolated)
     {

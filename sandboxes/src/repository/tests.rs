@@ -223,7 +223,7 @@ fn repository_hooks_do_not_run() {
 }
 
 #[test]
-fn submodules_are_noted() {
+fn checked_out_submodules_are_included() {
     let place = TestRepository::new();
     let work = place.repository();
     let inner = place.path("inner");
@@ -242,7 +242,21 @@ fn submodules_are_noted() {
     );
     commit(&work, "with a submodule");
     let source = place.source(&work, None);
-    assert_eq!(source.notes, ["submodules were left empty: vendored"]);
+    assert_eq!(source.notes, [""; 0]);
+    let tree = source.tree().unwrap();
+    assert!(tree.contains("vendored/i.py"));
+
+    // The same commit without the checkout is other code.
+    std::fs::remove_dir_all(work.join("vendored")).unwrap();
+    let empty = place.source(&work, None);
+    let note = "submodules were left empty: vendored (to include them";
+    assert!(empty.notes[0].starts_with(note), "{:?}", empty.notes);
+    assert!(!empty.tree().unwrap().contains("vendored/i.py"));
+    assert_ne!(empty.digest, source.digest);
+
+    // A link in its place leads to another repository of the user.
+    std::os::unix::fs::symlink(&inner, work.join("vendored")).unwrap();
+    assert!(place.source(&work, None).notes[0].starts_with(note));
 }
 
 #[test]
