@@ -172,7 +172,8 @@ fn failure(log: &Log, what: String, text: &str) -> SandboxError {
     let message = format!("build the environment: {what}{tail}\n  full log: {place}");
     SandboxError {
         log: Some(log.path.clone()),
-        ..SandboxError::new(ErrorKind::Build, message).hint(failure_hints::hint(text))
+        hint: failure_hints::hint(text),
+        ..SandboxError::new(ErrorKind::Build, message)
     }
 }
 

@@ -1,0 +1,117 @@
+//! Search for the error that decided a failure, among warnings and the errors that follow from it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Maximum lines that explain an error, beginning with its own.
+const MAX_LINES: usize = 14;
+
+/// A failed step's output, and the error that decided it.
+pub(super) struct Failure<'a> {
+    /// First line of the error, without pytest's and uv's marks.
+    pub line: String,
+    /// The error with the lines that explain it, without marks.
+    pub error: String,
+    pub output: &'a str,
+}
+
+/// Lines with which an error begins, without marks.
+static STARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        // Exceptions of Python, e.g. `django.core.exceptions.ImproperlyConfigured: …`.
+        r"^(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|ImproperlyConfigured|NotFound|NotReady|Unavailable|Timeout|Failure|Missing|Undefined\w+)\b(?::|$)",
+        // uv and pip.
+        r"|No solution found|Because |Failed to parse|Failed to (?:fetch|download|clone)|Git operation failed|ERROR: |TOML parse error",
+        r"|[^\s]* was not found in the package registry",
+        // Compilers, linkers, CMake, Meson and cargo.
+        r"|(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error(?:\[E\d+\])?: |fatal: |CMake Error|[^\s:]*meson\.build:\d+:\d+: ERROR: |(?:\S+/)?ld: |collect2: |Caused by:",
+        // Shells and make.
+        r"|(?:\S+: )?(?:\d+: |line \d+: )?\S+: (?:command )?not found$|make(?:\[\d+\])?: \*\*\* No rule|(?:\S+: )+No such file or directory",
+        r")",
+    ))
+    .ok()
+});
+
+/// Errors that only follow from another one.
+static CONSEQUENCES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)returned non-zero exit status|failed with exit (?:status|code)|exit status: |^failed to build|^call to `",
+        r"|build backend returned|metadata-generation-failed|subprocess-exited-with-error|^error: command .* failed",
+        r"|^ninja: |^make(?:\[\d+\])?: \*\*\* \[|CompileError: command|`cargo \w+` failed|Compilation failed|could not compile",
+        r"|aborting due to|CMake configuration failed|ImportError while|^error: failed-wheel-build|SystemExit",
+        r"|errors? during collection|^collect2: |^hint: |^Failed to (?:install|resolve|download and build|prepare)|CMakeError",
+        r"|^Caused by:$|^CalledProcessError|^subprocess\.|could not be collected|backend_editable|^ERROR: (?:usage|not found)",
+    ))
+    .ok()
+});
+
+/// Lines that can be ignored wherever they occur: advice of other programs and testwright's own notices.
+const NOISE: [&str; 6] = [
+    "hint: This usually indicates",
+    "note: This error originates",
+    "note: This is an issue with the package",
+    "help: ",
+    "network: ",
+    "package index: ",
+];
+
+impl<'a> Failure<'a> {
+    /// Finds the last error that is not a consequence of another one. Returns `None` if no line looks like an error.
+    pub(super) fn read(output: &'a str) -> Option<Failure<'a>> {
+        let lines: Vec<&str> = output.lines().map(without_marks).collect();
+        let (starts, consequences) = (STARTS.as_ref()?, CONSEQUENCES.as_ref()?);
+        let is_noise = |line: &str| NOISE.iter().any(|noise| line.starts_with(noise));
+        let is_error =
+            |line: &&str| !is_noise(line) && starts.is_match(line) && !consequences.is_match(line);
+        let at = lines.iter().rposition(is_error)?;
+        // A resolver explains its error over several lines, each of which may begin like one.
+        let at = lines[..at]
+            .iter()
+            .rposition(|line| line.starts_with("No solution found"))
+            .filter(|start| at - start < MAX_LINES)
+            .unwrap_or(at);
+        let explanation = lines[at..].iter().take(MAX_LINES);
+        let explanation: Vec<&str> = explanation
+            .copied()
+            .filter(|line| !is_noise(line))
+            .collect();
+        Some(Failure {
+            line: lines[at].to_owned(),
+            error: explanation.join("\n"),
+            output,
+        })
+    }
+
+    /// Returns whether the error's first line contains one of the signs.
+    pub(super) fn line_has(&self, signs: &[&str]) -> bool {
+        signs.iter().any(|sign| self.line.contains(sign))
+    }
+
+    /// Returns whether the error or its explanation contains one of the signs.
+    pub(super) fn error_has(&self, signs: &[&str]) -> bool {
+        signs.iter().any(|sign| self.error.contains(sign))
+    }
+}
+
+/// Returns the line that states the error, shortened.
+pub(in crate::environment) fn decisive_line(output: &str) -> Option<String> {
+    let failure = Failure::read(output)?;
+    let line = match failure.line.starts_with("No solution found") {
+        // The next line names the packages.
+        true => failure.error.lines().nth(1).unwrap_or(&failure.line),
+        false => &failure.line,
+    };
+    Some(match line.char_indices().nth(200) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line.to_owned(),
+    })
+}
+
+/// Removes what pytest (`E   `) and uv (`╰─▶ `) put before a line.
+fn without_marks(line: &str) -> &str {
+    let line = line.trim();
+    let line = line.strip_prefix("E ").unwrap_or(line);
+    line.trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', ' '])
+        .trim()
+}

@@ -1,0 +1,116 @@
+//! Errors of the repository's own code and tests when they run.
+
+use super::super::decisive::Failure;
+use super::captured;
+
+/// Modules that Python no longer has, and the last version with them.
+const REMOVED: [(&str, &str); 12] = [
+    ("asynchat", "3.11"),
+    ("asyncore", "3.11"),
+    ("cgi", "3.12"),
+    ("crypt", "3.12"),
+    ("distutils", "3.11"),
+    ("imghdr", "3.12"),
+    ("imp", "3.11"),
+    ("lib2to3", "3.12"),
+    ("nntplib", "3.12"),
+    ("pipes", "3.12"),
+    ("telnetlib", "3.12"),
+    ("smtpd", "3.11"),
+];
+
+/// Signs of attributes that Python no longer has, and the last version with them.
+const REMOVED_NAMES: [(&str, &str); 9] = [
+    ("module 'pkgutil' has no attribute 'ImpImporter'", "3.11"),
+    ("module 'inspect' has no attribute 'getargspec'", "3.10"),
+    ("module 'collections' has no attribute", "3.9"),
+    ("from 'collections'", "3.9"),
+    ("has no attribute 'assertEquals'", "3.11"),
+    (
+        "module 'configparser' has no attribute 'SafeConfigParser'",
+        "3.11",
+    ),
+    ("module 'asyncio' has no attribute 'coroutine'", "3.10"),
+    ("module 'ast' has no attribute 'Str'", "3.11"),
+    ("module 'unittest' has no attribute 'makeSuite'", "3.12"),
+];
+
+pub(super) fn removed_module(failure: &Failure<'_>) -> Option<String> {
+    let module = captured(r"No module named '?(\w+)'?", &failure.line);
+    let module = module.and_then(|module| REMOVED.iter().find(|(known, _)| *known == module));
+    let name = || {
+        REMOVED_NAMES
+            .iter()
+            .find(|(sign, _)| failure.line.contains(sign))
+    };
+    let (what, version) = module.or_else(name)?;
+    Some(format!(
+        "the code needs an older Python ({what}): use --python {version}"
+    ))
+}
+
+pub(super) fn django_settings(failure: &Failure<'_>) -> Option<String> {
+    failure
+        .error_has(&["settings are not configured", "DJANGO_SETTINGS_MODULE", "Apps aren't loaded yet"])
+        .then(|| {
+            "Django does not know its settings: pass --env DJANGO_SETTINGS_MODULE=MODULE, and --requirement \
+             pytest-django if its tests use a database"
+                .to_owned()
+        })
+}
+
+/// Returns the environment variable that a line of an error says is missing. `report` is the whole report on the error.
+pub(in crate::environment) fn missing_variable(error: &str, report: &str) -> Option<String> {
+    // Other dictionaries have such keys too.
+    let is_lookup = ["environ", "frozen os>", "os.py"]
+        .iter()
+        .any(|sign| report.contains(sign));
+    if error.contains("KeyError") && !is_lookup {
+        return None;
+    }
+    let patterns = [
+        r"KeyError: '([A-Z][A-Z0-9_]{2,})'",
+        r"Set the ([A-Z][A-Z0-9_]+) environment variable",
+        r"([A-Z][A-Z0-9_]+) not found\. Declare it as envvar",
+        r#"[Ee]nvironment variable "?'?`?([A-Z][A-Z0-9_]+)"?'?`? (?:is )?(?:not set|is required|not found|missing|must be set|is not defined)"#,
+        r"([A-Z][A-Z0-9_]+) (?:environment variable|env(?:ironment)? var(?:iable)?) (?:is )?(?:not set|required|missing|must be set)",
+        r"[Mm]issing (?:required )?environment variable:? [\x22'`]?([A-Z][A-Z0-9_]+)",
+    ];
+    patterns.iter().find_map(|pattern| captured(pattern, error))
+}
+
+pub(super) fn variable(failure: &Failure<'_>) -> Option<String> {
+    let name = missing_variable(&failure.line, failure.output)?;
+    Some(format!(
+        "the code reads the environment variable {name}: pass --env {name}=VALUE, or set it under \
+         [environment.env] of testwright.toml"
+    ))
+}
+
+pub(super) fn plugin_option(failure: &Failure<'_>) -> Option<String> {
+    let options = captured(r"unrecognized arguments: (\S+)", &failure.error)?;
+    Some(format!(
+        "pytest does not know {options}, which the repository's configuration sets: add the plugin that has it \
+         (--requirement PLUGIN)"
+    ))
+}
+
+pub(super) fn missing_name(failure: &Failure<'_>) -> Option<String> {
+    let module = captured(
+        r"cannot import name '\w+' from '([A-Za-z_]\w*)",
+        &failure.line,
+    )?;
+    Some(format!(
+        "the installed version of {module} does not fit the code: require the version that it was written for \
+         (--requirement), or set exclude-newer in [environment] of testwright.toml to an earlier date"
+    ))
+}
+
+pub(super) fn missing_module(failure: &Failure<'_>) -> Option<String> {
+    let module = captured(r"No module named '?([\w.]+)'?", &failure.line)?;
+    let first = module.split('.').next().unwrap_or(&module);
+    Some(format!(
+        "the module {first} is missing: if a package provides it, add it with --requirement; if the repository \
+         does, add its folder to PYTHONPATH with --env"
+    ))
+}

@@ -1,0 +1,173 @@
+//! Failures to reach something: hosts that a build may not reach, the package index, services on this machine.
+
+use super::super::decisive::Failure;
+use super::captured;
+
+/// Signs that an error is about a connection.
+const CONNECTION: [&str; 22] = [
+    "403",
+    "Forbidden",
+    "tunnel",
+    "Tunnel",
+    "URLError",
+    "HTTPError",
+    "ConnectionError",
+    "ConnectError",
+    "ProxyError",
+    "Max retries",
+    "unable to access",
+    "Could not connect",
+    "could not connect",
+    "Connection refused",
+    "name resolution",
+    "Failed to clone",
+    "Failed to fetch",
+    "failed to fetch",
+    "Git operation failed",
+    "download",
+    "Download",
+    "Caused by",
+];
+
+fn is_about_connection(failure: &Failure<'_>) -> bool {
+    failure.error_has(&CONNECTION)
+}
+
+/// Returns the last host that the network of the build refused.
+fn refused(failure: &Failure<'_>) -> Option<String> {
+    let mut lines = failure.output.lines().rev();
+    let host = |line: &str| {
+        let rest = line.trim().strip_prefix("network: ")?;
+        let (host, rest) = rest.split_once(" was refused")?;
+        rest.contains("build.allowed-hosts")
+            .then(|| host.to_owned())
+    };
+    lines.find_map(host)
+}
+
+pub(super) fn offline(failure: &Failure<'_>) -> Option<String> {
+    let offline = failure
+        .output
+        .contains("is not in the cache, and the build is offline")
+        || failure.error_has(&[
+            "Network connectivity is disabled",
+            "needs to be downloaded from a registry",
+        ]);
+    offline.then(|| "a package is not in the cache: build once without --offline".to_owned())
+}
+
+pub(super) fn rust_toolchain(failure: &Failure<'_>) -> Option<String> {
+    let wants_toolchain = refused(failure).is_some_and(|host| host.contains("rust-lang.org"))
+        || failure.error_has(&[
+            "can't find Rust compiler",
+            "Rust not found",
+            "Cargo, the Rust package manager, is not installed",
+            "cargo metadata",
+            "cargo: not found",
+            "cargo: command not found",
+            "rustc: not found",
+            "No such file or directory: 'cargo'",
+            "No such file or directory: 'rustc'",
+            "is rust-toolchain installed",
+        ]);
+    let is_missing = wants_toolchain && !failure.error_has(&["rustc 1.", "requires rustc"]);
+    is_missing.then(|| {
+        "the package is compiled with Rust, whose toolchain is missing: install it on this machine with rustup, or \
+         with --sandbox docker use an image that has it (--image)"
+            .to_owned()
+    })
+}
+
+pub(super) fn refused_host(failure: &Failure<'_>) -> Option<String> {
+    let host = refused(failure).filter(|_| is_about_connection(failure))?;
+    let host = host.split(':').next().unwrap_or(&host).to_owned();
+    Some(format!(
+        "the build needs {host}, but can reach only the package index: if you trust the code with that host, add it \
+         to build.allowed-hosts in your settings (TESTWRIGHT_BUILD_ALLOWED_HOSTS={host})"
+    ))
+}
+
+pub(super) fn certificate(failure: &Failure<'_>) -> Option<String> {
+    failure
+        .error_has(&[
+            "unable to get local issuer certificate",
+            "invalid peer certificate",
+            "CERTIFICATE_VERIFY_FAILED",
+            "UnknownIssuer",
+        ])
+        .then(|| "a certificate is not trusted: set SSL_CERT_FILE to your CA bundle".to_owned())
+}
+
+pub(super) fn unreachable_index(failure: &Failure<'_>) -> Option<String> {
+    let names_index = failure.error_has(&["/simple/", "/index/"])
+        || failure
+            .output
+            .lines()
+            .any(|line| line.starts_with("package index: "));
+    let is_unreachable = failure.error_has(&[
+        "error sending request",
+        "dns error",
+        "failed to lookup address",
+        "Temporary failure in name resolution",
+        "tunnel error",
+        "502 Bad Gateway",
+        "503 Service Unavailable",
+        "Connection refused",
+    ]);
+    (names_index && is_unreachable).then(|| {
+        "the package index cannot be reached: check the network, the proxy variables (https_proxy) or the index in \
+         the settings"
+            .to_owned()
+    })
+}
+
+/// Ports of common services, and their names.
+const PORTS: [(&str, &str); 12] = [
+    ("6379", "Redis"),
+    ("5432", "PostgreSQL"),
+    ("3306", "MySQL"),
+    ("27017", "MongoDB"),
+    ("11211", "memcached"),
+    ("5672", "RabbitMQ"),
+    ("9200", "Elasticsearch"),
+    ("9092", "Kafka"),
+    ("8123", "ClickHouse"),
+    ("4566", "LocalStack"),
+    ("9000", "MinIO"),
+    ("2181", "ZooKeeper"),
+];
+
+pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
+    if !failure.error_has(&[
+        "Connection refused",
+        "ECONNREFUSED",
+        "Errno 111",
+        "Can't connect to",
+    ]) {
+        return None;
+    }
+    let port = captured(
+        r"(?:port[:=]?\s*|localhost:|127\.0\.0\.1[:',\s]+|\[?::1\]?:)(\d{2,5})\b",
+        &failure.error,
+    )
+    .or_else(|| {
+        let named = PORTS.iter().find(|(port, _)| failure.error.contains(port));
+        named.map(|(port, _)| (*port).to_owned())
+    })?;
+    let name = PORTS.iter().find(|(known, _)| *known == port);
+    let name = name.map_or("the service at that port", |(_, name)| *name);
+    Some(format!(
+        "the tests need {name}, and nothing listens at port {port}: add it under [[environment.services]] of \
+         testwright.toml, with name, command, requirements and port"
+    ))
+}
+
+pub(super) fn own_download(failure: &Failure<'_>) -> Option<String> {
+    failure
+        .line_has(&["urllib.error.URLError", "requests.exceptions.ConnectionError", "socket.gaierror", "httpx.ConnectError"])
+        .then(|| {
+            "the repository's own code needs the network: builds can reach only the package index and the hosts in \
+             build.allowed-hosts, and tests have no network, so download their data in before-install"
+                .to_owned()
+        })
+}

@@ -1,0 +1,104 @@
+//! Failures that follow from what the environment was built without.
+
+use super::super::decisive::Failure;
+use super::captured;
+use crate::recipe::normalized_name;
+use crate::repository::EMPTY_SUBMODULES;
+
+/// Start of the note about a requirement that was omitted.
+const OMITTED: &str = "requirement ";
+
+/// Returns the paths that a note about submodules names.
+fn submodules(notes: &[String]) -> Vec<&str> {
+    let note = notes
+        .iter()
+        .find_map(|note| note.strip_prefix(EMPTY_SUBMODULES));
+    let paths = note.map_or("", |note| note.split(" (").next().unwrap_or(note));
+    paths
+        .split(", ")
+        .filter(|path| !path.is_empty() && *path != "…")
+        .collect()
+}
+
+pub(in crate::environment::failure_hints) fn submodule(
+    failure: &Failure<'_>,
+    notes: &[String],
+) -> Option<String> {
+    let paths = submodules(notes);
+    let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    // A module is usually imported by the name of the folder, a file is missing at the path.
+    let named = paths.iter().find(|path| {
+        failure.error.contains(**path) || {
+            let name = last(path);
+            name.len() > 2
+                && captured(&format!(r"\b({})\b", regex::escape(&name)), &failure.error).is_some()
+        }
+    });
+    let looks_missing = failure.error_has(&[
+        "No such file",
+        "not found",
+        "does not exist",
+        "not an existing directory",
+        "does not contain",
+        "No module named",
+        "Cannot find source file",
+        "can't find",
+        "cannot find",
+    ]);
+    if paths.is_empty() || !looks_missing {
+        return None;
+    }
+    let is_about_files = named.is_some()
+        || failure.error_has(&[
+            "CMake Error",
+            "No such file",
+            "does not contain",
+            "Cannot find source file",
+        ]);
+    let path = named.or(paths.first())?;
+    is_about_files.then(|| {
+        format!(
+            "the submodule {path} is empty: run `git submodule update --init --recursive` in a clone, and pass that \
+             folder with --repo"
+        )
+    })
+}
+
+/// Returns the names of the requirements that notes say were omitted, as written.
+fn omitted(notes: &[String]) -> Vec<&str> {
+    let line = |note: &&String| note.starts_with(OMITTED) && note.contains("omitted");
+    let notes = notes.iter().filter(line);
+    notes
+        .filter_map(|note| {
+            note.strip_prefix(OMITTED)?
+                .split(" could not be installed")
+                .next()
+        })
+        .collect()
+}
+
+pub(in crate::environment::failure_hints) fn requirement(
+    failure: &Failure<'_>,
+    notes: &[String],
+) -> Option<String> {
+    let module = captured(r"No module named '?(\w+)", &failure.line)
+        .or_else(|| captured(r"cannot import name '\w+' from '(\w+)", &failure.line))?;
+    let package = normalized_name(&module);
+    let omitted = omitted(notes);
+    let provides = |line: &&&str| {
+        let name = normalized_name(line);
+        name == package
+            || [
+                format!("py{package}"),
+                format!("python-{package}"),
+                format!("{package}-python"),
+                format!("django-{package}"),
+            ]
+            .contains(&name)
+    };
+    let line = omitted.iter().find(provides)?;
+    Some(format!(
+        "{module} comes from the requirement {line}, which could not be installed: use an older Python (--python \
+         X.Y) if it is pinned, or require a version that can be installed (--requirement)"
+    ))
+}

@@ -1,0 +1,218 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+/// A build with uv that fails with these lines of the build backend.
+fn failed_build(lines: &str) -> String {
+    format!(
+        "  × Failed to build `mod @ file:///testbed`\n  ├─▶ The build backend returned an error\n  ╰─▶ Call to \
+         `setuptools.build_meta.build_editable` failed (exit status: 1)\n\n      [stderr]\n{lines}\n\n      hint: This \
+         usually indicates a problem with the package or the build environment.\n"
+    )
+}
+
+fn resolver(line: &str) -> String {
+    format!("  × No solution found when resolving dependencies:\n  ╰─▶ {line}\n")
+}
+
+fn assert_hints(cases: &[(String, &str)]) {
+    for (output, wanted) in cases {
+        let hint = hint(output);
+        let fits = hint.as_deref().is_some_and(|hint| hint.contains(wanted));
+        assert!(fits, "{output}\n{hint:?} lacks {wanted}");
+    }
+}
+
+#[test]
+fn build_errors_select_hints() {
+    let setup = "  File \"build_meta.py\", line 520, in run_setup\n    exec(code)\n";
+    assert_hints(&[
+        (
+            failed_build("error: [Errno 2] No such file or directory: 'gcc'"),
+            "build-essential",
+        ),
+        (
+            failed_build(
+                "x.c:3:10: fatal error: libxml/tree.h: No such file or directory\ncompilation terminated.\nerror: command '/usr/bin/gcc' failed with exit code 1",
+            ),
+            "\"libxml2-dev\"",
+        ),
+        (
+            failed_build("x.c:3:10: fatal error: own.h: No such file or directory"),
+            "add the Debian package",
+        ),
+        (
+            failed_build("x.c:3:10: fatal error: Python.h: No such file or directory"),
+            "--python X.Y",
+        ),
+        (
+            failed_build(&format!(
+                "{setup}ModuleNotFoundError: No module named 'numpy'"
+            )),
+            "--no-build-isolation",
+        ),
+        (
+            failed_build("ModuleNotFoundError: No module named 'distutils'"),
+            "--python 3.11",
+        ),
+        (
+            failed_build("AttributeError: module 'pkgutil' has no attribute 'ImpImporter'"),
+            "--python 3.11",
+        ),
+        (
+            failed_build("LookupError: setuptools-scm was unable to detect version for /testbed."),
+            "git = true",
+        ),
+        (
+            failed_build(
+                "pdm.backend.exceptions.PDMWarning\nValueError: Cannot find the version from SCM or SCM isn't detected.",
+            ),
+            "git = true",
+        ),
+        (
+            failed_build(
+                "error: Multiple top-level packages discovered in a flat-layout: ['mod', 'assets'].",
+            ),
+            "install = []",
+        ),
+        (failed_build("error: use_2to3 is invalid."), "setuptools<58"),
+        (
+            failed_build(
+                "meson.build:9:0: ERROR: Dependency \"openblas\" not found, tried pkgconfig and cmake",
+            ),
+            "libopenblas-dev",
+        ),
+        (
+            failed_build(
+                "/usr/bin/ld: cannot find -lpq: No such file or directory\ncollect2: error: ld returned 1 exit status",
+            ),
+            "libpq-dev",
+        ),
+        (
+            failed_build("Error: pg_config executable not found.").replace("Error: ", "error: "),
+            "libpq-dev",
+        ),
+        (failed_build("sh: 1: cargo: not found"), "rustup"),
+        (
+            "ERROR: /testbed/pyproject.toml: Expected ']'".to_owned(),
+            "pyproject.toml is invalid",
+        ),
+        ("sh: 1: git: not found".to_owned(), "add \"git\""),
+    ]);
+}
+
+#[test]
+fn resolution_errors_select_hints() {
+    assert_hints(&[
+        (
+            resolver(
+                "Because x was not found in the package registry and you require x, we can conclude that your requirements are unsatisfiable.",
+            ),
+            "has no package x",
+        ),
+        (
+            resolver(
+                "Because a<1 depends on b>2 and you require b<2, we can conclude that your requirements are unsatisfiable.",
+            ),
+            "conflict",
+        ),
+        (
+            resolver(
+                "Because there is no version of codecov==2.1.7 and you require codecov==2.1.7, we can conclude that your requirements are unsatisfiable.",
+            ),
+            "codecov==2.1.7",
+        ),
+        (
+            resolver(
+                "Because the current Python version (3.13.0) does not satisfy Python>=3.14 and mod==1 depends on Python>=3.14, we can conclude that your requirements are unsatisfiable.",
+            ),
+            "needs Python >=3.14",
+        ),
+    ]);
+}
+
+#[test]
+fn test_errors_select_hints() {
+    assert_hints(&[
+        ("E   ModuleNotFoundError: No module named 'x'".to_owned(), "--requirement"),
+        ("config.py:2: in <module>\n    NAME = os.environ[\"SERVER_NAME\"]\nE   KeyError: 'SERVER_NAME'".to_owned(), "--env SERVER_NAME=VALUE"),
+        ("E   django.core.exceptions.ImproperlyConfigured: Requested setting INSTALLED_APPS, but settings are not configured. You must either define the environment variable DJANGO_SETTINGS_MODULE or call settings.configure()".to_owned(), "DJANGO_SETTINGS_MODULE=MODULE"),
+        ("E   redis.exceptions.ConnectionError: Error 111 connecting to localhost:6379. Connection refused.".to_owned(), "Redis"),
+        ("E   psycopg2.OperationalError: connection to server at \"localhost\" (127.0.0.1), port 5432 failed: Connection refused".to_owned(), "PostgreSQL"),
+        ("usage: pytest\nerror: unrecognized arguments: --cov=x".to_owned(), "--cov=x"),
+        ("E   ImportError: cannot import name 'Markup' from 'jinja2' (/env/jinja2/__init__.py)".to_owned(), "version of jinja2"),
+    ]);
+}
+
+/// The first error belongs to another test file, whose cause is not the one that is reported.
+#[test]
+fn last_error_decides() {
+    let output = "E   ModuleNotFoundError: No module named 'other'\ntests/test_b.py: E   KeyError\n\
+                  E   ImportError: cannot import name 'Markup' from 'jinja2'\n";
+    assert!(hint(output).unwrap().contains("jinja2"));
+    assert_eq!(
+        decisive_line(output).unwrap(),
+        "ImportError: cannot import name 'Markup' from 'jinja2'"
+    );
+}
+
+#[test]
+fn unknown_errors_have_no_hint() {
+    for output in [
+        "",
+        "all is well",
+        "E   AssertionError: assert 1 == 2",
+        "error: something else",
+        "E   KeyError: 'NAME'",
+        // A word of a rule outside the decisive error.
+        "warning: No module named 'x' in the index\nE   AssertionError: assert 1 == 2",
+        "CERTIFICATE_VERIFY_FAILED is tested here\nE   TypeError: f() missing 1 required argument",
+    ] {
+        assert_eq!(hint(output), None, "{output}");
+    }
+}
+
+#[test]
+fn refused_host_is_named() {
+    let notice = "\nnetwork: files.example.org:443 was refused: a build can reach only the package index and the hosts in build.allowed-hosts\n";
+    let output = failed_build(
+        "urllib.error.URLError: <urlopen error Tunnel connection failed: 403 Forbidden>",
+    ) + notice;
+    assert!(
+        hint(&output)
+            .unwrap()
+            .contains("TESTWRIGHT_BUILD_ALLOWED_HOSTS=files.example.org")
+    );
+    // The refusal did not cause this failure.
+    let output = failed_build("error: use_2to3 is invalid.") + notice;
+    assert!(hint(&output).unwrap().contains("setuptools<58"));
+}
+
+#[test]
+fn omissions_explain_later_failures() {
+    let notes = [
+        "submodules were left empty: extern/boost, extern/json (why)".to_owned(),
+        "requirement Jinja2==2.9 could not be installed and was omitted (error: x)".to_owned(),
+    ];
+    for (output, wanted) in [
+        (
+            "CMake Error at CMakeLists.txt:9 (add_subdirectory):\n  The source directory\n    /testbed/extern/boost\n  does not contain a CMakeLists.txt file.",
+            "extern/boost is empty",
+        ),
+        (
+            "E   FileNotFoundError: [Errno 2] No such file or directory: 'extern/json/a.json'",
+            "extern/json is empty",
+        ),
+        (
+            "E   ImportError: cannot import name 'Markup' from 'jinja2'",
+            "Jinja2==2.9",
+        ),
+    ] {
+        let hint = hint_for_omission(output, &notes).unwrap();
+        assert!(hint.contains(wanted), "{hint}");
+    }
+    assert_eq!(hint_for_omission("E   AssertionError: 1", &notes), None);
+    assert_eq!(
+        hint_for_omission("E   ModuleNotFoundError: No module named 'x'", &notes[1..]),
+        None
+    );
+}
