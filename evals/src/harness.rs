@@ -125,7 +125,6 @@ impl Harness {
                 .map(|recipe| (recipe.keys(), "settings".to_owned())),
             python: self.python.clone(),
             image,
-            no_built_in: false,
             pythons: self.pythons.clone(),
             ..Overrides::default()
         })

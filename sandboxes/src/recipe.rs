@@ -4,13 +4,18 @@
 //! declare. `[environment]` of the repository's `testwright.toml` overrides it. No code of the repository is executed
 //! for that.
 
+mod additions;
 mod builtin;
+mod completion;
 mod detect;
+mod generated_sources;
 mod ini;
 mod named_requirements;
+mod named_variables;
 mod parse;
 mod project_metadata;
 mod python_version;
+mod service_catalog;
 mod setup_py;
 #[cfg(test)]
 mod tests;
@@ -22,16 +27,18 @@ use serde::{Deserialize, Serialize};
 
 pub use builtin::digest as built_in_digest;
 pub(crate) use detect::{
-    build_without_extensions, distribution_name, names_folder, package_name as normalized_name,
-    test_extras, test_files,
+    build_without_extensions, distribution_name, names_folder, older_pythons,
+    package_name as normalized_name, test_extras, test_files,
 };
 pub(crate) use named_requirements::named_requirements;
+pub(crate) use named_variables::named_variables;
 pub use parse::{parse, parse_table};
 pub(crate) use project_metadata::{ProjectMetadata, is_version};
 pub(crate) use python_version::parse as parse_python;
 pub use python_version::{
     SUPPORTED_VERSIONS as KNOWN_PYTHONS, available as available_pythons, resolution_date,
 };
+pub(crate) use service_catalog::for_port as service_for_port;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
@@ -82,6 +89,22 @@ pub struct Recipe {
     pub projects: Vec<String>,
     /// Whether the recipe was written from published sources and never built. Its use is reported.
     pub untested: bool,
+    /// Parts that the user or the repository's `testwright.toml` states, and detection did not guess.
+    #[serde(skip)]
+    pub stated: Stated,
+}
+
+/// Parts of a recipe that someone states. The other parts of a detected recipe are guesses, which may be wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// `python` or `--python`.
+    pub python: bool,
+    /// `requirements` or `requirements-files`.
+    pub requirements: bool,
+    /// `install`.
+    pub install: bool,
+    /// `services`.
+    pub services: bool,
 }
 
 impl Recipe {
@@ -102,12 +125,17 @@ impl Recipe {
 pub struct Service {
     /// Name of the service, a plain word.
     pub name: String,
-    /// Program and arguments. `python` is an interpreter with only the service's requirements.
+    /// Program and arguments. `python` is an interpreter with only the service's requirements, and `$SERVICE` the
+    /// service's folder.
     pub command: Vec<String>,
     /// PEP 508 requirements, installed separately from the environment. Resolved as of `exclude-newer` if that is set,
     /// otherwise the newest.
     #[serde(default)]
     pub requirements: Vec<String>,
+    /// Python version, `X.Y`, whose wheels are installed, for wheels that contain programs. They are unpacked into
+    /// `$SERVICE/packages`, and `python` cannot import them. Default: the version of the tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
     /// Port on 127.0.0.1; the service is ready once the port accepts connections.
     pub port: u16,
     /// Environment variables of every process in the sandbox, e.g. the service's address.
@@ -164,6 +192,12 @@ pub struct Overrides {
     pub subject: Option<String>,
     /// Python version that an issue names, used if nothing else determines one.
     pub preferred_python: Option<PreferredPython>,
+    /// Values of `--requirement`, added to those of the recipe.
+    pub requirements: Vec<String>,
+    /// Values of `--extra`, added to those that the package is installed with.
+    pub extras: Vec<String>,
+    /// Values of `--env NAME=VALUE`, added to those of the recipe.
+    pub env: Vec<String>,
 }
 
 /// A preferred Python version for testing a repository.
@@ -206,7 +240,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     };
     let (mut recipe, mut origin) = match built_in {
         Some((recipe, name)) => (recipe, format!("built-in {name}")),
-        None => detect::detect(source, &tree, overrides)?,
+        None => detected(source, &tree, overrides, python_given || image_given)?,
     };
     if image_given {
         recipe = Recipe {
@@ -216,10 +250,19 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
         };
         origin = "image".to_owned();
     }
+    let states = |key: &str| layers.iter().any(|(table, _)| table.contains_key(key));
+    let stated = Stated {
+        python: python_given || image_given,
+        requirements: states("requirements") || states("requirements-files"),
+        install: states("install"),
+        services: states("services"),
+    };
     for (table, place) in layers {
         recipe = parse::merge_recipe(&recipe, table, &place)?;
         origin = format!("{place}, over {origin}");
     }
+    recipe.stated = stated;
+    additions::apply(&mut recipe, overrides)?;
     if let Some(python) = &overrides.python {
         recipe.python = Some(python.clone());
     }
@@ -230,6 +273,21 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
         }
     }
     parse::check(&recipe, &origin)?;
+    Ok((recipe, origin))
+}
+
+/// Detects a recipe. Fails early if no available Python can run the code.
+fn detected(
+    source: &Source,
+    tree: &Tree,
+    overrides: &Overrides,
+    python_given: bool,
+) -> Result<(Recipe, String)> {
+    if !python_given {
+        detect::require_python(source, tree, &overrides.pythons)?;
+    }
+    let (mut recipe, origin) = detect::detect(source, tree, overrides)?;
+    completion::complete(tree, &mut recipe)?;
     Ok((recipe, origin))
 }
 

@@ -43,6 +43,8 @@ struct EnvironmentDescription {
     repository: String,
     commit: Option<String>,
     environment: Environment,
+    /// The recipe as `[environment]` of testwright.toml, to copy and change.
+    recipe_toml: String,
     sample: Option<TestSample>,
 }
 
@@ -73,6 +75,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         output::print_json(&EnvironmentDescription {
             repository: source.name,
             commit: source.commit,
+            recipe_toml: recipe_toml(&environment),
             environment,
             sample,
         })?;
@@ -80,6 +83,13 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         output::print_stdout(describe(&environment, sample.as_ref()));
     }
     Ok(u8::from(!passes))
+}
+
+/// Returns the recipe that was used as `[environment]` of a testwright.toml.
+fn recipe_toml(environment: &Environment) -> String {
+    let recipe = toml::Value::Table(environment.recipe.keys());
+    let file = toml::Table::from_iter([("environment".to_owned(), recipe)]);
+    toml::to_string_pretty(&file).unwrap_or_default()
 }
 
 /// Describes the environment and the sample of tests for people.
@@ -91,6 +101,10 @@ fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
         environment.packages.len(),
         environment.log.display()
     );
+    text.push_str(&format!(
+        "\nThe recipe, to copy into testwright.toml and change:\n\n{}\n",
+        recipe_toml(environment)
+    ));
     let Some(sample) = sample else { return text };
     text.push_str(&format!(
         "{} tests in {} files; {} run: ",

@@ -11,7 +11,7 @@ use testwright_agent::custom_prompts;
 use testwright_agent::issues::Issue;
 use testwright_agent::setup::RepositoryLocation;
 use testwright_config::error::Result;
-use testwright_config::settings::{Flags, Settings, Sources};
+use testwright_config::settings::{Flags, RecipeAdditions, Settings, Sources};
 
 /// Location of the old code and its sandbox, for the commands that start a sandbox.
 #[derive(Debug, clap::Args)]
@@ -22,6 +22,15 @@ pub(super) struct RepositoryArgs {
     /// Old code: a commit, tag or branch [default: HEAD]
     #[arg(long, value_name = "REV")]
     commit: Option<String>,
+    /// Install this requirement too (repeatable)
+    #[arg(long, value_name = "REQUIREMENT")]
+    requirement: Vec<String>,
+    /// Install the package with this extra too (repeatable)
+    #[arg(long, value_name = "NAME")]
+    extra: Vec<String>,
+    /// Set an environment variable for builds and tests (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
     #[command(flatten)]
     sandbox: SandboxArgs,
 }
@@ -105,7 +114,13 @@ impl RepositoryArgs {
             }
             _ => sources,
         };
-        load_settings(&sources)
+        let mut settings = load_settings(&sources)?;
+        settings.additions = RecipeAdditions {
+            requirements: self.requirement.clone(),
+            extras: self.extra.clone(),
+            env: self.env.clone(),
+        };
+        Ok(settings)
     }
 }
 

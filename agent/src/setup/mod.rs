@@ -295,7 +295,7 @@ impl<'a> Setup<'a> {
             self.progress.note("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for this repository");
         }
         let overrides = Overrides {
-            keys: keys.map(|recipe| (recipe.keys(), "testwright.toml".to_owned())),
+            keys: keys.map(|recipe| (recipe.keys(), self.settings.environment_file())),
             python: run.python.clone(),
             image: run.image.clone(),
             no_built_in: self.no_built_in,
@@ -303,6 +303,9 @@ impl<'a> Setup<'a> {
             project: run.project.clone(),
             subject: self.subject.clone(),
             preferred_python: self.preferred_python.clone(),
+            requirements: self.settings.additions.requirements.clone(),
+            extras: self.settings.additions.extras.clone(),
+            env: self.settings.additions.env.clone(),
         };
         if let Some(note) = recipe::image_left_out(source, &overrides)? {
             self.progress.note(&note);

@@ -81,11 +81,25 @@ pub struct Settings {
     /// Notes for the user, one line each.
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// Additions to the recipe from the command line.
+    #[serde(skip)]
+    pub additions: RecipeAdditions,
     /// Folder of the file that has `environment`; `None` if the user named the file.
     #[serde(skip)]
     environment_folder: Option<PathBuf>,
     #[serde(skip)]
     variables: secret::Variables,
+}
+
+/// What the command line adds to the recipe of a repository, whichever recipe that is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecipeAdditions {
+    /// Requirements, as pip accepts them.
+    pub requirements: Vec<String>,
+    /// Extras of the package.
+    pub extras: Vec<String>,
+    /// Environment variables, `NAME=VALUE`.
+    pub env: Vec<String>,
 }
 
 impl Settings {
@@ -222,6 +236,17 @@ impl Settings {
             .as_deref()
             .is_some_and(|folder| !sources::same(Path::new(location), Some(folder)));
         self.environment.as_ref().filter(|_| !is_elsewhere)
+    }
+
+    /// Returns the name of the file that has `[environment]`, for people.
+    pub fn environment_file(&self) -> String {
+        match self.origin(found_file::RECIPE) {
+            Origin::File(path, _) => path.file_name().map_or_else(
+                || FILE.to_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
+            _ => FILE.to_owned(),
+        }
     }
 
     /// Returns `[environment]` if it applies to any repository, i.e. was not found in a folder.

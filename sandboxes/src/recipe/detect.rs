@@ -1,6 +1,7 @@
 //! Detection of a recipe from a repository's files: pyproject.toml, setup.cfg, setup.py, tox.ini, requirements files
 //! and CI files.
 
+mod ci;
 mod django;
 mod local_lines;
 mod plugins;
@@ -21,7 +22,7 @@ use regex::Regex;
 use super::Overrides;
 use super::ini::Ini;
 use super::python_version::{Hints, choose, is_possible, timestamp};
-use super::{MAX_FILE_LEN, Recipe, setup_py};
+use super::{MAX_FILE_LEN, Recipe, python_version, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 use local_lines::LocalLine;
@@ -239,6 +240,20 @@ fn installable(files: &Files) -> bool {
     pyproject.contains_key("project")
         || poetry.is_some()
         || (pyproject.contains_key("build-system") && files.setup_cfg.has("metadata"))
+}
+
+/// Fails if the code requires a newer Python than any of the available ones.
+pub(super) fn require_python(source: &Source, tree: &Tree, available: &[String]) -> Result<()> {
+    let files = Files::read(tree)?;
+    let hints = python_hints(source, tree, &files, &mut Vec::new())?;
+    python_version::require_available(&hints, available)
+}
+
+/// Returns the Python versions older than this one that the code allows, newest first.
+pub(crate) fn older_pythons(source: &Source, tree: &Tree, current: &str) -> Result<Vec<String>> {
+    let files = Files::read(tree)?;
+    let hints = python_hints(source, tree, &files, &mut Vec::new())?;
+    Ok(python_version::older_than(&hints, current))
 }
 
 fn python_hints(

@@ -5,17 +5,22 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::{PreferredPython, Recipe};
+use crate::error::{ErrorKind, SandboxError};
 use crate::repository::Source;
-use crate::sandbox::Backend;
+use crate::sandbox::{Backend, Result};
 
 /// The Python versions that environments can have, oldest first.
-pub const SUPPORTED_VERSIONS: [&str; 8] =
-    ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
+pub const SUPPORTED_VERSIONS: [&str; 10] = [
+    "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15",
+];
+
+/// Minor version that no Python will have for years. Specifiers that allow none below it are no lower limits.
+const MAX_MINOR: u32 = 30;
 
 /// Dates since when most packages have had wheels for a version, some months after its release.
 ///
 /// Code older than 3.6, the oldest supported version, gets the packages of that version's date.
-const WHEELS_AVAILABLE_SINCE: [(&str, &str); 8] = [
+const WHEELS_AVAILABLE_SINCE: [(&str, &str); 10] = [
     ("3.6", "2017-09-01"),
     ("3.7", "2019-01-01"),
     ("3.8", "2020-04-01"),
@@ -24,6 +29,8 @@ const WHEELS_AVAILABLE_SINCE: [(&str, &str); 8] = [
     ("3.11", "2023-04-01"),
     ("3.12", "2024-04-01"),
     ("3.13", "2025-04-01"),
+    ("3.14", "2026-04-01"),
+    ("3.15", "2027-04-01"),
 ];
 
 /// Returns the minor version of a Python 3 version `X.Y`.
@@ -141,6 +148,45 @@ pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
     format!("3.{}", minors.last().copied().unwrap_or(11))
 }
 
+/// Fails if the code requires a newer Python than any that is available.
+pub(super) fn require_available(hints: &Hints, available: &[String]) -> Result<()> {
+    let minors: Vec<u32> = available.iter().filter_map(|v| parse(v)).collect();
+    let fits = |minor: u32| hints.requires.iter().all(|r| allows(r, minor));
+    let Some(newest) = minors.iter().max().copied() else {
+        return Ok(());
+    };
+    let Some(needed) = (newest + 1..MAX_MINOR).find(|minor| fits(*minor)) else {
+        return Ok(());
+    };
+    if minors.iter().any(|minor| fits(*minor)) {
+        return Ok(());
+    }
+    let specifiers = hints.requires.join(", ");
+    Err(SandboxError::new(
+        ErrorKind::NotFound,
+        format!(
+            "the code needs Python {specifiers}, but only {} are available",
+            available.join(", ")
+        ),
+    )
+    .hint(format!(
+        "install it with `uv python install 3.{needed}`, use --sandbox docker, or try an older one with --python X.Y"
+    )))
+}
+
+/// Returns the supported versions older than this one that the code allows, newest first.
+pub(super) fn older_than(hints: &Hints, current: &str) -> Vec<String> {
+    let Some(current) = parse(current) else {
+        return Vec::new();
+    };
+    let fits = |minor: u32| minor < current && hints.requires.iter().all(|r| allows(r, minor));
+    let versions = SUPPORTED_VERSIONS.iter().rev();
+    versions
+        .filter(|version| parse(version).is_some_and(fits))
+        .map(|version| (*version).to_owned())
+        .collect()
+}
+
 /// Returns whether the preferred version can replace the chosen one. It must be available and allowed by the code.
 pub(super) fn is_possible(
     preferred: &PreferredPython,
@@ -204,5 +250,37 @@ fn clause_allows(clause: &str, minor: u32) -> bool {
         "~=" | "~" => this == asked,
         "^" => this >= asked && major == 3,
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn hints(requires: &str) -> Hints {
+        Hints {
+            requires: vec![requires.to_owned()],
+            ..Hints::default()
+        }
+    }
+
+    #[test]
+    fn missing_newer_python_is_reported() {
+        let available = ["3.12", "3.13"].map(str::to_owned);
+        let error = require_available(&hints(">=3.14"), &available).unwrap_err();
+        assert!(error.message.contains(">=3.14") && error.message.contains("3.12, 3.13"));
+        assert!(error.hint.unwrap().contains("uv python install 3.14"));
+        // Old code, contradictions and unknown backends do not stop a build.
+        for fine in [">=3.8", ">=2.7,<3", ">=3.12,<3.13", "nonsense"] {
+            require_available(&hints(fine), &available).unwrap();
+        }
+        require_available(&hints(">=3.14"), &[]).unwrap();
+    }
+
+    #[test]
+    fn older_versions_respect_limits() {
+        assert_eq!(older_than(&hints(">=3.11"), "3.13"), ["3.12", "3.11"]);
+        assert_eq!(older_than(&hints(">=3.13"), "3.13"), [""; 0]);
     }
 }

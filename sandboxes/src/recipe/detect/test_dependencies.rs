@@ -5,7 +5,7 @@
 
 use toml::Value;
 
-use super::{Files, package_name, poetry, text};
+use super::{Files, ci, package_name, poetry, text};
 use crate::recipe::project_metadata::ProjectMetadata;
 use crate::recipe::setup_py;
 use crate::repository::Tree;
@@ -36,20 +36,28 @@ pub(super) fn test_requirements(
     from: &mut Vec<String>,
 ) -> Result<TestDependencies> {
     let mut wanted = TestDependencies::default();
+    let ci = ci::read(tree)?;
     if installable {
-        for (file, extras) in extras(files) {
-            if let Some(chosen) = choose(&extras) {
-                wanted.extras = chosen;
-                from.push(file.to_owned());
-                break;
-            }
+        let declared = extras(files);
+        let chosen = declared
+            .iter()
+            .find_map(|(file, extras)| Some((*file, choose(extras)?)));
+        let by_ci = || {
+            declared
+                .iter()
+                .find_map(|(file, extras)| Some((*file, installed_by_ci(extras, &ci.extras)?)))
+        };
+        if let Some((file, extras)) = chosen.or_else(by_ci) {
+            wanted.extras = extras;
+            from.push(file.to_owned());
         }
     }
     if let Some(groups) = files
         .pyproject
         .get("dependency-groups")
         .and_then(Value::as_table)
-        && let Some(chosen) = choose(&groups.keys().cloned().collect::<Vec<_>>())
+        && let names = groups.keys().cloned().collect::<Vec<_>>()
+        && let Some(chosen) = choose(&names).or_else(|| installed_by_ci(&names, &ci.groups))
     {
         for name in chosen {
             group(groups, &name, &mut wanted.requirements, 8);
@@ -69,6 +77,9 @@ pub(super) fn test_requirements(
                 wanted.extras.extend(extras_in(tree, &path, 8)?);
             }
             wanted.files.push(path);
+        } else if wanted.requirements.is_empty() && !ci.files.is_empty() {
+            from.extend(ci.files.iter().cloned());
+            wanted.files.extend(ci.files);
         } else {
             tox(tree, files, &mut wanted, from);
             if installable {
@@ -82,7 +93,8 @@ pub(super) fn test_requirements(
             from.push("Pipfile".to_owned());
         }
     }
-    if !installable && tree.contains("requirements.txt") {
+    let has_file = wanted.files.iter().any(|file| file == "requirements.txt");
+    if !installable && !has_file && tree.contains("requirements.txt") {
         from.push("requirements.txt".to_owned());
         wanted.files.insert(0, "requirements.txt".to_owned());
     }
@@ -137,6 +149,17 @@ pub(super) fn virtual_extras(files: &Files, metadata: &ProjectMetadata) -> Vec<S
 /// Returns the extras that are for tests.
 pub(crate) fn test_extras(names: &[String]) -> Vec<String> {
     choose(names).unwrap_or_default()
+}
+
+/// Returns the declared names that CI installs, in the order in which they are declared.
+fn installed_by_ci(declared: &[String], installed: &[String]) -> Option<Vec<String>> {
+    let normal = |name: &str| name.to_lowercase().replace('_', "-");
+    let chosen: Vec<String> = declared
+        .iter()
+        .filter(|name| installed.iter().any(|other| normal(other) == normal(name)))
+        .cloned()
+        .collect();
+    (!chosen.is_empty()).then_some(chosen)
 }
 
 pub(super) fn choose(names: &[String]) -> Option<Vec<String>> {

@@ -1,0 +1,204 @@
+//! Services that tests commonly need and that PyPI has as programs in wheels, so that they need no root and no Docker.
+//!
+//! They are found in the workflows that run the tests; [`for_port`] finds one by an error.
+
+mod postgresql;
+mod redis;
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::detect::text;
+use super::{Recipe, Service};
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// A service that can be started from a wheel.
+struct KnownService {
+    /// Names of images that provide the service, without registry and tag.
+    images: &'static [&'static str],
+    /// Packages that are clients of it.
+    clients: &'static [&'static str],
+    /// The port at which clients expect it.
+    port: u16,
+    /// Creates the service. The block of the file that declares it names users and databases.
+    create: fn(port: u16, declaration: &str) -> Service,
+}
+
+const ALL: [&KnownService; 2] = [&redis::SERVICE, &postgresql::SERVICE];
+
+/// Returns the known services that every workflow with tests starts. If one does without, the tests do not need them.
+pub(super) fn in_workflows(tree: &Tree) -> Result<Vec<Service>> {
+    let mut common: Option<Vec<Service>> = None;
+    let workflows = tree.paths().filter(|path| {
+        path.starts_with(".github/workflows/")
+            && (path.ends_with(".yml") || path.ends_with(".yaml"))
+    });
+    for path in workflows {
+        let text = text(tree, path)?.unwrap_or_default();
+        if !runs_tests(&text) {
+            continue;
+        }
+        let services = started_services(&text);
+        common = Some(match common {
+            None => services,
+            Some(mut common) => {
+                common.retain(|service| services.iter().any(|other| other.name == service.name));
+                common
+            }
+        });
+    }
+    Ok(common.unwrap_or_default())
+}
+
+fn started_services(workflow: &str) -> Vec<Service> {
+    let mut services = Vec::new();
+    for (image, declaration) in declared(workflow) {
+        let known = ALL
+            .iter()
+            .find(|known| known.images.contains(&image.as_str()));
+        if let Some(known) = known {
+            let port = host_port(known, &declaration);
+            add(&mut services, (known.create)(port, &declaration));
+        }
+    }
+    services
+}
+
+/// Returns the known service at a port, as the repository's compose files and workflows declare it.
+pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
+    let Some(known) = ALL.iter().find(|known| known.port == port) else {
+        return Ok(None);
+    };
+    let declares = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        (name.ends_with(".yml") || name.ends_with(".yaml"))
+            && (path.starts_with(".github/workflows/") || name.contains("compose"))
+    };
+    for path in tree.paths().filter(declares) {
+        let text = text(tree, path)?.unwrap_or_default();
+        let images = declared(&text);
+        let image = images
+            .iter()
+            .find(|(image, _)| known.images.contains(&image.as_str()));
+        if let Some((_, declaration)) = image {
+            return Ok(Some((known.create)(port, declaration)));
+        }
+    }
+    Ok(Some((known.create)(port, "")))
+}
+
+/// Returns whether the requirements include a client of the service.
+pub(super) fn has_client(recipe: &Recipe, service: &Service, named: &dyn Fn(&str) -> bool) -> bool {
+    let known = ALL
+        .iter()
+        .find(|known| known.port == service.port || service.name == known.images[0]);
+    let clients = known.map_or(&[][..], |known| known.clients);
+    let required = |client: &&str| {
+        let is_it = |line: &String| super::normalized_name(line) == **client;
+        recipe.requirements.iter().any(is_it) || named(client)
+    };
+    clients.iter().any(required)
+}
+
+fn runs_tests(workflow: &str) -> bool {
+    [
+        "pytest",
+        "unittest",
+        "tox",
+        "nox",
+        "make test",
+        "make check",
+        "manage.py test",
+        "hatch",
+    ]
+    .iter()
+    .any(|sign| workflow.contains(sign))
+}
+
+static IMAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?m)^([ \t]*)(?:- )?image:\s*["']?(?:[\w.:-]+/)*([\w.-]+)(?:[:@].*)?["']?[ \t]*$"#,
+    )
+    .ok()
+});
+
+/// Returns the images in a YAML file, each with its block: the lines with at least the same indentation.
+fn declared(text: &str) -> Vec<(String, String)> {
+    let Some(pattern) = IMAGE.as_ref() else {
+        return Vec::new();
+    };
+    let image = |found: regex::Captures<'_>| {
+        let indentation = found[1].len();
+        let start = found.get(0).map_or(0, |all| all.start());
+        Some((found[2].to_lowercase(), block(text, start, indentation)))
+    };
+    pattern.captures_iter(text).filter_map(image).collect()
+}
+
+fn block(text: &str, at: usize, indentation: usize) -> String {
+    let is_inside = |line: &&str| {
+        let own = line.len() - line.trim_start().len();
+        line.trim().is_empty() || own >= indentation
+    };
+    let (before, after) = text.split_at(at);
+    let mut lines: Vec<&str> = before.lines().rev().take_while(is_inside).collect();
+    lines.reverse();
+    lines.extend(after.trim_start_matches('\n').lines().take_while(is_inside));
+    lines.join("\n")
+}
+
+/// Returns the port of the host that leads to the service: `6380` for `6380:6379`.
+fn host_port(known: &KnownService, declaration: &str) -> u16 {
+    let pattern = Regex::new(&format!(r"\b(\d{{2,5}}):{}\b", known.port)).ok();
+    let port = pattern.and_then(|pattern| pattern.captures(declaration)?[1].parse().ok());
+    port.unwrap_or(known.port)
+}
+
+/// Returns the literal value of a variable in a declaration, as `NAME: value` or `NAME=value`.
+fn value(declaration: &str, name: &str) -> Option<String> {
+    let pattern = format!(r#"(?m)\b{name}\s*[:=]\s*["']?([A-Za-z_][\w-]*)["']?\s*$"#);
+    let pattern = Regex::new(&pattern).ok()?;
+    Some(pattern.captures(declaration)?[1].to_owned())
+}
+
+fn add(services: &mut Vec<Service>, service: Service) {
+    let same = |other: &Service| other.name == service.name || other.port == service.port;
+    if !services.iter().any(same) {
+        services.push(service);
+    }
+}
+
+/// Returns the command of a shell script that starts with the folder of the service's packages in `$packages`.
+fn script(body: &str) -> Vec<String> {
+    let script = format!("set -e; packages=\"$SERVICE/packages\"; {body}");
+    ["sh", "-c", &script].map(str::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const WORKFLOW: &str = "jobs:\n  test:\n    services:\n      cache:\n        image: \"redis:7-alpine\"\n        \
+        ports: ['6380:6379']\n      db:\n        env:\n          POSTGRES_DB: shop\n          POSTGRES_USER: ann\n        \
+        image: docker.io/library/postgres:16\n      mail:\n        image: ghcr.io/x/mailpit@sha256:00\n    steps:\n      \
+        - run: pytest\n";
+
+    #[test]
+    fn images_are_found_with_declarations() {
+        let images = declared(WORKFLOW);
+        let names: Vec<&str> = images.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["redis", "postgres", "mailpit"]);
+        let redis = (redis::SERVICE.create)(host_port(&redis::SERVICE, &images[0].1), &images[0].1);
+        assert_eq!(redis.port, 6380);
+        let postgres = (postgresql::SERVICE.create)(5432, &images[1].1);
+        let command = postgres.command.join(" ");
+        assert!(
+            command.contains("-U 'ann'") && command.contains("shop"),
+            "{command}"
+        );
+        assert!(!images[0].1.contains("POSTGRES"), "{}", images[0].1);
+    }
+}
