@@ -23,16 +23,22 @@ mod lease;
 mod log;
 mod metadata;
 mod missing;
+mod omissions;
 mod project_tests;
+mod python_choice;
+mod python_fallback;
 mod records;
 mod repair;
 mod requirements;
+mod rust;
 mod scm_version;
 mod services;
 mod sharing;
 mod smoke_test;
 mod steps;
+mod surroundings;
 mod test_sample;
+mod trial;
 mod verify;
 mod without_build;
 
@@ -56,7 +62,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
-use build::BuildInput;
+use build::{BuildInput, Findings};
 use lease::Lease;
 use sharing::{FetchOutcome, Sharing};
 
@@ -251,9 +257,41 @@ pub fn prepare<'a>(
     settings: &'a BuildSettings,
     progress: Progress<'a>,
 ) -> BoxFuture<'a, Result<Environment>> {
-    Box::pin(cached_or_built(
+    Box::pin(with_suitable_python(
         backend, source, recipe, origin, settings, progress,
     ))
+}
+
+/// Builds with an older Python if the recipe's cannot install a pinned requirement. The choice is remembered.
+async fn with_suitable_python(
+    backend: &dyn Backend,
+    source: &Source,
+    recipe: &Recipe,
+    origin: &str,
+    settings: &BuildSettings,
+    progress: Progress<'_>,
+) -> Result<Environment> {
+    require_python_files(source)?;
+    let settings = &rust::with_hosts(settings, source)?;
+    let mut choice = python_choice::Choice::read(backend, source, recipe, origin, settings)?;
+    loop {
+        let findings = Findings::default();
+        let recipe = choice.recipe();
+        let built = cached_or_built(
+            backend, source, &recipe, origin, settings, progress, &findings,
+        )
+        .await;
+        match (built, findings.older_python()) {
+            (Err(_), Some(older)) if choice.try_version(&older) => {}
+            (Err(_), _) if choice.leave_out() => {}
+            (Err(error), _) => return Err(error),
+            (Ok(mut environment), _) => {
+                environment.notes.extend(choice.note());
+                choice.record()?;
+                return Ok(environment);
+            }
+        }
+    }
 }
 
 async fn cached_or_built(
@@ -263,8 +301,8 @@ async fn cached_or_built(
     origin: &str,
     settings: &BuildSettings,
     progress: Progress<'_>,
+    findings: &Findings,
 ) -> Result<Environment> {
-    require_python_files(source)?;
     let image = match &recipe.image {
         Some(name) => Some(backend.image_digest(name).await?),
         None => None,
@@ -280,7 +318,7 @@ async fn cached_or_built(
         && backend.has_saved(&environment.saved).await?
     {
         return Ok(Environment {
-            recipe: recipe.clone(),
+            recipe: surroundings::merged_recipe(recipe, &environment),
             origin: origin.to_owned(),
             cached: true,
             lease: Some(Lease::take(&folder, &plan.environment)?),
@@ -298,6 +336,7 @@ async fn cached_or_built(
         plan: &plan,
         sharing: sharing.as_ref(),
         progress,
+        findings,
     };
     let claim = match fetched::fetch_environment(&input).await {
         FetchOutcome::Fetched(environment) => return Ok(environment),

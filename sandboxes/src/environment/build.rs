@@ -1,6 +1,7 @@
 //! The state that all steps of one build share. The steps themselves are in separate files.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::cache_keys::Plan;
@@ -23,6 +24,8 @@ pub(super) struct BuildInput<'a> {
     /// Access to environments that other machines built.
     pub sharing: Option<&'a Sharing<'a>>,
     pub progress: Progress<'a>,
+    /// Results that outlast a failure.
+    pub findings: &'a Findings,
 }
 
 /// Everything that the steps of a build need.
@@ -37,6 +40,39 @@ pub(super) struct Build<'a> {
     pub log: &'a Log,
     pub uv: PathBuf,
     pub egress: &'a Egress,
+    pub begun: Instant,
+    /// Knowledge about a better build, and notes about omissions.
+    pub findings: &'a Findings,
+}
+
+/// Results of a build that outlast its failure.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// Older Python that can install a pinned requirement.
+    pub older_python: Mutex<Option<String>>,
+    /// Notes about what was left out so far.
+    pub omissions: Mutex<Vec<String>>,
+}
+
+impl Findings {
+    /// Returns the older Python that the next attempt should use.
+    pub(super) fn older_python(&self) -> Option<String> {
+        let version = self.older_python.lock();
+        version.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the notes so far.
+    pub(super) fn omissions(&self) -> Vec<String> {
+        let notes = self.omissions.lock();
+        notes.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers notes about what was left out.
+    pub(super) fn omit(&self, notes: &[String]) {
+        let all = self.omissions.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        all.extend(notes.iter().cloned());
+    }
 }
 
 impl Build<'_> {

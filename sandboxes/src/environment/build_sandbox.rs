@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::build::Build;
+use super::rust;
 use super::steps::{Steps, text};
 use crate::egress::{Gateway, HostPort};
 use crate::error::{ErrorKind, SandboxError};
@@ -53,6 +54,18 @@ impl Build<'_> {
             true => None,
             false => Some(self.egress.listen().await?),
         };
+        let mut mounts = vec![Mount {
+            host: program,
+            inside: PathBuf::from(PROGRAM),
+            read_only: true,
+        }];
+        let rust = self.rust_toolchain()?;
+        // The compiler finds its parts by its own path, which is the host's under any isolation.
+        mounts.extend(rust.map(|folder| Mount {
+            host: folder.to_owned(),
+            inside: folder.to_owned(),
+            read_only: true,
+        }));
         let spec = Spec {
             start,
             network: false,
@@ -62,11 +75,7 @@ impl Build<'_> {
             // Variables can make almost any program run code (PERL5OPT, PYTHONWARNINGS), and a process started here may
             // still run while system packages are installed. The recipe's own steps set its variables themselves.
             env: only_path(&self.recipe.env),
-            mounts: vec![Mount {
-                host: program,
-                inside: PathBuf::from(PROGRAM),
-                read_only: true,
-            }],
+            mounts,
             purpose: "build".to_owned(),
         };
         let sandbox = self
@@ -196,7 +205,10 @@ impl Build<'_> {
             }
         };
         env.extend(self.egress.variables(&gateway));
-        let path = search_path(&programs.path, &python, &uv);
+        let mut path = search_path(&programs.path, &python, &uv);
+        if let Some(folder) = self.rust_toolchain()? {
+            path = format!("{path}:{}", text(&folder.join("bin")));
+        }
         env.extend(fixed_variables(&path, &tools));
         if self.recipe.image.is_none() {
             env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
@@ -212,6 +224,12 @@ impl Build<'_> {
             python,
             gateway,
         })
+    }
+
+    /// Returns the folder of the host's Rust toolchain if the code needs it.
+    fn rust_toolchain(&self) -> Result<Option<&'static Path>> {
+        let is_needed = rust::is_needed(&self.source.tree()?)?;
+        Ok(rust::toolchain(self.backend).filter(|_| is_needed))
     }
 
     async fn upload_constraints(&self, sandbox: &dyn Sandbox, tools: &Path) -> Result<()> {
@@ -248,6 +266,7 @@ impl Build<'_> {
                 "REQUESTS_CA_BUNDLE",
                 "CURL_CA_BUNDLE",
                 "GIT_SSL_CAINFO",
+                "CARGO_HTTP_CAINFO",
             ] {
                 env.insert(name.to_owned(), text(&inside));
             }
@@ -307,10 +326,14 @@ fn search_path(path: &str, python: &str, uv: &str) -> String {
     }
 }
 
-fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 12] {
+fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 14] {
     let packages = text(&tools.join("packages"));
+    let (cargo, target) = (text(&tools.join("cargo")), text(&tools.join("target")));
     [
         ("PATH", path),
+        // Downloaded crates and compiled parts are deleted with the sandbox.
+        ("CARGO_HOME", cargo.as_str()),
+        ("CARGO_TARGET_DIR", target.as_str()),
         ("UV_CACHE_DIR", packages.as_str()),
         // The cache is on this sandbox's own file system.
         ("UV_LINK_MODE", "hardlink"),

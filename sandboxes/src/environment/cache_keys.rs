@@ -10,7 +10,7 @@ use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
 
 /// Format version. Raise it whenever the way environments are built changes.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// The layers to build and their inputs.
 pub(super) struct Plan {
@@ -21,8 +21,38 @@ pub(super) struct Plan {
     pub requirements: requirements::Requirements,
     pub version: scm_version::ScmVersion,
     pub editable: editable::Editable,
-    /// Whether the recipe was detected from the repository, so parts of it may be wrong.
+    /// Whether the package's installation was detected from the repository, so it may be wrong.
     pub guessed: bool,
+    /// The other parts that were detected.
+    pub guess: Guess,
+}
+
+/// Parts of a recipe that were detected from the repository and that no file or option states, so they may be wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Guess {
+    /// Any part: what tests turn out to lack is added.
+    pub any: bool,
+    pub python: bool,
+    pub requirements: bool,
+    pub install: bool,
+    pub services: bool,
+    /// Whether the tests decide that the environment works. The recipes that come with the program are tested.
+    pub untried: bool,
+}
+
+impl Guess {
+    fn new(recipe: &Recipe, origin: &str) -> Guess {
+        let any = origin.starts_with("detected") || origin.contains(", over detected");
+        let stated = recipe.stated;
+        Guess {
+            any,
+            python: any && !stated.python,
+            requirements: any && !stated.requirements,
+            install: any && !stated.install,
+            services: any && !stated.services,
+            untried: !origin.starts_with("built-in"),
+        }
+    }
 }
 
 pub(super) fn plan(
@@ -76,6 +106,7 @@ pub(super) fn plan(
     if !recipe.projects.is_empty() {
         environment["projects"] = json!(recipe.projects);
     }
+    let guess = Guess::new(recipe, origin);
     let environment = name("env", &environment);
     Ok(Plan {
         dependencies,
@@ -84,11 +115,36 @@ pub(super) fn plan(
         requirements,
         version,
         editable,
-        guessed: origin.starts_with("detected"),
+        guessed: guess.install,
+        guess,
     })
 }
 
 fn name(kind: &str, content: &serde_json::Value) -> String {
     let digest = Sha256::digest(content.to_string().as_bytes());
     format!("{kind}-{}", hex(&digest[..10]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::Stated;
+
+    #[test]
+    fn stated_parts_are_not_guessed() {
+        let plain = Guess::new(&Recipe::default(), "detected from setup.py");
+        assert!(plain.any && plain.requirements && plain.install && plain.python);
+        let recipe = Recipe {
+            stated: Stated {
+                requirements: true,
+                ..Stated::default()
+            },
+            ..Recipe::default()
+        };
+        let one_key = Guess::new(&recipe, "own.toml, over detected from setup.py");
+        assert!(one_key.any && one_key.install && !one_key.requirements);
+        let given = Guess::new(&Recipe::default(), "testwright.toml");
+        assert!(!given.any && !given.install && given.untried);
+        assert!(!Guess::new(&Recipe::default(), "built-in x").untried);
+    }
 }

@@ -7,7 +7,7 @@ use super::lease::Lease;
 use super::log::Log;
 use super::records;
 use super::sharing::FetchOutcome;
-use super::{Environment, eviction};
+use super::{Environment, eviction, surroundings};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Limits, Result, output};
 use crate::starting::retry_start;
@@ -47,7 +47,7 @@ async fn adopt(input: &BuildInput<'_>, found: Environment) -> Result<Environment
     ));
     let mut environment = Environment {
         saved: name.clone(),
-        recipe: input.recipe.clone(),
+        recipe: surroundings::merged_recipe(input.recipe, &found),
         origin: input.origin.to_owned(),
         log: log.path.clone(),
         cached: true,

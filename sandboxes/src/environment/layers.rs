@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::build::{Build, BuildInput};
 use super::build_sandbox::BuildSandbox;
 use super::install_targets::install_targets;
 use super::lease::Lease;
 use super::log::Log;
+use super::omissions::omission;
 use super::records::{self, Layer};
 use super::scm_version::tag_of;
 use super::sharing::FetchOutcome;
@@ -39,6 +40,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         plan,
         sharing,
         progress,
+        findings,
     } = *input;
     let path = settings
         .cache
@@ -83,6 +85,8 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         log: &log,
         uv,
         egress: &egress,
+        begun: Instant::now(),
+        findings,
     };
     let done = build.layers(origin).await;
     // Runs after failures too: a build that fails on purpose must not leave more downloads behind than others.
@@ -100,8 +104,13 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
 impl<'a> Build<'a> {
     async fn layers(&self, origin: &str) -> Result<(Environment, Lease)> {
         let (backend, source, recipe) = (self.backend, self.source, self.recipe);
-        let (mut notes, layer) = self.dependencies().await?;
-        let mut environment = self.environment(origin).await?;
+        self.findings.omit(&source.notes);
+        let built = self.dependencies().await;
+        let (mut notes, layer) = built.map_err(|error| self.with_omissions(error))?;
+        self.findings.omit(&notes);
+        let built = self.environment(origin).await;
+        let mut environment = built.map_err(|error| self.with_omissions(error))?;
+        self.findings.omit(&environment.notes);
         notes.append(&mut environment.notes);
         notes.extend(source.notes.iter().cloned());
         if recipe.untested {
@@ -112,7 +121,7 @@ impl<'a> Build<'a> {
         if let Err(error) = verified {
             // A broken environment must not stay available under its name.
             let _ = backend.remove_saved(&self.plan.environment).await;
-            return Err(error);
+            return Err(self.with_omissions(error));
         }
         Ok((environment, layer))
     }
@@ -214,7 +223,10 @@ impl<'a> Build<'a> {
         if printed.code == 0 {
             return Ok(notes);
         }
-        if !(self.plan.guessed && self.settings.keep_going) {
+        if let Some(older) = self.older_python(builder, &printed).await? {
+            return Err(self.try_older_python(older, steps.failed(step, &printed)));
+        }
+        if !(self.plan.guess.requirements && self.settings.keep_going) {
             return Err(steps.failed(step, &printed));
         }
         // A guessed recipe may ask for too much, so each requirement is installed on its own. pytest is indispensable.
@@ -226,9 +238,9 @@ impl<'a> Build<'a> {
                 if super::requirements::name(line) == "pytest" {
                     return Err(steps.failed(step, &printed));
                 }
-                notes.push(format!(
-                    "requirement {line} could not be installed and was omitted"
-                ));
+                let note = omission(line, &one);
+                self.findings.omit(std::slice::from_ref(&note));
+                notes.push(note);
             }
             any |= one.code == 0;
         }

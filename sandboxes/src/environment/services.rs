@@ -30,7 +30,18 @@ impl Build<'_> {
         builder: &BuildSandbox,
         steps: &Steps<'_>,
     ) -> Result<()> {
-        for service in &self.recipe.services {
+        self.install_each_service(builder, steps, &self.recipe.services)
+            .await
+    }
+
+    /// Installs these services, which may be others than the recipe's.
+    pub(super) async fn install_each_service(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        services: &[Service],
+    ) -> Result<()> {
+        for service in services {
             let folder = folder(&builder.paths, service);
             let name = &service.name;
             let base = match &self.recipe.image {
@@ -66,19 +77,32 @@ impl Build<'_> {
             let mut arguments = ["pip", "install", "--python", &python]
                 .map(str::to_owned)
                 .to_vec();
+            if let Some(version) = &service.python {
+                let packages = text(&folder.join("packages"));
+                let options = [
+                    "--target",
+                    &packages,
+                    "--python-version",
+                    version,
+                    "--only-binary",
+                    ":all:",
+                ];
+                arguments.extend(options.map(str::to_owned));
+            }
             if let (Some(_), Some(date)) = (&self.recipe.exclude_newer, &self.plan.date) {
                 arguments.push(format!("--exclude-newer={date}"));
             }
-            if self.uv_compiles() {
+            if self.uv_compiles() && service.python.is_none() {
                 arguments.push("--compile-bytecode".to_owned());
             }
             arguments.extend(service.requirements.iter().cloned());
-            steps
-                .run(
-                    &format!("install the service {name}"),
-                    &builder.uv(arguments),
-                )
-                .await?;
+            let step = format!("install the service {name}");
+            let install = builder.uv(arguments);
+            // A guessed service may not be available for this machine. Verification notices that it does not start.
+            match self.plan.guess.services {
+                true => drop(steps.attempt(&step, &install).await?),
+                false => drop(steps.run(&step, &install).await?),
+            }
         }
         Ok(())
     }
@@ -125,13 +149,15 @@ impl Environment {
 
 /// Returns the command of a service. Its output goes to a file, so that no process has to read it while it runs.
 fn command(paths: &Paths, service: &Service, log: &Path, confined: &[String]) -> Command {
-    let bin = folder(paths, service).join("bin");
+    let folder = folder(paths, service);
+    let bin = folder.join("bin");
     let mut argv = confined.to_vec();
     argv.extend(["sh", "-c"].map(str::to_owned));
     argv.push(
-        "log=$1; shift; PATH=$1:$PATH; shift; exec \"$@\" </dev/null >\"$log\" 2>&1".to_owned(),
+        "log=$1; shift; SERVICE=$1; PATH=$1/bin:$PATH; export SERVICE; shift; exec \"$@\" </dev/null >\"$log\" 2>&1"
+            .to_owned(),
     );
-    argv.extend(["service".to_owned(), text(log), text(&bin)]);
+    argv.extend(["service".to_owned(), text(log), text(&folder)]);
     argv.extend(service.command.iter().map(|word| match word.as_str() {
         "python" => text(&bin.join("python")),
         _ => word.clone(),

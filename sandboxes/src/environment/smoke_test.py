@@ -3,9 +3,11 @@
     python smoke_test.py REQUEST.json
 
 The request has the `files` to collect (none: as pytest is configured), more `options`, and the tests to run: either
-`per_file` of each file, or `sample` of all, drawn by `seed`. The run ends after `seconds`. A test fails after
-`test_seconds`. The script also reports which `fixtures` the tests in the `scanned` files use. It runs on Python 3.6
-and later, with pytest 3 and later.
+`per_file` of each file, or `sample` of all, drawn by `seed`. The run ends after `seconds`, or after `collect_seconds`
+if no test has started by then. A test fails after `test_seconds`. The script also reports which `fixtures` the tests
+in the `scanned` files use. It runs on Python 3.6 and later, with pytest 3 and later.
+
+Processes that `multiprocessing` spawns import this file as their main module, so nothing may run at import.
 """
 
 import hashlib
@@ -19,15 +21,18 @@ import sys
 import tempfile
 import time
 
-with open(sys.argv[1], encoding="utf-8") as file:
-    request = json.load(file)
-# Tests may replace standard output, so results use a duplicate of it.
-found = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+request = {}
+results = None
+owner = os.getpid()
+began = time.time()
 
 
 def tell(**what):
-    found.write("\ntestwright-smoke-test: " + json.dumps(what) + "\n")
-    found.flush()
+    # A test may fork this process and go on in the child.
+    if os.getpid() != owner:
+        return
+    results.write("\ntestwright-smoke-test: " + json.dumps(what) + "\n")
+    results.flush()
 
 
 def end(text, length=2000):
@@ -50,8 +55,17 @@ def scan(fixtures, paths):
     return uses
 
 
+# Minimum seconds for the tests after a slow collection.
+MIN_SECONDS = 2
+
+
 class OutOfTime(Exception):
     pass
+
+
+def limits_run():
+    """Returns whether the whole run has a time limit, and single tests have none."""
+    return "seconds" in request and "test_seconds" not in request
 
 
 class Watcher:
@@ -59,7 +73,8 @@ class Watcher:
         self.worst = {}
         self.texts = {}
         self.session = None
-        self.until = time.time() + request.get("seconds", float("inf"))
+        self.limit = request.get("collect_seconds", request.get("seconds"))
+        self.until = began + request.get("seconds", float("inf"))
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -70,6 +85,10 @@ class Watcher:
         for item in items:
             files.setdefault(item.nodeid.split("::")[0], []).append(item)
         tell(collected={name: len(tests) for name, tests in files.items()})
+        if limits_run():
+            self.limit = max(int(request["seconds"] - (time.time() - began)), MIN_SECONDS)
+            self.until = time.time() + self.limit
+            signal.alarm(self.limit)
         if request.get("sample") is not None:
             seed = str(request.get("seed", 0))
 
@@ -102,63 +121,73 @@ class Watcher:
                 self.session.shouldstop = "time limit reached"
 
 
-if request.get("scanned"):
-    tell(uses=scan(set(request["fixtures"]), request["scanned"]))
-try:
-    import pytest
-except ImportError as error:
-    sys.exit("could not import pytest: %s" % error)
-
-trylast = pytest.hookimpl(trylast=True)
-wrapper = pytest.hookimpl(hookwrapper=True)
-
-
-@trylast
-def pytest_collection_modifyitems(self, session, config, items):
-    self.session = session
-    items[:] = self.choose(items)
-
-
 def ends(number, frame):
     raise OutOfTime("the test timed out after %d s" % request["test_seconds"])
 
 
-def stops(number, frame):
-    tell(stopped=request["seconds"])
-    raise KeyboardInterrupt
+def hooks(watcher):
+    """Adds the hooks whose order matters. Only pytest has the markers for that."""
+    import pytest
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, session, config, items):
+        self.session = session
+        items[:] = self.choose(items)
 
-@wrapper
-def pytest_runtest_call(self, item):
-    if "test_seconds" not in request:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item):
+        if "test_seconds" not in request:
+            yield
+            return
+        before = signal.signal(signal.SIGALRM, ends)
+        signal.alarm(request["test_seconds"])
         yield
-        return
-    before = signal.signal(signal.SIGALRM, ends)
-    signal.alarm(request["test_seconds"])
-    yield
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+    watcher.pytest_collection_modifyitems = pytest_collection_modifyitems
+    watcher.pytest_runtest_call = pytest_runtest_call
+
+
+def main():
+    global results
+    with open(sys.argv[1], encoding="utf-8") as file:
+        request.update(json.load(file))
+    # Tests may replace standard output, so results use a duplicate of it.
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    if request.get("scanned"):
+        tell(uses=scan(set(request["fixtures"]), request["scanned"]))
+    try:
+        import pytest
+    except ImportError as error:
+        sys.exit("could not import pytest: %s" % error)
+    hooks(Watcher)
+    # Before pytest 3.3, -o took every word up to the next option. Without a cache folder, pytest 4 does not finish.
+    options = ["-o", "cache_dir=" + tempfile.mkdtemp(prefix="testwright-cache-"), "-q"] + request.get("options", [])
+    options += ["--continue-on-collection-errors", "--tb=short", "--maxfail=1000000"]
+    if importlib.util.find_spec("xdist"):
+        options += ["-n", "0"]
+    if importlib.util.find_spec("pytest_cov"):
+        options += ["--no-cov"]
+    # `python -m pytest` sets the same path.
+    sys.path[0] = os.getcwd()
+    watcher = Watcher()
+
+    def stops(number, frame):
+        tell(stopped=watcher.limit)
+        raise KeyboardInterrupt
+
+    if limits_run():
+        signal.signal(signal.SIGALRM, stops)
+        signal.alarm(watcher.limit)
+    code = pytest.main(options + request["files"], plugins=[watcher])
     signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    tell(ended=int(code))
+    # Exits without waiting for threads that tests left running.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(code))
 
 
-Watcher.pytest_collection_modifyitems = pytest_collection_modifyitems
-Watcher.pytest_runtest_call = pytest_runtest_call
-
-# Before pytest 3.3, -o took every word up to the next option. Without a cache folder, pytest 4 does not finish.
-options = ["-o", "cache_dir=" + tempfile.mkdtemp(prefix="testwright-cache-"), "-q"] + request.get("options", [])
-options += ["--continue-on-collection-errors", "--tb=short", "--maxfail=1000000"]
-if importlib.util.find_spec("xdist"):
-    options += ["-n", "0"]
-if importlib.util.find_spec("pytest_cov"):
-    options += ["--no-cov"]
-# `python -m pytest` sets the same path.
-sys.path[0] = os.getcwd()
-if "seconds" in request and "test_seconds" not in request:
-    signal.signal(signal.SIGALRM, stops)
-    signal.alarm(request["seconds"])
-code = pytest.main(options + request["files"], plugins=[Watcher()])
-signal.alarm(0)
-tell(ended=int(code))
-# Exits without waiting for threads that tests left running.
-sys.stdout.flush()
-sys.stderr.flush()
-os._exit(int(code))
+if __name__ == "__main__":
+    main()

@@ -36,6 +36,9 @@ pub(super) struct Request {
     /// Seconds after which the whole run ends, if tests have no limit of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
+    /// Seconds after which collecting ends. Default: `seconds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collect_seconds: Option<u64>,
     /// Maximum seconds for one test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_seconds: Option<u64>,
@@ -59,6 +62,8 @@ pub(super) struct SmokeTestReport {
     pub ended: bool,
     /// Whether the run was stopped by its time limit.
     pub stopped: bool,
+    /// The time limit in seconds that stopped the run.
+    pub limit: Option<u64>,
     /// Exit code and complete output.
     pub printed: StepOutput,
 }
@@ -99,8 +104,7 @@ enum Line {
         uses: BTreeMap<String, String>,
     },
     Stopped {
-        #[serde(rename = "stopped")]
-        _seconds: u64,
+        stopped: u64,
     },
     Ended {
         #[serde(rename = "ended")]
@@ -151,7 +155,10 @@ impl SmokeTestReport {
                     text,
                 }) => report.tests.push(Test { id, outcome, text }),
                 Ok(Line::Uses { uses }) => report.uses = uses,
-                Ok(Line::Stopped { .. }) => report.stopped = true,
+                Ok(Line::Stopped { stopped }) => {
+                    report.stopped = true;
+                    report.limit = Some(stopped);
+                }
                 Ok(Line::Ended { .. }) => report.ended = true,
                 // Tests can print anything, so invalid lines are ignored.
                 Err(_) => {}
@@ -181,6 +188,18 @@ impl SmokeTestReport {
         };
         let tests = self.tests.iter().filter(failed);
         broken.chain(tests.map(|t| (t.id.as_str(), t.text.as_str())))
+    }
+
+    /// Adds the results of another trial. Results for the same test or file are replaced.
+    pub(super) fn with(mut self, more: SmokeTestReport) -> SmokeTestReport {
+        let repeated = |file: &str| more.broken.iter().any(|other| other.file == file);
+        self.broken.retain(|error| !repeated(&error.file));
+        self.tests
+            .retain(|test| !more.tests.iter().any(|other| other.id == test.id));
+        self.collected.extend(more.collected);
+        self.broken.extend(more.broken);
+        self.tests.extend(more.tests);
+        self
     }
 
     /// Returns the output without the marked lines.

@@ -9,25 +9,14 @@ use std::time::Duration;
 
 use super::Environment;
 use super::build::Build;
-use super::missing;
-use super::project_tests;
-use super::smoke_test::{self, Request, SmokeTestReport};
-use super::steps::{self, Steps};
+use super::smoke_test::SmokeTestReport;
+use super::trial::{self, Trial, TrialKind};
 use crate::error::{ErrorKind, SandboxError};
-use crate::recipe;
 use crate::repository::Tree;
 use crate::sandbox::{Command, Limits, Result, Sandbox, output};
 
-/// Number of files to try first, and again if none of those can be collected.
-const FILES: usize = 8;
-/// Number of tests to run of each file.
-const PER_FILE: usize = 2;
-/// Maximum seconds for running the tests.
-const SECONDS: u64 = 5;
-/// Maximum rounds of installing missing packages, because each round can reveal further ones.
-const ROUNDS: usize = 4;
-
-const STEP: &str = "try some tests";
+/// Maximum rounds of adding what tests lack, because each round can reveal more.
+const ROUNDS: usize = 6;
 
 impl Build<'_> {
     /// Tries the environment and completes it.
@@ -36,29 +25,68 @@ impl Build<'_> {
         let mut bytes = self.backend.saved_bytes(&environment.saved).await?;
         let mut tried = BTreeSet::new();
         for round in 0..=ROUNDS {
-            let sandbox = self
-                .backend
-                .start(&environment.tool_spec(Limits::default(), "verify"))
-                .await?;
-            let looked = self
-                .try_tests(sandbox.as_ref(), environment, &tree, round == 0)
-                .await;
-            let stopped = sandbox.stop().await;
-            let looked = looked?;
-            stopped?;
-            let Some(report) = looked else { break };
-            let missing = match self.plan.guessed && round < ROUNDS {
-                true => self.missing(&report, &environment.packages, &tree, &mut tried)?,
-                false => Vec::new(),
+            let kind = match round {
+                0 => TrialKind::First,
+                _ => TrialKind::Repeated,
             };
-            if missing.is_empty() {
-                environment.notes.extend(self.assess_report(&report)?);
+            let Some(report) = self.try_in_sandbox(environment, &tree, kind).await? else {
                 break;
+            };
+            if round < ROUNDS && self.plan.guess.any {
+                let missing = self.missing(&report, &environment.packages, &tree, &mut tried)?;
+                if !missing.is_empty() {
+                    bytes += self.install_missing(environment, &missing).await?;
+                    continue;
+                }
+                if self
+                    .complete_surroundings(environment, &report, &tree)
+                    .await?
+                {
+                    continue;
+                }
             }
-            bytes += self.install_missing(environment, &missing).await?;
+            let report = match trial::is_rejected(&report) {
+                true => self.try_more(environment, &tree, report).await?,
+                false => report,
+            };
+            environment.notes.extend(self.assess_report(&report)?);
+            break;
         }
         environment.bytes = bytes;
         Ok(())
+    }
+
+    async fn try_in_sandbox(
+        &self,
+        environment: &mut Environment,
+        tree: &Tree,
+        kind: TrialKind,
+    ) -> Result<Option<SmokeTestReport>> {
+        let sandbox = self
+            .backend
+            .start(&environment.tool_spec(Limits::default(), "verify"))
+            .await?;
+        let tried = self
+            .try_tests(sandbox.as_ref(), environment, tree, kind)
+            .await;
+        let stopped = sandbox.stop().await;
+        let tried = tried?;
+        stopped?;
+        Ok(tried)
+    }
+
+    /// Tries tests of other files too: a few failing tests alone do not show that nothing works.
+    async fn try_more(
+        &self,
+        environment: &mut Environment,
+        tree: &Tree,
+        report: SmokeTestReport,
+    ) -> Result<SmokeTestReport> {
+        let kind = TrialKind::OtherFiles;
+        Ok(match self.try_in_sandbox(environment, tree, kind).await? {
+            Some(more) => report.with(more),
+            None => report,
+        })
     }
 
     /// Tries some tests. Returns `None` if there is nothing that pytest could run.
@@ -67,151 +95,58 @@ impl Build<'_> {
         sandbox: &dyn Sandbox,
         environment: &mut Environment,
         tree: &Tree,
-        first: bool,
+        kind: TrialKind,
     ) -> Result<Option<SmokeTestReport>> {
         let python = environment.python_in(&sandbox.info().paths);
         let python = python.to_string_lossy().into_owned();
-        if first {
+        if kind == TrialKind::First {
             let (version, copies) = installed(sandbox, &python, tree).await?;
             environment.python_version = version;
             environment.notes.extend(copies);
         }
-        let kind = &self.recipe.runner.kind;
-        if kind != "pytest" {
-            let note = format!("the tests run with {kind}, so none was tried");
+        let runner = &self.recipe.runner.kind;
+        if runner != "pytest" {
+            let note = format!("the tests run with {runner}, so none was tried");
             environment.notes.push(note);
             return Ok(None);
         }
-        let steps = Steps {
+        self.start_guessed_services(sandbox, environment).await?;
+        let trial = Trial {
+            build: self,
             sandbox,
-            log: self.log,
-            progress: self.progress,
-            env: environment.env.clone(),
-            deadline: self.settings.trial_deadline,
-            egress: None,
+            environment,
+            tree,
+            python,
         };
-        match self.try_files(&steps, &python, tree).await {
-            Ok(report) => Ok(Some(report)),
-            // Slow tests do not make an environment invalid.
-            Err(error) if error.kind == ErrorKind::Build => {
-                let seconds = self.settings.trial_deadline.as_secs();
-                environment.notes.push(format!(
-                    "the trial of a few tests timed out after {seconds} s"
-                ));
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        let report = trial.run(kind).await?;
+        if report.is_none() {
+            let seconds = self.trial_deadline().as_secs();
+            environment.notes.push(format!(
+                "the trial of a few tests timed out after {seconds} s"
+            ));
         }
+        Ok(report)
     }
 
-    async fn try_files(
+    /// Starts the services. Guessed ones that do not start are removed, because the tests may do without them.
+    async fn start_guessed_services(
         &self,
-        steps: &Steps<'_>,
-        python: &str,
-        tree: &Tree,
-    ) -> Result<SmokeTestReport> {
-        let all = recipe::test_files(tree)?;
-        let request = |files: Vec<String>| {
-            let mut options = self.recipe.runner.options.clone();
-            // Existing bytecode can then be used.
-            options.push("--assert=plain".to_owned());
-            Request {
-                files,
-                options,
-                // Only a guessed recipe is completed with missing packages.
-                per_file: if self.plan.guessed { PER_FILE } else { 0 },
-                seconds: Some(SECONDS),
-                ..Request::default()
+        sandbox: &dyn Sandbox,
+        environment: &mut Environment,
+    ) -> Result<()> {
+        match environment.start_services(sandbox, &[]).await {
+            Err(error) if self.plan.guess.services => {
+                self.log.line(&format!("-- {error}"));
+                let services = std::mem::take(&mut environment.recipe.services);
+                environment.notes.extend(services.iter().map(|service| {
+                    let name = &service.name;
+                    format!("the service {name}, which the workflows use, does not start here and was omitted")
+                }));
+                Ok(())
             }
-        };
-        let mut some = request(spread(&all, FILES, 0));
-        if self.plan.guessed {
-            some.fixtures = missing::fixtures();
-            some.scanned.clone_from(&all);
+            started => started,
         }
-        let projects = &self.recipe.projects;
-        let report = project_tests::run(steps, STEP, python, &some, projects, tree).await?;
-        if !report.collected.is_empty() || report.stopped || all.len() < 2 {
-            return Ok(report);
-        }
-        // A single file can end the process, and some files may contain no tests.
-        let crashed = !report.ended && report.printed.code > 128;
-        let others = match crashed {
-            true => spread(&all, FILES / 2, 0),
-            false => spread(&all, FILES, 1),
-        };
-        let others: Vec<Vec<String>> = match crashed {
-            true => others.into_iter().map(|file| vec![file]).collect(),
-            false => vec![others],
-        };
-        let mut broken = report.broken;
-        for files in others.into_iter().filter(|files| !files.is_empty()) {
-            let step = format!("{STEP} of {}", files[0]);
-            let request = request(files);
-            let other = project_tests::run(steps, &step, python, &request, projects, tree).await?;
-            broken.extend(other.broken);
-            if !other.collected.is_empty() {
-                return Ok(SmokeTestReport {
-                    collected: other.collected,
-                    tests: other.tests,
-                    broken,
-                    ..report
-                });
-            }
-        }
-        Ok(SmokeTestReport { broken, ..report })
     }
-
-    /// Returns a note, or an error if nothing can be collected.
-    fn assess_report(&self, report: &SmokeTestReport) -> Result<Option<String>> {
-        let code = report.printed.code;
-        if !report.collected.is_empty() {
-            if !report.ended && !report.stopped && code > 128 {
-                return Ok(Some(format!(
-                    "some tests crash the process that runs them (exit code {code})"
-                )));
-            }
-            return Ok(broken_files(report));
-        }
-        if report.stopped {
-            return Ok(Some(format!(
-                "no test file was collected within {SECONDS} s, so none was tried"
-            )));
-        }
-        // pytest exits with code 5 if it finds no tests.
-        if code == 5 || (report.ended && report.broken.is_empty() && code == 0) {
-            let note = "pytest found no tests in the test files that were tried";
-            return Ok(Some(note.to_owned()));
-        }
-        let mut printed = report.printed_lines();
-        if let Some(broken) = report.broken.last() {
-            printed.text = format!("{}\n{}: {}", printed.text, broken.file, broken.text);
-        }
-        Err(steps::failed(self.log, STEP, &printed))
-    }
-}
-
-/// Returns `count` of `all`, evenly spread, starting at position `shift`.
-fn spread(all: &[String], count: usize, shift: usize) -> Vec<String> {
-    let step = (all.len() / count).max(1);
-    let chosen = all.iter().skip(shift).step_by(step).take(count);
-    chosen.cloned().collect()
-}
-
-/// Describes the files that cannot be collected, with the reason for the first.
-fn broken_files(report: &SmokeTestReport) -> Option<String> {
-    let (first, rest) = report.broken.split_first()?;
-    let tried = report.collected.len() + report.broken.len();
-    let files = match rest.len() {
-        0 => first.file.clone(),
-        1 => format!("{} and {}", first.file, rest[0].file),
-        more => format!("{} and {more} others", first.file),
-    };
-    let reason = smoke_test::reason(&first.text);
-    Some(format!(
-        "of {tried} test files that were tried, {} cannot be collected: {files} ({reason})",
-        report.broken.len()
-    ))
 }
 
 /// Returns the interpreter's version, and notes on packages of the repository that are also installed as copies.
@@ -265,18 +200,4 @@ async fn installed(
             )
         });
     Ok((version, copies.collect()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sample_is_spread_evenly() {
-        let all: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-        assert_eq!(spread(&all, 4, 0), ["0", "25", "50", "75"]);
-        assert_eq!(spread(&all, 4, 1), ["1", "26", "51", "76"]);
-        assert_eq!(spread(&all[..3], 4, 0), ["0", "1", "2"]);
-        assert_eq!(spread(&[], 4, 1), [""; 0]);
-    }
 }

@@ -400,6 +400,7 @@ async fn services_run_beside_tests() {
         command: ["python", "-c", SERVER].map(str::to_owned).to_vec(),
         requirements: vec!["extra==2.0".to_owned()],
         port: 8917,
+        python: None,
         env: [("VERSIONS".to_owned(), "127.0.0.1:8917".to_owned())].into(),
     }];
     let built = place.build(&source, &recipe).await.unwrap();

@@ -1,10 +1,11 @@
 //! Tests of the installation of packages that tests need, with the real pytest and packages from PyPI.
 
-use testwright_sandboxes::Limits;
 use testwright_sandboxes::environment::{
     BuildSettings, Environment, SampleSettings, TestSample, prepare, sample_tests,
 };
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::Recipe;
+use testwright_sandboxes::{Limits, SandboxError};
 
 use crate::place::{TestDir, recipe};
 
@@ -190,4 +191,97 @@ async fn seeded_sample_survives_hostile_tests() {
     assert!(all.tests[3].text.contains("no display"));
     let why = all.cut_short.unwrap();
     assert!(why.contains("exit code 7"), "{why}");
+}
+
+async fn build_error(place: &TestDir, recipe: &Recipe, origin: &str) -> SandboxError {
+    let source = place.source();
+    let settings = from_pypi(place);
+    let backend = place.backend.as_ref();
+    let built = prepare(backend, &source, recipe, origin, &settings, &|_| {}).await;
+    built.unwrap_err()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn build_without_passing_test_fails() {
+    let Some(place) = TestDir::new() else { return };
+    let tests = "import socket\n\
+                 def test_a(): socket.create_connection(('127.0.0.1', 9200))\n\
+                 def test_b(): socket.create_connection(('127.0.0.1', 9200))\n\
+                 def test_c(): raise OSError\n";
+    place.write("tests/test_a.py", tests);
+    let error = build_error(&place, &of_2024(), "testwright.toml").await;
+    assert_eq!(error.kind, ErrorKind::Build);
+    let message = &error.message;
+    assert!(
+        message.contains("none of the tests that were tried passes"),
+        "{message}"
+    );
+    assert!(message.contains("2 of 3 end with this error"), "{message}");
+    assert!(message.contains("ConnectionRefusedError"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spawned_processes_do_not_repeat_tests() {
+    let Some(place) = TestDir::new() else { return };
+    let tests = "import multiprocessing\n\
+                 def work(queue): queue.put(1)\n\
+                 def test_a():\n    context = multiprocessing.get_context('spawn')\n    queue = context.Queue()\n    \
+                 process = context.Process(target=work, args=(queue,))\n    process.start()\n    \
+                 assert queue.get(timeout=60) == 1\n    process.join()\n\
+                 def test_b(): pass\n";
+    place.write("tests/test_a.py", tests);
+    let built = build(&place, &of_2024(), "testwright.toml").await;
+    let all = sample(&place, &built, 200, 0).await;
+    let outcomes: Vec<&str> = all.tests.iter().map(|test| test.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["passed", "passed"], "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_variables_are_set() {
+    let Some(place) = TestDir::new() else { return };
+    let tests = "import os\nname = os.environ['SERVER_NAME']\n\
+                 def test_a(): assert (name, os.environ['OTHER_NAME']) == ('localhost', 'x')\n";
+    place.write("tests/test_a.py", tests);
+    place.write(".env.example", "SERVER_NAME=localhost\nOTHER_NAME=\"x\"\n");
+    let built = build(&place, &of_2024(), "detected from x").await;
+    assert_eq!(
+        built.notes,
+        ["set SERVER_NAME=localhost, as .env.example says: tests/test_a.py needs it"]
+    );
+    assert_eq!(built.recipe.env["OTHER_NAME"], "x");
+    let again = build(&place, &of_2024(), "detected from x").await;
+    assert!(again.cached && again.recipe.env == built.recipe.env && again.env == built.env);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_redis_is_added() {
+    let Some(place) = TestDir::new() else { return };
+    place.write(
+        "tests/test_a.py",
+        "import redis\ndef test_a():\n    client = redis.Redis()\n    client.set('a', 1)\n    assert client.get('a') == b'1'\n",
+    );
+    let mut recipe = of_2024();
+    recipe.requirements.push("redis".to_owned());
+    let built = build(&place, &recipe, "detected from x").await;
+    assert_eq!(
+        built.notes,
+        ["added the service redis at port 6379: tests/test_a.py::test_a needs it"]
+    );
+    let all = sample(&place, &built, 1, 0).await;
+    assert_eq!(all.count("passed"), 1, "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn omitted_requirement_explains_failure() {
+    let Some(place) = TestDir::new() else { return };
+    place.write(
+        "tests/test_a.py",
+        "import nowhere_at_all\ndef test_a(): pass\n",
+    );
+    let mut recipe = of_2024();
+    recipe.requirements.push("nowhere-at-all==1".to_owned());
+    let error = build_error(&place, &recipe, "detected from x").await;
+    let note = "note: requirement nowhere-at-all==1 could not be installed and was omitted (";
+    assert!(error.message.contains(note), "{}", error.message);
+    assert!(error.hint.unwrap().contains("nowhere-at-all==1"));
 }

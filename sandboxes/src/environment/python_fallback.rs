@@ -1,0 +1,168 @@
+//! Older Pythons for pinned requirements that the newest suitable one cannot install.
+//!
+//! A pin says when the code was written better than its date does. So a version that has a wheel for the pin, or whose
+//! compiler interface it knows, is tried before the pin is left out.
+
+use std::sync::{LazyLock, PoisonError};
+use std::time::Duration;
+
+use regex::Regex;
+
+use super::build::Build;
+use super::build_sandbox::BuildSandbox;
+use super::requirements;
+use super::steps::{StepOutput, text};
+use crate::error::SandboxError;
+use crate::recipe;
+use crate::sandbox::{Result, output};
+
+/// The oldest version to go back to. Older ones have few wheels.
+const OLDEST: u32 = 8;
+
+/// Time limit for asking the index which versions have a wheel.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A package that uv could not build, or whose release does not support this Python.
+static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"Failed to (?:build|download and build|prepare) `([\w.-]+)(?:==[^`]*)?`",
+        r"|Because (?:only )?([\w.-]+)(?:\[[^\]]*\])?[=<>!~][^\s]* (?:depends on Python|has no (?:usable )?wheels|requires Python)",
+        r"|and ([\w.-]+)==[^\s]+ depends on Python",
+    ))
+    .ok()
+});
+
+/// Errors of old code under a newer Python, and the last version without them.
+const REMOVED: [(&str, &str); 9] = [
+    ("ImpImporter", "3.11"),
+    ("No module named 'distutils'", "3.11"),
+    ("No module named 'imp'", "3.11"),
+    ("SafeConfigParser", "3.11"),
+    ("longintrepr.h", "3.10"),
+    ("cframe", "3.12"),
+    ("_PyLong_AsByteArray", "3.12"),
+    ("ob_digit", "3.11"),
+    ("module 'collections' has no attribute", "3.9"),
+];
+
+impl Build<'_> {
+    /// Returns an older Python for the pinned requirement that could not be installed, if one is likely to help.
+    pub(super) async fn older_python(
+        &self,
+        builder: &BuildSandbox,
+        printed: &StepOutput,
+    ) -> Result<Option<String>> {
+        let Some(current) = self.recipe.python.as_deref() else {
+            return Ok(None);
+        };
+        if !self.plan.guess.python || self.recipe.image.is_some() {
+            return Ok(None);
+        }
+        let requirements = &self.plan.requirements;
+        let lines = requirements.lines.iter().chain(&requirements.constraints);
+        let Some(pin) = failed_pin(&printed.text, lines) else {
+            return Ok(None);
+        };
+        let candidates = self.older_pythons(current).await?;
+        for version in &candidates {
+            if self.has_wheel(builder, &pin, version).await? {
+                return Ok(Some(version.clone()));
+            }
+        }
+        // Without any wheel, only errors that a newer Python causes are a reason to go back.
+        let removed = REMOVED.iter().find(|(sign, _)| printed.text.contains(sign));
+        let last = removed.and_then(|(_, version)| recipe::parse_python(version));
+        let fits = |version: &&String| recipe::parse_python(version) <= last;
+        Ok(last.and_then(|_| candidates.iter().find(fits).cloned()))
+    }
+
+    /// Remembers the version for the next attempt, and returns the error of this one.
+    pub(super) fn try_older_python(&self, version: String, error: SandboxError) -> SandboxError {
+        self.log.line(&format!(
+            "-- Python {version} suits the pinned requirements better"
+        ));
+        let found = self.findings.older_python.lock();
+        *found.unwrap_or_else(PoisonError::into_inner) = Some(version);
+        error
+    }
+
+    /// Returns the older versions that the backend has and the code allows, newest first.
+    async fn older_pythons(&self, current: &str) -> Result<Vec<String>> {
+        let mut available = Vec::new();
+        for version in recipe::older_pythons(self.source, &self.source.tree()?, current)? {
+            let is_recent = recipe::parse_python(&version).is_some_and(|minor| minor >= OLDEST);
+            if is_recent && self.backend.check_python(&version).await.is_ok() {
+                available.push(version);
+            }
+        }
+        Ok(available)
+    }
+
+    /// Returns whether the index has a wheel of a pinned requirement for a version.
+    async fn has_wheel(&self, builder: &BuildSandbox, pin: &str, version: &str) -> Result<bool> {
+        let file = builder.tools.join("pin.txt");
+        let sandbox = builder.sandbox.as_ref();
+        sandbox.upload(&file, pin.as_bytes(), 0o644).await?;
+        let mut ask = builder.uv([
+            "pip",
+            "compile",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--python-version",
+            version,
+            "--python",
+            &builder.python,
+            &text(&file),
+        ]);
+        ask.env = builder.env.clone();
+        let answer = output(sandbox, &ask, TIMEOUT).await?;
+        Ok(answer.code == 0)
+    }
+}
+
+/// Returns the pinned line of the first package that the output says could not be installed.
+fn failed_pin<'a>(output: &str, lines: impl Iterator<Item = &'a String>) -> Option<String> {
+    let pattern = FAILED.as_ref()?;
+    let names: Vec<String> = pattern
+        .captures_iter(output)
+        .filter_map(|found| found.iter().skip(1).flatten().next())
+        .map(|name| requirements::name(name.as_str()))
+        .collect();
+    let is_pin = |line: &&String| {
+        let bounds = line.split(';').next().unwrap_or(line);
+        ["==", "~=", "<"].iter().any(|sign| bounds.contains(sign)) && !line.contains(" @ ")
+    };
+    let mut pins = lines.filter(is_pin);
+    let pin = pins.find(|line| names.contains(&requirements::name(line)))?;
+    // A wheel counts under any condition.
+    Some(pin.split(';').next().unwrap_or(pin).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_pins_are_found() {
+        let lines = [
+            "pytest",
+            "greenlet==3.0.1 ; python_version > '3'",
+            "old<2",
+            "free",
+        ]
+        .map(str::to_owned);
+        let pin = |output| failed_pin(output, lines.iter());
+        assert_eq!(
+            pin("  × Failed to build `greenlet==3.0.1`").as_deref(),
+            Some("greenlet==3.0.1")
+        );
+        assert_eq!(
+            pin("Because old==1.9 depends on Python<3.12 and").as_deref(),
+            Some("old<2")
+        );
+        assert_eq!(pin("  × Failed to build `free==9`"), None);
+        assert_eq!(pin("error: x"), None);
+    }
+}

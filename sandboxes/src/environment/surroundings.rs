@@ -1,0 +1,195 @@
+//! Environment variables and services that tests need besides packages. Both are added to an environment
+//! that is already built, if the repository's files say what is needed.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+
+use super::Environment;
+use super::build::Build;
+use super::failure_hints::missing_variable;
+use super::smoke_test::SmokeTestReport;
+use crate::recipe::{self, Recipe, Service};
+use crate::repository::Tree;
+use crate::sandbox::{Result, SandboxSource};
+
+/// Parts of variables' names whose value does not matter to tests, only that there is one.
+const ANY_VALUE: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "API_KEY", "APIKEY", "SALT"];
+
+/// Returns a recipe with the variables and services that verification added to an environment.
+pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recipe {
+    let mut env = environment.recipe.env.clone();
+    env.extend(recipe.env.clone());
+    Recipe {
+        env,
+        services: environment.recipe.services.clone(),
+        ..recipe.clone()
+    }
+}
+
+impl Build<'_> {
+    /// Adds the variables and services that a report asks for. Returns whether anything was added.
+    pub(super) async fn complete_surroundings(
+        &self,
+        environment: &mut Environment,
+        report: &SmokeTestReport,
+        tree: &Tree,
+    ) -> Result<bool> {
+        let printed = report.printed_lines();
+        let complaints: Vec<(String, String)> = report
+            .complaints()
+            .chain([("pytest", printed.text.as_str())])
+            .map(|(asked_by, text)| (asked_by.to_owned(), text.to_owned()))
+            .collect();
+        let mut added = false;
+        for (asked_by, text) in &complaints {
+            added |= add_variable(environment, asked_by, text, tree)?;
+        }
+        if self.plan.guess.services && self.recipe.image.is_none() {
+            for (asked_by, text) in &complaints {
+                added |= self.add_service(environment, asked_by, text, tree).await?;
+            }
+        }
+        Ok(added)
+    }
+
+    async fn add_service(
+        &self,
+        environment: &mut Environment,
+        asked_by: &str,
+        text: &str,
+        tree: &Tree,
+    ) -> Result<bool> {
+        let Some(port) = refused_port(text) else {
+            return Ok(false);
+        };
+        let is_known = environment.recipe.services.iter().any(|s| s.port == port);
+        let service = recipe::service_for_port(tree, port)?.filter(|_| !is_known);
+        let Some(service) = service else {
+            return Ok(false);
+        };
+        self.install_service(environment, &service).await?;
+        environment.notes.push(format!(
+            "added the service {} at port {port}: {asked_by} needs it",
+            service.name
+        ));
+        environment.env.extend(service.env.clone());
+        environment.recipe.services.push(service);
+        Ok(true)
+    }
+
+    async fn install_service(&self, environment: &Environment, service: &Service) -> Result<()> {
+        let builder = self
+            .build_sandbox(SandboxSource::Saved(environment.saved.clone()))
+            .await?;
+        let services = std::slice::from_ref(service);
+        let done = self
+            .install_each_service(&builder, &self.steps(&builder), services)
+            .await;
+        self.finish(builder, done, &environment.saved).await
+    }
+}
+
+/// Adds the variable that an error says is missing, with its value from the repository's files.
+fn add_variable(
+    environment: &mut Environment,
+    asked_by: &str,
+    text: &str,
+    tree: &Tree,
+) -> Result<bool> {
+    let missing = text
+        .lines()
+        .rev()
+        .find_map(|line| missing_variable(line, text));
+    let Some(name) = missing.filter(|name| !environment.env.contains_key(name)) else {
+        return Ok(false);
+    };
+    let named = recipe::named_variables(tree)?;
+    let (value, origin) = match named.get(&name) {
+        Some(variable) => (variable.value.clone(), variable.file.as_str()),
+        None if ANY_VALUE.iter().any(|part| name.contains(part)) => ("testwright".to_owned(), ""),
+        None => return Ok(false),
+    };
+    let from = match origin {
+        "" => String::new(),
+        file => format!(", as {file} says"),
+    };
+    environment
+        .notes
+        .push(format!("set {name}={value}{from}: {asked_by} needs it"));
+    for env in [&mut environment.env, &mut environment.recipe.env] {
+        insert(env, &name, &value);
+    }
+    // The same file usually has the other variables that the code reads.
+    for (other, variable) in &named {
+        if !origin.is_empty() && variable.file == origin && is_plain(origin) {
+            for env in [&mut environment.env, &mut environment.recipe.env] {
+                insert(env, other, &variable.value);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether a file contains nothing but the variables of the program.
+fn is_plain(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.starts_with(".env") || name.contains("env.")
+}
+
+fn insert(env: &mut BTreeMap<String, String>, name: &str, value: &str) {
+    env.entry(name.to_owned())
+        .or_insert_with(|| value.to_owned());
+}
+
+/// Returns the port of this machine that refused a connection.
+fn refused_port(text: &str) -> Option<u16> {
+    let is_refused = [
+        "Connection refused",
+        "ECONNREFUSED",
+        "Errno 111",
+        "Error 111",
+    ]
+    .iter()
+    .any(|sign| text.contains(sign));
+    let pattern = Regex::new(
+        r#"(?:localhost|127\.0\.0\.1|\[?::1\]?)["')\s]*(?:\([^)]*\))?[:,\s]+(?:port[ =:]+)?(\d{2,5})\b"#,
+    )
+    .ok()?;
+    let port = pattern.captures_iter(text).last()?[1].parse().ok();
+    port.filter(|_| is_refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refused_port;
+
+    #[test]
+    fn refused_ports_are_found() {
+        for (text, port) in [
+            (
+                "redis.exceptions.ConnectionError: Error 111 connecting to localhost:6379. Connection refused.",
+                Some(6379),
+            ),
+            (
+                "connection to server at \"localhost\" (127.0.0.1), port 5432 failed: Connection refused",
+                Some(5432),
+            ),
+            (
+                "OSError: Multiple exceptions: [Errno 111] Connect call failed ('::1', 5432, 0, 0), [Errno 111] Connect call failed ('127.0.0.1', 5432)",
+                Some(5432),
+            ),
+            (
+                "ConnectionRefusedError: [Errno 111] Connection refused",
+                None,
+            ),
+            ("Error connecting to localhost:6379: timed out", None),
+            (
+                "Error 111 connecting to cache.example.org:6379. Connection refused.",
+                None,
+            ),
+        ] {
+            assert_eq!(refused_port(text), port, "{text}");
+        }
+    }
+}
