@@ -108,6 +108,13 @@ pub struct Stated {
 }
 
 impl Recipe {
+    /// Returns the recipe as `[environment]` of a `testwright.toml`, with the keys that differ from the default.
+    pub fn to_toml(&self) -> String {
+        let recipe = toml::Value::Table(self.keys());
+        let file = toml::Table::from_iter([("environment".to_owned(), recipe)]);
+        toml::to_string_pretty(&file).unwrap_or_default()
+    }
+
     /// Returns the keys that differ from the default.
     pub fn keys(&self) -> toml::Table {
         let table = |recipe: &Recipe| toml::Table::try_from(recipe).unwrap_or_default();

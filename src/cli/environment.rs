@@ -75,7 +75,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         output::print_json(&EnvironmentDescription {
             repository: source.name,
             commit: source.commit,
-            recipe_toml: recipe_toml(&environment),
+            recipe_toml: environment.recipe.to_toml(),
             environment,
             sample,
         })?;
@@ -83,13 +83,6 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         output::print_stdout(describe(&environment, sample.as_ref()));
     }
     Ok(u8::from(!passes))
-}
-
-/// Returns the recipe that was used as `[environment]` of a testwright.toml.
-fn recipe_toml(environment: &Environment) -> String {
-    let recipe = toml::Value::Table(environment.recipe.keys());
-    let file = toml::Table::from_iter([("environment".to_owned(), recipe)]);
-    toml::to_string_pretty(&file).unwrap_or_default()
 }
 
 /// Describes the environment and the sample of tests for people.
@@ -103,7 +96,7 @@ fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
     );
     text.push_str(&format!(
         "\nThe recipe, to copy into testwright.toml and change:\n\n{}\n",
-        recipe_toml(environment)
+        environment.recipe.to_toml()
     ));
     let Some(sample) = sample else { return text };
     text.push_str(&format!(

@@ -170,6 +170,11 @@ impl Trial<'_> {
     }
 }
 
+/// Returns whether the time was up before the first test had ended.
+pub(super) fn lacks_results(report: &SmokeTestReport) -> bool {
+    report.stopped && !report.collected.is_empty() && report.tests.is_empty()
+}
+
 /// Returns whether tests ran and none of them passed. Skipped tests say nothing.
 pub(super) fn is_rejected(report: &SmokeTestReport) -> bool {
     let has = |outcomes: &[&str]| {

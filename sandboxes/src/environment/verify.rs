@@ -32,6 +32,10 @@ impl Build<'_> {
             let Some(report) = self.try_in_sandbox(environment, &tree, kind).await? else {
                 break;
             };
+            let report = match trial::lacks_results(&report) {
+                true => self.try_more(environment, &tree, report).await?,
+                false => report,
+            };
             if round < ROUNDS && self.plan.guess.any {
                 let missing = self.missing(&report, &environment.packages, &tree, &mut tried)?;
                 if !missing.is_empty() {

@@ -36,7 +36,7 @@ impl<'m> TestFileReader<'m, '_> {
         let blocks: Vec<String> = (1..=path.len()).map(|end| path[..end].join(".")).collect();
         for statement in collected {
             let name = self.name_of(definition_of(statement)).unwrap_or_default();
-            let inner = [&path[..], &[name.clone()]].concat();
+            let inner = [&path[..], std::slice::from_ref(&name)].concat();
             if self.layout.is_block(&name) {
                 self.block_of_tests(inner, statement, tests);
                 continue;
