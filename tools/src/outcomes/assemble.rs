@@ -316,11 +316,25 @@ impl TestProgress {
         }
     }
 
-    fn result(mut self, id: &str, death: &str, classifier: &Classifier<'_>) -> TestResult {
-        // A plugin that repeats tests reports only the attempt that counts.
-        if self.ended && self.phases.iter().any(|phase| phase.logged) {
-            self.phases.retain(|phase| phase.logged);
+    /// Removes what pytest did not report of attempts before the last one, if a plugin repeated the test. Within one
+    /// attempt every phase counts.
+    fn drop_earlier_attempts(&mut self) {
+        let last = self
+            .phases
+            .iter()
+            .rposition(|phase| phase.when == Phase::Setup);
+        if !self.ended || !self.phases.iter().any(|phase| phase.logged) {
+            return;
         }
+        let mut at = 0;
+        self.phases.retain(|phase| {
+            at += 1;
+            phase.logged || last.is_none_or(|last| at > last)
+        });
+    }
+
+    fn result(mut self, id: &str, death: &str, classifier: &Classifier<'_>) -> TestResult {
+        self.drop_earlier_attempts();
         let failed = |when: Phase| {
             let mut of_phase = self.phases.iter().filter(|p| p.when == when);
             of_phase.find(|p| p.outcome == "failed" && !p.unexpected)
