@@ -36,7 +36,7 @@ pub(crate) struct ProjectMetadata {
     pub has_static_name: bool,
     /// Whether setup.py compiles modules with Cython.
     #[serde(skip)]
-    pub(crate) uses_cython: bool,
+    pub uses_cython: bool,
 }
 
 impl ProjectMetadata {

@@ -45,7 +45,7 @@ async fn failing_build_leaves_code_importable() {
         note.contains("cannot be built (RuntimeError: no network)"),
         "{note}"
     );
-    let code = "import subprocess, sys, os, thing, extra; print(thing.__file__); \
+    let code = "import subprocess, sys, os, thing, extra; print(thing.__file__, flush=True); \
                 subprocess.run([os.path.join(os.path.dirname(sys.executable), 'thing-run')])";
     let output = python(&place, &built, code).await;
     assert!(output.contains("/thing/__init__.py\nran\n"), "{output}");

@@ -70,7 +70,10 @@ pub(super) fn target(line: &str) -> Option<(String, Vec<String>)> {
         .trim_matches(['\'', '"']);
     let rest = rest.split(';').next().unwrap_or(rest).trim();
     let path = rest.strip_prefix("file:").unwrap_or(rest);
-    let path = path.strip_prefix("///${PROJECT_ROOT}").unwrap_or(path);
+    let path = match path.strip_prefix("///${PROJECT_ROOT}") {
+        Some(inside) => inside.trim_start_matches('/'),
+        None => path,
+    };
     let (path, extras) = match path.split_once('[') {
         Some((path, extras)) => (path, extras.split(']').next().unwrap_or_default()),
         None => (path, ""),

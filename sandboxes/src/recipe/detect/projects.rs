@@ -328,6 +328,9 @@ fn most_relevant(
 
 /// Counts how often a text names a project: by its folder or its distribution.
 pub(super) fn mentions(subject: &str, folder: &str, names: &BTreeMap<String, String>) -> usize {
+    if folder.is_empty() {
+        return 0;
+    }
     let last = folder.rsplit('/').next().unwrap_or(folder);
     let name = names.iter().find(|(_, place)| *place == folder);
     let mut words: BTreeSet<String> = BTreeSet::from([folder.to_owned(), last.to_owned()]);
