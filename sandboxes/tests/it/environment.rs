@@ -248,7 +248,7 @@ async fn package_without_editable_install_is_linked() {
     place.write("old", "");
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     assert_eq!(built.notes, Vec::<String>::new());
-    assert!(built.packages.contains(&"thing==0".to_owned()));
+    assert!(built.packages.contains(&"thing==0.0.0".to_owned()));
     let sandbox = place.sandbox(&built).await;
     let paths = sandbox.info().paths.clone();
     let python = built.python_in(&paths).display().to_string();
