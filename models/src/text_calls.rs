@@ -243,7 +243,7 @@ impl Scan<'_> {
 
     fn tag(&self, text: &str, tag: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let close = format!("</{tag}>");
-        let (inner_end, end, closed) = blocks::tag_end(text, tag, body);
+        let (inner_end, end, closed) = marks::tag_end(text, tag, body);
         let inner = &text[body..inner_end];
         let mut lead = inner.trim_start();
         if let Some(fenced) = lead.strip_prefix("```") {

@@ -13,7 +13,6 @@ mod ini;
 mod named_requirements;
 mod named_variables;
 mod parse;
-mod project_metadata;
 mod python_version;
 mod service_catalog;
 mod setup_py;
@@ -26,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use builtin::digest as built_in_digest;
+pub(crate) use detect::project_metadata::{ProjectMetadata, is_version};
 pub(crate) use detect::{
     build_without_extensions, distribution_name, names_folder, older_pythons,
     package_name as normalized_name, test_extras, test_files,
@@ -33,7 +33,6 @@ pub(crate) use detect::{
 pub(crate) use named_requirements::named_requirements;
 pub(crate) use named_variables::named_variables;
 pub use parse::{parse, parse_table};
-pub(crate) use project_metadata::{ProjectMetadata, is_version};
 pub(crate) use python_version::parse as parse_python;
 pub use python_version::{
     SUPPORTED_VERSIONS as KNOWN_PYTHONS, available as available_pythons, resolution_date,

@@ -6,7 +6,6 @@ use testwright_tools::tool::ToolSpec;
 
 use super::marks;
 use super::names::squeeze;
-use super::parse_call::kind;
 use crate::near_json;
 
 /// Maximum number of objects or strings around the arguments.
@@ -175,6 +174,18 @@ fn with_known_keys(
         renamed.insert(name, value);
     }
     renamed
+}
+
+/// Names the type of a value.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "a list",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Null => "null",
+        Value::Object(_) => "an object",
+    }
 }
 
 #[cfg(test)]

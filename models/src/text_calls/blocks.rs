@@ -193,20 +193,6 @@ pub(super) fn fence_end(text: &str, body: usize) -> (usize, usize) {
     (text.len(), text.len())
 }
 
-/// Returns the end of a tag's body, the end of the tag, and whether it was closed.
-pub(super) fn tag_end(text: &str, tag: &str, body: usize) -> (usize, usize, bool) {
-    let rest = &text[body..];
-    let close = format!("</{tag}>");
-    let again = format!("<{tag}>");
-    let closed = rest.find(&close);
-    let reopened = rest.find(&again);
-    match (closed, reopened) {
-        (Some(c), r) if r.is_none_or(|r| c < r) => (body + c, body + c + close.len(), true),
-        (_, Some(r)) => (body + r, body + r, false),
-        _ => (text.len(), text.len(), false),
-    }
-}
-
 /// Returns the end of the body of `<function=…>`, the end of the tag, and whether it was closed.
 pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
     let rest = &text[body..];

@@ -47,3 +47,17 @@ pub(super) fn skip(text: &str, at: usize, closers: &[&str]) -> usize {
         }
     }
 }
+
+/// Returns the end of a tag's body, the end of the tag, and whether it was closed.
+pub(super) fn tag_end(text: &str, tag: &str, body: usize) -> (usize, usize, bool) {
+    let rest = &text[body..];
+    let close = format!("</{tag}>");
+    let again = format!("<{tag}>");
+    let closed = rest.find(&close);
+    let reopened = rest.find(&again);
+    match (closed, reopened) {
+        (Some(c), r) if r.is_none_or(|r| c < r) => (body + c, body + c + close.len(), true),
+        (_, Some(r)) => (body + r, body + r, false),
+        _ => (text.len(), text.len(), false),
+    }
+}

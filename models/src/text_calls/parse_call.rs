@@ -7,8 +7,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use testwright_tools::tool::ToolSpec;
 
-use super::arguments::fitted;
 pub use super::arguments::object;
+use super::arguments::{fitted, kind};
 pub use super::names::tool_name;
 use crate::near_json::{self, Problem};
 
@@ -129,17 +129,6 @@ fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
                 types_of(part, types);
             }
         }
-    }
-}
-
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Array(_) => "a list",
-        Value::Bool(_) => "a truth value",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Null => "null",
-        Value::Object(_) => "an object",
     }
 }
 

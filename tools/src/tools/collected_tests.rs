@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use globset::Glob;
 
-use super::contribution::lossy;
 use crate::outcomes::{CollectedItem, file_of};
 use crate::python::ContributedTest;
 use crate::runners;
 use crate::tool::ToolError;
-use crate::workspace::{Change, FileChange, Layout, Workspace, is_conftest};
+use crate::workspace::{Change, FileChange, Layout, Workspace, decode_source, is_conftest};
 
 /// Maximum time for collecting tests, with and without the changes.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -178,7 +177,8 @@ fn compared(
             &item.file
         };
         let change = changed.iter().find(|change| change.path == file);
-        let text = |bytes: Option<&Vec<u8>>| bytes.map(|bytes| lossy(bytes)).unwrap_or_default();
+        let text =
+            |bytes: Option<&Vec<u8>>| bytes.map(|bytes| decode_source(bytes)).unwrap_or_default();
         let part = part_of(
             &text(change.and_then(|change| change.now.as_ref())),
             item,

@@ -4,7 +4,7 @@
 use super::Sample;
 use super::{Family, Opened, headed_call, is_tool};
 use crate::text_calls::parse_call::ParsedCall;
-use crate::text_calls::{Scan, blocks};
+use crate::text_calls::{Scan, marks};
 
 pub(super) const FAMILY: Family = Family {
     #[cfg(test)]
@@ -20,7 +20,7 @@ pub(super) const FAMILY: Family = Family {
 
 fn read_pairs(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     let text = opened.text;
-    let (inner_end, end, closed) = blocks::tag_end(text, "tool_call", opened.start);
+    let (inner_end, end, closed) = marks::tag_end(text, "tool_call", opened.start);
     let inner = &text[opened.start..inner_end];
     match closed || scan.whole {
         true => (end, vec![scan.named(inner)]),

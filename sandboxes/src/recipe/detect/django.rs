@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::project_metadata::ProjectMetadata;
 use super::{Files, package_name, test_files, text};
 use crate::recipe::Runner;
-use crate::recipe::project_metadata::ProjectMetadata;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 

@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-use super::{Files, test_dependencies};
+use super::Files;
 
 /// Returns the requirements that the package itself has, and those of each extra.
 pub(in crate::recipe) fn dependencies(files: &Files) -> (Vec<String>, Vec<(String, Vec<String>)>) {
@@ -31,14 +31,18 @@ pub(in crate::recipe) fn dependencies(files: &Files) -> (Vec<String>, Vec<(Strin
     (main, extras.collect())
 }
 
-/// Returns the development packages.
-pub(super) fn development(files: &Files, from: &mut Vec<String>) -> Vec<String> {
+/// Returns the development packages. `choose` selects groups by their names.
+pub(super) fn development(
+    files: &Files,
+    from: &mut Vec<String>,
+    choose: fn(&[String]) -> Option<Vec<String>>,
+) -> Vec<String> {
     let Some(poetry) = files.poetry() else {
         return Vec::new();
     };
     let mut tables = Vec::new();
     if let Some(groups) = poetry.get("group").and_then(Value::as_table)
-        && let Some(chosen) = test_dependencies::choose(&groups.keys().cloned().collect::<Vec<_>>())
+        && let Some(chosen) = choose(&groups.keys().cloned().collect::<Vec<_>>())
     {
         tables.extend(
             chosen

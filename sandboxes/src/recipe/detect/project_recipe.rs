@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::project_metadata::ProjectMetadata;
 use super::projects::{self, Project};
 use super::{
     add, django, installable, local_lines, package_name, plugins, templates, test_dependencies,
     test_files,
 };
 use crate::recipe::Recipe;
-use crate::recipe::project_metadata::ProjectMetadata;
 use crate::sandbox::Result;
 
 /// The needs of one project.

@@ -7,9 +7,9 @@ use regex::Regex;
 use toml::Value;
 
 use super::local_lines::{self, LocalLine};
+use super::project_metadata::ProjectMetadata;
 use super::{Files, installable, package_name};
 use crate::error::{ErrorKind, SandboxError};
-use crate::recipe::project_metadata::ProjectMetadata;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 

@@ -5,8 +5,8 @@
 
 use toml::Value;
 
+use super::project_metadata::ProjectMetadata;
 use super::{Files, ci, package_name, poetry, text};
-use crate::recipe::project_metadata::ProjectMetadata;
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -64,7 +64,9 @@ pub(super) fn test_requirements(
         }
         from.push("pyproject.toml".to_owned());
     }
-    wanted.requirements.extend(poetry::development(files, from));
+    wanted
+        .requirements
+        .extend(poetry::development(files, from, choose));
     wanted.requirements.extend(tool_requirements(files, from));
     if wanted.extras.is_empty() && wanted.requirements.is_empty() {
         tests_require(files, &mut wanted.requirements, from);
@@ -162,7 +164,7 @@ fn installed_by_ci(declared: &[String], installed: &[String]) -> Option<Vec<Stri
     (!chosen.is_empty()).then_some(chosen)
 }
 
-pub(super) fn choose(names: &[String]) -> Option<Vec<String>> {
+fn choose(names: &[String]) -> Option<Vec<String>> {
     for wanted in [&FOR_TESTS[..], &FOR_DEVELOPMENT[..]] {
         let chosen: Vec<_> = names
             .iter()

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use toml::Value;
 
-use super::detect::{Files, package_name, poetry, text};
-use super::setup_py::{self, Literal};
+use super::{Files, package_name, poetry, text};
+use crate::recipe::setup_py::{self, Literal};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
