@@ -23,6 +23,7 @@ mod git_files;
 mod history;
 mod isolated_repository;
 mod limits;
+mod listing;
 mod object_hash;
 mod objects;
 mod patch;
@@ -38,7 +39,7 @@ mod submodules;
 mod tests;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -129,6 +130,8 @@ pub struct Repository {
     /// Tree to archive: that of the commit, of a subfolder in it, or of a snapshot.
     tree: String,
     notes: Vec<String>,
+    /// Commits of the submodules that are checked out, and whose files belong to the tree.
+    submodules: BTreeSet<String>,
     /// Whether the repository is a partial clone, which lacks objects.
     partial: bool,
     /// Temporary git folder that gives access to the repository's objects.

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::clone::fetch_blobs;
 use super::git::{Git, failed};
+use super::listing::{Entry, list, parse, too_large};
 use super::object_hash::{HashingReader, ObjectHash, check_tree};
 use super::patch_base::is_plain;
 use super::{Repository, Source, archive_cache, limits, process, submodules};
@@ -22,28 +23,6 @@ use crate::sandbox::Result;
 
 /// Start of the note about submodules without content, followed by their paths.
 pub(crate) const EMPTY_SUBMODULES: &str = "submodules were left empty: ";
-
-/// Lists all files of a tree. The output is limited, because a small repository can contain an endless tree.
-pub(super) fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
-    let mut command = git.command();
-    command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
-    let output = process::run(command, b"", &process::ProcessLimits::default());
-    let output = output.map_err(|error| match error.kind {
-        ErrorKind::Input => too_large(0),
-        _ => error,
-    })?;
-    if output.ok {
-        return Ok(output.stdout);
-    }
-    Err(failed("ls-tree", &output.stderr))
-}
-
-/// One line of `git ls-tree`.
-pub(super) struct Entry<'a> {
-    pub mode: &'a str,
-    pub object: &'a str,
-    pub path: &'a [u8],
-}
 
 pub(super) fn source(repository: &Repository) -> Result<Source> {
     let folder = repository.cache.join("sources");
@@ -100,7 +79,7 @@ fn short(hash: &str) -> &str {
 /// Lists the tree, describes the commit and writes the archive. Returns whether all content was available.
 fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
-    let mut listing = submodules::expand(git, list(git, &repository.tree)?)?;
+    let mut listing = submodules::expand(git, list(git, &repository.tree)?, &repository.submodules)?;
     // The same files can come from commits with different dates, and the archive includes the date.
     let time = repository.date.unwrap_or(NO_DATE);
     let name = |digest: &str| folder.join(format!("{}-{time}.tar", &digest[..32]));
@@ -199,12 +178,6 @@ struct NewArchive {
     large: Vec<String>,
 }
 
-impl Entry<'_> {
-    pub(super) fn name(&self) -> String {
-        String::from_utf8_lossy(self.path).into_owned()
-    }
-}
-
 /// Lists the first few of many names.
 pub(super) fn list_few(names: &[String]) -> String {
     let shown: Vec<String> = names
@@ -224,17 +197,6 @@ pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
         let most = limits::human_size(limits::FILE);
         format!("files larger than {most} were omitted: {}", list_few(names))
     })
-}
-
-pub(super) fn too_large(bytes: u64) -> SandboxError {
-    let most = limits::human_size(limits::ARCHIVE);
-    let text = if bytes > limits::ARCHIVE {
-        format!("the files of the repository are larger than {most} in total")
-    } else {
-        format!("the repository has more than {} files", limits::ENTRIES)
-    };
-    SandboxError::new(ErrorKind::Input, text)
-        .hint("if it contains several projects, use the folder of one of them")
 }
 
 /// Checks that every path lies in the tree, is unique, and has only folders above it. A malicious tree can violate
@@ -279,17 +241,6 @@ fn rfc3339(seconds: i64) -> Option<String> {
     jiff::Timestamp::from_second(seconds)
         .ok()
         .map(|t| t.to_string())
-}
-
-pub(super) fn parse(line: &[u8]) -> Option<Entry<'_>> {
-    let tab = line.iter().position(|b| *b == b'\t')?;
-    let mut fields = std::str::from_utf8(&line[..tab]).ok()?.split(' ');
-    let (mode, _kind, object) = (fields.next()?, fields.next()?, fields.next()?);
-    Some(Entry {
-        mode,
-        object,
-        path: &line[tab + 1..],
-    })
 }
 
 /// Returns the size of each file in bytes, in order, or `None` if the repository lacks it.

@@ -1,5 +1,6 @@
 //! Resolution of a location and a revision to one commit. Paths are opened in place, URLs are cloned into the cache.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::discover::discover;
@@ -92,7 +93,8 @@ pub(super) fn open(
     };
     let mut repository = at_commit(git.clone(), cache, name, prefix, revision, None)?;
     if let Some(work_tree) = &folder.work_tree {
-        submodules::borrow_objects(git, &repository.tree, &work_tree.join(prefix))?;
+        repository.submodules =
+            submodules::borrow_objects(git, &repository.tree, &work_tree.join(prefix))?;
     }
     if revision.is_none()
         && let Some(note) = status::uncommitted(&folder, &isolated)
@@ -147,6 +149,7 @@ fn at_commit(
         date: date.and_then(|d| d.parse().ok()),
         tree,
         notes: Vec::new(),
+        submodules: BTreeSet::new(),
         partial: false,
         _store: None,
     })

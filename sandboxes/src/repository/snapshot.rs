@@ -1,10 +1,11 @@
 //! A folder without git: its files, except those in `.gitignore`, are stored in a new object store.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-use super::archive::too_large;
 use super::git::{Git, failed};
+use super::listing::too_large;
 use super::process::{self, ProcessLimits};
 use super::repository_name::folder_name;
 use super::{Repository, isolated_repository, limits};
@@ -74,6 +75,7 @@ pub(super) fn take_snapshot(
         date: None,
         tree,
         notes,
+        submodules: BTreeSet::new(),
         partial: false,
         _store: Some(store),
     })

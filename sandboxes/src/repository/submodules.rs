@@ -3,13 +3,14 @@
 //! The isolated git folder also borrows the objects of these submodules, so one git reads all files. Nothing is fetched:
 //! a submodule whose commit is missing stays empty.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::archive::{list, parse};
 use super::discover::discover;
 use super::git::Git;
 use super::isolated_repository::quoted;
+use super::listing::{list, parse};
 use super::object_hash::check_tree;
 use super::objects;
 use crate::sandbox::Result;
@@ -22,11 +23,13 @@ const MAX_SUBMODULES: usize = 200;
 /// Mode of a submodule's pointer in a tree.
 pub(super) const MODE: &str = "160000";
 
-/// Makes the objects of the checked-out submodules of a tree available to `git`. `folder` is where the tree is checked
-/// out.
-pub(super) fn borrow_objects(git: &Git, tree: &str, folder: &Path) -> Result<()> {
+/// Makes the objects of the checked-out submodules of a tree available to `git`, and returns their commits. `folder` is
+/// where the tree is checked out.
+pub(super) fn borrow_objects(git: &Git, tree: &str, folder: &Path) -> Result<BTreeSet<String>> {
     let mut left = MAX_SUBMODULES;
-    borrow_below(git, tree, folder, MAX_DEPTH, &mut left)
+    let mut commits = BTreeSet::new();
+    borrow_below(git, tree, folder, MAX_DEPTH, &mut left, &mut commits)?;
+    Ok(commits)
 }
 
 fn borrow_below(
@@ -35,6 +38,7 @@ fn borrow_below(
     folder: &Path,
     depth: usize,
     left: &mut usize,
+    commits: &mut BTreeSet<String>,
 ) -> Result<()> {
     for (path, commit) in pointers(&list(git, tree)?) {
         if *left == 0 || depth == 0 {
@@ -60,7 +64,8 @@ fn borrow_below(
             alternates.write_all(&quoted(&objects))?;
         }
         if is_available(git, &commit)? {
-            borrow_below(git, &commit, &checked_out, depth - 1, left)?;
+            borrow_below(git, &commit, &checked_out, depth - 1, left, commits)?;
+            commits.insert(commit);
         }
     }
     Ok(())
@@ -91,17 +96,27 @@ fn is_available(git: &Git, commit: &str) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Replaces the submodules in the output of `git ls-tree` by their files, if git has their commits.
+/// Replaces the submodules in the output of `git ls-tree` by their files, if their commits are among `borrowed`.
 ///
 /// # Errors
 ///
 /// Fails if an object does not match its hash, or git fails.
-pub(super) fn expand(git: &Git, listing: Vec<u8>) -> Result<Vec<u8>> {
+pub(super) fn expand(
+    git: &Git,
+    listing: Vec<u8>,
+    borrowed: &BTreeSet<String>,
+) -> Result<Vec<u8>> {
     let mut left = MAX_SUBMODULES;
-    expand_below(git, listing, MAX_DEPTH, &mut left)
+    expand_below(git, listing, borrowed, MAX_DEPTH, &mut left)
 }
 
-fn expand_below(git: &Git, listing: Vec<u8>, depth: usize, left: &mut usize) -> Result<Vec<u8>> {
+fn expand_below(
+    git: &Git,
+    listing: Vec<u8>,
+    borrowed: &BTreeSet<String>,
+    depth: usize,
+    left: &mut usize,
+) -> Result<Vec<u8>> {
     if pointers(&listing).is_empty() || depth == 0 {
         return Ok(listing);
     }
@@ -116,12 +131,12 @@ fn expand_below(git: &Git, listing: Vec<u8>, depth: usize, left: &mut usize) -> 
             continue;
         };
         *left -= 1;
-        if !is_available(git, pointer.object)? {
+        if !borrowed.contains(pointer.object) {
             expanded.extend([line, b"\0"].concat());
             continue;
         }
         check_tree(git, Some(pointer.object), &tree_of(git, pointer.object)?)?;
-        let files = expand_below(git, list(git, pointer.object)?, depth - 1, left)?;
+        let files = expand_below(git, list(git, pointer.object)?, borrowed, depth - 1, left)?;
         for file in files
             .split(|byte| *byte == 0)
             .filter(|file| !file.is_empty())
