@@ -305,7 +305,7 @@ fn is_folder_of_tests(name: &str) -> bool {
 }
 
 /// Names of folders that hold tests, if `testpaths` contains them.
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 16] = [
     "spec",
     "specs",
     "check",
@@ -320,6 +320,8 @@ const FOLDERS: [&str; 14] = [
     "unit",
     "qa",
     "bdd",
+    "selftest",
+    "unittest",
 ];
 
 /// Returns whether the name of a folder of `testpaths` is one of tests. The package itself may be there as well, also
