@@ -60,6 +60,8 @@ impl Build<'_> {
                 "venv",
                 "--quiet",
                 "--no-project",
+                // A service that did not start in time may be added again.
+                "--clear",
                 "--python",
                 &base,
                 &text(&folder),

@@ -144,7 +144,7 @@ impl Build<'_> {
                 let services = std::mem::take(&mut environment.recipe.services);
                 environment.notes.extend(services.iter().map(|service| {
                     let name = &service.name;
-                    format!("the service {name}, which the workflows use, does not start here and was omitted")
+                    format!("the service {name} does not start here and was omitted")
                 }));
                 Ok(())
             }

@@ -148,7 +148,10 @@ async fn failing_step_is_reported_with_log() {
         .await;
     assert_eq!(
         built.unwrap().notes,
-        ["requirement nowhere>=1 could not be installed and was omitted"]
+        [
+            "requirement nowhere>=1 could not be installed and was omitted (error: No solution found when resolving \
+             dependencies)"
+        ]
     );
 }
 
