@@ -79,7 +79,8 @@ fn short(hash: &str) -> &str {
 /// Lists the tree, describes the commit and writes the archive. Returns whether all content was available.
 fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
-    let mut listing = submodules::expand(git, list(git, &repository.tree)?, &repository.submodules)?;
+    let mut listing =
+        submodules::expand(git, list(git, &repository.tree)?, &repository.submodules)?;
     // The same files can come from commits with different dates, and the archive includes the date.
     let time = repository.date.unwrap_or(NO_DATE);
     let name = |digest: &str| folder.join(format!("{}-{time}.tar", &digest[..32]));

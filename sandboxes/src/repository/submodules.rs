@@ -101,11 +101,7 @@ fn is_available(git: &Git, commit: &str) -> Result<bool> {
 /// # Errors
 ///
 /// Fails if an object does not match its hash, or git fails.
-pub(super) fn expand(
-    git: &Git,
-    listing: Vec<u8>,
-    borrowed: &BTreeSet<String>,
-) -> Result<Vec<u8>> {
+pub(super) fn expand(git: &Git, listing: Vec<u8>, borrowed: &BTreeSet<String>) -> Result<Vec<u8>> {
     let mut left = MAX_SUBMODULES;
     expand_below(git, listing, borrowed, MAX_DEPTH, &mut left)
 }
