@@ -63,14 +63,6 @@ const ACCOUNT_WORDS: [&str; 12] = [
     "access token",
 ];
 
-macro_rules! pattern {
-    ($name:ident, $pattern:expr) => {
-        #[allow(clippy::expect_used)] // constant patterns, compiled by a test
-        static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a pattern of overflows"));
-    };
-}
-
 pattern!(
     SUBJECT,
     r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body"

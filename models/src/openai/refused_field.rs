@@ -57,14 +57,6 @@ const NOT_ACCEPTED: [&str; 13] = [
 /// Efforts of reasoning, the smallest first.
 const EFFORTS: [&str; 5] = ["none", "minimal", "low", "medium", "high"];
 
-macro_rules! pattern {
-    ($name:ident, $pattern:expr) => {
-        #[allow(clippy::expect_used)] // constant patterns, compiled by a test
-        static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a pattern of refusals"));
-    };
-}
-
 pattern!(
     SYSTEM_ROLE,
     r#"(?:system|developer)['"]?[ _-]?(?:role|message|prompt|instruction)|role[s]?[^.]{0,60}['"]?system|['"]system['"][^.]{0,60}role|messages\[0\]\.role"#

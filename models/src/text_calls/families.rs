@@ -141,6 +141,17 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
     }
 }
 
+/// Reads calls as JSON, else as Python. Returns nothing if there are none.
+fn json_or_python_calls(
+    scan: &Scan<'_>,
+    opened: &Opened<'_>,
+    closers: &[&str],
+) -> (usize, Vec<ParsedCall>) {
+    json_calls(scan, opened.text, opened.body, closers)
+        .or_else(|| python_calls(scan, opened.text, opened.body, closers))
+        .unwrap_or_else(|| opened.nothing())
+}
+
 /// Reads calls in JSON: an object, a list, or several objects.
 fn json_calls(
     scan: &Scan<'_>,

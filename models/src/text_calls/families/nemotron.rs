@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use super::Sample;
-use super::{Family, Opened, json_calls, python_calls};
+use super::{Family, Opened, json_or_python_calls};
 use crate::text_calls::Scan;
 use crate::text_calls::parse_call::ParsedCall;
 
@@ -20,9 +20,7 @@ pub(super) const FAMILY: Family = Family {
 const CLOSERS: [&str; 3] = ["</TOOLCALL>", "<|action_end|>", "</longcat_tool_call>"];
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
-    json_calls(scan, opened.text, opened.body, &CLOSERS)
-        .or_else(|| python_calls(scan, opened.text, opened.body, &CLOSERS))
-        .unwrap_or_else(|| opened.nothing())
+    json_or_python_calls(scan, opened, &CLOSERS)
 }
 
 #[cfg(test)]
