@@ -21,9 +21,7 @@ pub(super) struct Plan {
     pub requirements: requirements::Requirements,
     pub version: scm_version::ScmVersion,
     pub editable: editable::Editable,
-    /// Whether the package's installation was detected from the repository, so it may be wrong.
-    pub guessed: bool,
-    /// The other parts that were detected.
+    /// The parts that were detected.
     pub guess: Guess,
 }
 
@@ -115,7 +113,6 @@ pub(super) fn plan(
         requirements,
         version,
         editable,
-        guessed: guess.install,
         guess,
     })
 }

@@ -61,7 +61,7 @@ impl Build<'_> {
 
     /// Returns whether parts of the recipe may be replaced if they do not work.
     pub(super) fn may_guess(&self) -> bool {
-        self.plan.guessed && self.settings.keep_going
+        self.plan.guess.install && self.settings.keep_going
     }
 
     pub(super) async fn after_package(
@@ -85,7 +85,7 @@ impl Build<'_> {
         steps: &Steps<'_>,
         install: &[String],
     ) -> Result<Vec<String>> {
-        if !self.plan.guessed || !without_extras(install).1.is_empty() {
+        if !self.plan.guess.install || !without_extras(install).1.is_empty() {
             return Ok(Vec::new());
         }
         let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
@@ -163,7 +163,7 @@ impl Build<'_> {
                 .run("install the requirements of the package", &install)
                 .await?;
         }
-        let extras = match extras.is_empty() && self.plan.guessed {
+        let extras = match extras.is_empty() && self.plan.guess.install {
             true => test_extras(&metadata.extras),
             false => extras,
         };
