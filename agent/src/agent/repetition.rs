@@ -24,7 +24,7 @@ pub(super) struct Repetition {
     unreadable: u32,
 }
 
-/// What to do after a reply.
+/// The next step after a reply.
 #[derive(Debug, PartialEq)]
 pub(super) enum Advice {
     GoOn,

@@ -91,7 +91,7 @@ pub struct Settings {
     variables: secret::Variables,
 }
 
-/// What the command line adds to the recipe of a repository, whichever recipe that is.
+/// Additions of the command line to the recipe of a repository, wherever the recipe comes from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecipeAdditions {
     /// Requirements, as pip accepts them.

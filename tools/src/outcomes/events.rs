@@ -57,7 +57,7 @@ pub enum PluginEvent {
         id: String,
         /// The reported phase.
         when: Phase,
-        /// Like the outcome of a phase, or `rerun` if the test runs again.
+        /// The outcome of the phase, or `rerun` if the test runs again.
         outcome: String,
     },
     /// The files that a traced test ran.

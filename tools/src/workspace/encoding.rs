@@ -1,7 +1,7 @@
 //! Encodings of text files: the declaration of a Python file (PEP 263), a byte order mark, or UTF-8.
 //!
 //! A decoded file can always be encoded again byte for byte. If an encoding is unknown, or does not return the same
-//! bytes, each byte above ASCII stands for itself: such a file can be shown and edited, but only ASCII can be added.
+//! bytes, each byte above ASCII becomes one character: such a file can be shown and edited, but only ASCII can be added.
 
 use std::str::Utf8Error;
 

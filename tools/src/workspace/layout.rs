@@ -39,7 +39,7 @@ pub struct Layout {
     below: Vec<(String, Layout)>,
 }
 
-/// What a file's name says.
+/// The meaning of a file's name.
 enum NameMeaning {
     Test,
     Other,
