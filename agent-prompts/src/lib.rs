@@ -76,6 +76,36 @@ macro_rules! prompts {
 }
 
 prompts! {
+    /// System message for the repair of an environment.
+    EnvironmentRepairSystem, "environment-repair/system" {
+        /// Maximum number of amendments.
+        tries: u32,
+    }
+
+    /// User message for the repair of an environment.
+    EnvironmentRepairTask, "environment-repair/task" {
+        /// Repository as `owner/name`, or the name of its folder.
+        repository: String,
+        /// Date of the code.
+        date: Option<String>,
+        /// Python versions that the sandbox has.
+        pythons: Vec<String>,
+        /// Origin of the recipe.
+        origin: String,
+        /// Recipe as TOML.
+        recipe: String,
+        /// Error of the build.
+        error: String,
+        /// Results of the tests that were tried.
+        sample: Option<String>,
+        /// End of the build's log.
+        log: String,
+        /// Names in the root folder.
+        files: Vec<String>,
+        /// Lines of the repository's files about installing and testing, with their places.
+        commands: Vec<String>,
+    }
+
     /// System message of the approach `testwright`.
     TestwrightSystem, "testwright/system" {
         /// Maximum number of model calls.

@@ -260,6 +260,23 @@ fn every_prompt_renders() {
     insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
     insta::assert_snapshot!("reply-cut", ReplyCut { left: 2 }.render().unwrap());
     insta::assert_snapshot!(
+        "environment-repair-system",
+        EnvironmentRepairSystem { tries: 6 }.render().unwrap()
+    );
+    let repair = EnvironmentRepairTask {
+        repository: "owner/name".into(),
+        date: Some("2024-03-01".into()),
+        pythons: vec!["3.11".into(), "3.12".into()],
+        origin: "detected from setup.py".into(),
+        recipe: "python = \"3.12\"\nrequirements = [\"pytest\"]".into(),
+        error: "build the environment: `install the package` failed with exit code 1".into(),
+        sample: None,
+        log: "ModuleNotFoundError: No module named 'numpy'".into(),
+        files: vec!["setup.py".into(), "tests/".into()],
+        commands: vec!["tox.ini:7: commands = pytest {posargs}".into()],
+    };
+    insta::assert_snapshot!("environment-repair-task", repair.render().unwrap());
+    insta::assert_snapshot!(
         "stuck",
         Stuck {
             replies: 3,

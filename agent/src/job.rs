@@ -17,11 +17,12 @@ use testwright_tools::visible;
 use crate::agent::{Budget, CpuPermit, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
 use crate::approaches::extra_inputs::{ExtraInputs, lines};
 use crate::approaches::{ApproachContext, Variant};
+use crate::environment_repair::RepairModel;
 use crate::issues::Issue;
 use crate::session::Session;
 use crate::setup::{self, ModelArgs, RepositoryLocation, Setup, SourceCheck, WantedLines};
 use crate::trajectory::event::FORMAT;
-use crate::trajectory::{Event, EventSink, RunFolder, Started};
+use crate::trajectory::{EnvironmentRepair, Event, EventSink, RunFolder, Started};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
@@ -112,6 +113,8 @@ pub struct PreparedRun {
     pub model: Arc<dyn Model>,
     /// Share of the processors.
     pub processor: CpuPermit,
+    /// Repair of the environment, if there was one.
+    pub environment_repair: Option<EnvironmentRepair>,
 }
 
 impl RunJob {
@@ -204,8 +207,13 @@ impl RunJob {
             quota: self.quota.take(),
         };
         let model = setup::model(&self.settings, &self.model, args, progress.clone())?;
+        let recorded_repair = self.recorded.as_ref();
+        let recorded_repair =
+            recorded_repair.and_then(|run| run.started.environment_repair.as_ref());
         let setup = Setup::new(&self.settings, self.shared.take(), progress.clone())
             .await?
+            .with_repair_model(RepairModel::new(&self.settings, &self.model, model.clone()))
+            .with_recorded_repair(recorded_repair)?
             .with_preferred_python(self.issue.named_python())
             .with_subject(&self.issue)
             .with_source_check(self.source_check())
@@ -243,6 +251,7 @@ impl RunJob {
             session,
             model,
             processor: CpuPermit::default(),
+            environment_repair: setup.environment_repair().cloned(),
         };
         self.execute_in(workplace, progress).await
     }
@@ -268,7 +277,7 @@ impl RunJob {
     }
 
     /// Returns the event with which this part of the trajectory starts.
-    fn first_event(&self, source: &Source) -> Event {
+    fn first_event(&self, source: &Source, repair: Option<EnvironmentRepair>) -> Event {
         let at = jiff::Timestamp::now().to_string();
         if self.recorded.is_some() {
             return Event::Resumed { at };
@@ -287,6 +296,7 @@ impl RunJob {
             digest: source.digest.clone(),
             settings: serde_json::to_value(settings).unwrap_or_default(),
             tools: tools.iter().map(|tool| tool.spec()).collect(),
+            environment_repair: repair,
         }))
     }
 
@@ -328,9 +338,14 @@ impl RunJob {
             session,
             model,
             processor,
+            environment_repair,
         } = workplace;
         self.forget_newer_comments(&source, progress.as_ref());
-        let first = self.first_event(&source);
+        let repair = match &self.recorded {
+            Some(recorded) => recorded.started.environment_repair.clone(),
+            None => environment_repair,
+        };
+        let first = self.first_event(&source, repair.clone());
         // The sandbox must not outlive a run whose folder cannot be written.
         let (folder, events) = match self.open_folder(&first) {
             Ok(opened) => opened,
@@ -349,7 +364,7 @@ impl RunJob {
             notes.push(note.clone());
             for_model.push(note);
         }
-        let limits = limits(&self.settings);
+        let limits = Limits::of_settings(&self.settings);
         let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
             // Notes of a recipe or a build may contain escape sequences.
@@ -360,13 +375,18 @@ impl RunJob {
             extra_inputs: self.extra_inputs.clone(),
             context_window: self.settings.model.context_window,
         };
+        let mut budget = Budget::new(limits);
+        if let Some(repair) = &repair {
+            budget.record_repair(repair);
+            folder.write("recipe.toml", repair.recipe.as_bytes())?;
+        }
         let mut run = Run::new(RunParts {
             issue: self.issue.clone(),
             source: source.clone(),
             model,
             session,
             folder,
-            budget: Budget::new(limits),
+            budget,
             replay: Replay::resume(events),
             progress: progress.clone(),
             max_tokens: self.settings.model.max_tokens,
@@ -410,15 +430,6 @@ async fn ended(stop: Option<StopSignal>) {
     match stop {
         Some(signal) => stopped(signal).await,
         None => std::future::pending().await,
-    }
-}
-
-fn limits(settings: &Settings) -> Limits {
-    Limits {
-        steps: Some(u32::try_from(settings.run.max_steps).unwrap_or(u32::MAX)),
-        dollars: settings.run.max_dollars,
-        tokens: settings.run.max_tokens,
-        minutes: Some(settings.run.max_minutes),
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`issues`]: reads an issue from a URL, a file or standard input.
 //! - [`backends`]: lists the kinds of sandbox and connects to one.
 //! - [`setup`]: builds the environment and starts sandboxes.
+//! - [`environment_repair`]: lets a model amend a recipe that cannot be built.
 //! - [`session`]: talks to the toolbox in a sandbox.
 //! - [`approaches`]: lists the ways to write a test; [`formats`], [`retrieval`] and [`rule_based`] serve them.
 //! - [`agent`]: the loop of model calls and tool calls.
@@ -19,6 +20,7 @@
 pub mod issues;
 
 pub mod backends;
+pub mod environment_repair;
 pub mod session;
 pub mod setup;
 

@@ -7,6 +7,7 @@
 //! is repeated. Any backend works, through its trait alone. If all environments together exceed their limit, the least
 //! recently used are removed.
 
+mod amendments;
 mod build;
 mod build_isolation;
 mod build_sandbox;
@@ -42,6 +43,7 @@ mod trial;
 mod verify;
 mod without_build;
 
+pub use amendments::{Amendments, Draft, amended_recipe};
 pub use records::cached_bytes;
 pub use sharing::{BuildClaim, SharedEnvironments};
 pub use smoke_test::Test as SampledTest;
@@ -172,6 +174,8 @@ pub struct BuildSettings {
     pub cache_size: u64,
     /// Build even if the environment is in the cache.
     pub rebuild: bool,
+    /// Keeps what a failed build made, for [`Amendments`]. Its owner calls [`Draft::finish`] at the end.
+    pub draft: Option<Arc<Draft>>,
     /// Storage that shares environments with other machines.
     pub shared: Option<Arc<dyn SharedEnvironments>>,
     /// Resource limits of the sandboxes that build the environment.
@@ -206,6 +210,7 @@ impl BuildSettings {
             keep_going: true,
             cache_size: CACHE_SIZE,
             rebuild: false,
+            draft: None,
             shared: None,
             limits: Limits {
                 memory: 8 << 30,

@@ -16,6 +16,7 @@ mod parse;
 mod python_version;
 mod service_catalog;
 mod setup_py;
+mod stated_commands;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ pub use python_version::{
     SUPPORTED_VERSIONS as KNOWN_PYTHONS, available as available_pythons, resolution_date,
 };
 pub(crate) use service_catalog::for_port as service_for_port;
+pub use stated_commands::{StatedCommand, stated_commands};
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
@@ -280,6 +282,37 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     }
     parse::check(&recipe, &origin)?;
     Ok((recipe, origin))
+}
+
+/// Replaces keys of a recipe, which then count as stated. Nested tables (`env`, `runner`) are merged key by key.
+///
+/// # Errors
+///
+/// Kind `Input` if a key is unknown or has an invalid value.
+pub fn amend(recipe: &Recipe, keys: toml::Table) -> Result<Recipe> {
+    let has = |key: &str| keys.contains_key(key);
+    let stated = Stated {
+        python: recipe.stated.python || has("python"),
+        requirements: recipe.stated.requirements
+            || has("requirements")
+            || has("requirements-files"),
+        install: recipe.stated.install || has("install"),
+        services: recipe.stated.services || has("services"),
+    };
+    let amended = parse::merge_recipe(recipe, keys, "[environment]")?;
+    Ok(Recipe { stated, ..amended })
+}
+
+/// Parses `[environment]` of a settings file, if it has one. All its keys count as stated.
+///
+/// # Errors
+///
+/// Fails if the text is not valid TOML, or has an unknown key or an invalid value.
+pub fn parse_settings(text: &str, place: &str) -> Result<Option<Recipe>> {
+    let Some(table) = parse::environment_table(text, place)? else {
+        return Ok(None);
+    };
+    amend(&Recipe::default(), table).map(Some)
 }
 
 /// Detects a recipe. Fails early if no available Python can run the code.

@@ -9,8 +9,11 @@ use super::output;
 use super::repository_args::RepositoryArgs;
 use super::terminal::RunProgress;
 use testwright_agent::agent::Progress;
-use testwright_agent::setup::Setup;
+use testwright_agent::approaches::model_selection;
+use testwright_agent::environment_repair::RepairModel;
+use testwright_agent::setup::{self, ModelArgs, Setup};
 use testwright_config::error::Result;
+use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
@@ -26,6 +29,15 @@ pub(super) struct Args {
     /// Maximum seconds for these tests
     #[arg(long, value_name = "S", default_value_t = 600, requires = "sample")]
     seconds: u64,
+    /// Model that repairs the environment if the build fails, such as gpt-5-mini
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Maximum cost of the repair in US dollars [default: no limit]
+    #[arg(long, value_name = "X", requires = "model")]
+    max_dollars: Option<f64>,
+    /// Maximum tokens of the repair, prompts and completions together [default: no limit]
+    #[arg(long, value_name = "N", requires = "model")]
+    max_tokens: Option<u64>,
     /// Rebuild the environment even if it is cached
     #[arg(long)]
     rebuild: bool,
@@ -51,14 +63,24 @@ struct EnvironmentDescription {
 /// Builds the environment. The exit code is 0 if the build succeeds and, with `--sample`, at least one test passes;
 /// otherwise it is 1.
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = args.place.settings(|_| {})?;
+    let settings = args.place.settings(|flags| {
+        flags.set("run.model", args.model.clone());
+        flags.set("run.max-dollars", args.max_dollars);
+        flags.set("run.max-tokens", args.max_tokens);
+    })?;
     let terminal = Arc::new(RunProgress::new(args.json));
     settings.notes.iter().for_each(|note| terminal.note(note));
+    let repair_model = match args.model {
+        Some(_) => repair_model(&settings, terminal.clone())?,
+        None => None,
+    };
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
+        .with_repair_model(repair_model)
         .rebuilding(args.rebuild)
         .without_built_in_recipes(args.no_built_in);
     let sample = args.sample.map(|tests| SampleSettings {
+        files: Vec::new(),
         tests,
         seed: args.seed,
         test_seconds: settings.limits.test_seconds.min(args.seconds),
@@ -83,6 +105,13 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         output::print_stdout(describe(&environment, sample.as_ref()));
     }
     Ok(u8::from(!passes))
+}
+
+/// Returns the model that the settings name, with the limits of a run.
+fn repair_model(settings: &Settings, terminal: Arc<RunProgress>) -> Result<Option<RepairModel>> {
+    let name = model_selection::select(settings)?.model;
+    let model = setup::model(settings, &name, ModelArgs::default(), terminal)?;
+    Ok(RepairModel::new(settings, &name, model))
 }
 
 /// Describes the environment and the sample of tests for people.

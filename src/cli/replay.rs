@@ -86,7 +86,8 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .with_preferred_python(started.issue.named_python())
-        .with_subject(&started.issue);
+        .with_subject(&started.issue)
+        .with_recorded_repair(started.environment_repair.as_ref())?;
     let place = args.place.repository_location_or(
         started.settings["repository"].as_str(),
         started.commit.as_deref(),

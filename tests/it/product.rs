@@ -12,6 +12,8 @@ mod cover;
 mod diagnostics;
 /// Drafts and the choice between them.
 mod drafts;
+/// Repair of an environment by a model.
+mod environment_repair;
 /// `testwright eval`, in one process and with workers.
 mod eval;
 /// The first request that each approach sends.

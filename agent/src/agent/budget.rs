@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::token_shares::{TokenShares, add_shares};
 use crate::outcome::Limit;
+use crate::trajectory::EnvironmentRepair;
+use testwright_config::settings::Settings;
 use testwright_models::{Message, Reply, Request, Usage};
 
 /// Limits of a run; `None` means no limit.
@@ -21,6 +23,18 @@ pub struct Limits {
     pub tokens: Option<u64>,
     /// Maximum minutes of the run, without waits for a processor.
     pub minutes: Option<f64>,
+}
+
+impl Limits {
+    /// Returns the limits that the settings state.
+    pub fn of_settings(settings: &Settings) -> Self {
+        Limits {
+            steps: Some(u32::try_from(settings.run.max_steps).unwrap_or(u32::MAX)),
+            dollars: settings.run.max_dollars,
+            tokens: settings.run.max_tokens,
+            minutes: Some(settings.run.max_minutes),
+        }
+    }
 }
 
 /// Usage of a run so far.
@@ -147,6 +161,13 @@ impl Budget {
             self.last = reply.usage;
             self.last_length = length(&request.messages);
         }
+    }
+
+    /// Records the model calls of a repair that came before the run. They are no steps, and their time does not count.
+    pub fn record_repair(&mut self, repair: &EnvironmentRepair) {
+        self.spent.model_calls += repair.calls;
+        self.spent.model_seconds += repair.model_seconds;
+        self.spent.add(&repair.usage);
     }
 
     /// Returns the limit that the next call of the conversation would exceed, if any.

@@ -1,21 +1,26 @@
-//! The unfolded issue, for a model that asks for it with `open_file`.
+//! Texts on the host that a model reads with `open_file`: the unfolded issue, and files before there is a sandbox.
 
 use serde_json::Value;
 
 /// Default number of lines to show.
 const LINES: usize = 200;
 
-/// Returns the requested lines with their numbers.
+/// Returns the requested lines of the issue with their numbers.
 pub(super) fn numbered_issue_lines(issue: &str, arguments: &Value) -> String {
+    numbered_lines("The issue", issue, arguments)
+}
+
+/// Returns the requested lines of a text with their numbers, below its title.
+pub(crate) fn numbered_lines(title: &str, text: &str, arguments: &Value) -> String {
     let number = |name: &str| {
         let value = arguments[name].as_u64()?;
         usize::try_from(value).ok()
     };
     let first = number("first").unwrap_or(1).max(1);
-    let all = issue.lines().count();
+    let all = text.lines().count();
     let lines = number("lines").unwrap_or(LINES);
-    let mut out = format!("The issue, {all} lines\n");
-    for (at, line) in issue.lines().enumerate().skip(first - 1).take(lines) {
+    let mut out = format!("{title}, {all} lines\n");
+    for (at, line) in text.lines().enumerate().skip(first - 1).take(lines) {
         out.push_str(&format!("{:>4}  {line}\n", at + 1));
     }
     let last_line = (first - 1).saturating_add(lines);

@@ -3,15 +3,17 @@
 
 mod harness;
 mod model;
+mod repair;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use testwright_evals::cases::CaseEnvironment;
 use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::{
-    self, BuildEvent, BuildSettings, Environment, SampleSettings, SharedEnvironments, TestSample,
+    self, BuildEvent, BuildSettings, Draft, Environment, SampleSettings, SharedEnvironments,
+    TestSample,
 };
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{self, Overrides, PreferredPython, Recipe};
@@ -20,8 +22,10 @@ use testwright_sandboxes::{Backend, SandboxError};
 
 use crate::agent::Progress;
 use crate::backends::{self, ca_bundle, proxies};
+use crate::environment_repair::RepairModel;
 use crate::issues::{self, Issue};
 use crate::session::{Session, SessionSettings, WantedCoverage, toolbox};
+use crate::trajectory::EnvironmentRepair;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{RedactedUrl, Settings};
 
@@ -59,6 +63,11 @@ pub struct Setup<'a> {
     subject: Option<String>,
     source_check: Option<SourceCheck>,
     wanted_lines: Option<WantedLines>,
+    /// Model that may repair the environment.
+    repair_model: Option<RepairModel>,
+    /// Recipe of a recorded run whose environment was repaired.
+    repaired_recipe: Option<Recipe>,
+    repair: OnceLock<EnvironmentRepair>,
 }
 
 impl<'a> Setup<'a> {
@@ -100,6 +109,9 @@ impl<'a> Setup<'a> {
             subject: None,
             source_check: None,
             wanted_lines: None,
+            repair_model: None,
+            repaired_recipe: None,
+            repair: OnceLock::new(),
         })
     }
 
@@ -310,27 +322,37 @@ impl<'a> Setup<'a> {
         if let Some(note) = recipe::image_left_out(source, &overrides)? {
             self.progress.note(&note);
         }
-        let (recipe, origin) = recipe::find(source, &overrides)?;
-        let built = match self.build(source, &recipe, &origin).await {
-            Err(error)
-                if error.kind == ErrorKind::Build && overrides.preferred_python.is_some() =>
-            {
-                // Try the version known to suit the code, if it is another one.
-                let plain = Overrides {
-                    preferred_python: None,
-                    ..overrides
-                };
-                let (other, origin) = recipe::find(source, &plain)?;
-                if other.python == recipe.python {
-                    return Err(error.into());
-                }
+        let draft = Arc::new(Draft::default());
+        let (mut recipe, mut origin) = self.recipe(source, &overrides)?;
+        let mut built = self.build(source, &recipe, &origin, &draft).await;
+        if let Err(error) = &built
+            && error.kind == ErrorKind::Build
+            && overrides.preferred_python.is_some()
+        {
+            // Try the version known to suit the code, if it is another one.
+            let plain = Overrides {
+                preferred_python: None,
+                ..overrides.clone()
+            };
+            let other = self.recipe(source, &plain)?;
+            if other.0.python != recipe.python {
                 self.progress.note(&format!(
                     "failed to build an environment with the Python that the issue names: {}",
                     error.message
                 ));
-                self.build(source, &other, &origin).await?
+                (recipe, origin) = other;
+                built = self.build(source, &recipe, &origin, &draft).await;
             }
-            built => built?,
+        }
+        let built = match built {
+            Err(error) if error.kind == ErrorKind::Build => {
+                let repaired = self.repair(source, &recipe, &origin, error, &overrides, draft);
+                repaired.await?
+            }
+            built => {
+                draft.finish(self.backend.as_ref()).await?;
+                built?
+            }
         };
         for note in &built.notes {
             self.progress.note(note);
@@ -355,23 +377,32 @@ impl<'a> Setup<'a> {
         source: &Source,
         recipe: &Recipe,
         origin: &str,
+        draft: &Arc<Draft>,
     ) -> std::result::Result<Environment, SandboxError> {
         self.progress.phase("recipe", &describe(recipe, origin));
+        let settings = self.build_settings(draft);
+        let (backend, report) = (self.backend.as_ref(), self.build_progress());
+        environment::prepare(backend, source, recipe, origin, &settings, &report).await
+    }
+
+    fn build_settings(&self, draft: &Arc<Draft>) -> BuildSettings {
+        BuildSettings {
+            rebuild: self.rebuild,
+            shared: self.shared.clone(),
+            draft: self.repair_model.is_some().then(|| draft.clone()),
+            ..build_settings(self.settings)
+        }
+    }
+
+    fn build_progress(&self) -> impl Fn(BuildEvent) + Send + Sync + use<> {
         let progress = self.progress.clone();
-        let report = move |event: BuildEvent| match event {
+        move |event: BuildEvent| match event {
             BuildEvent::Waiting => {
                 progress.phase("environment", "waiting: another process is building it")
             }
             BuildEvent::Started { step } => progress.phase("environment", &step),
             BuildEvent::Finished { .. } => {}
-        };
-        let settings = BuildSettings {
-            rebuild: self.rebuild,
-            shared: self.shared.clone(),
-            ..build_settings(self.settings)
-        };
-        let backend = self.backend.as_ref();
-        environment::prepare(backend, source, recipe, origin, &settings, &report).await
+        }
     }
 
     /// Starts a session in a sandbox of the environment.

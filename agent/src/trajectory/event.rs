@@ -8,7 +8,7 @@ use testwright_tools::tool::ToolSpec;
 
 use crate::issues::Issue;
 use crate::outcome::{Limit, Outcome};
-use testwright_models::{Message, Reply, ToolResult};
+use testwright_models::{Message, Reply, ToolResult, Usage};
 
 /// Format version of the trajectory; raised when an older reader would misread a newer file.
 pub const FORMAT: u32 = 1;
@@ -116,6 +116,26 @@ pub struct Started {
     pub settings: Value,
     /// Tools that the model is offered.
     pub tools: Vec<ToolSpec>,
+    /// Repair of the environment before the run, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_repair: Option<EnvironmentRepair>,
+}
+
+/// The repair of an environment by a model, which came before the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EnvironmentRepair {
+    /// Model calls.
+    pub calls: u32,
+    /// Amendments that were built; the last one works.
+    pub amendments: u32,
+    /// Tokens and cost of the calls.
+    pub usage: Usage,
+    /// Seconds in model calls.
+    pub model_seconds: f64,
+    /// The recipe that works, as TOML.
+    pub recipe: String,
+    /// The conversation.
+    pub messages: Vec<Message>,
 }
 
 /// The purpose of a model call.

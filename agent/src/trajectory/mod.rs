@@ -9,6 +9,8 @@ mod folder;
 mod usage_timeline;
 
 pub use entries::{CALL, Change, Entry, EntryKind, entries, entries_of};
-pub use event::{Event, FileState, NoReplyCause, Purpose, RecordedAnswer, Started};
+pub use event::{
+    EnvironmentRepair, Event, FileState, NoReplyCause, Purpose, RecordedAnswer, Started,
+};
 pub use folder::{EventSink, Events, MAX_TRAJECTORY, RunFolder, TrajectoryError};
 pub use usage_timeline::{UsagePoint, usage_timeline};

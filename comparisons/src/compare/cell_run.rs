@@ -149,6 +149,7 @@ pub async fn execute(
         session,
         model,
         processor,
+        environment_repair: None,
     };
     let (record, _) = job.execute_in(workplace, progress).await?;
     Ok(record)

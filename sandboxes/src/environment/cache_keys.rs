@@ -117,6 +117,22 @@ pub(super) fn plan(
     })
 }
 
+/// Returns the name under which amendments of a recipe are remembered. Commits with the same requirements share them.
+pub(super) fn amendments(
+    source: &Source,
+    recipe: &Recipe,
+    requirements: &requirements::Requirements,
+) -> String {
+    let key = json!({
+            "format": FORMAT,
+            "repository": source.name,
+            "recipe": recipe,
+            "requirements": requirements.lines,
+            "constraints": requirements.constraints,
+    });
+    name("amended", &key)
+}
+
 fn name(kind: &str, content: &serde_json::Value) -> String {
     let digest = Sha256::digest(content.to_string().as_bytes());
     format!("{kind}-{}", hex(&digest[..10]))

@@ -120,7 +120,13 @@ impl<'a> Build<'a> {
         let verified = self.verify(&mut environment).await;
         if let Err(error) = verified {
             // A broken environment must not stay available under its name.
-            let _ = backend.remove_saved(&self.plan.environment).await;
+            let unwanted = match &self.settings.draft {
+                Some(draft) => draft.keep_rejected(environment),
+                None => Some(environment),
+            };
+            if let Some(unwanted) = unwanted {
+                let _ = backend.remove_saved(&unwanted.saved).await;
+            }
             return Err(self.with_omissions(error));
         }
         Ok((environment, layer))
@@ -137,6 +143,7 @@ impl<'a> Build<'a> {
             && self.backend.has_saved(name).await?
         {
             self.log.line(&format!("== {name} already exists\n"));
+            self.keep_for_amendments();
             return Ok((layer.notes, Lease::take(&folder, name)?));
         }
         let sharing = self.sharing.filter(|_| !self.settings.rebuild);
@@ -150,7 +157,10 @@ impl<'a> Build<'a> {
             },
             None => None,
         };
+        let below = self.layer_below().await?;
+        let has_interpreter = below.is_some();
         let start = match (&self.recipe.image, &self.recipe.python) {
+            _ if let Some(below) = below => SandboxSource::Saved(below),
             (Some(image), _) => SandboxSource::Image(image.clone()),
             (None, Some(python)) => SandboxSource::Python(python.clone()),
             (None, None) => {
@@ -164,8 +174,9 @@ impl<'a> Build<'a> {
             }
         };
         let builder = self.build_sandbox(start).await?;
-        let done = self.install_requirements(&builder).await;
+        let done = self.install_requirements(&builder, has_interpreter).await;
         let notes = self.finish(builder, done, name).await?;
+        self.keep_for_amendments();
         let recorded = self.record_layer(notes).await?;
         if let (Some(sharing), Some(layer)) = (self.sharing, records::layer(&record).await) {
             sharing.publish(name, &layer).await;
@@ -187,7 +198,11 @@ impl<'a> Build<'a> {
         Ok((layer.notes, Lease::take(&folder, name)?))
     }
 
-    async fn install_requirements(&self, builder: &BuildSandbox) -> Result<Vec<String>> {
+    async fn install_requirements(
+        &self,
+        builder: &BuildSandbox,
+        has_interpreter: bool,
+    ) -> Result<Vec<String>> {
         let steps = self.steps(builder);
         // No code of the repository may run in the one step that can reach other hosts.
         let trusted = Steps {
@@ -195,7 +210,7 @@ impl<'a> Build<'a> {
             ..self.steps(builder)
         };
         let mut notes = self.system_packages(builder, &trusted).await?;
-        if self.recipe.image.is_none() {
+        if self.recipe.image.is_none() && !has_interpreter {
             let version = self.recipe.python.as_deref().unwrap_or("3");
             let find =
                 format!("command -v python{version} || command -v python3 || command -v python");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::log::Log;
 use super::project_tests;
-use super::smoke_test::{self, Request, Test};
+use super::smoke_test::{self, Request, SmokeTestReport, Test};
 use super::steps::Steps;
 use super::{BuildSettings, Environment, Progress};
 use crate::recipe;
@@ -20,6 +20,8 @@ const STEP: &str = "run a sample of the tests";
 /// The size and limits of a sample.
 #[derive(Debug, Clone)]
 pub struct SampleSettings {
+    /// Files to collect; empty for all.
+    pub files: Vec<String>,
     /// Maximum number of tests.
     pub tests: usize,
     /// Seed of the draw. The same seed draws the same tests on every machine.
@@ -100,6 +102,7 @@ async fn run(
     environment.start_services(steps.sandbox, &[]).await?;
     let python = environment.python_in(&steps.sandbox.info().paths);
     let request = Request {
+        files: settings.files.clone(),
         options: environment.recipe.runner.options.clone(),
         sample: Some(settings.tests),
         seed: settings.seed,
@@ -111,6 +114,7 @@ async fn run(
     let (projects, tree) = (&environment.recipe.projects, source.tree()?);
     let mut report = project_tests::run(steps, STEP, &python, &request, projects, &tree).await?;
     if report.collected.is_empty()
+        && settings.files.is_empty()
         && let Some(folder) = fullest_folder(source)?
     {
         // A single file can keep pytest from collecting all others.
@@ -119,30 +123,36 @@ async fn run(
         let request = Request { files, ..request };
         report = project_tests::run(steps, &step, &python, &request, projects, &tree).await?;
     }
-    let code = report.printed.code;
-    let cut_short = match (report.stopped, report.ended) {
-        (true, _) => Some(format!(
-            "the time limit of {} s was reached",
-            settings.seconds
-        )),
-        (false, false) => {
-            let printed = report.printed_lines();
-            let last = printed.text.lines().rfind(|line| !line.trim().is_empty());
-            let last = last.unwrap_or_default();
-            Some(format!("pytest ended with exit code {code}: {last}"))
+    Ok(TestSample::from(&report))
+}
+
+impl From<&SmokeTestReport> for TestSample {
+    fn from(report: &SmokeTestReport) -> Self {
+        let cut_short = match (report.stopped, report.ended) {
+            (true, _) => Some(match report.limit {
+                Some(seconds) => format!("the time limit of {seconds} s was reached"),
+                None => "the time limit was reached".to_owned(),
+            }),
+            (false, false) => {
+                let code = report.printed.code;
+                let printed = report.printed_lines();
+                let last = printed.text.lines().rfind(|line| !line.trim().is_empty());
+                let last = last.unwrap_or_default();
+                Some(format!("pytest ended with exit code {code}: {last}"))
+            }
+            (false, true) => None,
+        };
+        let broken = report.broken.iter();
+        TestSample {
+            collected: report.collected.values().sum(),
+            files: report.collected.len(),
+            broken: broken
+                .map(|b| (b.file.clone(), smoke_test::reason(&b.text)))
+                .collect(),
+            tests: report.tests.clone(),
+            cut_short,
         }
-        (false, true) => None,
-    };
-    let broken = report.broken.iter();
-    Ok(TestSample {
-        collected: report.collected.values().sum(),
-        files: report.collected.len(),
-        broken: broken
-            .map(|b| (b.file.clone(), smoke_test::reason(&b.text)))
-            .collect(),
-        tests: report.tests,
-        cut_short,
-    })
+    }
 }
 
 /// Returns the folder with the most test files below it, at most two levels down.

@@ -53,6 +53,9 @@ impl Build<'_> {
                 true => self.try_more(environment, &tree, report).await?,
                 false => report,
             };
+            if let Some(draft) = &self.settings.draft {
+                draft.keep_report(&report);
+            }
             environment.notes.extend(self.assess_report(&report)?);
             break;
         }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[cfg(target_os = "linux")]
+mod amendments;
 mod base_image;
 mod conformance;
 mod coverage;

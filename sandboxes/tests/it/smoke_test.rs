@@ -48,6 +48,7 @@ fn from_pypi(place: &TestDir) -> BuildSettings {
 
 async fn sample(place: &TestDir, environment: &Environment, tests: usize, seed: u64) -> TestSample {
     let settings = SampleSettings {
+        files: Vec::new(),
         tests,
         seed,
         test_seconds: 5,

@@ -1,6 +1,7 @@
 //! Converts a model's arguments to a tool's argument struct. Harmless slips are repaired; other errors are refused
 //! with the field, the nearest known one and an example.
 
+use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::{
@@ -53,7 +54,7 @@ impl<T: Tool> AnyTool for T {
     }
 
     fn spec(&self) -> ToolSpec {
-        schema::spec::<T>()
+        schema::spec::<T::Args>(T::NAME, T::DESCRIPTION)
     }
 
     fn data_schema(&self) -> Value {
@@ -67,6 +68,22 @@ impl<T: Tool> AnyTool for T {
     fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer, ToolError> {
         let args = read::<T>(arguments)?;
         Tool::call(self, context, args)?.encode()
+    }
+}
+
+impl ToolSpec {
+    /// Returns the specification of a tool that the host carries out itself, without a workspace.
+    pub fn of_host<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
+        schema::spec::<A>(name, description)
+    }
+
+    /// Checks arguments against the schema, and repairs harmless slips.
+    ///
+    /// # Errors
+    ///
+    /// Returns `Refused`, with the field and the nearest known one.
+    pub fn check(&self, arguments: Value) -> Result<Value, ToolError> {
+        repair(&self.name, &self.parameters, arguments)
     }
 }
 
@@ -206,9 +223,13 @@ fn with_article(kind: &str) -> &'static str {
 }
 
 fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
+    let example = example(schema);
+    let example = match example.as_object().is_some_and(Map::is_empty) {
+        true => String::new(),
+        false => format!(" Example: {example}"),
+    };
     ToolError::Refused(format!(
-        "This call was not carried out: bad arguments for `{tool}`: {what}. Example: {}",
-        example(schema)
+        "This call was not carried out: bad arguments for `{tool}`: {what}.{example}"
     ))
 }
 

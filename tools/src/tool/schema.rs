@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-use super::{Tool, ToolSpec};
+use super::ToolSpec;
 
-pub(super) fn spec<T: Tool>() -> ToolSpec {
+pub(super) fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
     ToolSpec {
-        name: T::NAME.to_owned(),
-        description: T::DESCRIPTION.to_owned(),
-        parameters: concise(parameters::<T::Args>()),
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: concise(parameters::<A>()),
     }
 }
 

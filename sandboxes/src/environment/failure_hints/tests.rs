@@ -192,6 +192,9 @@ fn omissions_explain_later_failures() {
     let notes = [
         "submodules were left empty: extern/boost, extern/json (why)".to_owned(),
         "requirement Jinja2==2.9 could not be installed and was omitted (error: x)".to_owned(),
+        "requirement my-utils @ git+https://example.org/u.git@1 could not be installed and was omitted \
+         (example.org:443 was refused)"
+            .to_owned(),
     ];
     for (output, wanted) in [
         (
@@ -205,6 +208,10 @@ fn omissions_explain_later_failures() {
         (
             "E   ImportError: cannot import name 'Markup' from 'jinja2'",
             "Jinja2==2.9",
+        ),
+        (
+            "E   ModuleNotFoundError: No module named 'my_utils'",
+            "my-utils, whose installation needs example.org, but",
         ),
     ] {
         let hint = hint_for_omission(output, &notes).unwrap();

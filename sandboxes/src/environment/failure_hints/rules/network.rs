@@ -80,11 +80,16 @@ pub(super) fn rust_toolchain(failure: &Failure<'_>) -> Option<String> {
 
 pub(super) fn refused_host(failure: &Failure<'_>) -> Option<String> {
     let host = refused(failure).filter(|_| is_about_connection(failure))?;
-    let host = host.split(':').next().unwrap_or(&host).to_owned();
-    Some(format!(
-        "the build needs {host}, but can reach only the package index: if you trust the code with that host, add it \
+    Some(allow_host("the build", &host))
+}
+
+/// Returns the advice for work that needs a host which was refused.
+pub(super) fn allow_host(what: &str, host: &str) -> String {
+    let host = host.split(':').next().unwrap_or(host);
+    format!(
+        "{what} needs {host}, but can reach only the package index: if you trust the code with that host, add it \
          to build.allowed-hosts in your settings (TESTWRIGHT_BUILD_ALLOWED_HOSTS={host})"
-    ))
+    )
 }
 
 pub(super) fn certificate(failure: &Failure<'_>) -> Option<String> {

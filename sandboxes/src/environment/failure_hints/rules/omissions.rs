@@ -2,6 +2,7 @@
 
 use super::super::decisive::Failure;
 use super::captured;
+use super::network::allow_host;
 use crate::recipe::normalized_name;
 use crate::repository::EMPTY_SUBMODULES;
 
@@ -77,6 +78,15 @@ fn omitted(notes: &[String]) -> Vec<&str> {
         .collect()
 }
 
+/// Returns the host that was refused while a requirement was installed.
+fn refused_host(notes: &[String], requirement: &str) -> Option<String> {
+    let note = notes.iter().find(|note| {
+        note.strip_prefix(OMITTED)
+            .is_some_and(|rest| rest.starts_with(requirement))
+    })?;
+    captured(r"\(([\w.-]+:\d+) was refused\)", note)
+}
+
 pub(in crate::environment::failure_hints) fn requirement(
     failure: &Failure<'_>,
     notes: &[String],
@@ -97,6 +107,11 @@ pub(in crate::environment::failure_hints) fn requirement(
             .contains(&name)
     };
     let line = omitted.iter().find(provides)?;
+    if let Some(host) = refused_host(notes, line) {
+        let name = line.split([' ', '@', '[']).next().unwrap_or(line);
+        let what = format!("{module} comes from the requirement {name}, whose installation");
+        return Some(allow_host(&what, &host));
+    }
     Some(format!(
         "{module} comes from the requirement {line}, which could not be installed: use an older Python (--python \
          X.Y) if it is pinned, or require a version that can be installed (--requirement)"

@@ -1,0 +1,101 @@
+//! Facts for a model, or a person, who repairs a recipe.
+
+use std::path::Path;
+
+use testwright_agent_prompts::EnvironmentRepairTask;
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::recipe::{self, Recipe};
+use testwright_sandboxes::repository::Source;
+use testwright_tools::visible;
+
+/// Maximum bytes of the log's end.
+const MAX_LOG_LEN: usize = 4 << 10;
+/// Maximum names of the root folder.
+const MAX_FILES: usize = 80;
+/// Maximum lines of the repository's files.
+const MAX_COMMANDS: usize = 40;
+/// Maximum lines of the repository's files in advice.
+const MAX_ADVICE_LINES: usize = 12;
+
+/// Returns the facts for a model.
+pub(super) fn task(
+    source: &Source,
+    recipe: &Recipe,
+    origin: &str,
+    pythons: Vec<String>,
+    failure: &SandboxError,
+    sample: Option<String>,
+) -> Result<EnvironmentRepairTask, SandboxError> {
+    let tree = source.tree()?;
+    let mut files: Vec<String> = tree.paths().map(root_name).collect();
+    files.dedup();
+    files.sort();
+    files.dedup();
+    files.truncate(MAX_FILES);
+    Ok(EnvironmentRepairTask {
+        repository: source.name.clone(),
+        date: source
+            .date
+            .as_ref()
+            .map(|date| date.chars().take(10).collect()),
+        pythons,
+        origin: origin.to_owned(),
+        recipe: keys_of(recipe),
+        error: visible(&failure.message).into_owned(),
+        sample,
+        log: visible(&end_of_log(failure.log.as_deref())).into_owned(),
+        files,
+        commands: commands(source, MAX_COMMANDS)?,
+    })
+}
+
+/// Returns advice for a person who repairs the recipe.
+pub(crate) fn advice(source: &Source, recipe: &Recipe) -> Result<String, SandboxError> {
+    let mut text = "\n  recipe, to amend in testwright.toml:\n    [environment]".to_owned();
+    for line in keys_of(recipe).lines() {
+        text.push_str(&format!("\n    {line}"));
+    }
+    let commands = commands(source, MAX_ADVICE_LINES)?;
+    if !commands.is_empty() {
+        text.push_str("\n  how the repository installs and tests itself:");
+    }
+    for command in commands {
+        text.push_str(&format!("\n    {command}"));
+    }
+    Ok(text)
+}
+
+/// Returns the keys of a recipe as TOML, without the table's name.
+fn keys_of(recipe: &Recipe) -> String {
+    let keys = toml::to_string_pretty(&recipe.keys()).unwrap_or_default();
+    keys.trim_end().to_owned()
+}
+
+fn commands(source: &Source, most: usize) -> Result<Vec<String>, SandboxError> {
+    let commands = recipe::stated_commands(&source.tree()?)?;
+    let line = |command: &recipe::StatedCommand| {
+        let text = visible(&command.text).into_owned();
+        format!("{}:{}: {text}", command.path, command.line)
+    };
+    Ok(commands.iter().take(most).map(line).collect())
+}
+
+fn root_name(path: &str) -> String {
+    match path.split_once('/') {
+        Some((folder, _)) => format!("{folder}/"),
+        None => path.to_owned(),
+    }
+}
+
+fn end_of_log(log: Option<&Path>) -> String {
+    let text = log.and_then(|log| std::fs::read(log).ok());
+    let text = text.unwrap_or_default();
+    let end = &text[text.len().saturating_sub(MAX_LOG_LEN)..];
+    let end = String::from_utf8_lossy(end);
+    // The first line is a part of one.
+    let end = match text.len() > MAX_LOG_LEN {
+        true => end.split_once('\n').map_or("", |(_, rest)| rest),
+        false => &end,
+    };
+    end.trim().to_owned()
+}

@@ -1,0 +1,112 @@
+//! Repaired environments: the recipe that a repair found earlier, and repairs now.
+
+use std::sync::Arc;
+
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::environment::{self, Amendments, Draft, Environment};
+use testwright_sandboxes::recipe::{self, Overrides, Recipe};
+use testwright_sandboxes::repository::Source;
+
+use super::Setup;
+use crate::environment_repair::{self, FailedBuild, Repair, RepairModel};
+use crate::trajectory::EnvironmentRepair;
+use testwright_config::error::Result;
+
+impl Setup<'_> {
+    /// Sets the model that may repair the environment if it cannot be built.
+    pub fn with_repair_model(self, repair_model: Option<RepairModel>) -> Self {
+        Setup {
+            repair_model,
+            ..self
+        }
+    }
+
+    /// Sets the repair of a recorded run, whose recipe is used again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the recorded recipe is invalid.
+    pub fn with_recorded_repair(self, repair: Option<&EnvironmentRepair>) -> Result<Self> {
+        let recipe = match repair {
+            Some(repair) => recipe::parse_settings(&repair.recipe, "the recorded recipe")?,
+            None => None,
+        };
+        Ok(Setup {
+            repaired_recipe: recipe,
+            ..self
+        })
+    }
+
+    /// Returns the repair of the environment, if there was one.
+    pub fn environment_repair(&self) -> Option<&EnvironmentRepair> {
+        self.repair.get()
+    }
+
+    /// Returns the recipe and its origin: the recorded one, the one that a repair found earlier, or what the repository
+    /// says.
+    pub(super) fn recipe(
+        &self,
+        source: &Source,
+        overrides: &Overrides,
+    ) -> std::result::Result<(Recipe, String), SandboxError> {
+        if let Some(recipe) = &self.repaired_recipe {
+            return Ok((recipe.clone(), "recorded after a repair".to_owned()));
+        }
+        let (recipe, origin) = recipe::find(source, overrides)?;
+        if self.rebuild {
+            return Ok((recipe, origin));
+        }
+        let settings = super::build_settings(self.settings);
+        let backend = self.backend.as_ref();
+        let amended = environment::amended_recipe(backend, source, &recipe, &origin, &settings)?;
+        Ok(amended.unwrap_or((recipe, origin)))
+    }
+
+    /// Lets the model repair the environment. Without one, adds advice to the error.
+    pub(super) async fn repair(
+        &self,
+        source: &Source,
+        recipe: &Recipe,
+        origin: &str,
+        mut error: SandboxError,
+        overrides: &Overrides,
+        draft: Arc<Draft>,
+    ) -> std::result::Result<Environment, SandboxError> {
+        let Some(assistant) = &self.repair_model else {
+            error
+                .message
+                .push_str(&environment_repair::advice(source, recipe)?);
+            return Err(error);
+        };
+        self.progress.note(&format!(
+            "the environment could not be built: the model {} amends its recipe",
+            assistant.model.name()
+        ));
+        let settings = self.build_settings(&draft);
+        let logs = settings.cache.join("logs");
+        std::fs::create_dir_all(&logs)?;
+        let report = self.build_progress();
+        let failed = FailedBuild {
+            source,
+            origin,
+            pythons: overrides.pythons.clone(),
+            error,
+            conversation: logs.join(format!("repair-{}.jsonl", self.run)),
+        };
+        let backend = self.backend.as_ref();
+        let amendments = Amendments::new(backend, source, recipe, origin, settings, &report);
+        let progress = self.progress.as_ref();
+        let repair = Repair::new(assistant, failed, amendments, progress);
+        let (mut environment, record) = repair.run().await?;
+        let tokens = record.usage.prompt_tokens + record.usage.completion_tokens;
+        environment.notes.push(format!(
+            "a model repaired the environment with {} amendments, {} calls and {tokens} tokens; the recipe, for testwright.toml:\n{}",
+            record.amendments,
+            record.calls,
+            record.recipe.trim_end()
+        ));
+        // A setup prepares one environment.
+        let _ = self.repair.set(record);
+        Ok(environment)
+    }
+}

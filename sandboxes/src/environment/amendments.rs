@@ -1,0 +1,308 @@
+//! Amendments of a recipe that cannot be built as it is, each built from the results of earlier builds.
+//!
+//! The caller chooses the keys, e.g. from a model that reads the errors. An amended recipe is built and verified like any
+//! other, with the same network and limits. Two results of a failed build are kept until [`Amendments::finish`]: the
+//! layer of requirements, on which the next build adds to it, and the environment in which no test passed, so that tests
+//! can be run in it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::build::Build;
+use super::cache_keys::{self, Plan};
+use super::smoke_test::SmokeTestReport;
+use super::{
+    BuildSettings, Environment, Progress, SampleSettings, TestSample, prepare, sample_tests,
+};
+use crate::error::{ErrorKind, SandboxError};
+use crate::recipe::{self, IMAGE_KEYS, Recipe};
+use crate::repository::Source;
+use crate::sandbox::{Backend, Result};
+
+/// Origin of an amended recipe, before that of the original.
+const ORIGIN: &str = "amended";
+
+/// Results that outlast failed builds of one repository; see [`BuildSettings::draft`].
+#[derive(Debug, Default)]
+pub struct Draft {
+    layer: Mutex<Option<Layer>>,
+    rejected: Mutex<Option<Environment>>,
+    sample: Mutex<Option<TestSample>>,
+}
+
+/// A saved layer of requirements and its inputs.
+#[derive(Debug, Clone)]
+struct Layer {
+    name: String,
+    recipe: Recipe,
+    lines: BTreeSet<String>,
+    constraints: Vec<String>,
+    date: Option<String>,
+}
+
+impl Draft {
+    /// Returns the saved layer if the planned one only adds to it.
+    pub(super) fn layer_below(&self, recipe: &Recipe, plan: &Plan) -> Option<String> {
+        let layer = lock(&self.layer).clone()?;
+        let fixed = |recipe: &Recipe| {
+            (
+                recipe.python.clone(),
+                recipe.image.clone(),
+                recipe.interpreter.clone(),
+                recipe.prereleases,
+                recipe.services.clone(),
+            )
+        };
+        let has_all = layer
+            .lines
+            .iter()
+            .all(|line| plan.requirements.lines.contains(line));
+        let is_below = has_all
+            && fixed(recipe) == fixed(&layer.recipe)
+            && layer.constraints == plan.requirements.constraints
+            && layer.date == plan.date;
+        is_below.then_some(layer.name)
+    }
+
+    /// Remembers the layer of requirements that was saved last.
+    pub(super) fn keep_layer(&self, build: &Build<'_>) {
+        let requirements = &build.plan.requirements;
+        *lock(&self.layer) = Some(Layer {
+            name: build.plan.dependencies.clone(),
+            recipe: build.recipe.clone(),
+            lines: requirements.lines.iter().cloned().collect(),
+            constraints: requirements.constraints.clone(),
+            date: build.plan.date.clone(),
+        });
+    }
+
+    pub(super) fn keep_report(&self, report: &SmokeTestReport) {
+        *lock(&self.sample) = Some(TestSample::from(report));
+    }
+
+    /// Keeps a saved environment that verification rejected. Returns the one kept before, unless its state was replaced.
+    pub(super) fn keep_rejected(&self, environment: Environment) -> Option<Environment> {
+        let name = environment.saved.clone();
+        let before = lock(&self.rejected).replace(environment);
+        before.filter(|before| before.saved != name)
+    }
+
+    /// Returns what the last verification reported, and forgets it.
+    pub fn take_sample(&self) -> Option<TestSample> {
+        lock(&self.sample).take()
+    }
+
+    /// Removes the rejected environment.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend cannot remove it.
+    pub async fn finish(&self, backend: &dyn Backend) -> Result<()> {
+        let rejected = lock(&self.rejected).take();
+        match rejected {
+            Some(environment) => backend.remove_saved(&environment.saved).await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Build<'_> {
+    /// Returns the layer of an earlier build on which this one can be built.
+    pub(super) async fn layer_below(&self) -> Result<Option<String>> {
+        let draft = self.settings.draft.as_ref();
+        let Some(name) = draft.and_then(|draft| draft.layer_below(self.recipe, self.plan)) else {
+            return Ok(None);
+        };
+        let is_saved = self.backend.has_saved(&name).await?;
+        if is_saved {
+            self.log.line(&format!("== built on {name}\n"));
+        }
+        Ok(is_saved.then_some(name))
+    }
+
+    pub(super) fn keep_for_amendments(&self) {
+        if let Some(draft) = &self.settings.draft {
+            draft.keep_layer(self);
+        }
+    }
+}
+
+/// A recipe under repair.
+pub struct Amendments<'a> {
+    backend: &'a dyn Backend,
+    source: &'a Source,
+    settings: BuildSettings,
+    progress: Progress<'a>,
+    original: Recipe,
+    original_origin: String,
+    recipe: Recipe,
+    draft: Arc<Draft>,
+}
+
+impl<'a> Amendments<'a> {
+    /// Starts from a recipe whose build failed with `settings` and their draft.
+    pub fn new(
+        backend: &'a dyn Backend,
+        source: &'a Source,
+        recipe: &Recipe,
+        origin: &str,
+        settings: BuildSettings,
+        progress: Progress<'a>,
+    ) -> Self {
+        let draft = settings.draft.clone().unwrap_or_default();
+        Amendments {
+            backend,
+            source,
+            settings: BuildSettings {
+                draft: Some(draft.clone()),
+                // A layer built in steps can differ from one built at once, so other machines do not get it.
+                shared: None,
+                ..settings
+            },
+            progress,
+            original: recipe.clone(),
+            original_origin: origin.to_owned(),
+            recipe: recipe.clone(),
+            draft,
+        }
+    }
+
+    /// Returns the recipe with all amendments so far.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// Replaces keys of the recipe, then builds and verifies the environment.
+    ///
+    /// # Errors
+    ///
+    /// Kind `Input` or `NotFound` if a key is unknown, may not be amended or has a value that cannot be used here; the
+    /// recipe then stays as it was. Otherwise as [`prepare`].
+    pub async fn amend(&mut self, keys: toml::Table) -> Result<Environment> {
+        if let Some(key) = IMAGE_KEYS.iter().find(|key| keys.contains_key(**key)) {
+            return Err(SandboxError::new(
+                ErrorKind::Input,
+                format!("`{key}` cannot be amended"),
+            ));
+        }
+        let amended = recipe::amend(&self.recipe, keys)?;
+        let before = std::mem::replace(&mut self.recipe, amended);
+        lock(&self.draft.sample).take();
+        let origin = format!("{ORIGIN}, over {}", self.original_origin);
+        let prepared = prepare(
+            self.backend,
+            self.source,
+            &self.recipe,
+            &origin,
+            &self.settings,
+            self.progress,
+        )
+        .await;
+        let environment = match prepared {
+            Err(error) if matches!(error.kind, ErrorKind::Input | ErrorKind::NotFound) => {
+                self.recipe = before;
+                return Err(error);
+            }
+            prepared => prepared?,
+        };
+        {
+            let mut rejected = lock(&self.draft.rejected);
+            // A change that is not part of the key, such as another runner, replaced the rejected environment.
+            rejected.take_if(|rejected| rejected.saved == environment.saved);
+        }
+        self.remember()?;
+        Ok(environment)
+    }
+
+    /// Returns what verification reported about the last environment.
+    pub fn take_sample(&self) -> Option<TestSample> {
+        self.draft.take_sample()
+    }
+
+    /// Runs some tests of these files in the environment that verification rejected. Returns `None` without
+    /// such an environment.
+    ///
+    /// # Errors
+    ///
+    /// As [`sample_tests`].
+    pub async fn try_tests(&self, settings: &SampleSettings) -> Result<Option<TestSample>> {
+        let rejected = lock(&self.draft.rejected).clone();
+        let Some(environment) = rejected else {
+            return Ok(None);
+        };
+        let sample = sample_tests(
+            self.backend,
+            &environment,
+            self.source,
+            &self.settings,
+            settings,
+            self.progress,
+        );
+        sample.await
+    }
+
+    /// Removes what only the repair needed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend cannot remove it.
+    pub async fn finish(&self) -> Result<()> {
+        self.draft.finish(self.backend).await
+    }
+
+    /// Remembers the recipe that worked for all commits with the original requirements.
+    fn remember(&self) -> Result<()> {
+        let path = path(
+            self.backend,
+            self.source,
+            &self.original,
+            &self.original_origin,
+            &self.settings,
+        )?;
+        Ok(crate::private::write(
+            &path,
+            self.recipe.to_toml().as_bytes(),
+        )?)
+    }
+}
+
+/// Returns the amended recipe that worked earlier for this one, and its origin.
+///
+/// # Errors
+///
+/// Fails if the source cannot be read.
+pub fn amended_recipe(
+    backend: &dyn Backend,
+    source: &Source,
+    recipe: &Recipe,
+    origin: &str,
+    settings: &BuildSettings,
+) -> Result<Option<(Recipe, String)>> {
+    let path = path(backend, source, recipe, origin, settings)?;
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return Ok(None);
+    };
+    // A file in another format counts as missing.
+    let amended = recipe::parse_settings(&text, ORIGIN).ok().flatten();
+    Ok(amended.map(|amended| (amended, format!("{ORIGIN} earlier, over {origin}"))))
+}
+
+fn path(
+    backend: &dyn Backend,
+    source: &Source,
+    recipe: &Recipe,
+    origin: &str,
+    settings: &BuildSettings,
+) -> Result<PathBuf> {
+    let plan = cache_keys::plan(backend, source, recipe, origin, recipe.image.as_deref())?;
+    let key = cache_keys::amendments(source, recipe, &plan.requirements);
+    Ok(settings
+        .cache
+        .join("environments")
+        .join(format!("{key}.toml")))
+}

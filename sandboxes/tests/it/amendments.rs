@@ -1,0 +1,87 @@
+//! Tests of amendments, with packages in a folder, so they need no network.
+
+use std::sync::Arc;
+
+use testwright_sandboxes::environment::{
+    Amendments, BuildSettings, Draft, amended_recipe, prepare,
+};
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::recipe::Recipe;
+
+use crate::place::{TestDir, recipe};
+
+fn keys(text: &str) -> toml::Table {
+    text.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn amended_build_starts_from_installed_requirements() {
+    let Some(place) = TestDir::new() else { return };
+    let source = place.source();
+    let backend = place.backend.as_ref();
+    let failing = Recipe {
+        after_install: vec!["test -e missing".to_owned()],
+        ..recipe()
+    };
+    let draft = Arc::new(Draft::default());
+    let settings = BuildSettings {
+        draft: Some(draft.clone()),
+        ..place.settings()
+    };
+    let failed = prepare(backend, &source, &failing, "a test", &settings, &|_| {}).await;
+    assert_eq!(failed.unwrap_err().kind, ErrorKind::Build);
+
+    let origin = "a test";
+    let mut amendments = Amendments::new(
+        backend,
+        &source,
+        &failing,
+        origin,
+        settings.clone(),
+        &|_| {},
+    );
+    for wrong in ["image = 'x'", "pyhton = '3.9'", "git = 'perhaps'"] {
+        let refused = amendments.amend(keys(wrong)).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Input, "{wrong}");
+    }
+    assert_eq!(amendments.recipe(), &failing);
+    let requirements = |name: &str| {
+        let mut lines = failing.requirements.clone();
+        lines.push(name.to_owned());
+        toml::Table::from_iter([("requirements".to_owned(), toml::Value::from(lines))])
+    };
+    let failed = amendments.amend(requirements("nowhere")).await.unwrap_err();
+    assert_eq!(failed.kind, ErrorKind::Build);
+    assert!(failed.message.contains("nowhere"), "{failed}");
+
+    place.wheel("another", "1.0", "");
+    let mut fixed = requirements("another");
+    fixed.extend(keys("after-install = []"));
+    let environment = amendments.amend(fixed).await.unwrap();
+    assert!(environment.packages.contains(&"another==1.0".to_owned()));
+    let log = std::fs::read_to_string(&environment.log).unwrap();
+    assert!(log.contains("== built on deps-"), "{log}");
+    assert!(!log.contains("create the virtual environment"), "{log}");
+    amendments.finish().await.unwrap();
+
+    let remembered = amended_recipe(backend, &source, &failing, origin, &settings).unwrap();
+    let (remembered, origin) = remembered.unwrap();
+    assert!(remembered.requirements.contains(&"another".to_owned()));
+    assert_eq!(origin, "amended earlier, over a test");
+    let again = prepare(
+        backend,
+        &source,
+        &remembered,
+        &origin,
+        &place.settings(),
+        &|_| {},
+    )
+    .await
+    .unwrap();
+    assert!(again.cached);
+    assert!(
+        amended_recipe(backend, &source, &recipe(), "a test", &settings)
+            .unwrap()
+            .is_none()
+    );
+}
