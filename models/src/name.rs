@@ -46,8 +46,8 @@ impl ModelName {
     /// characters.
     pub fn parse(text: &str) -> Result<ModelName> {
         let refused = |cause: String| {
-            let shown: String = text.chars().take(MAX_SHOWN).collect();
-            Error::usage(format!("use the model {shown:?}")).cause(cause)
+            let excerpt: String = text.chars().take(MAX_SHOWN).collect();
+            Error::usage(format!("use the model {excerpt:?}")).cause(cause)
         };
         if text.len() > MAX_LEN {
             return Err(refused(format!("its name is longer than {MAX_LEN} bytes")));
@@ -139,9 +139,9 @@ impl Deployment {
         if !text.is_empty() && text.bytes().all(is_fit) && !matches!(text, "." | "..") {
             return Ok(Deployment(text.to_owned()));
         }
-        let shown: String = text.chars().take(MAX_SHOWN).collect();
+        let excerpt: String = text.chars().take(MAX_SHOWN).collect();
         Err(
-            Error::usage(format!("use the deployment {shown:?} on Azure"))
+            Error::usage(format!("use the deployment {excerpt:?} on Azure"))
                 .cause("its name has characters other than letters, digits, `.`, `_` and `-`")
                 .hint(
                     "name the deployment with --model azure/DEPLOYMENT or model.azure-deployment",

@@ -55,11 +55,11 @@ pub fn read(text: &str, whole: bool) -> Result<Value, Problem> {
     let prefix = prefix(text, whole)?;
     let rest = &text[prefix.end..];
     if let Some(i) = rest.find(|c: char| !c.is_whitespace() && c != '}' && c != ']') {
-        let found = rest[i..].chars().next().unwrap_or(' ');
+        let unexpected = rest[i..].chars().next().unwrap_or(' ');
         return Err(problem(
             text,
             prefix.end + i,
-            format!("the value has ended, but `{found}` follows"),
+            format!("the value has ended, but `{unexpected}` follows"),
         ));
     }
     Ok(prefix.value)
@@ -241,15 +241,15 @@ impl NearJsonReader<'_> {
         Ok(value)
     }
 
-    fn not_the_end<T>(&self, found: char, bracket: char) -> Result<T, Problem> {
+    fn not_the_end<T>(&self, unexpected: char, bracket: char) -> Result<T, Problem> {
         let behind_string = self.text[..self.at].trim_end().ends_with(['"', '\'']);
-        let hint = if behind_string && found != '"' {
+        let hint = if behind_string && unexpected != '"' {
             " (a quote inside a string is written `\\\"`)"
         } else {
             ""
         };
         self.fail(format!(
-            "`,` or `{bracket}` was expected, not `{found}`{hint}"
+            "`,` or `{bracket}` was expected, not `{unexpected}`{hint}"
         ))
     }
 

@@ -99,9 +99,9 @@ impl OpenAi {
         if reply.usage.estimated {
             return;
         }
-        let mut known = self.capabilities();
-        known.learn_prompt(reply.usage.prompt_tokens, body.prompt_length);
-        self.learn(known);
+        let mut capabilities = self.capabilities();
+        capabilities.learn_prompt(reply.usage.prompt_tokens, body.prompt_length);
+        self.learn(capabilities);
     }
 
     async fn ask(

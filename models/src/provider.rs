@@ -380,7 +380,7 @@ mod tests {
             version,
         ];
         let mut random = fastrand::Rng::with_seed(1);
-        let mut asked = [0; 2];
+        let mut counts = [0; 2];
         for _ in 0..4_000 {
             let number = random.usize(1..6);
             let name: String = (0..number)
@@ -401,14 +401,14 @@ mod tests {
                             }
                         };
                         assert!(is_own && url.fragment().is_none(), "{name:?}: {url}");
-                        asked[is_azure] += 1;
+                        counts[is_azure] += 1;
                     }
                     Ok(Provider::Snippet) => assert_eq!(name, "snippet"),
                     Err(error) => assert_eq!(error.exit_code(), 2, "{name:?}"),
                 }
             }
         }
-        assert!(asked.iter().all(|number| *number > 100), "{asked:?}");
+        assert!(counts.iter().all(|number| *number > 100), "{counts:?}");
     }
 
     #[test]

@@ -42,7 +42,11 @@ pub struct Reservation {
 #[async_trait]
 pub trait Quota: Send + Sync {
     /// Reserves the maximum cost of a call and its tokens. Waits if the quota will allow the call later.
-    async fn reserve(&self, model: &ModelName, most: CallCost) -> Result<Reservation, ModelError>;
+    async fn reserve(
+        &self,
+        model: &ModelName,
+        max_cost: CallCost,
+    ) -> Result<Reservation, ModelError>;
 
     /// Replaces the reservation by the actual cost. If this is never called, the reservation remains.
     async fn commit(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError>;
@@ -123,8 +127,8 @@ impl Model for MeteredModel {
         if self.price.is_some() {
             limited.max_tokens = request.max_tokens.or(Some(self.completion_tokens));
         }
-        let most = self.max_cost(&limited);
-        let reserved = self.quota.reserve(&self.model, most).await?;
+        let max_cost = self.max_cost(&limited);
+        let reserved = self.quota.reserve(&self.model, max_cost).await?;
         let answered = self.inner.complete(&limited).await;
         match &answered {
             // If the provider reported no usage, the call may have cost all that was reserved.

@@ -109,7 +109,7 @@ impl Retry {
             .unwrap_or_else(PoisonError::into_inner)
             .f64();
         match after.map(Duration::try_from_secs_f64) {
-            Some(Ok(asked)) => asked + doubled.mul_f64(part / 10.0),
+            Some(Ok(retry_after)) => retry_after + doubled.mul_f64(part / 10.0),
             _ => doubled.mul_f64(0.5 + part / 2.0),
         }
     }

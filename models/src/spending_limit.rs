@@ -164,12 +164,12 @@ impl SpendingLimit {
 
     fn reserve_dollars(&self, dollars: f64) -> Result<u64, ModelError> {
         let mut ledger = self.ledger();
-        if let Some(most) = self.most
-            && ledger.spent + dollars > most
+        if let Some(max_dollars) = self.most
+            && ledger.spent + dollars > max_dollars
         {
             ledger.is_reached = true;
             return Err(ModelError::CeilingReached(format!(
-                "${:.4} of ${most} is spent or reserved, and the next call could cost ${dollars:.4}",
+                "${:.4} of ${max_dollars} is spent or reserved, and the next call could cost ${dollars:.4}",
                 ledger.spent
             )));
         }
@@ -295,13 +295,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spending.jsonl");
         let billed = Arc::new(AtomicU64::new(0));
-        let mut made = 0;
+        let mut call_count = 0;
         for _ in 0..4 {
             let ceiling = Arc::new(SpendingLimit::open(&path, Some(2_000.0)).unwrap());
             assert!(SpendingLimit::open(&path, None).is_err(), "it is locked");
             let provider = Provider {
                 billed: billed.clone(),
-                calls: AtomicU64::new(made),
+                calls: AtomicU64::new(call_count),
             };
             let name = ModelName::parse("m").unwrap();
             let quota = ceiling.clone();
@@ -310,13 +310,13 @@ mod tests {
             for _ in 0..4 {
                 match model.complete(&request()).await {
                     Err(ModelError::CeilingReached(_)) => {}
-                    _ => made += 1,
+                    _ => call_count += 1,
                 }
                 let billed = billed.load(Ordering::SeqCst) as f64;
                 assert!(billed <= ceiling.spent() && ceiling.spent() <= 2_000.0);
             }
         }
-        assert!((6..16).contains(&made), "{made}");
+        assert!((6..16).contains(&call_count), "{call_count}");
         let ceiling = SpendingLimit::open(&path, Some(2_000.0)).unwrap();
         assert!(matches!(
             ceiling.reserve_dollars(1_000.0),

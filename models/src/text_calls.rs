@@ -48,25 +48,25 @@ pub struct TextCalls {
 
 /// Reads the calls in a text. `whole` is false if the reply hit its token limit.
 pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
-    let mut found = TextCalls::default();
+    let mut text_calls = TextCalls::default();
     if tools.is_empty() {
-        text.clone_into(&mut found.content);
-        return found;
+        text.clone_into(&mut text_calls.content);
+        return text_calls;
     }
     let scan = Scan { tools, whole };
-    let mut kept: Vec<&str> = Vec::new();
+    let mut text_parts: Vec<&str> = Vec::new();
     let mut from = 0;
     let mut at = blocks::end_of_unopened_thought(text);
-    let mut left = MAX_BLOCKS;
+    let mut remaining_blocks = MAX_BLOCKS;
     while let Some((start, block)) = blocks::next(text, at) {
         if !matches!(block, Block::Bracket) {
-            left -= 1;
+            remaining_blocks -= 1;
         }
-        if left == 0 {
+        if remaining_blocks == 0 {
             break;
         }
         if matches!(block, Block::InventedAnswer) {
-            if found.calls.is_empty() {
+            if text_calls.calls.is_empty() {
                 at = start + 1;
                 continue;
             }
@@ -82,33 +82,35 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
         }
         let all_read = pieces.iter().all(|p| matches!(p, ParsedCall::Call { .. }));
         if all_read {
-            kept.push(&text[from..start]);
+            text_parts.push(&text[from..start]);
             from = at;
         }
         for piece in pieces {
             match piece {
-                ParsedCall::Call { name, arguments } => found.calls.push((name, arguments)),
-                ParsedCall::Malformed { name, problem } => found.malformed.push(MalformedCall {
-                    id: None,
-                    name,
-                    text: cut(&text[start..at]),
-                    problem,
-                    extra: ExtraFields::default(),
-                }),
+                ParsedCall::Call { name, arguments } => text_calls.calls.push((name, arguments)),
+                ParsedCall::Malformed { name, problem } => {
+                    text_calls.malformed.push(MalformedCall {
+                        id: None,
+                        name,
+                        text: cut(&text[start..at]),
+                        problem,
+                        extra: ExtraFields::default(),
+                    })
+                }
                 ParsedCall::Other => {}
             }
         }
     }
-    kept.push(&text[from..]);
-    found.content = join(&kept);
-    if found.calls.is_empty() && found.malformed.is_empty() {
-        found.read_as_python(&scan);
+    text_parts.push(&text[from..]);
+    text_calls.content = join(&text_parts);
+    if text_calls.calls.is_empty() && text_calls.malformed.is_empty() {
+        text_calls.read_as_python(&scan);
     }
-    if !found.calls.is_empty() {
-        let plain = marks::without_marks(&found.content).trim().to_owned();
-        found.content = plain;
+    if !text_calls.calls.is_empty() {
+        let plain = marks::without_marks(&text_calls.content).trim().to_owned();
+        text_calls.content = plain;
     }
-    found
+    text_calls
 }
 
 impl TextCalls {
@@ -213,8 +215,8 @@ impl Scan<'_> {
         let inner = &text[body..body_end];
         let lead = inner.trim_start();
         if lead.starts_with('<') {
-            let found = read(inner, self.tools, self.whole);
-            return (end, found.into_pieces());
+            let text_calls = read(inner, self.tools, self.whole);
+            return (end, text_calls.into_pieces());
         }
         if matches!(info, "tool_code" | "tool_call" | "tool_calls")
             && let Some((_, calls)) = families::python_calls(self, inner, 0, &[])
@@ -280,8 +282,8 @@ impl Scan<'_> {
             let mut pieces = Vec::new();
             let mut at = at;
             while let Some((start, Block::Function { name, body })) = blocks::next(inner, at) {
-                let (next, mut found) = self.function(inner, &name, body);
-                pieces.append(&mut found);
+                let (next, mut calls) = self.function(inner, &name, body);
+                pieces.append(&mut calls);
                 at = next.max(start + 1);
             }
             return (end, pieces);
@@ -424,11 +426,11 @@ impl Scan<'_> {
     }
 }
 
-/// Reads consecutive JSON values until `done` accepts the rest; also returns the number of bytes read.
+/// Reads consecutive JSON values until `is_end` accepts the rest; also returns the number of bytes read.
 fn values(
     text: &str,
     whole: bool,
-    done: impl Fn(&str) -> bool,
+    is_end: impl Fn(&str) -> bool,
 ) -> Result<(Vec<Value>, usize), near_json::Problem> {
     let mut values = Vec::new();
     let mut at = 0;
@@ -438,7 +440,7 @@ fn values(
             c.is_whitespace() || (!values.is_empty() && matches!(c, ',' | ';' | '}' | ']'))
         });
         let lead_at = text.len() - lead.len();
-        if !values.is_empty() && (lead.is_empty() || done(lead)) && !lead.starts_with('{') {
+        if !values.is_empty() && (lead.is_empty() || is_end(lead)) && !lead.starts_with('{') {
             return Ok((values, lead_at));
         }
         match near_json::prefix(lead, whole) {

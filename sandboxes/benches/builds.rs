@@ -117,11 +117,11 @@ fn repository(folder: &Path, name: &str, cache: &Path) -> Result<Source, Failure
             "x",
         ],
     ] {
-        let done = Command::new("git")
+        let status = Command::new("git")
             .current_dir(&work)
             .args(arguments)
             .status()?;
-        assert!(done.success(), "git {arguments:?}");
+        assert!(status.success(), "git {arguments:?}");
     }
     Ok(open(
         &work.to_string_lossy(),

@@ -83,9 +83,9 @@ async fn run(arguments: Arguments) {
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let instance: serde_json::Value = serde_json::from_str(line).unwrap();
             let id = instance["instance_id"].as_str().unwrap().to_owned();
-            let wanted =
+            let is_selected =
                 arguments.only.is_empty() || arguments.only.iter().any(|o| id.contains(o.as_str()));
-            if wanted && seen.insert(id.clone()) {
+            if is_selected && seen.insert(id.clone()) {
                 let report = match one(backend, &arguments, &pythons, &instance).await {
                     Ok(Some(report)) => report,
                     Ok(None) => continue,
@@ -225,8 +225,8 @@ async fn golden(
     apply(sandbox.as_ref(), code_patch).await?;
     let new = outcomes(sandbox.as_ref(), environment, &files).await?;
     sandbox.stop().await?;
-    let count = |outcomes: &BTreeMap<String, String>, wanted: &str| {
-        outcomes.values().filter(|o| *o == wanted).count()
+    let count = |outcomes: &BTreeMap<String, String>, outcome: &str| {
+        outcomes.values().filter(|o| *o == outcome).count()
     };
     let turned = old
         .iter()

@@ -61,8 +61,8 @@ pub async fn package(python_version: &str, settings: &BuildSettings) -> Result<C
 
 fn release(python: &str) -> Result<&'static str> {
     let minor = parse_python(python).filter(|minor| *minor >= RELEASES[0].0);
-    let found = minor.and_then(|minor| RELEASES.iter().rev().find(|(from, _)| *from <= minor));
-    found.map(|(_, release)| *release).ok_or_else(|| {
+    let entry = minor.and_then(|minor| RELEASES.iter().rev().find(|(from, _)| *from <= minor));
+    entry.map(|(_, release)| *release).ok_or_else(|| {
         let text = format!("measure coverage on Python `{python}`: it is not supported");
         SandboxError::new(ErrorKind::Input, text)
             .hint("use CPython 3.6 or later to measure coverage")

@@ -233,7 +233,7 @@ impl Egress {
                 inner.token, index.id
             )
         };
-        let named = |index: &Index| match &index.name {
+        let named_address = |index: &Index| match &index.name {
             Some(name) => format!("{name}={}", address(index)),
             None => address(index),
         };
@@ -252,13 +252,13 @@ impl Egress {
         // The host waits for servers, and downloads the whole file before it answers with a range.
         set(&["UV_HTTP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"], "300");
         if let Some((last, extra)) = inner.indexes.split_last() {
-            set(&["UV_DEFAULT_INDEX"], &named(last));
+            set(&["UV_DEFAULT_INDEX"], &named_address(last));
             set(&["PIP_INDEX_URL"], &address(last));
             if !extra.is_empty() {
                 let list = |of: &dyn Fn(&Index) -> String| {
                     extra.iter().map(of).collect::<Vec<_>>().join(" ")
                 };
-                set(&["UV_INDEX"], &list(&named));
+                set(&["UV_INDEX"], &list(&named_address));
                 set(&["PIP_EXTRA_INDEX_URL"], &list(&address));
             }
         }

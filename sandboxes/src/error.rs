@@ -89,7 +89,7 @@ impl Shortage {
     pub(crate) fn in_message(words: &str) -> Option<Self> {
         // The kernel also reports ENOSPC if there are too many namespaces or mounts.
         let is_of_kernel = words.starts_with("make namespaces") || words.starts_with("mount ");
-        let known = [
+        let shortages = [
             (Errno::EMFILE, Shortage::Descriptors),
             (Errno::ENFILE, Shortage::Descriptors),
             (Errno::ENOMEM, Shortage::Memory),
@@ -100,7 +100,7 @@ impl Shortage {
         let is_named = |(number, shortage): &(Errno, Shortage)| {
             words.contains(number.desc()) && !(is_of_kernel && *shortage == Shortage::Disk)
         };
-        Some(known.into_iter().find(is_named)?.1)
+        Some(shortages.into_iter().find(is_named)?.1)
     }
 
     /// Returns the name of the resource in lower case, as in JSON.

@@ -60,13 +60,13 @@ mod tests {
 
     #[test]
     fn relative_path_entries_are_ignored() {
-        for (path, left) in [
+        for (path, expected) in [
             ("/usr/bin:/bin", "/usr/bin:/bin"),
             (":.:/usr/bin::bin:../x:/bin:", "/usr/bin:/bin"),
             ("", FALLBACK),
             (".:", FALLBACK),
         ] {
-            assert_eq!(absolute_parts(path.as_ref()), left, "{path}");
+            assert_eq!(absolute_parts(path.as_ref()), expected, "{path}");
         }
     }
 }

@@ -352,8 +352,9 @@ pub fn image_left_out(source: &Source, overrides: &Overrides) -> Result<Option<S
     if overrides.image.is_some() || overrides.keys.is_some() {
         return Ok(None);
     }
-    let named = repository_table(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
-    Ok(named.then(|| {
+    let has_image =
+        repository_table(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
+    Ok(has_image.then(|| {
         "testwright.toml: ignored `environment.image`: a repository may not name an image; pass it with --image"
             .to_owned()
     }))

@@ -343,11 +343,11 @@ pub(crate) async fn read_all(
 
 /// Reads messages to their end and returns the beginning.
 pub(crate) async fn read_messages(mut stream: impl AsyncRead + Unpin) -> std::io::Result<String> {
-    let mut kept = Vec::new();
+    let mut beginning = Vec::new();
     (&mut stream)
         .take(MAX_MESSAGES)
-        .read_to_end(&mut kept)
+        .read_to_end(&mut beginning)
         .await?;
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
-    Ok(String::from_utf8_lossy(&kept).trim().to_owned())
+    Ok(String::from_utf8_lossy(&beginning).trim().to_owned())
 }

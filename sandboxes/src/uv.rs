@@ -14,7 +14,7 @@ const MIN_VERSION: [u32; 2] = [0, 9];
 
 /// Finds `uv`. Blocks. The candidates, in this order:
 ///
-/// - `given` (a setting)
+/// - `program` (a setting)
 /// - the variable `TESTWRIGHT_UV`
 /// - the PATH
 /// - the `uv` package of the host's Python
@@ -22,11 +22,11 @@ const MIN_VERSION: [u32; 2] = [0, 9];
 ///
 /// # Errors
 ///
-/// Kind `Input` if `given` or the variable names an unusable program. Kind `Unavailable`, with all reasons and a hint,
+/// Kind `Input` if `program` or the variable names an unusable program. Kind `Unavailable`, with all reasons and a hint,
 /// if no candidate can be used.
-pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<PathBuf> {
+pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<PathBuf> {
     let variable = std::env::var_os("TESTWRIGHT_UV").map(PathBuf::from);
-    if let Some(path) = given.map(Path::to_owned).or(variable) {
+    if let Some(path) = program.map(Path::to_owned).or(variable) {
         return check(&path).map_err(|reason| {
             SandboxError::new(
                 ErrorKind::Input,

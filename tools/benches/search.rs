@@ -15,12 +15,12 @@ use testwright_tools::workspace::Workspace;
 const ROUNDS: usize = 31;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let given: Vec<String> = std::env::args()
+    let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| !a.starts_with("--"))
         .collect();
     let scratch = tempfile::tempdir()?;
-    let folder = match given
+    let folder = match arguments
         .first()
         .cloned()
         .or_else(|| std::env::var("BENCH_FOLDER").ok())
@@ -28,7 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(folder) => PathBuf::from(folder),
         None => generate(scratch.path())?,
     };
-    let pattern = given.get(1).map_or(r"def _?value_\d*7\b", String::as_str);
+    let pattern = arguments
+        .get(1)
+        .map_or(r"def _?value_\d*7\b", String::as_str);
     let base_archive = scratch.path().join("base.tar");
     tar::Builder::new(std::fs::File::create(&base_archive)?).finish()?;
     let mut workspace = Workspace::open(Config {

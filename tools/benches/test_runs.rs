@@ -26,11 +26,11 @@ const STARTUP_TIME: Duration = Duration::from_secs(20);
 const FAILING: &str = "\n\ndef test_that_fails_in_a_bench():\n    assert 0\n";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let given: Vec<String> = std::env::args()
+    let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with("--"))
         .collect();
-    let [folder, python, test] = given.as_slice() else {
+    let [folder, python, test] = arguments.as_slice() else {
         println!("give FOLDER PYTHON TEST");
         return Ok(());
     };

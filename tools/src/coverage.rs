@@ -130,7 +130,7 @@ struct DriverReport {
 
 impl Measurement {
     /// Prepares a measurement. `root` is the workspace with links resolved.
-    pub(crate) fn new(asked: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
+    pub(crate) fn new(measure: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
         let folder = config.scratch.join("coverage");
         process::recreate_folder(&folder)?;
         let private = config.private().join("coverage");
@@ -140,14 +140,14 @@ impl Measurement {
         std::fs::write(private.join("marks.py"), MARKS_PROGRAM)?;
         std::fs::write(private.join("all_files.py"), ALL_FILES_PROGRAM)?;
         let hook = outcomes::write_hook(&private.join("children"))?;
-        let files = (asked.files.iter())
+        let files = (measure.files.iter())
             .filter_map(|name| {
                 let path = std::fs::canonicalize(root.join(name)).ok()?;
                 path.is_file().then(|| (name.clone(), path))
             })
             .collect();
         Ok(Measurement {
-            package: asked.package.clone(),
+            package: measure.package.clone(),
             files,
             driver,
             hook,
@@ -156,9 +156,9 @@ impl Measurement {
             executed: BTreeMap::new(),
             called: BTreeMap::new(),
             counts: BTreeMap::new(),
-            counted: asked.counted,
-            until: asked.until.clone(),
-            whole: asked.whole.clone().map(|whole| (root.to_owned(), whole)),
+            counted: measure.counted,
+            until: measure.until.clone(),
+            whole: measure.whole.clone().map(|whole| (root.to_owned(), whole)),
             contexts: BTreeMap::new(),
             problems: Vec::new(),
             lost: 0,
@@ -239,24 +239,24 @@ impl Measurement {
             return Ok(Vec::new());
         };
         let prefix = format!("{}.", name.to_string_lossy());
-        let mut found = Vec::new();
+        let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with(&prefix) && name.ends_with(".child") {
-                found.push(path);
+                paths.push(path);
             }
         }
-        found.sort();
-        Ok(found)
+        paths.sort();
+        Ok(paths)
     }
 
     /// Adds the lines of a report and returns its problems.
     fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
-        let found: DriverReport = serde_json::from_slice(bytes)
+        let report: DriverReport = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("could not read the measured lines: {e}")))?;
-        self.contexts.extend(found.contexts);
-        for (name, lines) in found.files {
+        self.contexts.extend(report.contexts);
+        for (name, lines) in report.files {
             let statements = self.statements.entry(name.clone()).or_default();
             statements.extend(lines.statements);
             let called = self.called.entry(name.clone()).or_default();
@@ -270,7 +270,7 @@ impl Measurement {
                 .or_default()
                 .extend(lines.executed);
         }
-        Ok(found.problems)
+        Ok(report.problems)
     }
 
     fn add_problem(&mut self, problem: String) {
@@ -281,7 +281,8 @@ impl Measurement {
 
     /// Returns what all programs ran.
     pub(crate) fn finish(mut self) -> Coverage {
-        let lines = |found: Option<BTreeSet<u32>>| found.unwrap_or_default().into_iter().collect();
+        let lines =
+            |numbers: Option<BTreeSet<u32>>| numbers.unwrap_or_default().into_iter().collect();
         let names: Vec<String> = match self.whole {
             Some(_) => self.executed.keys().cloned().collect(),
             None => std::mem::take(&mut self.files).into_keys().collect(),

@@ -64,7 +64,10 @@ pub fn find(root: &Path, request: &Request) -> Findings {
                 continue;
             };
             if kind.is_dir() {
-                if !EXCLUDED_FOLDERS.iter().any(|left| path == Path::new(left)) {
+                if !EXCLUDED_FOLDERS
+                    .iter()
+                    .any(|excluded| path == Path::new(excluded))
+                {
                     folders.push(path);
                 }
             } else if kind.is_file() {
@@ -79,14 +82,14 @@ pub fn find(root: &Path, request: &Request) -> Findings {
     findings
 }
 
-fn is_new(path: &Path, wanted: &[NewFile]) -> bool {
+fn is_new(path: &Path, new_files: &[NewFile]) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return false;
     };
     if name.ends_with(".idx") && path.parent().is_some_and(|p| p.ends_with("objects/pack")) {
-        return is_in_pack(path, wanted);
+        return is_in_pack(path, new_files);
     }
-    wanted.iter().any(|file| {
+    new_files.iter().any(|file| {
         is_loose(path, name, &file.blob)
             || (!file.lines.is_empty()
                 && matches_name(path, &file.path)
@@ -96,21 +99,21 @@ fn is_new(path: &Path, wanted: &[NewFile]) -> bool {
 
 /// Returns whether the path is the loose object `objects/ab/cdef…`.
 fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
-    let (Some(folder), Some(rest)) = (blob.get(..2), blob.get(2..)) else {
+    let (Some(folder), Some(file_name)) = (blob.get(..2), blob.get(2..)) else {
         return false;
     };
-    name == rest
+    name == file_name
         && path
             .parent()
             .is_some_and(|p| p.ends_with(PathBuf::from("objects").join(folder)))
 }
 
 /// Searches the index of a pack, which holds the names of its objects as bytes.
-fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
+fn is_in_pack(path: &Path, new_files: &[NewFile]) -> bool {
     let Ok(Ok(index)) = read_itself(path, MAX_INDEX_LEN) else {
         return false;
     };
-    wanted.iter().any(|file| {
+    new_files.iter().any(|file| {
         let name: Vec<u8> = (0..file.blob.len() / 2)
             .filter_map(|at| u8::from_str_radix(file.blob.get(2 * at..2 * at + 2)?, 16).ok())
             .collect();
@@ -182,14 +185,14 @@ mod tests {
     fn loose_and_packed_git_objects_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let git = |words: &[&str]| {
-            let done = Command::new("git")
+            let output = Command::new("git")
                 .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
                 .args(words)
                 .current_dir(folder.path())
                 .output()
                 .unwrap();
-            assert!(done.status.success(), "{done:?}");
-            String::from_utf8(done.stdout).unwrap().trim().to_owned()
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
         };
         git(&["init", "-q"]);
         std::fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();

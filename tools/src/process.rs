@@ -124,10 +124,10 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
         std::env::var("PATH").unwrap_or_else(|_| SYSTEM.to_owned()),
     );
     env.extend(config.env.clone());
-    if let Ok(given) = std::env::var("PYTHONPATH") {
+    if let Ok(inherited_path) = std::env::var("PYTHONPATH") {
         let path = match config.env.get("PYTHONPATH") {
-            Some(configured) => format!("{given}:{configured}"),
-            None => given,
+            Some(configured) => format!("{inherited_path}:{configured}"),
+            None => inherited_path,
         };
         env.insert("PYTHONPATH".into(), path);
     }
@@ -159,8 +159,8 @@ pub fn make_home(scratch: &Path) -> Result<(), ToolError> {
 /// Fails if the folder cannot be created or made accessible.
 pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
     match std::fs::symlink_metadata(folder) {
-        Ok(found) if found.is_dir() => {
-            if found.permissions().mode() & 0o700 != 0o700 {
+        Ok(folder_metadata) if folder_metadata.is_dir() => {
+            if folder_metadata.permissions().mode() & 0o700 != 0o700 {
                 metadata::set_permissions_at(folder, &std::fs::Permissions::from_mode(0o755))?;
             }
             return Ok(());

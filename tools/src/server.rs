@@ -257,10 +257,12 @@ impl Server {
             answer,
             is_cancelled: is_cancelled.clone(),
         };
-        let gone = |_| ToolError::Broken("the tool thread has stopped".to_owned());
-        self.jobs.send(job).map_err(|e| gone(e.to_string()))?;
+        let to_stopped_error = |_| ToolError::Broken("the tool thread has stopped".to_owned());
+        self.jobs
+            .send(job)
+            .map_err(|e| to_stopped_error(e.to_string()))?;
         tokio::select! {
-            answer = answered => answer.map_err(|e| gone(e.to_string()))?,
+            answer = answered => answer.map_err(|e| to_stopped_error(e.to_string()))?,
             () = cancelled => {
                 self.running.cancel(&is_cancelled);
                 Err(ToolError::Cancelled)

@@ -109,7 +109,7 @@ impl Request {
     /// Returns the first path that leaves the workspace, if any.
     fn first_outside_path(&self) -> Option<&str> {
         let of_ids = self.ids.iter().map(|id| file_of(id));
-        let of_coverage = self.coverage.iter().flat_map(|asked| &asked.files);
+        let of_coverage = self.coverage.iter().flat_map(|measure| &measure.files);
         let mut paths = of_ids.chain(of_coverage.map(String::as_str));
         paths.find(|path| {
             let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);

@@ -133,8 +133,8 @@ impl Context<'_> {
 
     /// Returns the deadline of a test run that may use `1/parts` of the time left.
     pub fn share_of_time(&self, parts: u32) -> Instant {
-        let most = Duration::from_secs(self.workspace.config().test_seconds);
-        Instant::now() + most.min(self.left() / parts)
+        let max_time = Duration::from_secs(self.workspace.config().test_seconds);
+        Instant::now() + max_time.min(self.left() / parts)
     }
 }
 

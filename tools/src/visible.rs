@@ -10,19 +10,19 @@ use std::borrow::Cow;
 pub fn visible(text: &str) -> Cow<'_, str> {
     let mut result = String::new();
     // End of the text that is already copied.
-    let mut done = 0;
+    let mut copied_end = 0;
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];
         if is_hidden(c, rest) {
-            result.push_str(&text[done..at]);
+            result.push_str(&text[copied_end..at]);
             result.extend(c.escape_default());
-            done = at + c.len_utf8();
+            copied_end = at + c.len_utf8();
         }
     }
-    if done == 0 {
+    if copied_end == 0 {
         return Cow::Borrowed(text);
     }
-    result.push_str(&text[done..]);
+    result.push_str(&text[copied_end..]);
     Cow::Owned(result)
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn control_and_direction_marks_are_escaped() {
-        for (text, shown) in [
+        for (text, expected) in [
             (
                 "plain ä 漢字 👩\u{200d}💻\u{feff}\u{a0}\n\tx\r\n\u{c}",
                 "plain ä 漢字 👩\u{200d}💻\u{feff}\u{a0}\n\tx\r\n\u{c}",
@@ -58,8 +58,8 @@ mod tests {
                 "x\\u{202e}cod.exe\\u{2066}\\u{200f}",
             ),
         ] {
-            assert_eq!(visible(text), shown);
-            assert_eq!(visible(shown), shown, "it can be shown again");
+            assert_eq!(visible(text), expected);
+            assert_eq!(visible(expected), expected, "it can be shown again");
         }
     }
 }

@@ -132,18 +132,18 @@ impl Workspace {
         if whole.is_file() {
             return Ok(relative);
         }
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         if whole.is_dir() {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is a folder, not a file."
+                "`{display_path}` is a folder, not a file."
             )));
         }
-        let near = self.nearest(&shown);
+        let near = self.nearest(&display_path);
         Err(ToolError::Refused(if near.is_empty() {
-            format!("There is no file `{shown}`.")
+            format!("There is no file `{display_path}`.")
         } else {
             format!(
-                "There is no file `{shown}`. The nearest are: {}.",
+                "There is no file `{display_path}`. The nearest are: {}.",
                 near.join(", ")
             )
         }))
@@ -157,16 +157,17 @@ impl Workspace {
     pub fn read(&self, relative: &Path) -> Result<Vec<u8>, ToolError> {
         let relative = self.resolve_again(relative)?;
         let whole = self.root().join(&relative);
-        let shown = forward(&relative);
-        let read = regular::read(&whole, MAX_READ_LEN).map_err(|e| refuse_missing(&shown, &e))?;
+        let display_path = forward(&relative);
+        let read =
+            regular::read(&whole, MAX_READ_LEN).map_err(|e| refuse_missing(&display_path, &e))?;
         read.map_err(|why| {
             ToolError::Refused(match why {
                 UnreadReason::NotRegular if whole.is_dir() => {
-                    format!("`{shown}` is a folder, not a file.")
+                    format!("`{display_path}` is a folder, not a file.")
                 }
-                UnreadReason::NotRegular => format!("`{shown}` is not a regular file."),
+                UnreadReason::NotRegular => format!("`{display_path}` is not a regular file."),
                 UnreadReason::TooLarge(size) => format!(
-                    "`{shown}` is too large to read ({} MB; the limit is {} MB).",
+                    "`{display_path}` is too large to read ({} MB; the limit is {} MB).",
                     size >> 20,
                     MAX_READ_LEN >> 20
                 ),
@@ -180,18 +181,18 @@ impl Workspace {
     ///
     /// Fails if the file cannot be read, is binary, or is over [`MAX_TEXT_LEN`].
     pub fn read_text(&self, relative: &Path) -> Result<String, ToolError> {
-        let shown = forward(relative);
+        let display_path = forward(relative);
         let bytes = self.read(relative)?;
         if bytes.len() as u64 > MAX_TEXT_LEN {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is too large to be shown as text ({} MB; the limit is {} MB).",
+                "`{display_path}` is too large to be shown as text ({} MB; the limit is {} MB).",
                 bytes.len() >> 20,
                 MAX_TEXT_LEN >> 20
             )));
         }
         match TextFile::read(relative, &bytes) {
             Ok(file) => Ok(file.text),
-            Err(what) => Err(ToolError::Refused(format!("`{shown}` {what}."))),
+            Err(what) => Err(ToolError::Refused(format!("`{display_path}` {what}."))),
         }
     }
 
@@ -254,12 +255,12 @@ impl Workspace {
         if let Some(folder) = whole.parent() {
             fs::create_dir_all(folder)?;
         }
-        if fs::symlink_metadata(&whole).is_ok_and(|found| !found.is_dir()) {
+        if fs::symlink_metadata(&whole).is_ok_and(|metadata| !metadata.is_dir()) {
             fs::remove_file(&whole)?;
         }
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), whole)
-            .map_err(|e| cannot_write(&shown, &e))
+            .map_err(|e| cannot_write(&display_path, &e))
     }
 
     fn write_bytes(
@@ -268,24 +269,27 @@ impl Workspace {
         bytes: &[u8],
         mode: Option<u32>,
     ) -> Result<(), ToolError> {
-        let shown = forward(relative);
+        let display_path = forward(relative);
         if relative.as_os_str().is_empty() || relative.starts_with(".git") {
-            return Err(ToolError::Refused(format!("`{shown}` cannot be written.")));
+            return Err(ToolError::Refused(format!(
+                "`{display_path}` cannot be written."
+            )));
         }
         let whole = self.root().join(relative);
         let folder = whole.parent().unwrap_or(self.root());
-        fs::create_dir_all(folder).map_err(|e| cannot_write(&shown, &e))?;
+        fs::create_dir_all(folder).map_err(|e| cannot_write(&display_path, &e))?;
         let old = fs::symlink_metadata(&whole).ok();
         if old.as_ref().is_some_and(fs::Metadata::is_dir) {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is a folder, not a file."
+                "`{display_path}` is a folder, not a file."
             )));
         }
         let mut aside = tempfile::Builder::new()
             .prefix(".testwright-")
             .tempfile_in(folder)
-            .map_err(|e| cannot_write(&shown, &e))?;
-        std::io::Write::write_all(&mut aside, bytes).map_err(|e| cannot_write(&shown, &e))?;
+            .map_err(|e| cannot_write(&display_path, &e))?;
+        std::io::Write::write_all(&mut aside, bytes)
+            .map_err(|e| cannot_write(&display_path, &e))?;
         let mode = mode
             .or_else(|| {
                 old.as_ref()
@@ -294,7 +298,7 @@ impl Workspace {
             })
             .unwrap_or(0o644);
         metadata::set_permissions(aside.as_file(), &fs::Permissions::from_mode(mode))
-            .map_err(|e| cannot_write(&shown, &e))?;
+            .map_err(|e| cannot_write(&display_path, &e))?;
         if let Some(old) = &old {
             self.record_stamp(relative, old);
         }
@@ -305,11 +309,12 @@ impl Workspace {
             && now.as_secs() <= stamp
         {
             let later = UNIX_EPOCH + Duration::from_secs(stamp + 1);
-            metadata::set_modified(aside.as_file(), later).map_err(|e| cannot_write(&shown, &e))?;
+            metadata::set_modified(aside.as_file(), later)
+                .map_err(|e| cannot_write(&display_path, &e))?;
         }
         aside
             .persist(&whole)
-            .map_err(|e| cannot_write(&shown, &e.error))?;
+            .map_err(|e| cannot_write(&display_path, &e.error))?;
         Ok(())
     }
 
@@ -321,16 +326,16 @@ impl Workspace {
     /// Fails if the path leaves the workspace, or the file is missing or cannot be removed.
     pub fn remove(&mut self, relative: &Path) -> Result<(), ToolError> {
         let relative = self.entry(relative)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         let whole = self.root().join(&relative);
-        let data = fs::symlink_metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
+        let data = fs::symlink_metadata(&whole).map_err(|e| refuse_missing(&display_path, &e))?;
         if data.is_dir() {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is a folder, not a file."
+                "`{display_path}` is a folder, not a file."
             )));
         }
         self.record_stamp(&relative, &data);
-        fs::remove_file(&whole).map_err(|e| cannot_write(&shown, &e))?;
+        fs::remove_file(&whole).map_err(|e| cannot_write(&display_path, &e))?;
         let mut folder = relative.parent();
         while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty()) {
             if self.base.has_folder(path) || fs::remove_dir(self.root().join(path)).is_err() {
@@ -451,23 +456,23 @@ pub fn forward(path: &Path) -> String {
     }
 }
 
-fn refuse_missing(shown: &str, e: &std::io::Error) -> ToolError {
+fn refuse_missing(path: &str, e: &std::io::Error) -> ToolError {
     match e.kind() {
-        std::io::ErrorKind::NotFound => ToolError::Refused(format!("There is no file `{shown}`.")),
+        std::io::ErrorKind::NotFound => ToolError::Refused(format!("There is no file `{path}`.")),
         std::io::ErrorKind::PermissionDenied => {
-            ToolError::Refused(format!("`{shown}` is not readable."))
+            ToolError::Refused(format!("`{path}` is not readable."))
         }
-        _ => ToolError::Broken(format!("{shown}: {e}")),
+        _ => ToolError::Broken(format!("{path}: {e}")),
     }
 }
 
-fn cannot_write(shown: &str, e: &std::io::Error) -> ToolError {
+fn cannot_write(path: &str, e: &std::io::Error) -> ToolError {
     use std::io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
     match e.kind() {
         PermissionDenied | NotADirectory | AlreadyExists => {
-            ToolError::Refused(format!("`{shown}` cannot be written: {e}."))
+            ToolError::Refused(format!("`{path}` cannot be written: {e}."))
         }
-        _ => ToolError::Broken(format!("{shown} could not be written: {e}")),
+        _ => ToolError::Broken(format!("{path} could not be written: {e}")),
     }
 }
 

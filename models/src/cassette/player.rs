@@ -100,11 +100,11 @@ impl Replayer {
     /// short line may keep many.
     fn request(&self, at: usize) -> Request {
         let mut parts: Vec<&[Message]> = Vec::new();
-        let mut wanted = self.tape[at].len();
+        let mut message_count = self.tape[at].len();
         for exchange in self.tape[..=at].iter().rev() {
-            if wanted > exchange.kept {
-                parts.push(&exchange.messages[..wanted - exchange.kept]);
-                wanted = exchange.kept;
+            if message_count > exchange.kept {
+                parts.push(&exchange.messages[..message_count - exchange.kept]);
+                message_count = exchange.kept;
             }
         }
         parts.reverse();
@@ -133,14 +133,14 @@ impl Replayer {
                 self.tape.len()
             )));
         };
-        let asked = digest(request);
+        let request_digest = digest(request);
         // Concurrent requests may arrive in another order than they were recorded.
-        let found = if self.lenient {
+        let index = if self.lenient {
             Some(next)
         } else {
-            (next..self.tape.len()).find(|&i| !used[i] && self.tape[i].digest == asked)
+            (next..self.tape.len()).find(|&i| !used[i] && self.tape[i].digest == request_digest)
         };
-        let Some(found) = found else {
+        let Some(index) = index else {
             let recorded = self.request(next);
             let place = difference(&as_value(&recorded), &as_value(request), "")
                 .unwrap_or_else(|| "its digest".to_owned());
@@ -150,8 +150,8 @@ impl Replayer {
                 self.path.display()
             )));
         };
-        used[found] = true;
-        self.tape[found].outcome.clone()
+        used[index] = true;
+        self.tape[index].outcome.clone()
     }
 }
 

@@ -136,9 +136,9 @@ async fn different_request_names_the_difference() {
         ),
         (warmer, "/temperature"),
     ];
-    for (asked, place) in cases {
+    for (changed_request, place) in cases {
         let player = Replayer::open(&path, false).unwrap();
-        let error = player.complete(&asked).await.unwrap_err();
+        let error = player.complete(&changed_request).await.unwrap_err();
         let ModelError::NotRecorded(message) = &error else {
             panic!("{error:?}")
         };
@@ -148,7 +148,7 @@ async fn different_request_names_the_difference() {
         );
         assert_eq!(player.left(), 5, "nothing is used up");
         let lenient = Replayer::open(&path, true).unwrap();
-        assert_eq!(lenient.complete(&asked).await, outcomes[0]);
+        assert_eq!(lenient.complete(&changed_request).await, outcomes[0]);
     }
 }
 
@@ -206,9 +206,13 @@ async fn invalid_recordings_are_not_quoted() {
         .replace("\"a\"", "\"hunter2\"")
         .replace("\"object\"", "\"4711\"");
     std::fs::write(&path, planted).unwrap();
-    for asked in [request(&["b"]), request(&["b", "c"])] {
+    for other_request in [request(&["b"]), request(&["b", "c"])] {
         let player = Replayer::open(&path, false).unwrap();
-        let error = player.complete(&asked).await.unwrap_err().to_string();
+        let error = player
+            .complete(&other_request)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("differs"), "{error}");
         assert!(
             !error.contains("hunter2") && !error.contains("4711"),

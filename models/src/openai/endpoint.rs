@@ -327,9 +327,9 @@ async fn received(
         return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
     }
     let is_type = |kind: &str| {
-        let given = response.headers().get(CONTENT_TYPE);
-        let given = given.and_then(|given| given.to_str().ok());
-        given.is_some_and(|given| given.to_lowercase().starts_with(kind))
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        content_type.is_some_and(|value| value.to_lowercase().starts_with(kind))
     };
     if is_type("text/html") {
         let page = Refusal {

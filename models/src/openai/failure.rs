@@ -166,7 +166,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     // Redact before cutting: a partial key would not be found.
     let body = clean(&refusal.body, settings);
     let reported = message_in(&body);
-    let said = match (refusal.fault, &reported) {
+    let detail = match (refusal.fault, &reported) {
         (Some(fault @ (WEB_PAGE | OTHER_API)), _) => format!(" {fault}"),
         (Some(fault), _) => format!(": {fault}"),
         (None, Some(message)) => format!(": {message}"),
@@ -177,7 +177,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     }
     let points = refusal.points_to.as_ref();
     let points = points.map_or(String::new(), |to| format!(", and points to {to}"));
-    let message = format!("{} answered {status}{said}{points}", place(settings));
+    let message = format!("{} answered {status}{detail}{points}", place(settings));
     let message = clean(&message, settings);
     if refusal.fault.is_none() && overflow_in(refusal, None).is_some() {
         return ModelError::ContextFull(message);
@@ -262,15 +262,15 @@ fn check_base_url(settings: &OpenAiSettings) -> String {
     )
 }
 
-/// Returns what is too large in a request that was refused. `asked` is the limit of completion tokens that
+/// Returns what is too large in a request that was refused. `sent_limit` is the limit of completion tokens that
 /// was sent.
-pub(super) fn overflow_in(refusal: &Refusal, asked: Option<u64>) -> Option<Overflow> {
+pub(super) fn overflow_in(refusal: &Refusal, sent_limit: Option<u64>) -> Option<Overflow> {
     // A page of a proxy has many words that mean nothing here.
     let text = match refusal.body.trim_start().starts_with('<') {
         true => String::new(),
         false => all_text(&refusal.body),
     };
-    overflow::overflow(refusal.status, &text, asked)
+    overflow::overflow(refusal.status, &text, sent_limit)
 }
 
 /// Returns the error for a prompt that exceeds a limit which the service has named before.

@@ -118,8 +118,8 @@ fn turns(messages: &[Message]) -> impl Iterator<Item = Cow<'_, Message>> {
     turns.filter_map(|turn| match turn {
         [] => None,
         [one] => Some(Cow::Borrowed(one)),
-        said => {
-            let texts: Vec<&str> = said
+        adjacent_messages => {
+            let texts: Vec<&str> = adjacent_messages
                 .iter()
                 .filter_map(|message| match message {
                     Message::User { content } => Some(content.as_str()),

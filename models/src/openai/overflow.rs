@@ -113,9 +113,9 @@ pattern!(
 );
 pattern!(NUMBER, r"\d[\d,_]*");
 
-/// Returns what is too large, for the text of a refusal in lower case. `asked` is the limit of completion
+/// Returns what is too large, for the text of a refusal in lower case. `sent_limit` is the limit of completion
 /// tokens that was sent.
-pub(super) fn overflow(status: u16, text: &str, asked: Option<u64>) -> Option<Overflow> {
+pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Option<Overflow> {
     if !matches!(status, 400 | 413 | 422 | 429 | 500) {
         return None;
     }
@@ -142,8 +142,8 @@ pub(super) fn overflow(status: u16, text: &str, asked: Option<u64>) -> Option<Ov
             prompt: None,
         });
     }
-    let numbers = Numbers::read(text, asked);
-    let is_completion = asked.is_some()
+    let numbers = Numbers::read(text, sent_limit);
+    let is_completion = sent_limit.is_some()
         && COMPLETION.is_match(text)
         && COMPLETION_EXCESS.is_match(text)
         && !UNKNOWN_FIELD.is_match(text);
@@ -169,13 +169,13 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn read(text: &str, asked: Option<u64>) -> Numbers {
+    fn read(text: &str, sent_limit: Option<u64>) -> Numbers {
         let prompt = PROMPT
             .find_iter(text)
-            .filter(|found| !ends_like_a_limit(&text[..found.start()]))
-            .find_map(|found| named(&PROMPT, found.as_str()).next());
+            .filter(|hit| !ends_like_a_limit(&text[..hit.start()]))
+            .find_map(|hit| named(&PROMPT, hit.as_str()).next());
         let all: Vec<u64> = all_numbers(text);
-        let others = || all.iter().copied().filter(|n| Some(*n) != asked);
+        let others = || all.iter().copied().filter(|n| Some(*n) != sent_limit);
         let named_limits: Vec<u64> = named(&LIMIT, text)
             .chain(named(&LIMIT_AFTER, text))
             .filter(|n| *n >= MIN_LIMIT && Some(*n) != prompt)
@@ -183,7 +183,7 @@ impl Numbers {
         let by_words = named_limits
             .iter()
             .copied()
-            .find(|n| Some(*n) != asked)
+            .find(|n| Some(*n) != sent_limit)
             .or_else(|| named_limits.first().copied());
         // The limit is smaller than what exceeds it, in whichever order they stand.
         let smallest = others().filter(|n| Some(*n) != prompt).min();
@@ -193,10 +193,11 @@ impl Numbers {
             (Some(_), _) => by_words,
             (None, _) => smallest,
         };
-        let rest = largest.filter(|n| prompt.is_none() && limit.is_some_and(|limit| *n > limit));
+        let above_limit =
+            largest.filter(|n| prompt.is_none() && limit.is_some_and(|limit| *n > limit));
         let is_sum = COMPLETION.is_match(text);
-        let from_rest = rest.map(|total| match asked {
-            Some(asked) if is_sum => total.saturating_sub(asked),
+        let from_rest = above_limit.map(|total| match sent_limit {
+            Some(completion) if is_sum => total.saturating_sub(completion),
             _ => total,
         });
         Numbers {
@@ -214,8 +215,8 @@ impl Numbers {
 }
 
 fn named<'t>(pattern: &'t Regex, text: &'t str) -> impl Iterator<Item = u64> + 't {
-    pattern.captures_iter(text).filter_map(|found| {
-        let mut groups = found.iter().skip(1).flatten();
+    pattern.captures_iter(text).filter_map(|captures| {
+        let mut groups = captures.iter().skip(1).flatten();
         let number = parse(groups.next()?.as_str())?;
         let is_thousands = groups.next().is_some_and(|unit| unit.as_str() == "k");
         Some(if is_thousands {
@@ -230,13 +231,13 @@ fn named<'t>(pattern: &'t Regex, text: &'t str) -> impl Iterator<Item = u64> + '
 fn all_numbers(text: &str) -> Vec<u64> {
     NUMBER
         .find_iter(text)
-        .filter(|found| {
-            let before = text[..found.start()].chars().next_back();
+        .filter(|hit| {
+            let before = text[..hit.start()].chars().next_back();
             let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
-            let after = text[found.end()..].chars().next();
+            let after = text[hit.end()..].chars().next();
             !before.is_some_and(is_name) && !after.is_some_and(|c| c.is_alphanumeric() || c == '-')
         })
-        .filter_map(|found| parse(found.as_str()))
+        .filter_map(|hit| parse(hit.as_str()))
         .filter(|number| *number >= MIN_LIMIT)
         .collect()
 }

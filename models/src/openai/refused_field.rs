@@ -159,13 +159,13 @@ fn effort(refused: &Refused<'_>, better: &mut ServerCapabilities) {
         return;
     }
     let rest = &refused.text[at..];
-    let named = EFFORTS.iter().find(|effort| {
+    let listed_effort = EFFORTS.iter().find(|effort| {
         let quotes = ["'", "\"", "`", "“"];
         quotes
             .iter()
             .any(|q| rest.contains(&format!("{q}{effort}")))
     });
-    better.effort = Some(named.copied().unwrap_or("none"));
+    better.effort = Some(listed_effort.copied().unwrap_or("none"));
 }
 
 fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {

@@ -98,12 +98,12 @@ pub(super) fn body<'a>(
         body.insert("temperature".to_owned(), json!(temperature));
     }
     let prompt_length = length(&messages) + body.get("tools").map_or(0, length);
-    let asked_tokens = request
+    let requested_tokens = request
         .max_tokens
         .or(settings.max_tokens)
         .or(capabilities.default_limit());
-    if let (Some(asked), Some(field)) = (asked_tokens, capabilities.limit_field.name()) {
-        let limit = capabilities.completion_limit(asked, prompt_length);
+    if let (Some(tokens), Some(field)) = (requested_tokens, capabilities.limit_field.name()) {
+        let limit = capabilities.completion_limit(tokens, prompt_length);
         body.insert(field.to_owned(), json!(limit));
     }
     for (field, value) in &settings.extra {

@@ -244,9 +244,9 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     };
     let mut content = raw.content;
     if raw.calls.is_empty() {
-        let found = text_calls::read(&content, &request.tools, whole);
-        content = found.content;
-        for (name, arguments) in found.calls {
+        let parsed_calls = text_calls::read(&content, &request.tools, whole);
+        content = parsed_calls.content;
+        for (name, arguments) in parsed_calls.calls {
             reply.calls.push(ToolCall {
                 id: ids.unique(""),
                 name,
@@ -254,7 +254,7 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
                 extra: ExtraFields::default(),
             });
         }
-        reply.malformed = found.malformed;
+        reply.malformed = parsed_calls.malformed;
     }
     for call in raw.calls {
         native(call, request, whole, &mut ids, &mut content, &mut reply);

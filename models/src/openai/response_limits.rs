@@ -116,8 +116,8 @@ impl LimitedReader {
                 }
                 Ok(None) => {
                     self.response = None;
-                    let rest = self.lines.take().map(|lines| without_mark(lines.pending));
-                    self.ready.extend(rest.filter(|rest| !rest.is_empty()));
+                    let last_line = self.lines.take().map(|lines| without_mark(lines.pending));
+                    self.ready.extend(last_line.filter(|line| !line.is_empty()));
                 }
                 Err(error) => {
                     self.response = None;

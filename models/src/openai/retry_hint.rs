@@ -74,7 +74,7 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
         .iter()
         .filter_map(|(reset, remaining)| {
             let seconds = duration_or_time(&text(reset)?, now)?;
-            let is_used_up = text(remaining).and_then(|left| number(&left)) == Some(0.0);
+            let is_used_up = text(remaining).and_then(|value| number(&value)) == Some(0.0);
             Some((seconds, is_used_up))
         })
         .collect();
@@ -159,7 +159,7 @@ fn in_texts(value: &Value, depth: usize) -> Option<f64> {
 fn in_words(text: &str) -> Option<f64> {
     IN_WORDS
         .captures_iter(text)
-        .find_map(|found| duration(found.get(1)?.as_str()))
+        .find_map(|captures| duration(captures.get(1)?.as_str()))
 }
 
 /// Reads a duration, or a time as a date or a number.
@@ -304,23 +304,23 @@ mod tests {
 
     #[test]
     fn hints_in_bodies_are_read() {
-        let said = |text: &str| json!({"error": {"message": text}}).to_string();
+        let error_body = |text: &str| json!({"error": {"message": text}}).to_string();
         for (body, seconds) in [
-            (said("Please try again in 1m26.5s."), Some(86.5)),
-            (said("Please try again in 20ms. Visit https://x.example/42"), Some(0.02)),
-            (said("Please try again in 1h2m3.5s."), Some(3723.5)),
-            (said("Please try again in 0m20.0s."), Some(20.0)),
-            (said("Limit 30000, Used 29000. Please try again in 1.3s."), Some(1.3)),
-            (said("You exceeded your current quota.\nPlease retry in 34.074824224s."), Some(34.074_824_224)),
-            (said("Please retry after 26 seconds."), Some(26.0)),
-            (said("Try again in 2 minutes and 5 seconds"), Some(125.0)),
-            (said("Retry after: 30"), Some(30.0)),
-            (said("Please wait 15 seconds before the next call"), Some(15.0)),
-            (said("Please wait for 1 minute"), Some(60.0)),
-            (said("Your quota will reset after 1h16m44s."), Some(4604.0)),
-            (said("try again in 5 min"), Some(300.0)),
-            (said("slow down"), None),
-            (said("the model gpt-4 is busy, limit 3"), None),
+            (error_body("Please try again in 1m26.5s."), Some(86.5)),
+            (error_body("Please try again in 20ms. Visit https://x.example/42"), Some(0.02)),
+            (error_body("Please try again in 1h2m3.5s."), Some(3723.5)),
+            (error_body("Please try again in 0m20.0s."), Some(20.0)),
+            (error_body("Limit 30000, Used 29000. Please try again in 1.3s."), Some(1.3)),
+            (error_body("You exceeded your current quota.\nPlease retry in 34.074824224s."), Some(34.074_824_224)),
+            (error_body("Please retry after 26 seconds."), Some(26.0)),
+            (error_body("Try again in 2 minutes and 5 seconds"), Some(125.0)),
+            (error_body("Retry after: 30"), Some(30.0)),
+            (error_body("Please wait 15 seconds before the next call"), Some(15.0)),
+            (error_body("Please wait for 1 minute"), Some(60.0)),
+            (error_body("Your quota will reset after 1h16m44s."), Some(4604.0)),
+            (error_body("try again in 5 min"), Some(300.0)),
+            (error_body("slow down"), None),
+            (error_body("the model gpt-4 is busy, limit 3"), None),
             ("try again in 12s".to_owned(), Some(12.0)),
             (json!([{"error": {"code": 429, "message": "quota", "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}]}}]).to_string(), Some(34.07)),
             (json!({"error": {"details": [{"retryDelay": {"seconds": 5, "nanos": 500_000_000}}]}}).to_string(), Some(5.5)),

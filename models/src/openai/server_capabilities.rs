@@ -125,13 +125,15 @@ impl ServerCapabilities {
     }
 
     /// Returns the limit of completion tokens to send for a prompt with this length.
-    pub(super) fn completion_limit(&self, asked: u64, bytes: u64) -> u64 {
+    pub(super) fn completion_limit(&self, requested_tokens: u64, bytes: u64) -> u64 {
         let room = self.context.map_or(u64::MAX, |context| {
             context
                 .saturating_sub(self.tokens(bytes))
                 .max(MIN_COMPLETION)
         });
-        asked.min(self.max_completion.unwrap_or(u64::MAX)).min(room)
+        requested_tokens
+            .min(self.max_completion.unwrap_or(u64::MAX))
+            .min(room)
     }
 
     /// Returns the number of tokens of a prompt, if it surely exceeds the limit that the server named.
@@ -184,21 +186,21 @@ mod tests {
 
     #[test]
     fn named_limit_bounds_later_requests() {
-        let mut known = capabilities();
-        assert_eq!(known.completion_limit(8_192, 40_000), 8_192);
-        assert_eq!(known.excess_tokens(1 << 30), None);
-        known.learn_context(Some(8_192), Some(4_012), 16_048);
-        assert_eq!(known.completion_limit(8_192, 16_048), 4_180);
-        assert_eq!(known.completion_limit(1_000, 16_048), 1_000);
-        assert_eq!(known.completion_limit(8_192, 32_600), 256);
-        assert_eq!(known.excess_tokens(32_768), None);
-        assert_eq!(known.excess_tokens(40_000), Some((10_000, 8_192)));
+        let mut limits = capabilities();
+        assert_eq!(limits.completion_limit(8_192, 40_000), 8_192);
+        assert_eq!(limits.excess_tokens(1 << 30), None);
+        limits.learn_context(Some(8_192), Some(4_012), 16_048);
+        assert_eq!(limits.completion_limit(8_192, 16_048), 4_180);
+        assert_eq!(limits.completion_limit(1_000, 16_048), 1_000);
+        assert_eq!(limits.completion_limit(8_192, 32_600), 256);
+        assert_eq!(limits.excess_tokens(32_768), None);
+        assert_eq!(limits.excess_tokens(40_000), Some((10_000, 8_192)));
         // A reply with a longer prompt shows that the limit was misread.
-        known.learn_prompt(20_000, 80_000);
-        assert_eq!(known.excess_tokens(400_000), None);
-        known.learn_context(Some(40), None, 400_000);
-        known.learn_context(Some(90_000_000), None, 400_000);
-        known.learn_context(Some(2_013), None, 400_000);
-        assert_eq!(known.context, None);
+        limits.learn_prompt(20_000, 80_000);
+        assert_eq!(limits.excess_tokens(400_000), None);
+        limits.learn_context(Some(40), None, 400_000);
+        limits.learn_context(Some(90_000_000), None, 400_000);
+        limits.learn_context(Some(2_013), None, 400_000);
+        assert_eq!(limits.context, None);
     }
 }

@@ -56,7 +56,7 @@ fn simple(schema: &Value, root: &Value) -> Value {
             return chosen;
         }
     }
-    let mut kept = Map::new();
+    let mut simple_fields = Map::new();
     for (key, value) in fields {
         if !SIMPLE_KEYWORDS.contains(&key.as_str()) {
             continue;
@@ -78,9 +78,9 @@ fn simple(schema: &Value, root: &Value) -> Value {
             }),
             _ => Some(value.clone()),
         };
-        kept.extend(value.map(|value| (key.clone(), value)));
+        simple_fields.extend(value.map(|value| (key.clone(), value)));
     }
-    Value::Object(kept)
+    Value::Object(simple_fields)
 }
 
 fn strict(schema: &Value) -> Value {

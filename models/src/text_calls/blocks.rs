@@ -116,8 +116,8 @@ static ARG_PAIR: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
     let mut from = at;
     loop {
-        let found = OPENER.captures_at(text, from)?;
-        let all = found.get(0)?;
+        let captures = OPENER.captures_at(text, from)?;
+        let all = captures.get(0)?;
         // A `<tool_call>` in backquotes only mentions calls.
         let quoted = text[..all.start()].ends_with('`') && !all.as_str().contains("```");
         if quoted {
@@ -126,12 +126,12 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
         }
         let body = all.end();
         let family = FAMILY_READERS.iter();
-        let family = family.filter(|(group, _)| found.get(*group).is_some());
+        let family = family.filter(|(group, _)| captures.get(*group).is_some());
         if let Some((_, read)) = family.copied().next() {
             return Some((all.start(), Block::Family { read, body }));
         }
-        if let Some(fence) = found.name("fence").or_else(|| found.name("fence2")) {
-            let info = found.name("info").or_else(|| found.name("info2"));
+        if let Some(fence) = captures.name("fence").or_else(|| captures.name("fence2")) {
+            let info = captures.name("info").or_else(|| captures.name("info2"));
             let info = info.map_or("", |m| m.as_str()).trim();
             let info = info.split_whitespace().next().unwrap_or("");
             return Some((
@@ -142,7 +142,7 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
                 },
             ));
         }
-        if let Some(think) = found.name("think") {
+        if let Some(think) = captures.name("think") {
             let mut closers = THOUGHTS.iter();
             let close = closers.find(|(open, _)| *open == think.as_str());
             let end = close
@@ -150,18 +150,20 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
                 .unwrap_or(text.len());
             return Some((think.start(), Block::Thought { end }));
         }
-        if let Some(tag) = found.name("tag") {
+        if let Some(tag) = captures.name("tag") {
             let name = tag.as_str().to_owned();
             return Some((all.start(), Block::Tag { name, body }));
         }
-        if let Some(function) = found.name("function") {
+        if let Some(function) = captures.name("function") {
             let name = function.as_str().to_owned();
             return Some((all.start(), Block::Function { name, body }));
         }
-        if found.name("answer").is_some() {
+        if captures.name("answer").is_some() {
             return Some((all.start(), Block::InventedAnswer));
         }
-        return found.name("bracket").map(|m| (m.start(), Block::Bracket));
+        return captures
+            .name("bracket")
+            .map(|m| (m.start(), Block::Bracket));
     }
 }
 
@@ -208,7 +210,7 @@ pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
 /// Returns the names and texts of `<parameter=name>text</parameter>`.
 pub(super) fn parameters(inner: &str) -> Vec<(String, String)> {
     let openers: Vec<_> = PARAMETER.captures_iter(inner).collect();
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for (i, opener) in openers.iter().enumerate() {
         let (Some(all), Some(name)) = (opener.get(0), opener.get(1)) else {
             continue;
@@ -220,9 +222,9 @@ pub(super) fn parameters(inner: &str) -> Vec<(String, String)> {
         let value = &inner[all.end()..limit];
         let last_end = PARAMETER_END.find_iter(value).last();
         let value = last_end.map_or(value, |end| &value[..end.start()]);
-        found.push((name.as_str().to_owned(), unwrap_lines(value)));
+        pairs.push((name.as_str().to_owned(), unwrap_lines(value)));
     }
-    found
+    pairs
 }
 
 pub(super) fn arg_pairs(inner: &str) -> Vec<(String, String)> {

@@ -108,8 +108,8 @@ fn only_match<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
 
 /// Returns the letters and digits of a name in lower case.
 pub(super) fn squeeze(name: &str) -> String {
-    let kept = name.chars().filter(|c| c.is_alphanumeric());
-    kept.flat_map(char::to_lowercase).collect()
+    let characters = name.chars().filter(|c| c.is_alphanumeric());
+    characters.flat_map(char::to_lowercase).collect()
 }
 
 fn unknown(bare: &str, tools: &[ToolSpec]) -> String {

@@ -292,8 +292,8 @@ static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern of arguments")
 });
 
-fn beginning(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len()))
+fn beginning(text: &str, max_len: usize) -> &str {
+    let end = (0..=max_len.min(text.len()))
         .rev()
         .find(|&i| text.is_char_boundary(i));
     &text[..end.unwrap_or(0)]

@@ -113,7 +113,7 @@ impl<'t> Reader<'t> {
                 break;
             }
             let rest = self.rest();
-            let keyword = KEYWORD.captures(rest).and_then(|found| found.get(1));
+            let keyword = KEYWORD.captures(rest).and_then(|captures| captures.get(1));
             let key = match keyword {
                 Some(keyword) => {
                     self.at += rest.find('=').unwrap_or_default() + 1;

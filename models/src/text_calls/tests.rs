@@ -26,9 +26,9 @@ pub(super) fn tools() -> Vec<ToolSpec> {
 }
 
 fn calls(text: &str) -> Vec<(String, Value)> {
-    let found = read(text, &tools(), true);
-    assert_eq!(found.malformed, [], "{text}");
-    found
+    let text_calls = read(text, &tools(), true);
+    assert_eq!(text_calls.malformed, [], "{text}");
+    text_calls
         .calls
         .into_iter()
         .map(|(name, arguments)| (name, Value::Object(arguments)))
@@ -40,17 +40,21 @@ fn call(name: &str, arguments: Value) -> Vec<(String, Value)> {
 }
 
 fn problem(text: &str) -> String {
-    let found = read(text, &tools(), true);
-    assert!(found.calls.is_empty(), "{text}: {:?}", found.calls);
-    assert_eq!(found.malformed.len(), 1, "{text}: {found:?}");
-    assert_eq!(found.content, text, "what could not be read stays");
-    found.malformed[0].problem.clone()
+    let text_calls = read(text, &tools(), true);
+    assert!(
+        text_calls.calls.is_empty(),
+        "{text}: {:?}",
+        text_calls.calls
+    );
+    assert_eq!(text_calls.malformed.len(), 1, "{text}: {text_calls:?}");
+    assert_eq!(text_calls.content, text, "what could not be read stays");
+    text_calls.malformed[0].problem.clone()
 }
 
 /// Lists all forms of one call that models were seen to use.
 #[test]
 fn every_call_form_is_parsed() {
-    let wanted = call("search", json!({"pattern": "x"}));
+    let expected = call("search", json!({"pattern": "x"}));
     let object = r#"{"name": "search", "arguments": {"pattern": "x"}}"#;
     let dresses = [
         object.to_owned(),
@@ -93,10 +97,10 @@ fn every_call_form_is_parsed() {
         "<tool_call name=\"search\">{\"pattern\": \"x\"}</tool_call>".to_owned(),
     ];
     for text in dresses {
-        assert_eq!(calls(&text), wanted, "{text}");
+        assert_eq!(calls(&text), expected, "{text}");
         assert_eq!(read(&text, &tools(), true).content, "", "{text}");
         let reply = format!("I will look for it.\n\n{text}");
-        assert_eq!(calls(&reply), wanted, "{reply}");
+        assert_eq!(calls(&reply), expected, "{reply}");
         assert_eq!(
             read(&reply, &tools(), true).content,
             "I will look for it.",
@@ -129,7 +133,7 @@ fn several_calls_keep_order_and_text() {
 #[test]
 fn code_is_unchanged() {
     let code = "def test_a():\n    \"\"\"Like `x`.\n\n    ```\n    </tool_call>\n    ```\n    \"\"\"\n    assert f({'a': 1}) == \"\\d\"\n";
-    let wanted = call(
+    let expected = call(
         "insert_function",
         json!({"file": "tests/a.py", "code": code}),
     );
@@ -140,11 +144,11 @@ fn code_is_unchanged() {
         format!("```json\n{object:#}\n```\nDone."),
         format!("So:\n{object}"),
     ] {
-        assert_eq!(calls(&text), wanted, "{text}");
+        assert_eq!(calls(&text), expected, "{text}");
     }
     // Raw newlines in a string, Python's triple quotes, and a parameter block.
     let plain = "def test_b():\n    assert g('x') == [1]";
-    let wanted = call("insert_function", json!({"file": "t.py", "code": plain}));
+    let expected = call("insert_function", json!({"file": "t.py", "code": plain}));
     for text in [
         format!(
             "<tool_call>{{\"name\": \"insert_function\", \"arguments\": {{\"file\": \"t.py\", \"code\": \"{plain}\"}}}}</tool_call>"
@@ -156,7 +160,7 @@ fn code_is_unchanged() {
             "<function=insert_function>\n<parameter=file>\nt.py\n</parameter>\n<parameter=code>\n{plain}\n</parameter>\n</function>"
         ),
     ] {
-        assert_eq!(calls(&text), wanted, "{text}");
+        assert_eq!(calls(&text), expected, "{text}");
     }
 }
 
@@ -181,7 +185,7 @@ fn text_parameters_follow_schema() {
 
 #[test]
 fn shown_json_is_not_a_call() {
-    let shown = [
+    let samples = [
         "```python\nsearch(pattern='x')\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n```",
         "```json\n{\"name\": \"requests\", \"version\": \"2.0\"}\n```",
         "```json\n{\"name\": \"search\", \"description\": \"finds\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}\n```",
@@ -200,11 +204,11 @@ fn shown_json_is_not_a_call() {
         "if a < b:\n    <function=>",
         "",
     ];
-    for text in shown {
-        let found = read(text, &tools(), true);
-        assert_eq!(found.calls, [], "{text}");
-        assert_eq!(found.malformed, [], "{text}");
-        assert_eq!(found.content, text);
+    for text in samples {
+        let text_calls = read(text, &tools(), true);
+        assert_eq!(text_calls.calls, [], "{text}");
+        assert_eq!(text_calls.malformed, [], "{text}");
+        assert_eq!(text_calls.content, text);
     }
 }
 
@@ -286,9 +290,9 @@ fn cut_reply_is_not_completed() {
         "<function=insert_function><parameter=file>t.py</parameter><parameter=code>def te",
     ] {
         assert_eq!(read(text, &tools(), true).calls.len(), 1, "{text}");
-        let found = read(text, &tools(), false);
-        assert!(found.calls.is_empty(), "{text}");
-        assert_eq!(found.malformed.len(), 1, "{text}");
+        let text_calls = read(text, &tools(), false);
+        assert!(text_calls.calls.is_empty(), "{text}");
+        assert_eq!(text_calls.malformed.len(), 1, "{text}");
     }
 }
 
@@ -301,9 +305,9 @@ fn invented_results_end_calls() {
 #[test]
 fn no_tools_means_no_calls() {
     let text = "{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}";
-    let found = read(text, &[], true);
-    assert!(found.calls.is_empty());
-    assert_eq!(found.content, text);
+    let text_calls = read(text, &[], true);
+    assert!(text_calls.calls.is_empty());
+    assert_eq!(text_calls.content, text);
 }
 
 /// Reading any text ends, and loses no text outside of calls.
@@ -352,11 +356,11 @@ fn mutated_replies_never_panic() {
         }
         let text: String = chars.into_iter().collect();
         let whole = random.bool();
-        let found = read(&text, &tools, whole);
-        if found.calls.is_empty() {
-            assert_eq!(found.content, text);
+        let text_calls = read(&text, &tools, whole);
+        if text_calls.calls.is_empty() {
+            assert_eq!(text_calls.content, text);
         }
-        for bad in &found.malformed {
+        for bad in &text_calls.malformed {
             assert!(text.contains(&bad.text), "{text}");
             assert!(!bad.problem.is_empty());
         }
@@ -385,7 +389,7 @@ fn long_replies_are_read_quickly() {
     ];
     for piece in pieces {
         let text = piece.repeat(100_000 / piece.len());
-        let found = read(&text, &tools(), true);
-        assert!(found.calls.len() <= MAX_BLOCKS, "{piece}");
+        let text_calls = read(&text, &tools(), true);
+        assert!(text_calls.calls.len() <= MAX_BLOCKS, "{piece}");
     }
 }

@@ -276,12 +276,12 @@ mod tests {
             ("a/b/", 7, 0o755),
             ("a/b/c.txt", 7, 0o640),
         ];
-        let found: Vec<_> = entries
+        let listing: Vec<_> = entries
             .iter()
             .map(|(p, u, m)| (p.as_str(), *u, *m))
             .collect();
         assert_eq!(
-            found
+            listing
                 .iter()
                 .map(|(p, u, m)| (p.trim_end_matches('/'), *u, *m))
                 .collect::<Vec<_>>(),

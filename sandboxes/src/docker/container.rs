@@ -255,9 +255,12 @@ impl Container {
                 ),
             ));
         }
-        let ours = [WORKSPACE, STORE, "/tmp", "/"];
+        let own_folders = [WORKSPACE, STORE, "/tmp", "/"];
         let mut folder = path;
-        while !ours.iter().any(|known| Path::new(known) == folder) {
+        while !own_folders
+            .iter()
+            .any(|own_folder| Path::new(own_folder) == folder)
+        {
             let options = ContainerArchiveInfoOptions {
                 path: folder.display().to_string(),
             };
@@ -278,21 +281,21 @@ impl Container {
             }
             folder = folder.parent().unwrap_or(Path::new("/"));
         }
-        let rest = path.strip_prefix(folder).unwrap_or(path);
-        Ok((folder.to_owned(), rest.to_owned()))
+        let missing_part = path.strip_prefix(folder).unwrap_or(path);
+        Ok((folder.to_owned(), missing_part.to_owned()))
     }
 
     /// Splits the path of a new file into its deepest existing parent folder and the path from there.
     pub(super) async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         let parent = path.parent().unwrap_or(Path::new("/"));
-        let (folder, rest) = self.split_at_existing(parent).await?;
+        let (folder, missing_part) = self.split_at_existing(parent).await?;
         let name = path.file_name().ok_or_else(|| {
             SandboxError::new(
                 ErrorKind::Input,
                 format!("write {}: the path does not name a file", path.display()),
             )
         })?;
-        Ok((folder, rest.join(name)))
+        Ok((folder, missing_part.join(name)))
     }
 
     /// Returns the owner for a new file: the tools' user in folders that tools can write, otherwise root.

@@ -87,10 +87,10 @@ impl DiskWatchTask {
             }
             let begun = Instant::now();
             // A removed container has no size.
-            let Some(found) = self.measure(changes.as_deref()).await else {
+            let Some(usage) = self.measure(changes.as_deref()).await else {
                 continue;
             };
-            (own, then, measured, cost) = (found, now, Instant::now(), begun.elapsed());
+            (own, then, measured, cost) = (usage, now, Instant::now(), begun.elapsed());
             if let Some(why) = self.exceeded_limit(own) {
                 self.end(why).await;
                 return;
@@ -123,12 +123,12 @@ impl DiskWatchTask {
         let root = info
             .and_then(|info| info.docker_root_dir)
             .map(PathBuf::from);
-        let found = self
+        let inspection = self
             .engine
             .api
             .inspect_container(&self.container, None)
             .await;
-        let data = found.ok().and_then(|found| found.graph_driver);
+        let data = inspection.ok().and_then(|container| container.graph_driver);
         let changes = data.and_then(|driver| driver.data.get("UpperDir").map(PathBuf::from));
         (
             root.filter(|root| root.is_dir()),
@@ -154,12 +154,12 @@ impl DiskWatchTask {
     /// Asks the engine for the container's size in bytes.
     async fn size(&self) -> Option<u64> {
         let options = InspectContainerOptions { size: true };
-        let found = self
+        let inspection = self
             .engine
             .long_timeout()
             .inspect_container(&self.container, Some(options))
             .await;
-        u64::try_from(found.ok()?.size_rw?).ok()
+        u64::try_from(inspection.ok()?.size_rw?).ok()
     }
 
     async fn end(&self, why: String) {
@@ -180,11 +180,11 @@ impl DiskWatchTask {
 
 #[cfg(target_os = "linux")]
 fn file_system(folder: &Path) -> Option<DiskUsage> {
-    let found = nix::sys::statvfs::statvfs(folder).ok()?;
-    let used = found.blocks().saturating_sub(found.blocks_free());
+    let stats = nix::sys::statvfs::statvfs(folder).ok()?;
+    let used = stats.blocks().saturating_sub(stats.blocks_free());
     Some((
-        used.saturating_mul(found.fragment_size()),
-        found.files().saturating_sub(found.files_free()),
+        used.saturating_mul(stats.fragment_size()),
+        stats.files().saturating_sub(stats.files_free()),
     ))
 }
 
@@ -196,8 +196,8 @@ fn file_system(_: &Path) -> Option<DiskUsage> {
 /// Counts the content of a folder, and returns whether there is more, which could not be read.
 #[cfg(target_os = "linux")]
 fn count(folder: &Path) -> (DiskUsage, bool) {
-    let found = crate::local::disk_usage(folder);
-    ((found.bytes, found.files), found.is_hidden)
+    let usage = crate::local::disk_usage(folder);
+    ((usage.bytes, usage.files), usage.is_hidden)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -85,12 +85,12 @@ impl Engine {
         let options = info.security_options.unwrap_or_default();
         // An option has the form `name=seccomp,profile=builtin`.
         let has = |name: &str| {
-            let named = |option: &String| {
+            let has_name = |option: &String| {
                 option
                     .split(',')
                     .any(|o| o.trim_start_matches("name=") == name)
             };
-            options.iter().any(named)
+            options.iter().any(has_name)
         };
         Ok(EngineSecurity {
             seccomp: has("seccomp"),

@@ -63,11 +63,11 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
     };
     let (stdout, to_stdout) = tokio::io::duplex(PIPE_CAPACITY);
     let (stderr, to_stderr) = tokio::io::duplex(PIPE_CAPACITY);
-    let (done, ended) = oneshot::channel();
+    let (end_sender, ended) = oneshot::channel();
     tokio::spawn(async move {
         let missing = sort(output, to_stdout, to_stderr).await;
         // Sending fails only if the caller no longer waits for the end.
-        let _ = done.send(missing);
+        let _ = end_sender.send(missing);
     });
     let engine = engine.clone();
     Ok(Process {

@@ -49,9 +49,9 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
         }
         Ok(())
     };
-    let done = work.await;
+    let result = work.await;
     images::discard(engine, &unfinished).await;
-    done
+    result
 }
 
 /// Checks a commit of an engine whose commits may be wrong. Repairs it by a second commit if needed, and returns the id
@@ -124,15 +124,15 @@ async fn chown_workspace(container: &Container) -> Result<()> {
     );
     let mut command = Command::shell(script);
     command.directory = Some("/".into());
-    let done = output(container, &command, Duration::from_secs(600)).await?;
-    if done.code == 0 {
+    let result = output(container, &command, Duration::from_secs(600)).await?;
+    if result.code == 0 {
         return Ok(());
     }
     Err(SandboxError::new(
         ErrorKind::System,
         format!(
             "give the workspace to user {uid}: {}",
-            String::from_utf8_lossy(&done.stderr).trim()
+            String::from_utf8_lossy(&result.stderr).trim()
         ),
     ))
 }

@@ -58,8 +58,8 @@ pub(super) async fn tag(engine: &Engine, id: &str, name: &str) -> Result<()> {
         repo: Some(repo.to_owned()),
         tag: Some(tag.to_owned()),
     };
-    let done = engine.api.tag_image(id, Some(options)).await;
-    done.map_err(|e| to_sandbox_error(&format!("name an image {name}"), e))
+    let result = engine.api.tag_image(id, Some(options)).await;
+    result.map_err(|e| to_sandbox_error(&format!("name an image {name}"), e))
 }
 
 /// Removes an image if possible.
@@ -109,19 +109,19 @@ fn no_base(engine: &Engine, version: &str, why: &str) -> SandboxError {
 }
 
 pub(super) async fn python(engine: &Engine, version: &str) -> Result<Image> {
-    let found = |name| Image {
+    let to_image = |name| Image {
         name,
         foreign: engine.settings.base.is_some(),
         state: false,
     };
     if let Some(name) = local_base(engine, version).await? {
-        return Ok(found(name));
+        return Ok(to_image(name));
     }
     let mut why = String::new();
     if engine.settings.pull {
         for name in pullable(engine, version) {
             match pull(engine, &name).await {
-                Ok(()) => return Ok(found(name)),
+                Ok(()) => return Ok(to_image(name)),
                 Err(error) => why = format!("; {error}"),
             }
         }
@@ -151,11 +151,11 @@ async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
     if let Some(answer) = file.and_then(|file| registry_answers::find(file, name)) {
         return answer;
     }
-    let asked = engine
+    let response = engine
         .short_timeout()
         .inspect_registry_image(name, None)
         .await;
-    let refused = asked.err();
+    let refused = response.err();
     let refused =
         refused.map(|e| to_sandbox_error(&format!("ask the registry for {name}"), e).to_string());
     let answer = RegistryAnswer::now(refused);

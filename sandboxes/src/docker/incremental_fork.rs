@@ -193,12 +193,12 @@ pub(super) async fn repair(original: &Container, copy: &Container) -> Result<boo
     };
     let survey = scan_changes(original, roots).await?;
     let theirs = list_entries(copy, &survey).await?;
-    let left: BTreeSet<Vec<u8>> = theirs
+    let leftovers: BTreeSet<Vec<u8>> = theirs
         .into_keys()
         .filter(|path| !survey.present.contains_key(path))
         .collect();
-    remove(copy, &left).await?;
-    Ok(!left.is_empty())
+    remove(copy, &leftovers).await?;
+    Ok(!leftovers.is_empty())
 }
 
 fn list<'a>(paths: impl IntoIterator<Item = &'a Vec<u8>>, skip: usize) -> Vec<u8> {
@@ -246,7 +246,7 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     let (pack, unpack) = (script(pack), script(unpack));
     let (from, to) = tokio::try_join!(original.spawn(&pack), fork.spawn(&unpack))?;
     let Process {
-        stdin: mut wanted,
+        stdin: mut name_list,
         stdout: mut archive,
         stderr: complaints,
         exit: packed,
@@ -258,8 +258,8 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
         exit: unpacked,
     } = to;
     let feed = async move {
-        wanted.write_all(&names).await?;
-        wanted.shutdown().await
+        name_list.write_all(&names).await?;
+        name_list.shutdown().await
     };
     let flow = async move {
         tokio::io::copy(&mut archive, &mut target).await?;
@@ -286,9 +286,9 @@ async fn uploads(original: &Container, fork: &Container) -> Result<()> {
     for path in original.uploads() {
         let tar = original.get(&path, MAX_UPLOAD).await?;
         let parent = path.parent().unwrap_or(Path::new("/"));
-        let (folder, rest) = fork.split_at_existing(parent).await?;
-        if !rest.as_os_str().is_empty() {
-            let folders = archive::folders(&[(&rest, Ids::ROOT)])?;
+        let (folder, missing_part) = fork.split_at_existing(parent).await?;
+        if !missing_part.as_os_str().is_empty() {
+            let folders = archive::folders(&[(&missing_part, Ids::ROOT)])?;
             fork.upload_archive(&folder, Tar::Whole(folders)).await?;
         }
         fork.upload_archive(parent, Tar::Whole(tar)).await?;

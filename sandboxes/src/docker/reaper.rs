@@ -45,13 +45,13 @@ async fn remove_where(
         .list_containers(Some(options))
         .await
         .map_err(|e| to_sandbox_error(doing, e))?;
-    let mut left = Vec::new();
-    for found in containers {
-        let running = found.state == Some(ContainerSummaryStateEnum::RUNNING);
-        let labels = found.labels.unwrap_or_default();
-        if let (Some(id), true) = (found.id, owned(&labels, running, &whose)) {
+    let mut removals = Vec::new();
+    for container in containers {
+        let running = container.state == Some(ContainerSummaryStateEnum::RUNNING);
+        let labels = container.labels.unwrap_or_default();
+        if let (Some(id), true) = (container.id, owned(&labels, running, &whose)) {
             let purpose = labels.get(RUN).cloned().unwrap_or_default();
-            left.push(async move {
+            removals.push(async move {
                 container_guard::remove(engine, &id).await?;
                 Ok::<_, crate::SandboxError>(format!(
                     "container {} ({purpose})",
@@ -60,7 +60,7 @@ async fn remove_where(
             });
         }
     }
-    for line in futures::future::join_all(left).await {
+    for line in futures::future::join_all(removals).await {
         removed.push(line?);
     }
 
@@ -71,12 +71,12 @@ async fn remove_where(
         )])),
         ..ListImagesOptions::default()
     };
-    let made = engine
+    let images = engine
         .api
         .list_images(Some(options))
         .await
         .map_err(|e| to_sandbox_error(doing, e))?;
-    for image in made {
+    for image in images {
         if !owned(&image.labels, false, &whose) {
             continue;
         }

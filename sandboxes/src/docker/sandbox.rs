@@ -35,8 +35,8 @@ impl Sandbox for Container {
         tokio::fs::metadata(archive).await.map_err(|e| {
             SandboxError::new(ErrorKind::Input, format!("read {}: {e}", archive.display()))
         })?;
-        let (existing, rest) = self.split_at_existing(folder).await?;
-        let tar = archive::owned(archive, rest, self.owner_of(folder));
+        let (existing, missing_part) = self.split_at_existing(folder).await?;
+        let tar = archive::owned(archive, missing_part, self.owner_of(folder));
         self.upload_archive(&existing, Tar::Stream(Box::pin(tar)))
             .await
     }

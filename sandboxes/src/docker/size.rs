@@ -14,14 +14,14 @@ pub(super) async fn steps(engine: &Engine, image: &str) -> Result<usize> {
 
 pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
     let tag = state_tag(name);
-    let found = match engine.api.inspect_image(&tag).await {
-        Ok(found) => found,
+    let image = match engine.api.inspect_image(&tag).await {
+        Ok(image) => image,
         Err(e) => match to_sandbox_error(&format!("look for image {tag}"), e) {
             error if error.kind == ErrorKind::NotFound => return Err(absent(name, &tag)),
             error => return Err(error),
         },
     };
-    let labels = found.config.and_then(|config| config.labels);
+    let labels = image.config.and_then(|config| config.labels);
     let below = labels.and_then(|labels| labels.get(owner::BASE_STEPS)?.parse::<usize>().ok());
     Ok(on_top(&sizes(engine, &tag).await?, below))
 }

@@ -174,31 +174,31 @@ impl Downloads {
         self.evict_all_but(None, self.most)
     }
 
-    fn evict_all_but(&self, spared: Option<&Path>, most: u64) -> io::Result<()> {
+    fn evict_all_but(&self, spared: Option<&Path>, max_bytes: u64) -> io::Result<()> {
         let _one_at_a_time = lock(&self.evicting);
-        let (mut kept, mut bytes) = (Vec::new(), 0);
+        let (mut files, mut bytes) = (Vec::new(), 0);
         for name in ["files", "pages", "aside"] {
             for entry in fs::read_dir(self.folder.join(name))? {
                 let entry = entry?;
-                let Ok(found) = entry.metadata() else {
+                let Ok(metadata) = entry.metadata() else {
                     continue;
                 };
-                let used = found.modified().unwrap_or(UNIX_EPOCH);
-                let (size, path) = (blocks(found.len()), entry.path());
+                let used = metadata.modified().unwrap_or(UNIX_EPOCH);
+                let (size, path) = (blocks(metadata.len()), entry.path());
                 if name == "aside" && is_orphaned(&path, used) {
                     removed(&path)?;
                     continue;
                 }
                 bytes += size;
                 if name != "aside" && spared != Some(path.as_path()) {
-                    kept.push((used, size, path));
+                    files.push((used, size, path));
                 }
             }
         }
-        if bytes > most {
-            kept.sort();
-            for (_, size, path) in kept {
-                if bytes <= most {
+        if bytes > max_bytes {
+            files.sort();
+            for (_, size, path) in files {
+                if bytes <= max_bytes {
                     break;
                 }
                 removed(&path)?;
@@ -301,12 +301,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
         let own = downloads.temporary_file().unwrap();
-        let left = fs::File::create(folder.path().join("downloads/aside/left")).unwrap();
-        for file in [own.as_file(), &left] {
+        let orphan = fs::File::create(folder.path().join("downloads/aside/left")).unwrap();
+        for file in [own.as_file(), &orphan] {
             file.set_modified(SystemTime::now() - 2 * ORPHAN_AGE)
                 .unwrap();
         }
-        drop(left);
+        drop(orphan);
         downloads.evict().unwrap();
         let own = own.path().file_name().unwrap().to_str().unwrap();
         assert_eq!(names(folder.path(), "aside"), [own]);

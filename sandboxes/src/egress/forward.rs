@@ -46,11 +46,11 @@ fn permission(inner: &Inner, host: &str, port: u16) -> Option<Permission> {
     if inner.offline {
         return None;
     }
-    if inner.hosts.iter().any(|known| known.matches(host, port)) {
+    if inner.hosts.iter().any(|rule| rule.matches(host, port)) {
         return Some(Permission::ByUser);
     }
     let for_now = lock(&inner.temporary_hosts);
-    let open = for_now.iter().any(|known| known.matches(host, port));
+    let open = for_now.iter().any(|rule| rule.matches(host, port));
     open.then_some(Permission::Temporary)
 }
 
@@ -85,8 +85,8 @@ pub(super) async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Res
     let Ok(permit) = inner.connections.clone().try_acquire_owned() else {
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
     };
-    let named = matches!(allowed, Permission::ByUser);
-    let mut out = match inner.upstream.dial(&host, port, named).await {
+    let is_by_user = matches!(allowed, Permission::ByUser);
+    let mut out = match inner.upstream.dial(&host, port, is_by_user).await {
         Ok(stream) => stream,
         Err(refusal) => return answer(&inner, &refusal),
     };
@@ -126,14 +126,14 @@ pub(super) async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> 
     let Some(allowed) = permission(inner, &host, port) else {
         return refuse(inner, &format!("{host}:{port}"));
     };
-    let named = match allowed {
+    let user_hosts = match allowed {
         Permission::ByUser => inner.hosts.as_slice(),
         Permission::Temporary => &[],
     };
     let headers = pick(request.headers(), &REQUEST_HEADERS);
     let got = inner
         .upstream
-        .get(request.method(), url, &headers, None, named, false)
+        .get(request.method(), url, &headers, None, user_hosts, false)
         .await;
     match got {
         Ok(response) => pass_response(response),

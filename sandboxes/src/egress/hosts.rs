@@ -173,9 +173,9 @@ mod tests {
     fn apt_sources_in_both_formats_parse() {
         let text = "# deb http://old.example.org/debian x main\ndeb [signed-by=/k] http://deb.debian.org/debian bookworm main\n\
                     Types: deb\nURIs: https://security.debian.org/debian-security\nSigned-By: /usr/share/keyrings/x.gpg\n";
-        let wanted = ["deb.debian.org", "security.debian.org"];
-        let wanted: Vec<Host> = wanted.iter().map(|h| Host::parse(h).unwrap()).collect();
-        assert_eq!(Host::in_apt_sources(text), wanted);
+        let expected = ["deb.debian.org", "security.debian.org"];
+        let expected: Vec<Host> = expected.iter().map(|h| Host::parse(h).unwrap()).collect();
+        assert_eq!(Host::in_apt_sources(text), expected);
     }
 
     #[test]

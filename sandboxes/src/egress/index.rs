@@ -86,12 +86,12 @@ async fn find(
         return Ok(page);
     }
     let (downloads, of) = (inner.downloads.clone(), name.clone());
-    let kept = {
+    let cached_page = {
         let _turn = inner.reading.acquire().await;
         tokio::task::spawn_blocking(move || downloads.page(&of)).await
     };
-    let kept = kept.ok().flatten();
-    let (page, new) = match kept {
+    let cached_page = cached_page.ok().flatten();
+    let (page, new) = match cached_page {
         Some(page) if inner.offline || page.is_fresh() => (page, false),
         None if inner.offline => {
             inner.note(format!(
@@ -99,7 +99,7 @@ async fn find(
             ));
             return Err(nothing());
         }
-        kept => (fetch(inner, index, project, json, kept).await?, true),
+        cached_page => (fetch(inner, index, project, json, cached_page).await?, true),
     };
     let Some(page) = inner.pages.insert(name.clone(), page).await else {
         let why = "too many pages of package indexes are being read";
@@ -121,7 +121,7 @@ async fn fetch(
     index: &Index,
     project: &str,
     json: bool,
-    kept: Option<Page>,
+    cached_page: Option<Page>,
 ) -> Result<Page, IndexFailure> {
     let bad = |why: String| {
         inner.note(format!("package index: {why}"));
@@ -133,7 +133,9 @@ async fn fetch(
     let mut headers = HeaderMap::new();
     let accept = if json { ACCEPT } else { ACCEPT_HTML };
     headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-    let etag = kept.as_ref().and_then(|page| page.head.etag.as_deref());
+    let etag = cached_page
+        .as_ref()
+        .and_then(|page| page.head.etag.as_deref());
     if let Some(etag) = etag.and_then(|etag| HeaderValue::from_str(etag).ok()) {
         headers.insert(header::IF_NONE_MATCH, etag);
     }
@@ -150,7 +152,7 @@ async fn fetch(
         .await
         .map_err(|refusal| failed(inner, &refusal))?;
     let status = response.status();
-    if let (StatusCode::NOT_MODIFIED, Some(mut page)) = (status, kept) {
+    if let (StatusCode::NOT_MODIFIED, Some(mut page)) = (status, cached_page) {
         page.renew();
         return Ok(page);
     }
@@ -232,18 +234,18 @@ pub(super) async fn file(
     let name = percent_decoded(file);
     let files = &page.page.head.files;
     let metadata = || {
-        let found = files.get(name.strip_suffix(".metadata")?)?;
-        let digest = found.metadata.clone()?;
-        let mut url = Url::parse(&found.url).ok()?;
+        let entry = files.get(name.strip_suffix(".metadata")?)?;
+        let digest = entry.metadata.clone()?;
+        let mut url = Url::parse(&entry.url).ok()?;
         url.set_path(&format!("{}.metadata", url.path()));
         Some((url, digest))
     };
     let plain = files.get(&name);
-    let plain = plain.and_then(|found| Some((Url::parse(&found.url).ok()?, found.sha256.clone())));
+    let plain = plain.and_then(|entry| Some((Url::parse(&entry.url).ok()?, entry.sha256.clone())));
     let Some((url, sha256)) = plain.or_else(metadata) else {
         return text(StatusCode::NOT_FOUND, "the index does not list this file");
     };
-    let wanted = FileRequest {
+    let file_request = FileRequest {
         name,
         path: sha256
             .as_deref()
@@ -253,11 +255,11 @@ pub(super) async fn file(
     };
     let range = request.headers().get(header::RANGE);
     let head = *request.method() == Method::HEAD;
-    if let Some(response) = transfer::serve_cached(&inner, &wanted, range, head).await {
+    if let Some(response) = transfer::serve_cached(&inner, &file_request, range, head).await {
         return response;
     }
     if inner.offline {
-        let name = &wanted.name;
+        let name = &file_request.name;
         inner.note(format!(
             "package index: {name} is not in the cache, and the build is offline"
         ));
@@ -266,22 +268,22 @@ pub(super) async fn file(
             "not in the cache, and the build is offline",
         );
     }
-    let known = wanted.sha256.is_some();
+    let has_digest = file_request.sha256.is_some();
     // No unverified part of a file with a known digest may be served, so the whole file is requested.
-    let asked = match known {
+    let range_headers = match has_digest {
         true => HeaderMap::new(),
         false => forward::pick(request.headers(), &[header::RANGE, header::IF_RANGE]),
     };
     let method = if head { Method::HEAD } else { Method::GET };
-    let (of, url) = (inner.clone(), wanted.url.clone());
+    let (of, url) = (inner.clone(), file_request.url.clone());
     let get = async move {
         let (upstream, hosts) = (&of.upstream, &of.hosts);
         upstream
-            .get(&method, url, &asked, Some(&trusted), hosts, true)
+            .get(&method, url, &range_headers, Some(&trusted), hosts, true)
             .await
     };
-    if let Some(range) = range.filter(|_| known && !head) {
-        let answer = transfer::range(inner.clone(), wanted, range.clone(), get).await;
+    if let Some(range) = range.filter(|_| has_digest && !head) {
+        let answer = transfer::range(inner.clone(), file_request, range.clone(), get).await;
         return answer.unwrap_or_else(|refusal| refused(&inner, &refusal));
     }
     match get.await {
@@ -290,20 +292,20 @@ pub(super) async fn file(
             if !status.is_success() && status != StatusCode::RANGE_NOT_SATISFIABLE {
                 inner.note(format!(
                     "package index: {} returned {status}",
-                    redacted(&wanted.url)
+                    redacted(&file_request.url)
                 ));
             }
             let mut response = forward::pass_response(response);
             let headers = response.headers_mut();
             // The host itself follows redirects.
             headers.remove(header::LOCATION);
-            if known && status.is_success() {
+            if has_digest && status.is_success() {
                 // This proxy supports ranges even if the index does not.
                 headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
             }
             response
         }
-        Ok(response) => transfer::serve_fetched(inner, wanted, response),
+        Ok(response) => transfer::serve_fetched(inner, file_request, response),
         Err(refusal) => refused(&inner, &refusal),
     }
 }

@@ -138,7 +138,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
     let mut links = 0;
     let mut base = url.clone();
     for tag in tags.captures_iter(text) {
-        let found: BTreeMap<String, String> = attributes
+        let values: BTreeMap<String, String> = attributes
             .captures_iter(&tag[2])
             .map(|one| {
                 let value = (2..5).find_map(|group| one.get(group));
@@ -146,7 +146,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
                 (one[1].to_lowercase(), value.unwrap_or_default())
             })
             .collect();
-        let Some(target) = found
+        let Some(target) = values
             .get("href")
             .and_then(|href| base.join(href.trim()).ok())
         else {
@@ -168,7 +168,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
         let metadata = ["data-core-metadata", "data-dist-info-metadata"]
             .iter()
             .find_map(|key| {
-                let value = found.get(*key)?;
+                let value = values.get(*key)?;
                 Some(value.strip_prefix("sha256=").and_then(digest))
             });
         page.push_str(&format!("<a href=\"{place}{}", encoded(&name)));
@@ -177,7 +177,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
         }
         page.push('"');
         // These state the required Python, the upload date, and whether the file was withdrawn.
-        for (key, value) in &found {
+        for (key, value) in &values {
             if key.starts_with("data-") {
                 page.push_str(&format!(" {key}=\"{}\"", escaped(value)));
             }

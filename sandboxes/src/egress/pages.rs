@@ -61,10 +61,10 @@ impl Pages {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Arc<CachedPage>> {
-        let mut kept = lock(&self.kept);
-        kept.uses += 1;
-        let now = kept.uses;
-        let (page, used) = kept.pages.get_mut(key)?;
+        let mut cache = lock(&self.kept);
+        cache.uses += 1;
+        let now = cache.uses;
+        let (page, used) = cache.pages.get_mut(key)?;
         *used = now;
         Some(page.clone())
     }
@@ -73,27 +73,27 @@ impl Pages {
     pub(super) async fn insert(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
         let room = self.make_room(size(&page).min(self.most)).await?;
         let held = Arc::new(CachedPage { page, _room: room });
-        let mut kept = lock(&self.kept);
-        kept.uses += 1;
-        let now = kept.uses;
-        kept.pages.insert(key, (held.clone(), now));
+        let mut cache = lock(&self.kept);
+        cache.uses += 1;
+        let now = cache.uses;
+        cache.pages.insert(key, (held.clone(), now));
         Some(held)
     }
 
-    async fn make_room(&self, wanted: usize) -> Option<OwnedSemaphorePermit> {
-        let wanted = u32::try_from(wanted).ok()?;
+    async fn make_room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes).ok()?;
         loop {
-            if let Ok(room) = self.room.clone().try_acquire_many_owned(wanted) {
+            if let Ok(room) = self.room.clone().try_acquire_many_owned(bytes) {
                 return Some(room);
             }
-            let mut kept = lock(&self.kept);
-            let oldest = kept.pages.iter().min_by_key(|(_, (_, used))| *used);
+            let mut cache = lock(&self.kept);
+            let oldest = cache.pages.iter().min_by_key(|(_, (_, used))| *used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
                 break;
             };
-            kept.pages.remove(&key);
+            cache.pages.remove(&key);
         }
-        let room = self.room.clone().acquire_many_owned(wanted);
+        let room = self.room.clone().acquire_many_owned(bytes);
         tokio::time::timeout(self.wait, room).await.ok()?.ok()
     }
 }

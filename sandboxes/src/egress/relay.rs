@@ -164,8 +164,8 @@ async fn run_relay(
             loop {
                 tokio::select! {
                     frame = &mut next => break frame,
-                    Some(done) = tasks.join_next() => {
-                        if let Ok(Some(number)) = done {
+                    Some(result) = tasks.join_next() => {
+                        if let Ok(Some(number)) = result {
                             connections.remove(&number);
                         }
                     }
@@ -175,8 +175,8 @@ async fn run_relay(
         let (kind, number, content) = frame?;
         match kind {
             OPEN => {
-                while let Some(done) = tasks.try_join_next() {
-                    if let Ok(Some(number)) = done {
+                while let Some(result) = tasks.try_join_next() {
+                    if let Ok(Some(number)) = result {
                         connections.remove(&number);
                     }
                 }

@@ -45,8 +45,8 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
     let proxied = request.uri().scheme().is_some();
     if request.method() == Method::CONNECT || proxied {
         let login = upstream::basic("testwright", &inner.token);
-        let given = request.headers().get(PROXY_AUTHORIZATION);
-        if given.map(HeaderValue::as_bytes) != Some(login.as_bytes()) {
+        let authorization = request.headers().get(PROXY_AUTHORIZATION);
+        if authorization.map(HeaderValue::as_bytes) != Some(login.as_bytes()) {
             let mut response = text(
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED,
                 "use the user and password from the proxy's URL",

@@ -13,9 +13,12 @@ use crate::hex::hex;
 /// Requests to an index: method, path, and whether they had a range.
 type RequestLog = Arc<Mutex<Vec<(String, String, bool)>>>;
 
-/// Serves one project whose page lists the files with the digests of `named`, but sends the content of `sent`.
-fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) -> (u16, RequestLog) {
-    let files: Vec<_> = named
+/// Serves one project whose page lists the files with the digests of `listed_files`, but sends the content of `sent`.
+fn index(
+    listed_files: &[(&'static str, Vec<u8>)],
+    sent: &[(&'static str, Vec<u8>)],
+) -> (u16, RequestLog) {
+    let files: Vec<_> = listed_files
         .iter()
         .map(|(name, content)| {
             let sha256 = hex(&Sha256::digest(content));
@@ -26,8 +29,8 @@ fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) ->
     let sent = sent.to_vec();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let asked = RequestLog::default();
-    let all = asked.clone();
+    let requests = RequestLog::default();
+    let all = requests.clone();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -59,7 +62,7 @@ fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) ->
             }
         }
     });
-    (port, asked)
+    (port, requests)
 }
 
 struct Asker {
@@ -122,9 +125,9 @@ async fn ranges_come_only_from_verified_files() {
     let mut other = right.clone();
     // The altered byte lies outside the requested range.
     other[40_000] = 0;
-    let named = [("a-1.whl", right.clone()), ("b-1.whl", right.clone())];
+    let listed_files = [("a-1.whl", right.clone()), ("b-1.whl", right.clone())];
     let sent = [("a-1.whl", right.clone()), ("b-1.whl", other)];
-    let (port, asked) = index(&named, &sent);
+    let (port, requests) = index(&listed_files, &sent);
     let client = Asker::new(port, 1 << 30, 1 << 30).await;
 
     let answer = client
@@ -144,12 +147,12 @@ async fn ranges_come_only_from_verified_files() {
         assert_eq!(range, format!("bytes {from}-{}/50000", from + 9));
         assert_eq!(answer.bytes().await.unwrap(), right[from..from + 10]);
     }
-    let asked = lock(&asked).clone();
-    let got = asked
+    let requests = lock(&requests).clone();
+    let got = requests
         .iter()
         .filter(|(m, p, _)| m == "GET" && p == "/a-1.whl");
-    assert_eq!(got.count(), 1, "{asked:?}");
-    assert!(asked.iter().all(|(_, _, range)| !range), "{asked:?}");
+    assert_eq!(got.count(), 1, "{requests:?}");
+    assert!(requests.iter().all(|(_, _, range)| !range), "{requests:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

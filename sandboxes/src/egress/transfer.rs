@@ -71,14 +71,14 @@ impl<'a> DigestCheck<'a> {
 
     /// Returns the last part, or the wrong digest.
     fn end(self) -> Result<Option<Bytes>, String> {
-        let Some(wanted) = self.wanted else {
+        let Some(expected) = self.wanted else {
             return Ok(None);
         };
-        let found = hex(&self.digest.finalize());
-        if found == wanted {
+        let actual = hex(&self.digest.finalize());
+        if actual == expected {
             Ok(self.held)
         } else {
-            Err(found)
+            Err(actual)
         }
     }
 }
@@ -86,16 +86,16 @@ impl<'a> DigestCheck<'a> {
 /// Serves a file from the host's cache if it is there. Its digest is verified once a build, before any of it is sent.
 pub(super) async fn serve_cached(
     inner: &Inner,
-    wanted: &FileRequest,
+    file_request: &FileRequest,
     range: Option<&HeaderValue>,
     head: bool,
 ) -> Option<Response<Body>> {
-    let file = verified_file(inner, wanted).await?;
+    let file = verified_file(inner, file_request).await?;
     Some(answer(inner, file, range, head).await)
 }
 
-async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
-    let (path, sha256) = (wanted.path.clone()?, wanted.sha256.clone()?);
+async fn verified_file(inner: &Inner, file_request: &FileRequest) -> Option<File> {
+    let (path, sha256) = (file_request.path.clone()?, file_request.sha256.clone()?);
     let mut file = File::open(&path).ok()?;
     touch(&file);
     if lock(&inner.checked).contains(&path) {
@@ -125,7 +125,7 @@ async fn answer(
     head: bool,
 ) -> Response<Body> {
     let failed = || text(StatusCode::INTERNAL_SERVER_ERROR, "could not read the file");
-    let Ok(length) = file.metadata().map(|found| found.len()) else {
+    let Ok(length) = file.metadata().map(|metadata| metadata.len()) else {
         return failed();
     };
     let range = match range.map(|range| parse_range(range.to_str().unwrap_or_default(), length)) {
@@ -168,16 +168,16 @@ async fn answer(
 fn read(
     mut file: File,
     from: u64,
-    mut left: u64,
+    mut remaining: u64,
     parts: &Parts,
     _turn: OwnedSemaphorePermit,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(from))?;
-    while left > 0 {
-        let size = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
+    while remaining > 0 {
+        let size = CHUNK.min(usize::try_from(remaining).unwrap_or(CHUNK));
         let mut buffer = vec![0; size];
         file.read_exact(&mut buffer)?;
-        left -= size as u64;
+        remaining -= size as u64;
         if parts.blocking_send(Ok(buffer.into())).is_err() {
             return Ok(());
         }
@@ -202,13 +202,13 @@ fn parse_range(range: &str, length: u64) -> Option<(u64, u64)> {
 /// Serves a file from the index, and stores it in the host's cache on the way.
 pub(super) fn serve_fetched(
     inner: Arc<Inner>,
-    wanted: FileRequest,
+    file_request: FileRequest,
     response: reqwest::Response,
 ) -> Response<Body> {
     let length = response.headers().get(header::CONTENT_LENGTH).cloned();
     // A size that is known in advance is rejected with a response, because clients would retry an interrupted transfer.
     if let Err(error) = inner.check_budget(response.content_length().unwrap_or(0)) {
-        let why = format!("{}: {error}", redacted(&wanted.url));
+        let why = format!("{}: {error}", redacted(&file_request.url));
         inner.note(format!("package index: {why}"));
         return text(StatusCode::BAD_GATEWAY, &why);
     }
@@ -222,8 +222,11 @@ pub(super) fn serve_fetched(
     let of = inner.clone();
     inner.spawn(async move {
         let _turn = of.at_once.acquire().await;
-        if let Err(error) = fetch(&of, &wanted, response, Some(&parts)).await {
-            of.note(format!("package index: {}: {error}", redacted(&wanted.url)));
+        if let Err(error) = fetch(&of, &file_request, response, Some(&parts)).await {
+            of.note(format!(
+                "package index: {}: {error}",
+                redacted(&file_request.url)
+            ));
             let _ = parts.send(Err(error)).await;
         }
     });
@@ -234,37 +237,37 @@ pub(super) fn serve_fetched(
 /// requests for its ranges wait for that.
 pub(super) async fn range(
     inner: Arc<Inner>,
-    wanted: FileRequest,
+    file_request: FileRequest,
     range: HeaderValue,
     whole: impl Future<Output = Result<reqwest::Response, Refusal>> + Send + 'static,
 ) -> Result<Response<Body>, Refusal> {
-    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", redacted(&wanted.url)));
+    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", redacted(&file_request.url)));
     let unfinished = failed("the download was interrupted");
-    let turn = inner.download_lock(wanted.path.as_deref());
-    let (done, file) = tokio::sync::oneshot::channel();
+    let turn = inner.download_lock(file_request.path.as_deref());
+    let (sender, file) = tokio::sync::oneshot::channel();
     let of = inner.clone();
     // A client that timed out retries, and by then the file is in the cache.
     inner.spawn(async move {
         let _one = turn.lock().await;
-        if let Some(file) = verified_file(&of, &wanted).await {
-            let _ = done.send(Ok(file));
+        if let Some(file) = verified_file(&of, &file_request).await {
+            let _ = sender.send(Ok(file));
             return;
         }
         let _turn = of.at_once.acquire().await;
         let file = match whole.await {
             Ok(response) if response.status() == StatusCode::OK => {
-                let fetched = fetch(&of, &wanted, response, None).await;
+                let fetched = fetch(&of, &file_request, response, None).await;
                 let file = fetched.and_then(|file| file.ok_or_else(|| io::Error::other("")));
-                file.map_err(|e| Refusal::Failed(format!("{}: {e}", redacted(&wanted.url))))
+                file.map_err(|e| Refusal::Failed(format!("{}: {e}", redacted(&file_request.url))))
             }
             Ok(response) => Err(Refusal::Failed(format!(
                 "{} returned {}",
-                redacted(&wanted.url),
+                redacted(&file_request.url),
                 response.status()
             ))),
             Err(refusal) => Err(refusal),
         };
-        let _ = done.send(file);
+        let _ = sender.send(file);
     });
     let file = file.await.unwrap_or(Err(unfinished))?;
     Ok(answer(&inner, file, Some(&range), false).await)
@@ -273,15 +276,15 @@ pub(super) async fn range(
 /// Fetches a file and sends its parts. Returns the cached file, if it was stored.
 async fn fetch(
     inner: &Inner,
-    wanted: &FileRequest,
+    file_request: &FileRequest,
     mut response: reqwest::Response,
     parts: Option<&Parts>,
 ) -> io::Result<Option<File>> {
-    let mut aside = match &wanted.path {
+    let mut aside = match &file_request.path {
         Some(_) => Some(inner.downloads.temporary_file()?),
         None => None,
     };
-    let mut checked = DigestCheck::new(wanted.sha256.as_deref());
+    let mut checked = DigestCheck::new(file_request.sha256.as_deref());
     while let Some(part) = response.chunk().await.map_err(io::Error::other)? {
         inner.record_download(part.len())?;
         if let Some(aside) = &mut aside {
@@ -294,12 +297,12 @@ async fn fetch(
             return Ok(None);
         }
     }
-    let last = checked.end().map_err(|found| {
-        let text = format!("its sha256 is {found}, which does not match the index");
+    let last = checked.end().map_err(|digest| {
+        let text = format!("its sha256 is {digest}, which does not match the index");
         io::Error::new(io::ErrorKind::InvalidData, text)
     })?;
     let mut file = None;
-    if let (Some(aside), Some(path)) = (aside, &wanted.path) {
+    if let (Some(aside), Some(path)) = (aside, &file_request.path) {
         file = Some(inner.downloads.store(aside, path)?);
         inner.remember_checked(path.clone());
     }

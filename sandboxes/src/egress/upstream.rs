@@ -124,7 +124,7 @@ impl Upstream {
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT);
-        let mut named = http_client::builder()
+        let mut named_builder = http_client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
@@ -142,7 +142,7 @@ impl Upstream {
                 Ok(proxy.no_proxy(NoProxy::from_string(no)))
             };
             builder = builder.proxy(proxy()?);
-            named = named.proxy(proxy()?);
+            named_builder = named_builder.proxy(proxy()?);
             list.push(url);
         }
         if let Some(path) = ca_bundle {
@@ -154,7 +154,7 @@ impl Upstream {
             let certificates =
                 reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
             builder = builder.tls_certs_merge(certificates.clone());
-            named = named.tls_certs_merge(certificates);
+            named_builder = named_builder.tls_certs_merge(certificates);
         }
         let except = list
             .iter()
@@ -166,7 +166,7 @@ impl Upstream {
         };
         Ok(Upstream {
             public: client(builder.dns_resolver(PublicOnly { except }))?,
-            named: client(named)?,
+            named: client(named_builder)?,
             matcher: Matcher::builder()
                 .http(http.unwrap_or_default())
                 .https(https.unwrap_or_default())
@@ -191,13 +191,13 @@ impl Upstream {
         let mut url = url;
         for _ in 0..MAX_REDIRECTS {
             let own = index.filter(|index| index.is_same_origin(&url));
-            let named = own.is_some()
+            let is_named = own.is_some()
                 || matches!((url.host_str(), url.port_or_known_default()),
                     (Some(host), Some(port)) if hosts.iter().any(|h| h.matches(host, port)));
-            if !named {
+            if !is_named {
                 self.check_public(&url)?;
             }
-            let client = if named { &self.named } else { &self.public };
+            let client = if is_named { &self.named } else { &self.public };
             let mut request = client
                 .request(method.clone(), url.clone())
                 .headers(headers.clone());
@@ -254,26 +254,26 @@ impl Upstream {
         Ok(())
     }
 
-    /// Connects to a host and port, through the user's proxy if there is one. `named` says that the user named the
+    /// Connects to a host and port, through the user's proxy if there is one. `is_named` says that the user named the
     /// host.
     pub(super) async fn dial(
         &self,
         host: &str,
         port: u16,
-        named: bool,
+        is_named: bool,
     ) -> std::result::Result<TcpStream, Refusal> {
         let failed =
             |e: &dyn std::fmt::Display| Refusal::Failed(format!("reach {host}:{port}: {e}"));
         let mut url = Url::parse("https://localhost/").map_err(|e| failed(&e))?;
         url.set_host(Some(host)).map_err(|e| failed(&e))?;
         let _ = url.set_port(Some(port));
-        if !named {
+        if !is_named {
             self.check_public(&url)?;
         }
         let uri = url.as_str().parse().map_err(|e| failed(&e))?;
         let work = async {
             let Some(proxy) = self.matcher.intercept(&uri) else {
-                return self.dial_directly(host, port, named).await;
+                return self.dial_directly(host, port, is_named).await;
             };
             let at = proxy.uri();
             let authority = (at.host().unwrap_or_default(), at.port_u16().unwrap_or(80));
@@ -287,7 +287,7 @@ impl Upstream {
             Ok(stream)
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, work).await {
-            Ok(done) => done,
+            Ok(result) => result,
             Err(_) => Err(failed(&"the connection timed out")),
         }
     }
@@ -296,23 +296,23 @@ impl Upstream {
         &self,
         host: &str,
         port: u16,
-        named: bool,
+        is_named: bool,
     ) -> std::result::Result<TcpStream, Refusal> {
         let failed =
             |e: &dyn std::fmt::Display| Refusal::Failed(format!("reach {host}:{port}: {e}"));
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let found: Vec<SocketAddr> = tokio::net::lookup_host((bare, port))
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((bare, port))
             .await
             .map_err(|e| failed(&e))?
             .collect();
-        let wanted: Vec<SocketAddr> = found
+        let allowed: Vec<SocketAddr> = addresses
             .into_iter()
-            .filter(|address| named || is_public(address.ip()))
+            .filter(|address| is_named || is_public(address.ip()))
             .collect();
-        if wanted.is_empty() {
+        if allowed.is_empty() {
             return Err(Refusal::Forbidden(format!("{host}:{port}")));
         }
-        TcpStream::connect(wanted.as_slice())
+        TcpStream::connect(allowed.as_slice())
             .await
             .map_err(|e| failed(&e))
     }
@@ -361,14 +361,14 @@ impl Resolve for PublicOnly {
         let name = name.as_str().to_lowercase();
         let any = self.except.contains(&name);
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
+            let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
                 .await?
                 .filter(|address| any || is_public(address.ip()))
                 .collect();
-            if found.is_empty() {
+            if addresses.is_empty() {
                 return Err(Box::new(Private) as Box<dyn std::error::Error + Send + Sync>);
             }
-            Ok(Box::new(found.into_iter()) as Addrs)
+            Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
 }

@@ -141,7 +141,7 @@ impl TreeCopy {
             state = self.lock();
             state.busy -= 1;
             match result {
-                Ok(found) => state.waiting.extend(found),
+                Ok(folders) => state.waiting.extend(folders),
                 Err(e) => {
                     let text = format!("copy {}: {e}", shortened(&folder));
                     state.failure.get_or_insert(io::Error::new(e.kind(), text));
@@ -184,8 +184,8 @@ impl TreeCopy {
                 Type::Symlink => self.link(from, to, name)?,
                 // This device marks a deleted file of an overlay's lower layer.
                 Type::CharacterDevice => {
-                    let found = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-                    if found.st_rdev == 0 {
+                    let stat = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+                    if stat.st_rdev == 0 {
                         mknodat(to, name, SFlag::S_IFCHR, Mode::empty(), 0)?;
                     }
                 }
@@ -206,29 +206,29 @@ impl TreeCopy {
             Err(nix::Error::ENOENT | nix::Error::ELOOP) => return Ok(()),
             Err(e) => return Err(e.into()),
         };
-        let found = fstat(&source)?;
-        let has_other_names = found.st_nlink > 1;
-        if has_other_names && self.link_to_copy(&self.lock_copied(), folder, name, &found)? {
+        let stat = fstat(&source)?;
+        let has_other_names = stat.st_nlink > 1;
+        if has_other_names && self.link_to_copy(&self.lock_copied(), folder, name, &stat)? {
             return Ok(());
         }
         let model = match &folder.model {
             Some(model) => {
                 let owner = self.owner_of_copies();
-                has_equal_file(model, name, &source, &found, owner)?.then_some(model)
+                has_equal_file(model, name, &source, &stat, owner)?.then_some(model)
             }
             None => None,
         };
         let mut copied = has_other_names.then(|| self.lock_copied());
         if let Some(copied) = &mut copied {
             // Another thread may have copied it under another name meanwhile.
-            if self.link_to_copy(copied, folder, name, &found)? {
+            if self.link_to_copy(copied, folder, name, &stat)? {
                 return Ok(());
             }
             let place = CopiedFile {
                 folder: folder.relative.clone(),
                 name: name.to_owned(),
             };
-            copied.insert((found.st_dev, found.st_ino), place);
+            copied.insert((stat.st_dev, stat.st_ino), place);
         }
         if let Some(model) = model {
             match link(model, name, &folder.to, name) {
@@ -244,12 +244,12 @@ impl TreeCopy {
         // From here on, other threads can link to the copy.
         drop(copied);
         source.rewind()?;
-        let sparse = found.st_blocks.saturating_mul(512) < found.st_size;
+        let sparse = stat.st_blocks.saturating_mul(512) < stat.st_size;
         match sparse {
-            true => copy_parts(&mut source, &mut target, found.st_size)?,
+            true => copy_parts(&mut source, &mut target, stat.st_size)?,
             false => io::copy(&mut source, &mut target).map(drop)?,
         }
-        self.finish(&target, &found)
+        self.finish(&target, &stat)
     }
 
     fn lock_copied(&self) -> MutexGuard<'_, HashMap<(u64, u64), CopiedFile>> {
@@ -262,9 +262,9 @@ impl TreeCopy {
         copied: &HashMap<(u64, u64), CopiedFile>,
         folder: &FolderHandles,
         name: &CStr,
-        found: &FileStat,
+        stat: &FileStat,
     ) -> io::Result<bool> {
-        let Some(copy) = copied.get(&(found.st_dev, found.st_ino)) else {
+        let Some(copy) = copied.get(&(stat.st_dev, stat.st_ino)) else {
             return Ok(false);
         };
         let place = open_beneath(&self.to, &copy.folder, OFlag::O_DIRECTORY)?;
@@ -284,8 +284,8 @@ impl TreeCopy {
                 AtFlags::AT_SYMLINK_NOFOLLOW,
             )?;
         }
-        let found = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-        let (access, change) = times(&found);
+        let stat = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        let (access, change) = times(&stat);
         utimensat(to, name, &access, &change, UtimensatFlags::NoFollowSymlink)?;
         Ok(())
     }
@@ -398,8 +398,8 @@ fn os_name(name: &CStr) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes())
 }
 
-fn kind_of(found: &FileStat) -> Type {
-    match SFlag::from_bits_truncate(found.st_mode & SFlag::S_IFMT.bits()) {
+fn kind_of(stat: &FileStat) -> Type {
+    match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
         SFlag::S_IFDIR => Type::Directory,
         SFlag::S_IFREG => Type::File,
         SFlag::S_IFLNK => Type::Symlink,
@@ -407,10 +407,10 @@ fn kind_of(found: &FileStat) -> Type {
     }
 }
 
-fn times(found: &FileStat) -> (TimeSpec, TimeSpec) {
+fn times(stat: &FileStat) -> (TimeSpec, TimeSpec) {
     (
-        TimeSpec::new(found.st_atime, found.st_atime_nsec),
-        TimeSpec::new(found.st_mtime, found.st_mtime_nsec),
+        TimeSpec::new(stat.st_atime, stat.st_atime_nsec),
+        TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec),
     )
 }
 

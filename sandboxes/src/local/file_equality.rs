@@ -26,14 +26,14 @@ pub(super) fn has_equal_file(
         return Ok(false);
     };
     let there = File::from(there);
-    let found = fstat(&there)?;
+    let existing = fstat(&there)?;
     let plain = |stat: &FileStat| stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits();
-    let same = plain(&found)
+    let same = plain(&existing)
         && plain(like)
-        && found.st_size == like.st_size
-        && (found.st_mtime, found.st_mtime_nsec) == (like.st_mtime, like.st_mtime_nsec)
-        && found.st_mode & 0o7777 == like.st_mode & 0o7777
-        && (found.st_uid, found.st_gid) == owner;
+        && existing.st_size == like.st_size
+        && (existing.st_mtime, existing.st_mtime_nsec) == (like.st_mtime, like.st_mtime_nsec)
+        && existing.st_mode & 0o7777 == like.st_mode & 0o7777
+        && (existing.st_uid, existing.st_gid) == owner;
     Ok(same && same_bytes(source, &there)?)
 }
 

@@ -109,11 +109,11 @@ fn give_to_owner(folder: &Path, owner: Option<u32>) -> Result<()> {
         return Ok(());
     }
     let owner = owner.unwrap_or(0);
-    let found = fs::symlink_metadata(folder)?;
-    if found.uid() == owner {
+    let metadata = fs::symlink_metadata(folder)?;
+    if metadata.uid() == owner {
         return Ok(());
     }
-    if found.is_dir() {
+    if metadata.is_dir() {
         for entry in fs::read_dir(folder)? {
             give_to_owner(&entry?.path(), Some(owner))?;
         }
@@ -168,7 +168,7 @@ fn importable(environment: &Path) -> Vec<(String, String)> {
     let Ok(tree) = openat2::Folder::open(environment) else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for version in tree.names(Path::new("lib")) {
         let folder = Path::new("lib").join(version).join("site-packages");
         for name in tree.names(&folder) {
@@ -177,11 +177,11 @@ fn importable(environment: &Path) -> Vec<(String, String)> {
             if says(&name)
                 && let Some(content) = tree.text(&path, MAX_HOOK_LEN)
             {
-                found.push((name, content));
+                files.push((name, content));
             }
         }
     }
-    found
+    files
 }
 
 /// Returns the import roots of editable installs in a copied workspace. The installs name the folder in which the
@@ -245,7 +245,7 @@ pub(super) fn describe(inner: &LocalContext, spec: &Spec, lacking: &[String]) ->
     } else {
         "no network"
     };
-    let kept = match inner.isolation {
+    let summary = match inner.isolation {
         Isolation::Namespaces => {
             let namespaces = if spec.network {
                 "user, mount, pid, ipc, uts"
@@ -265,7 +265,7 @@ pub(super) fn describe(inner: &LocalContext, spec: &Spec, lacking: &[String]) ->
         }
         Isolation::None => "none".to_owned(),
     };
-    let mut text = kept;
+    let mut text = summary;
     for lack in lacking {
         text.push_str("; ");
         text.push_str(lack);

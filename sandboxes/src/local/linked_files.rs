@@ -44,9 +44,9 @@ impl LinkedFiles {
             return Ok(false);
         }
         let copy = self.copy(cache, launcher, from, mode & 0o7777)?;
-        let (source, found) = (fs::metadata(&copy)?, fs::symlink_metadata(target));
-        match found {
-            Ok(found) if found.ino() == source.ino() && found.dev() == source.dev() => {
+        let (source, existing) = (fs::metadata(&copy)?, fs::symlink_metadata(target));
+        match existing {
+            Ok(metadata) if metadata.ino() == source.ino() && metadata.dev() == source.dev() => {
                 return Ok(true);
             }
             Ok(_) => fs::remove_file(target).map_err(with_context("replace", target))?,
@@ -95,16 +95,16 @@ impl LinkedFiles {
 }
 
 /// Returns a name for a file's present content; it changes if the file is written or replaced.
-fn version(found: &fs::Metadata, mode: u32) -> String {
+fn version(metadata: &fs::Metadata, mode: u32) -> String {
     format!(
         "{:x}-{:x}-{:x}-{:x}.{:x}-{:x}.{:x}-{mode:o}",
-        found.dev(),
-        found.ino(),
-        found.len(),
-        found.mtime(),
-        found.mtime_nsec(),
-        found.ctime(),
-        found.ctime_nsec(),
+        metadata.dev(),
+        metadata.ino(),
+        metadata.len(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime(),
+        metadata.ctime_nsec(),
     )
 }
 

@@ -144,12 +144,12 @@ impl LocalContext {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        if let Some(known) = lock().get(version) {
-            return Ok(known.clone());
+        if let Some(interpreter) = lock().get(version) {
+            return Ok(interpreter.clone());
         }
-        let found = python::find(version)?;
-        lock().insert(version.to_owned(), found.clone());
-        Ok(found)
+        let interpreter = python::find(version)?;
+        lock().insert(version.to_owned(), interpreter.clone());
+        Ok(interpreter)
     }
 }
 

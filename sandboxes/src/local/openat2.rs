@@ -48,8 +48,8 @@ impl Folder {
     /// Returns the text of a plain file of at most `longest` bytes.
     pub(super) fn text(&self, path: &Path, max_bytes: u64) -> Option<String> {
         let file = File::from(open_beneath(&self.0, path, OFlag::O_RDONLY).ok()?);
-        let found = file.metadata().ok()?;
-        if !found.is_file() || found.len() > max_bytes {
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > max_bytes {
             return None;
         }
         let mut text = String::new();

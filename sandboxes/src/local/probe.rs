@@ -28,14 +28,14 @@ const NO_ISOLATION: Probe = Probe {
 };
 
 pub(super) fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
-    let wanted = match settings.force {
+    let candidates = match settings.force {
         Some(Isolation::None) => return Ok(NO_ISOLATION),
         Some(one) => vec![one],
         None if settings.in_container => vec![Isolation::Namespaces, Isolation::Landlock],
         None => vec![Isolation::Namespaces],
     };
     let mut reasons = Vec::new();
-    for isolation in wanted {
+    for isolation in candidates {
         if isolation == Isolation::Namespaces
             && let Ok(probe) = attempt(settings, cache, isolation, true)
         {

@@ -83,7 +83,7 @@ fn installed(version: &str) -> Vec<PathBuf> {
     let pyenv = variable("PYENV_ROOT", home.join(".pyenv")).join("versions");
     let data = variable("XDG_DATA_HOME", home.join(".local/share"));
     let uv = variable("UV_PYTHON_INSTALL_DIR", data.join("uv/python"));
-    let mut found = Vec::new();
+    let mut installations = Vec::new();
     for (folder, before) in [(pyenv, ""), (uv, "cpython-")] {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -92,15 +92,15 @@ fn installed(version: &str) -> Vec<PathBuf> {
                 .and_then(|rest| rest.strip_prefix(version)?.strip_prefix('.'))
                 .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
             if let Some(patch) = patch {
-                found.push((
+                installations.push((
                     patch,
                     entry.path().join("bin").join(format!("python{version}")),
                 ));
             }
         }
     }
-    found.sort_by(|a, b| b.cmp(a));
-    found.into_iter().map(|(_, path)| path).collect()
+    installations.sort_by(|a, b| b.cmp(a));
+    installations.into_iter().map(|(_, path)| path).collect()
 }
 
 fn on_path(version: &str) -> Vec<PathBuf> {

@@ -35,8 +35,8 @@ pub(super) async fn start(inner: Arc<LocalContext>, spec: &Spec) -> Result<Local
         let text = "start a sandbox with network access: a Landlock sandbox has no network";
         return Err(SandboxError::new(ErrorKind::Input, text).hint("use --sandbox docker"));
     }
-    let (for_files, wanted) = (inner.clone(), spec.clone());
-    let dirs = blocking(move || create_dirs(&for_files, &wanted)).await?;
+    let (for_files, spec_copy) = (inner.clone(), spec.clone());
+    let dirs = blocking(move || create_dirs(&for_files, &spec_copy)).await?;
     enter(inner, spec.clone(), dirs).await
 }
 
@@ -183,8 +183,8 @@ impl LocalSandbox {
 /// be resolved on the host.
 fn check_is_folder(environment: &Path) -> Result<()> {
     match fs::symlink_metadata(environment) {
-        Ok(found) if !found.is_dir() => {
-            let kind = if found.is_symlink() {
+        Ok(metadata) if !metadata.is_dir() => {
+            let kind = if metadata.is_symlink() {
                 "a link"
             } else {
                 "a file"

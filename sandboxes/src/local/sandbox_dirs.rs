@@ -46,7 +46,7 @@ impl SandboxDirs {
 
 /// Returns whether a path is a folder and not a link to one. A link from sandboxed code may lead anywhere on the host.
 pub(super) fn is_real_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDirs> {

@@ -46,10 +46,9 @@ pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     let mut is_hidden = false;
     let walked = walk(
         folder,
-        |_, found| {
-            if found.st_nlink <= 1 || is_folder(found) || seen.insert((found.st_dev, found.st_ino))
-            {
-                sum.bytes += bytes(found);
+        |_, stat| {
+            if stat.st_nlink <= 1 || is_folder(stat) || seen.insert((stat.st_dev, stat.st_ino)) {
+                sum.bytes += bytes(stat);
             }
             sum.files += 1;
             Ok(())
@@ -67,28 +66,28 @@ pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
 /// copy). A file with several names counts once.
 pub(super) fn own_bytes(folder: &Path, shared: Option<&Path>) -> io::Result<u64> {
     let (mut sum, mut seen) = (0, BTreeSet::new());
-    let count = |path: &Path, found: &FileStat| {
-        if found.st_nlink > 1 && !is_folder(found) {
-            let file = (found.st_dev, found.st_ino);
+    let count = |path: &Path, stat: &FileStat| {
+        if stat.st_nlink > 1 && !is_folder(stat) {
+            let file = (stat.st_dev, stat.st_ino);
             let there = shared.and_then(|shared| fs::symlink_metadata(shared.join(path)).ok());
             let is_shared = there.is_some_and(|there| (there.dev(), there.ino()) == file);
             if is_shared || !seen.insert(file) {
                 return Ok(());
             }
         }
-        sum += bytes(found);
+        sum += bytes(stat);
         Ok(())
     };
     walk(folder, count, Err)?;
     Ok(sum)
 }
 
-fn bytes(found: &FileStat) -> u64 {
-    u64::try_from(found.st_blocks).unwrap_or(0) * 512
+fn bytes(stat: &FileStat) -> u64 {
+    u64::try_from(stat.st_blocks).unwrap_or(0) * 512
 }
 
-fn is_folder(found: &FileStat) -> bool {
-    found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits()
+fn is_folder(stat: &FileStat) -> bool {
+    stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits()
 }
 
 /// A folder to visit: its path from an open folder, and its whole path if that is short.
@@ -132,8 +131,8 @@ fn visit_folder(
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let found = match fstatat(&*here, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
-            Ok(found) => found,
+        let stat = match fstatat(&*here, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
             Err(nix::Error::ENOENT) => continue,
             Err(e) => return Err(e.into()),
         };
@@ -143,8 +142,8 @@ fn visit_folder(
             true => PathBuf::from(std::ffi::OsString::from_vec(b"/".to_vec())),
             false => next.path.join(name),
         };
-        visit(&path, &found)?;
-        if is_folder(&found) {
+        visit(&path, &stat)?;
+        if is_folder(&stat) {
             waiting.push(PendingFolder {
                 from: if far { here.clone() } else { next.from.clone() },
                 place: if far {

@@ -22,17 +22,17 @@ const MAX_DESCRIPTION_LEN: u64 = 1 << 20;
 const FOLDERS: [&str; 2] = ["workspace", "store"];
 
 pub(super) fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
-    let found = cache.use_state(name)?;
+    let lease = cache.use_state(name)?;
     let compressed = zstd::Encoder::new(File::create(to)?, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut archive = tar::Builder::new(compressed);
     archive.follow_symlinks(false);
-    let text = serde_json::to_vec(&found.state).map_err(io::Error::from)?;
+    let text = serde_json::to_vec(&lease.state).map_err(io::Error::from)?;
     let mut header = tar::Header::new_gnu();
     header.set_mode(0o644);
     header.set_size(text.len() as u64);
     archive.append_data(&mut header, DESCRIPTION, text.as_slice())?;
     for name in FOLDERS {
-        let folder = found.folder.join(name);
+        let folder = lease.folder.join(name);
         append_tree(&mut archive, Path::new(name), &folder)
             .map_err(with_context("read", &folder))?;
     }

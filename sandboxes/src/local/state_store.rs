@@ -147,13 +147,13 @@ impl Cache {
     }
 
     pub(super) fn remove_state(&self, name: &str) -> Result<()> {
-        let gone = self
+        let trash = self
             .root
             .join("states")
             .join(format!("{TRASH_PREFIX}{}", unique_id("")));
-        match fs::rename(self.state_folder(name), &gone) {
+        match fs::rename(self.state_folder(name), &trash) {
             Ok(()) => {
-                remove_unused(&gone);
+                remove_unused(&trash);
                 Ok(())
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -192,7 +192,7 @@ impl Cache {
                     // A recent lock may be about to get its folder.
                     let old = entry
                         .metadata()
-                        .and_then(|found| found.modified())
+                        .and_then(|metadata| metadata.modified())
                         .is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 60));
                     if old && !path.with_extension("").exists() && is_free(&path) {
                         let _ = fs::remove_file(&path);

@@ -67,7 +67,7 @@ impl Store {
             let entry = entry?;
             let (source, target) = (entry.path(), folder.join(entry.file_name()));
             let kind = entry.file_type()?;
-            if fs::symlink_metadata(&target).is_ok_and(|found| found.is_dir()) {
+            if fs::symlink_metadata(&target).is_ok_and(|metadata| metadata.is_dir()) {
                 super::removal::remove_tree(&target)?;
             } else if fs::symlink_metadata(&target).is_ok() {
                 fs::remove_file(&target)?;
@@ -105,7 +105,7 @@ impl Store {
             };
             folder.push(name);
             match fs::symlink_metadata(&folder) {
-                Ok(found) if found.is_dir() => {}
+                Ok(metadata) if metadata.is_dir() => {}
                 Ok(_) => return Err(self.refused(relative, "a part of the path is not a folder")),
                 Err(_) => {
                     fs::create_dir(&folder)?;

@@ -20,23 +20,23 @@ pub(super) fn append_tree(
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let (name, path) = (name.join(entry.file_name()), entry.path());
-            let found = entry.metadata()?;
-            if found.is_dir() {
+            let metadata = entry.metadata()?;
+            if metadata.is_dir() {
                 archive.append_dir(&name, &path)?;
                 waiting.push((name, path));
-            } else if !found.is_file() && !found.is_symlink() {
+            } else if !metadata.is_file() && !metadata.is_symlink() {
                 continue;
-            } else if found.nlink() == 1 || found.is_symlink() {
+            } else if metadata.nlink() == 1 || metadata.is_symlink() {
                 archive.append_path_with_name(&path, &name)?;
-            } else if let Some(first) = stored.get(&(found.dev(), found.ino())) {
+            } else if let Some(first) = stored.get(&(metadata.dev(), metadata.ino())) {
                 let mut header = tar::Header::new_gnu();
-                header.set_metadata(&found);
+                header.set_metadata(&metadata);
                 header.set_entry_type(tar::EntryType::Link);
                 header.set_size(0);
                 archive.append_link(&mut header, &name, first)?;
             } else {
                 archive.append_path_with_name(&path, &name)?;
-                stored.insert((found.dev(), found.ino()), name);
+                stored.insert((metadata.dev(), metadata.ino()), name);
             }
         }
     }

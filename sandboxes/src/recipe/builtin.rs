@@ -167,9 +167,9 @@ fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
     };
     for path in &file.version_files {
         if let Some(text) = tree.text(path)?
-            && let Some(found) = assignment.captures(&text)
+            && let Some(captures) = assignment.captures(&text)
         {
-            return Ok(Some(numbers(&found[1])));
+            return Ok(Some(numbers(&captures[1])));
         }
     }
     Ok(None)
@@ -192,20 +192,20 @@ fn numbers(version: &str) -> Vec<u64> {
 fn within(version: &[u64], bounds: &str) -> bool {
     bounds.split(',').map(str::trim).all(|bound| {
         let operator: String = bound.chars().take_while(|c| "<>=".contains(*c)).collect();
-        let asked = numbers(&bound[operator.len()..]);
-        let length = asked.len().max(version.len());
+        let bound_version = numbers(&bound[operator.len()..]);
+        let length = bound_version.len().max(version.len());
         let at = |v: &[u64]| {
             (0..length)
                 .map(|i| v.get(i).copied().unwrap_or(0))
                 .collect::<Vec<_>>()
         };
-        let (this, asked) = (at(version), at(&asked));
+        let (this, bound_version) = (at(version), at(&bound_version));
         match operator.as_str() {
-            ">=" => this >= asked,
-            ">" => this > asked,
-            "<=" => this <= asked,
-            "<" => this < asked,
-            _ => this == asked,
+            ">=" => this >= bound_version,
+            ">" => this > bound_version,
+            "<=" => this <= bound_version,
+            "<" => this < bound_version,
+            _ => this == bound_version,
         }
     })
 }
@@ -218,16 +218,16 @@ mod tests {
     #[test]
     fn built_in_recipes_are_listed_and_valid() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         for owner in std::fs::read_dir(&root).unwrap() {
             for file in std::fs::read_dir(owner.unwrap().path()).unwrap() {
                 let path = file.unwrap().path();
                 let name = path.strip_prefix(&root).unwrap().with_extension("");
-                found.push(name.to_str().unwrap().to_owned());
+                names.push(name.to_str().unwrap().to_owned());
             }
         }
-        found.sort();
-        assert_eq!(found, FILES.map(|(name, _)| name));
+        names.sort();
+        assert_eq!(names, FILES.map(|(name, _)| name));
         for (name, text) in FILES {
             let file: File = parse::read(text, name).unwrap();
             assert!(!file.versions.is_empty(), "{name}");

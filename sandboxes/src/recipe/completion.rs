@@ -8,10 +8,10 @@ use crate::sandbox::Result;
 pub(super) fn complete(tree: &Tree, recipe: &mut Recipe) -> Result<()> {
     let commands = generated_sources::commands(tree)?;
     if !commands.is_empty() {
-        let named = named_requirements(tree)?;
+        let requirements = named_requirements(tree)?;
         let is_present = |line: &String| normalized_name(line) == "cython";
         if !recipe.requirements.iter().any(is_present) {
-            let cython = named.get("cython").cloned();
+            let cython = requirements.get("cython").cloned();
             recipe
                 .requirements
                 .push(cython.unwrap_or_else(|| "cython".to_owned()));
@@ -20,8 +20,8 @@ pub(super) fn complete(tree: &Tree, recipe: &mut Recipe) -> Result<()> {
     }
     let services = service_catalog::in_workflows(tree)?;
     if !services.is_empty() {
-        let named = named_requirements(tree)?;
-        let is_named = |package: &str| named.contains_key(package);
+        let requirements = named_requirements(tree)?;
+        let is_named = |package: &str| requirements.contains_key(package);
         let used = services
             .into_iter()
             .filter(|service| service_catalog::has_client(recipe, service, &is_named));

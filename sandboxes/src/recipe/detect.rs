@@ -161,9 +161,10 @@ pub(super) fn detect(
 /// Returns the folders that the root's requirements files for tests and for the application name.
 fn root_lines(tree: &Tree, files: &Files) -> Result<Vec<LocalLine>> {
     let installable = installable(files);
-    let wanted = test_dependencies::test_requirements(tree, files, installable, &mut Vec::new())?;
+    let dependencies =
+        test_dependencies::test_requirements(tree, files, installable, &mut Vec::new())?;
     let mut lines = Vec::new();
-    for path in &wanted.files {
+    for path in &dependencies.files {
         lines.extend(local_lines::local_lines(tree, path, 8)?);
     }
     lines.retain(|line| !line.folder.is_empty());
@@ -211,8 +212,8 @@ pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
 /// Returns the variable that makes setup.py omit extension modules, if it reads one.
 pub(crate) fn build_without_extensions(tree: &Tree) -> Result<Option<String>> {
     let setup_py = text(tree, "setup.py")?.unwrap_or_default();
-    let asked = r#"(?:environ(?:\.get)?|getenv)\s*[\[(]\s*["']([A-Z0-9_]*(?:NO_C?EXT|DISABLE_[A-Z_]*C?EXT|SKIP_[A-Z_]*EXT|WITHOUT_[A-Z_]*EXT|PURE_?PYTHON)[A-Z0-9_]*)["']"#;
-    let pattern = Regex::new(asked).ok();
+    let expression = r#"(?:environ(?:\.get)?|getenv)\s*[\[(]\s*["']([A-Z0-9_]*(?:NO_C?EXT|DISABLE_[A-Z_]*C?EXT|SKIP_[A-Z_]*EXT|WITHOUT_[A-Z_]*EXT|PURE_?PYTHON)[A-Z0-9_]*)["']"#;
+    let pattern = Regex::new(expression).ok();
     let captures = pattern.and_then(|pattern| Some(pattern.captures(&setup_py)?[1].to_owned()));
     Ok(captures)
 }

@@ -98,7 +98,7 @@ fn is_requirements_file(path: &str) -> bool {
 }
 
 fn installs(path: &str) -> bool {
-    let known = [
+    let install_files = [
         "noxfile.py",
         ".travis.yml",
         ".circleci/config.yml",
@@ -106,7 +106,7 @@ fn installs(path: &str) -> bool {
         "appveyor.yml",
         "Makefile",
     ];
-    path.starts_with(".github/") && path.ends_with("ml") || known.contains(&path)
+    path.starts_with(".github/") && path.ends_with("ml") || install_files.contains(&path)
 }
 
 fn is_conda_file(path: &str) -> bool {
@@ -129,16 +129,18 @@ impl RequirementSet {
     fn add(&mut self, line: &str) {
         let line = line.split(" #").next().unwrap_or(line);
         let line = line.split(';').next().unwrap_or(line).trim();
-        let Some(found) = REQUIREMENT
+        let Some(captures) = REQUIREMENT
             .as_ref()
             .and_then(|pattern| pattern.captures(line))
         else {
             return;
         };
-        let bounds = found.get(3).map_or("", |bounds| bounds.as_str());
-        let extras = found.get(2).map_or("", |extras| extras.as_str());
-        let requirement = format!("{}{extras}{bounds}", &found[1]);
-        self.0.entry(package_name(&found[1])).or_insert(requirement);
+        let bounds = captures.get(3).map_or("", |bounds| bounds.as_str());
+        let extras = captures.get(2).map_or("", |extras| extras.as_str());
+        let requirement = format!("{}{extras}{bounds}", &captures[1]);
+        self.0
+            .entry(package_name(&captures[1]))
+            .or_insert(requirement);
     }
 
     /// Adds all strings below keys such as `dependencies`, `optional-dependencies` and `dependency-groups`, and below

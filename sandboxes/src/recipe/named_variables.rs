@@ -126,7 +126,7 @@ mod tests {
             ("ENV NAME=x", "x"),
             ("    \"NAME=x\",", "x"),
         ] {
-            let found = ASSIGNMENT.as_ref().unwrap().captures(line);
+            let captures = ASSIGNMENT.as_ref().unwrap().captures(line);
             let value_of = |c: regex::Captures<'_>| {
                 c.iter()
                     .skip(2)
@@ -134,7 +134,11 @@ mod tests {
                     .next()
                     .map(|m| m.as_str().to_owned())
             };
-            assert_eq!(found.and_then(value_of).as_deref(), Some(value), "{line}");
+            assert_eq!(
+                captures.and_then(value_of).as_deref(),
+                Some(value),
+                "{line}"
+            );
         }
         let command = BEFORE_COMMAND
             .as_ref()

@@ -89,7 +89,7 @@ fn refused(message: &str, place: &str) -> SandboxError {
             strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
         });
         return match nearest {
-            Some(known) => error.hint(format!("did you mean `{known}`?")),
+            Some(suggestion) => error.hint(format!("did you mean `{suggestion}`?")),
             None => error,
         };
     }

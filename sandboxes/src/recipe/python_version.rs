@@ -44,12 +44,12 @@ pub(crate) fn parse(version: &str) -> Option<u32> {
 
 /// Returns the versions of [`SUPPORTED_VERSIONS`] that a backend has.
 pub async fn available(backend: &dyn Backend) -> Vec<String> {
-    let asked = SUPPORTED_VERSIONS.map(|version| async move {
+    let checks = SUPPORTED_VERSIONS.map(|version| async move {
         let there = backend.check_python(version).await.is_ok();
         there.then(|| version.to_owned())
     });
-    let found = futures::future::join_all(asked).await;
-    found.into_iter().flatten().collect()
+    let versions = futures::future::join_all(checks).await;
+    versions.into_iter().flatten().collect()
 }
 
 /// Parses a date or a time, as in `exclude-newer`.
@@ -125,9 +125,9 @@ impl Hints {
 pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
     let mut minors: Vec<u32> = SUPPORTED_VERSIONS.iter().filter_map(|v| parse(v)).collect();
     let mut keep = |condition: &dyn Fn(u32) -> bool, or_oldest: bool| {
-        let kept: Vec<u32> = minors.iter().copied().filter(|m| condition(*m)).collect();
-        if !kept.is_empty() {
-            minors = kept;
+        let remaining: Vec<u32> = minors.iter().copied().filter(|m| condition(*m)).collect();
+        if !remaining.is_empty() {
+            minors = remaining;
         } else if or_oldest {
             minors.truncate(1);
         }
@@ -235,20 +235,20 @@ fn clause_allows(clause: &str, minor: u32) -> bool {
         return true;
     };
     let this = (3, minor);
-    let asked = (major, numbers.get(1).copied().unwrap_or(0));
+    let bound = (major, numbers.get(1).copied().unwrap_or(0));
     let patch = numbers.get(2).copied().unwrap_or(0);
     match operator.as_str() {
-        ">=" => this >= asked,
-        ">" => this > asked || (this == asked && numbers.len() > 2),
-        "<=" => this <= asked,
-        "<" => this < asked || (this == asked && patch > 0),
+        ">=" => this >= bound,
+        ">" => this > bound || (this == bound && numbers.len() > 2),
+        "<=" => this <= bound,
+        "<" => this < bound || (this == bound && patch > 0),
         "==" | "===" | "=" | "" if numbers.len() == 1 => major == 3,
-        "==" | "===" | "=" | "" => this == asked,
-        "!=" if wildcard || numbers.len() < 3 => this != asked,
+        "==" | "===" | "=" | "" => this == bound,
+        "!=" if wildcard || numbers.len() < 3 => this != bound,
         "!=" => true,
-        "~=" if numbers.len() <= 2 => this >= asked && major == 3,
-        "~=" | "~" => this == asked,
-        "^" => this >= asked && major == 3,
+        "~=" if numbers.len() <= 2 => this >= bound && major == 3,
+        "~=" | "~" => this == bound,
+        "^" => this >= bound && major == 3,
         _ => true,
     }
 }

@@ -55,12 +55,12 @@ pub(super) fn in_workflows(tree: &Tree) -> Result<Vec<Service>> {
 fn started_services(workflow: &str) -> Vec<Service> {
     let mut services = Vec::new();
     for (image, declaration) in declared(workflow) {
-        let known = ALL
+        let known_service = ALL
             .iter()
-            .find(|known| known.images.contains(&image.as_str()));
-        if let Some(known) = known {
-            let port = host_port(known, &declaration);
-            add(&mut services, (known.create)(port, &declaration));
+            .find(|entry| entry.images.contains(&image.as_str()));
+        if let Some(known_service) = known_service {
+            let port = host_port(known_service, &declaration);
+            add(&mut services, (known_service.create)(port, &declaration));
         }
     }
     services
@@ -68,7 +68,7 @@ fn started_services(workflow: &str) -> Vec<Service> {
 
 /// Returns the known service at a port, as the repository's compose files and workflows declare it.
 pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
-    let Some(known) = ALL.iter().find(|known| known.port == port) else {
+    let Some(known_service) = ALL.iter().find(|entry| entry.port == port) else {
         return Ok(None);
     };
     let declares = |path: &&str| {
@@ -81,23 +81,27 @@ pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
         let images = declared(&text);
         let image = images
             .iter()
-            .find(|(image, _)| known.images.contains(&image.as_str()));
+            .find(|(image, _)| known_service.images.contains(&image.as_str()));
         if let Some((_, declaration)) = image {
-            return Ok(Some((known.create)(port, declaration)));
+            return Ok(Some((known_service.create)(port, declaration)));
         }
     }
-    Ok(Some((known.create)(port, "")))
+    Ok(Some((known_service.create)(port, "")))
 }
 
 /// Returns whether the requirements include a client of the service.
-pub(super) fn has_client(recipe: &Recipe, service: &Service, named: &dyn Fn(&str) -> bool) -> bool {
-    let known = ALL
+pub(super) fn has_client(
+    recipe: &Recipe,
+    service: &Service,
+    is_named: &dyn Fn(&str) -> bool,
+) -> bool {
+    let known_service = ALL
         .iter()
-        .find(|known| known.port == service.port || service.name == known.images[0]);
-    let clients = known.map_or(&[][..], |known| known.clients);
+        .find(|entry| entry.port == service.port || service.name == entry.images[0]);
+    let clients = known_service.map_or(&[][..], |entry| entry.clients);
     let required = |client: &&str| {
         let is_it = |line: &String| super::normalized_name(line) == **client;
-        recipe.requirements.iter().any(is_it) || named(client)
+        recipe.requirements.iter().any(is_it) || is_named(client)
     };
     clients.iter().any(required)
 }
@@ -129,10 +133,10 @@ fn declared(text: &str) -> Vec<(String, String)> {
     let Some(pattern) = IMAGE.as_ref() else {
         return Vec::new();
     };
-    let image = |found: regex::Captures<'_>| {
-        let indentation = found[1].len();
-        let start = found.get(0).map_or(0, |all| all.start());
-        Some((found[2].to_lowercase(), block(text, start, indentation)))
+    let image = |captures: regex::Captures<'_>| {
+        let indentation = captures[1].len();
+        let start = captures.get(0).map_or(0, |all| all.start());
+        Some((captures[2].to_lowercase(), block(text, start, indentation)))
     };
     pattern.captures_iter(text).filter_map(image).collect()
 }
@@ -150,10 +154,10 @@ fn block(text: &str, at: usize, indentation: usize) -> String {
 }
 
 /// Returns the port of the host that leads to the service: `6380` for `6380:6379`.
-fn host_port(known: &KnownService, declaration: &str) -> u16 {
-    let pattern = Regex::new(&format!(r"\b(\d{{2,5}}):{}\b", known.port)).ok();
+fn host_port(known_service: &KnownService, declaration: &str) -> u16 {
+    let pattern = Regex::new(&format!(r"\b(\d{{2,5}}):{}\b", known_service.port)).ok();
     let port = pattern.and_then(|pattern| pattern.captures(declaration)?[1].parse().ok());
-    port.unwrap_or(known.port)
+    port.unwrap_or(known_service.port)
 }
 
 /// Returns the literal value of a variable in a declaration, as `NAME: value` or `NAME=value`.

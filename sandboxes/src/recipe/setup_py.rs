@@ -44,7 +44,7 @@ pub(super) fn literal(code: &str, name: &str) -> Option<Literal> {
     find(code, name, 2, &mut MAX_ASSIGNMENTS.clone())
 }
 
-fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Literal> {
+fn find(code: &str, name: &str, depth: usize, remaining_steps: &mut usize) -> Option<Literal> {
     let mut from = 0;
     while let Some(at) = code[from..].find(name) {
         let start = from + at;
@@ -66,7 +66,7 @@ fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Litera
         let Some(value) = value.filter(|v| !v.starts_with('=')) else {
             continue;
         };
-        *left = left.checked_sub(1)?;
+        *remaining_steps = remaining_steps.checked_sub(1)?;
         let mut reader = SetupReader {
             rest: value,
             depth: 0,
@@ -82,9 +82,9 @@ fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Litera
         if depth > 0
             && !word.is_empty()
             && word != name
-            && let Some(found) = find(code, &word, depth - 1, left)
+            && let Some(literal) = find(code, &word, depth - 1, remaining_steps)
         {
-            return Some(found);
+            return Some(literal);
         }
     }
     None
@@ -127,13 +127,13 @@ impl SetupReader<'_> {
             '[' | '(' | '{' if self.depth == MAX_DEPTH => None,
             '[' | '(' | '{' => {
                 self.depth += 1;
-                let found = match first {
+                let literal = match first {
                     '[' => self.list(']'),
                     '(' => self.list(')'),
                     _ => self.dict(),
                 };
                 self.depth -= 1;
-                found
+                literal
             }
             '"' | '\'' => self.text().map(Literal::Text),
             'r' | 'u' | 'b' if self.rest[1..].starts_with(['"', '\'']) => {

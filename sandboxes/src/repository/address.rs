@@ -132,13 +132,13 @@ mod tests {
     #[test]
     fn token_needs_its_server_and_https() {
         let token = Token::new("github.com", "t");
-        let given = |url: &str| split_credentials(url, Some(&token)).1;
+        let credential_for = |url: &str| split_credentials(url, Some(&token)).1;
         for url in [
             "https://github.com/a/b",
             "https://GitHub.com/a/b",
             "https://github.com:443/a/b",
         ] {
-            assert_eq!(given(url).unwrap().password, "t", "{url}");
+            assert_eq!(credential_for(url).unwrap().password, "t", "{url}");
         }
         for url in [
             "http://github.com/a/b",
@@ -159,7 +159,10 @@ mod tests {
             "git://github.com/a/b",
         ] {
             // The part in front of an `@` is a separate login.
-            assert!(given(url).is_none_or(|c| c.password != "t"), "{url}");
+            assert!(
+                credential_for(url).is_none_or(|c| c.password != "t"),
+                "{url}"
+            );
         }
         assert!(!format!("{token:?}").contains("\"t\""));
     }
@@ -177,7 +180,7 @@ mod tests {
                 ..Remote::default()
             }),
         };
-        let asked = |protocol: &str, host: &str| {
+        let git_login = |protocol: &str, host: &str| {
             let mut command = git.network();
             command.args(["credential", "fill"]);
             let question = format!("protocol={protocol}\nhost={host}\n\n");
@@ -185,7 +188,7 @@ mod tests {
                 process::run(command, question.as_bytes(), &ProcessLimits::default()).unwrap();
             String::from_utf8(output.stdout).unwrap()
         };
-        let answer = asked("https", "github.com");
+        let answer = git_login("https", "github.com");
         assert!(
             answer.contains("password=tok%en$(date)'\"\n")
                 && answer.contains("username=x-access-token"),
@@ -199,7 +202,7 @@ mod tests {
             ("https", "github.com.evil.org"),
             ("ssh", "github.com"),
         ] {
-            let answer = asked(protocol, host);
+            let answer = git_login(protocol, host);
             assert!(!answer.contains("password"), "{protocol} {host}: {answer}");
         }
     }

@@ -40,13 +40,14 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
         }
         None => None,
     };
-    let known = record.as_ref().and_then(|path| std::fs::read(path).ok());
-    let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
-    let held = match &known {
+    let record_bytes = record.as_ref().and_then(|path| std::fs::read(path).ok());
+    let recorded_source =
+        record_bytes.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
+    let held = match &recorded_source {
         Some(source) => archive_cache::acquire_lease(&source.archive)?,
         None => None,
     };
-    let found = match (known, held) {
+    let current_source = match (recorded_source, held) {
         (Some(source), held @ Some(_)) => Source { held, ..source },
         _ => {
             let (source, whole) = create_source(repository, &folder)?;
@@ -64,11 +65,11 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
         }
     };
     let mut notes = repository.notes.clone();
-    notes.extend(found.notes);
+    notes.extend(current_source.notes);
     Ok(Source {
         name: repository.name.clone(),
         notes,
-        ..found
+        ..current_source
     })
 }
 
@@ -181,7 +182,7 @@ struct NewArchive {
 
 /// Lists the first few of many names.
 pub(super) fn list_few(names: &[String]) -> String {
-    let shown: Vec<String> = names
+    let first_names: Vec<String> = names
         .iter()
         .take(5)
         .map(|name| match name.char_indices().nth(100) {
@@ -190,13 +191,16 @@ pub(super) fn list_few(names: &[String]) -> String {
         })
         .collect();
     let more = if names.len() > 5 { ", …" } else { "" };
-    shown.join(", ") + more
+    first_names.join(", ") + more
 }
 
 pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| {
-        let most = limits::human_size(limits::FILE);
-        format!("files larger than {most} were omitted: {}", list_few(names))
+        let max_size = limits::human_size(limits::FILE);
+        format!(
+            "files larger than {max_size} were omitted: {}",
+            list_few(names)
+        )
     })
 }
 

@@ -35,8 +35,8 @@ pub(super) fn acquire_lease(archive: &Path) -> Result<Option<ArchiveLease>> {
     };
     file.lock_shared()?;
     // The archive may have been removed before it was locked.
-    let (found, held) = (std::fs::metadata(archive), file.metadata()?);
-    if found.is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino())) {
+    let (current, held) = (std::fs::metadata(archive), file.metadata()?);
+    if current.is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == (held.dev(), held.ino())) {
         // Another user's file cannot be touched, and the time of use is only a hint.
         let _ = file.set_modified(SystemTime::now());
         return Ok(Some(ArchiveLease {
@@ -46,29 +46,29 @@ pub(super) fn acquire_lease(archive: &Path) -> Result<Option<ArchiveLease>> {
     Ok(None)
 }
 
-/// Removes the least recently used archives, with their notes, until the rest take at most `most` bytes. Blocks.
-pub(crate) fn evict_archives(cache: &Path, most: u64) -> Result<()> {
+/// Removes the least recently used archives, with their notes, until the rest take at most `max_bytes` bytes. Blocks.
+pub(crate) fn evict_archives(cache: &Path, max_bytes: u64) -> Result<()> {
     let folder = cache.join("sources");
     let mut archives = Vec::new();
     for path in with_ending(&folder, "tar")? {
-        if let Ok(found) = std::fs::metadata(&path) {
-            archives.push((found.modified()?, found.blocks() * 512, path));
+        if let Ok(metadata) = std::fs::metadata(&path) {
+            archives.push((metadata.modified()?, metadata.blocks() * 512, path));
         }
     }
     let mut bytes: u64 = archives.iter().map(|(_, bytes, _)| bytes).sum();
-    if bytes <= most {
+    if bytes <= max_bytes {
         return Ok(());
     }
     archives.sort();
     for (_, freed, archive) in archives {
-        if bytes > most && remove(&archive)? {
+        if bytes > max_bytes && remove(&archive)? {
             bytes -= freed;
         }
     }
     for record in with_ending(&folder, "json")? {
         let text = std::fs::read(&record).unwrap_or_default();
-        let known = serde_json::from_slice::<Source>(&text);
-        if known.is_ok_and(|source| !source.archive.exists()) {
+        let recorded_source = serde_json::from_slice::<Source>(&text);
+        if recorded_source.is_ok_and(|source| !source.archive.exists()) {
             removed(std::fs::remove_file(&record))?;
         }
     }
@@ -91,25 +91,25 @@ fn remove(archive: &Path) -> Result<bool> {
     Ok(true)
 }
 
-fn removed(done: io::Result<()>) -> Result<()> {
-    match done {
+fn removed(result: io::Result<()>) -> Result<()> {
+    match result {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e.into()),
         _ => Ok(()),
     }
 }
 
 fn with_ending(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(paths),
         Err(e) => return Err(e.into()),
     };
     for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == ending) {
-            found.push(path);
+            paths.push(path);
         }
     }
-    Ok(found)
+    Ok(paths)
 }

@@ -106,14 +106,14 @@ fn refresh(
     options: &OpenOptions,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    let known = resolve(git, revision.unwrap_or(HEAD))?;
+    let known_commit = resolve(git, revision.unwrap_or(HEAD))?;
     let fixed = revision.is_some_and(is_hash);
-    if options.offline || (fixed && known.is_some()) {
+    if options.offline || (fixed && known_commit.is_some()) {
         return Ok(());
     }
     match fetch(git, url, &REFSPECS) {
         Ok(()) => {}
-        Err(error) if known.is_some() => {
+        Err(error) if known_commit.is_some() => {
             notes.push(format!(
                 "the cached clone was used without an update: {error}"
             ));
@@ -194,12 +194,12 @@ fn isolate_file_url(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> 
     };
     let path = Path::new(path).canonicalize();
     let path = path.map_err(|e| absent(&e.to_string()))?;
-    let found = if path.is_dir() {
+    let git_folder = if path.is_dir() {
         discover(&path)?
     } else {
         None
     };
-    let folder = found
+    let folder = git_folder
         .filter(|f| f.prefix.is_empty())
         .ok_or_else(|| absent("it has no git folder"))?;
     let cache = directory.parent().unwrap_or(directory);
@@ -263,8 +263,8 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
         return Ok(BTreeSet::new());
     }
     let list = directory.join(TOO_LARGE);
-    let known = plain_file::read_text(&list, Links::Refuse, limits::LISTING);
-    let mut too_large: BTreeSet<String> = known
+    let list_text = plain_file::read_text(&list, Links::Refuse, limits::LISTING);
+    let mut too_large: BTreeSet<String> = list_text
         .unwrap_or_default()
         .lines()
         .map(str::to_owned)

@@ -16,8 +16,8 @@ pub(super) fn touch(lock: &File) {
     let _ = lock.set_modified(SystemTime::now());
 }
 
-/// Removes the least recently used clones until the rest take at most `most` bytes. Blocks.
-pub(crate) fn evict_clones(cache: &Path, most: u64) -> Result<()> {
+/// Removes the least recently used clones until the rest take at most `max_bytes` bytes. Blocks.
+pub(crate) fn evict_clones(cache: &Path, max_bytes: u64) -> Result<()> {
     let mut clones = Vec::new();
     let entries = std::fs::read_dir(cache.join("repositories"));
     for entry in entries.into_iter().flatten().flatten() {
@@ -32,7 +32,7 @@ pub(crate) fn evict_clones(cache: &Path, most: u64) -> Result<()> {
     let mut all: u64 = clones.iter().map(|(_, bytes, _)| bytes).sum();
     clones.sort();
     for (_, freed, path) in clones {
-        if all > most && remove(&path)? {
+        if all > max_bytes && remove(&path)? {
             all -= freed;
         }
     }

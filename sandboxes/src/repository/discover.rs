@@ -27,23 +27,23 @@ pub(super) struct GitFolder {
 pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
     let start = path.metadata()?;
     for folder in path.ancestors() {
-        let found = folder.metadata()?;
+        let folder_metadata = folder.metadata()?;
         // Like git, the search stops at another file system.
-        if found.dev() != start.dev() {
+        if folder_metadata.dev() != start.dev() {
             break;
         }
         let dot_git = folder.join(".git");
-        if let Ok(found) = dot_git.symlink_metadata() {
+        if let Ok(metadata) = dot_git.symlink_metadata() {
             // A repository further up applies to this folder only if it belongs to the same user.
-            let foreign = folder != path && found.uid() != start.uid();
-            let known = if foreign {
+            let foreign = folder != path && metadata.uid() != start.uid();
+            let git_folders = if foreign {
                 None
-            } else if found.is_dir() {
+            } else if metadata.is_dir() {
                 is_git_folder(&dot_git).then(|| (dot_git.clone(), dot_git.clone()))
             } else {
                 Some(follow_git_file(folder, &dot_git)?)
             };
-            if let Some((own, common)) = known {
+            if let Some((own, common)) = git_folders {
                 let prefix = path.strip_prefix(folder).unwrap_or(Path::new(""));
                 return Ok(Some(GitFolder {
                     own,

@@ -181,12 +181,12 @@ impl Git {
 
     /// Returns a command that talks to the remote with the user's configuration.
     pub(super) fn network(&self) -> Command {
-        let kept = |name: &str| {
+        let has_kept_prefix = |name: &str| {
             KEPT_NETWORK_PREFIXES
                 .iter()
                 .any(|start| name.starts_with(start))
         };
-        let mut command = self.base(|name| KEPT_VARIABLES.contains(&name) || kept(name));
+        let mut command = self.base(|name| KEPT_VARIABLES.contains(&name) || has_kept_prefix(name));
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }

@@ -10,8 +10,8 @@ use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
 
 /// Opens a plain file. Returns `None` if the path does not exist or is a folder.
-pub(super) fn open(path: &Path, most: u64) -> Result<Option<File>> {
-    match plain_file::open(path, Links::Refuse, most) {
+pub(super) fn open(path: &Path, max_bytes: u64) -> Result<Option<File>> {
+    match plain_file::open(path, Links::Refuse, max_bytes) {
         Ok(file) => Ok(Some(file)),
         Err(e)
             if matches!(
@@ -27,30 +27,30 @@ pub(super) fn open(path: &Path, most: u64) -> Result<Option<File>> {
 }
 
 /// Returns the content of a plain file.
-pub(super) fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
-    let Some(file) = open(path, most)? else {
+pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
+    let Some(file) = open(path, max_bytes)? else {
         return Ok(None);
     };
-    match plain_file::read_all(file, most) {
+    match plain_file::read_all(file, max_bytes) {
         Ok(content) => Ok(Some(content)),
         Err(e) => Err(refused(path, &e.to_string())),
     }
 }
 
 /// Returns the trimmed text of a plain file.
-pub(super) fn line(path: &Path, most: u64) -> Result<Option<String>> {
-    let content = read(path, most)?;
+pub(super) fn line(path: &Path, max_bytes: u64) -> Result<Option<String>> {
+    let content = read(path, max_bytes)?;
     Ok(content.map(|c| String::from_utf8_lossy(&c).trim().to_owned()))
 }
 
 /// Copies a plain file. Returns whether it exists.
-pub(super) fn copy(from: &Path, to: &Path, most: u64) -> Result<bool> {
-    let Some(file) = open(from, most)? else {
+pub(super) fn copy(from: &Path, to: &Path, max_bytes: u64) -> Result<bool> {
+    let Some(file) = open(from, max_bytes)? else {
         return Ok(false);
     };
     let modified = file.metadata()?.modified()?;
     let mut copy = File::create(to)?;
-    std::io::copy(&mut file.take(most), &mut copy)?;
+    std::io::copy(&mut file.take(max_bytes), &mut copy)?;
     copy.set_modified(modified)?;
     Ok(true)
 }

@@ -118,7 +118,7 @@ fn remove_leftovers(cache: &Path) -> Result<()> {
         {
             continue;
         }
-        let age = entry.metadata().and_then(|found| found.modified());
+        let age = entry.metadata().and_then(|metadata| metadata.modified());
         if age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > DAY)) {
             // Another process may be removing the same folder.
             let _ = std::fs::remove_dir_all(entry.path());
@@ -183,8 +183,8 @@ fn head(folder: &Path) -> Result<String> {
 }
 
 fn too_many() -> SandboxError {
-    let most = limits::REF_COUNT;
-    let text = format!("read the refs of the repository: there are more than {most}");
+    let max_refs = limits::REF_COUNT;
+    let text = format!("read the refs of the repository: there are more than {max_refs}");
     SandboxError::new(ErrorKind::Input, text)
 }
 
@@ -244,7 +244,7 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
 
 /// Returns the paths of everything below a folder except folders. Links to folders are not followed.
 fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let mut folders = vec![start.to_owned()];
     if git_folder.join(start).is_symlink() {
         return Err(unexpected_content(
@@ -262,14 +262,14 @@ fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
             if entry.file_type()?.is_dir() {
                 folders.push(name);
             } else {
-                found.push(name);
+                paths.push(name);
             }
-            if found.len() + folders.len() > limits::REF_COUNT {
+            if paths.len() + folders.len() > limits::REF_COUNT {
                 return Err(too_many());
             }
         }
     }
-    Ok(found)
+    Ok(paths)
 }
 
 fn copy_logs(from: &GitFolder, own: &Path) -> Result<()> {

@@ -45,9 +45,9 @@ pub(super) fn parse(line: &[u8]) -> Option<Entry<'_>> {
 }
 
 pub(super) fn too_large(bytes: u64) -> SandboxError {
-    let most = limits::human_size(limits::ARCHIVE);
+    let max_size = limits::human_size(limits::ARCHIVE);
     let text = if bytes > limits::ARCHIVE {
-        format!("the files of the repository are larger than {most} in total")
+        format!("the files of the repository are larger than {max_size} in total")
     } else {
         format!("the repository has more than {} files", limits::ENTRIES)
     };

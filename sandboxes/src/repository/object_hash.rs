@@ -41,14 +41,14 @@ impl ObjectHash {
     }
 
     fn check(self, name: &str) -> Result<()> {
-        let found = match self {
+        let digest = match self {
             ObjectHash::Sha1(hash) => {
                 let result = hash.try_finalize();
                 (!result.has_collision()).then(|| hex(result.hash()))
             }
             ObjectHash::Sha256(hash) => Some(hex(&hash.finalize())),
         };
-        if found.as_deref() == Some(name) {
+        if digest.as_deref() == Some(name) {
             return Ok(());
         }
         let text = format!("the repository's object {name} does not match its hash");

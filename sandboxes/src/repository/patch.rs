@@ -77,8 +77,8 @@ pub(super) fn run_limited(
     };
     // The program may have ended before its output was measured.
     if process::size(folder, limits::PATCHED) > limits::PATCHED {
-        let most = limits::human_size(limits::PATCHED);
-        return Ok(Err(format!("the patch would write more than {most}")));
+        let max_size = limits::human_size(limits::PATCHED);
+        return Ok(Err(format!("the patch would write more than {max_size}")));
     }
     Ok(Ok(output))
 }
@@ -88,8 +88,8 @@ pub(super) fn rejection_reason(patch: &str) -> Option<String> {
     if patch.trim().is_empty() {
         return Some("the patch is empty".to_owned());
     }
-    let most = limits::human_size(limits::PATCH);
-    (patch.len() as u64 > limits::PATCH).then(|| format!("the patch is larger than {most}"))
+    let max_size = limits::human_size(limits::PATCH);
+    (patch.len() as u64 > limits::PATCH).then(|| format!("the patch is larger than {max_size}"))
 }
 
 /// Returns the bytes that the patch announces but does not contain: copies of files, and compressed binary files.
@@ -97,11 +97,13 @@ fn announced(base: &Base<'_>, patch: &str) -> u64 {
     let number = |text: &str| text.trim_end().parse::<u64>().unwrap_or(0);
     let size = |path: &str| base.size(&unquote(path.trim_end_matches('\r')));
     let sizes = patch.lines().map(|line| {
-        let made = |start: &str| line.strip_prefix(start);
-        made("literal ")
-            .or(made("delta "))
+        let after_prefix = |start: &str| line.strip_prefix(start);
+        after_prefix("literal ")
+            .or(after_prefix("delta "))
             .map(number)
-            .or(made("copy from ").or(made("rename from ")).map(size))
+            .or(after_prefix("copy from ")
+                .or(after_prefix("rename from "))
+                .map(size))
             .unwrap_or(0)
     });
     sizes.fold(0, u64::saturating_add)
@@ -119,9 +121,9 @@ pub(super) fn write_base_files(
     for path in paths {
         bytes = bytes.saturating_add(base.size(&path));
         if bytes > limits::PATCHED {
-            let most = limits::human_size(limits::PATCHED);
+            let max_size = limits::human_size(limits::PATCHED);
             return Ok(Err(format!(
-                "the files that the patch changes are larger than {most} in total"
+                "the files that the patch changes are larger than {max_size} in total"
             )));
         }
         base.materialise(&path, folder)?;
@@ -139,7 +141,7 @@ fn make_folder(folder: &Path, path: &str) -> Result<()> {
     for end in ends {
         let part = folder.join(&path[..end]);
         match part.symlink_metadata() {
-            Ok(found) if found.is_dir() => {}
+            Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => return Ok(()),
             Err(_) => std::fs::create_dir(part)?,
         }

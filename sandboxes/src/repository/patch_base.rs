@@ -61,11 +61,11 @@ impl<'a> Base<'a> {
     fn below(&self, path: &str) -> Option<String> {
         let start = format!("{path}/");
         let changed = self.changed.iter().filter(|(_, file)| file.is_some());
-        let kept = |path: &&str| self.changed.get(*path).is_none_or(Option::is_some);
+        let is_kept = |path: &&str| self.changed.get(*path).is_none_or(Option::is_some);
         changed
             .map(|(path, _)| path.as_str())
             .find(|path| path.starts_with(&start))
-            .or_else(|| self.tree.below(path).find(kept))
+            .or_else(|| self.tree.below(path).find(is_kept))
             .map(str::to_owned)
     }
 
@@ -151,12 +151,12 @@ pub(super) fn read_folder(root: &Path) -> Result<BTreeMap<String, File>> {
         for entry in std::fs::read_dir(root.join(&below))? {
             let entry = entry?;
             let relative = below.join(entry.file_name());
-            let found = entry.path().symlink_metadata()?;
-            if found.is_dir() {
+            let metadata = entry.path().symlink_metadata()?;
+            if metadata.is_dir() {
                 folders.push(relative);
                 continue;
             }
-            let file = if found.is_symlink() {
+            let file = if metadata.is_symlink() {
                 File {
                     content: std::fs::read_link(entry.path())?
                         .as_os_str()
@@ -167,7 +167,7 @@ pub(super) fn read_folder(root: &Path) -> Result<BTreeMap<String, File>> {
             } else {
                 File {
                     content: std::fs::read(entry.path())?,
-                    kind: match found.permissions().mode() & 0o100 {
+                    kind: match metadata.permissions().mode() & 0o100 {
                         0 => FileKind::Plain,
                         _ => FileKind::Executable,
                     },

@@ -187,23 +187,23 @@ fn too_long(time: Duration) -> String {
 
 fn exceeds(bounds: &ProcessLimits, began: Instant, out: Option<&[u8]>) -> Option<String> {
     if out.is_some_and(|out| out.len() as u64 > bounds.output) {
-        let most = limits::human_size(bounds.output);
-        return Some(format!("it printed more than {most}"));
+        let max_size = limits::human_size(bounds.output);
+        return Some(format!("it printed more than {max_size}"));
     }
     if began.elapsed() > bounds.time {
         return Some(too_long(bounds.time));
     }
     match &bounds.folder {
-        Some((folder, most)) if size(folder, *most) > *most => {
-            let most = limits::human_size(*most);
-            Some(format!("it wrote more than {most}"))
+        Some((folder, max_bytes)) if size(folder, *max_bytes) > *max_bytes => {
+            let max_size = limits::human_size(*max_bytes);
+            Some(format!("it wrote more than {max_size}"))
         }
         _ => None,
     }
 }
 
-/// Returns the bytes of all files below a folder. Stops counting soon after it exceeds `most`.
-pub(super) fn size(folder: &Path, most: u64) -> u64 {
+/// Returns the bytes of all files below a folder. Stops counting soon after it exceeds `max_bytes`.
+pub(super) fn size(folder: &Path, max_bytes: u64) -> u64 {
     let mut bytes = 0;
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -212,24 +212,24 @@ pub(super) fn size(folder: &Path, most: u64) -> u64 {
             continue;
         };
         for entry in entries.flatten() {
-            let Ok(found) = entry.path().symlink_metadata() else {
+            let Ok(metadata) = entry.path().symlink_metadata() else {
                 continue;
             };
-            if found.is_dir() {
+            if metadata.is_dir() {
                 folders.push(entry.path());
             } else {
-                bytes += found.len();
+                bytes += metadata.len();
             }
         }
-        if bytes > most {
+        if bytes > max_bytes {
             break;
         }
     }
     bytes
 }
 
-/// Reads to the end in a thread, and keeps the first `most` bytes.
-fn read(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
+/// Reads to the end in a thread, and keeps the first `max_bytes` bytes.
+fn read(from: Option<impl Read + Send + 'static>, max_bytes: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let Some(mut from) = from else {
@@ -237,11 +237,11 @@ fn read(from: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
         };
         let mut bytes = Vec::new();
         // An error counts as the end.
-        let _ = (&mut from).take(most).read_to_end(&mut bytes);
-        let full = bytes.len() as u64 == most;
+        let _ = (&mut from).take(max_bytes).read_to_end(&mut bytes);
+        let full = bytes.len() as u64 == max_bytes;
         // Messages are read to the end, so that the program does not block on a full pipe. Excess output fails the
         // command anyway.
-        if full && most == MAX_STDERR_BYTES {
+        if full && max_bytes == MAX_STDERR_BYTES {
             let _ = std::io::copy(&mut from, &mut std::io::sink());
         }
         drop(from);

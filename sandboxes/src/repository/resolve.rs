@@ -117,9 +117,9 @@ fn at_commit(
     revision: Option<&str>,
     head: Option<&str>,
 ) -> Result<Repository> {
-    let wanted = revision.or(head).unwrap_or("HEAD");
-    let Some(commit) = resolve(&git, wanted)? else {
-        return Err(unknown_revision(&git, wanted));
+    let target_revision = revision.or(head).unwrap_or("HEAD");
+    let Some(commit) = resolve(&git, target_revision)? else {
+        return Err(unknown_revision(&git, target_revision));
     };
     let tree = git
         .line([
@@ -131,7 +131,7 @@ fn at_commit(
         .ok_or_else(|| {
             SandboxError::new(
                 ErrorKind::Input,
-                format!("the folder {prefix} does not exist at {wanted}"),
+                format!("the folder {prefix} does not exist at {target_revision}"),
             )
         })?;
     let date = git.line([

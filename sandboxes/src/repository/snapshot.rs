@@ -128,18 +128,18 @@ fn select_files(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<V
             nested.push(text());
             continue;
         }
-        let Ok(found) = path.join(OsStr::from_bytes(name)).symlink_metadata() else {
+        let Ok(metadata) = path.join(OsStr::from_bytes(name)).symlink_metadata() else {
             continue;
         };
-        if !found.is_file() && !found.is_symlink() {
+        if !metadata.is_file() && !metadata.is_symlink() {
             continue;
         }
-        if found.len() > limits::FILE {
+        if metadata.len() > limits::FILE {
             large.push(text());
             continue;
         }
         count += 1;
-        bytes += found.len();
+        bytes += metadata.len();
         if count > limits::ENTRIES || bytes > limits::ARCHIVE {
             return Err(too_large(bytes));
         }

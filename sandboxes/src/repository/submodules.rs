@@ -26,9 +26,9 @@ pub(super) const MODE: &str = "160000";
 /// Makes the objects of the checked-out submodules of a tree available to `git`, and returns their commits. `folder` is
 /// where the tree is checked out.
 pub(super) fn borrow_objects(git: &Git, tree: &str, folder: &Path) -> Result<BTreeSet<String>> {
-    let mut left = MAX_SUBMODULES;
+    let mut remaining = MAX_SUBMODULES;
     let mut commits = BTreeSet::new();
-    borrow_below(git, tree, folder, MAX_DEPTH, &mut left, &mut commits)?;
+    borrow_below(git, tree, folder, MAX_DEPTH, &mut remaining, &mut commits)?;
     Ok(commits)
 }
 
@@ -37,14 +37,14 @@ fn borrow_below(
     tree: &str,
     folder: &Path,
     depth: usize,
-    left: &mut usize,
+    remaining: &mut usize,
     commits: &mut BTreeSet<String>,
 ) -> Result<()> {
     for (path, commit) in pointers(&list(git, tree)?) {
-        if *left == 0 || depth == 0 {
+        if *remaining == 0 || depth == 0 {
             return Ok(());
         }
-        *left -= 1;
+        *remaining -= 1;
         let checked_out = folder.join(&path);
         let Some(objects) = objects_of(&checked_out) else {
             continue;
@@ -64,7 +64,7 @@ fn borrow_below(
             alternates.write_all(&quoted(&objects))?;
         }
         if is_available(git, &commit)? {
-            borrow_below(git, &commit, &checked_out, depth - 1, left, commits)?;
+            borrow_below(git, &commit, &checked_out, depth - 1, remaining, commits)?;
             commits.insert(commit);
         }
     }
@@ -92,8 +92,8 @@ fn objects_of(folder: &Path) -> Option<Vec<PathBuf>> {
 
 fn is_available(git: &Git, commit: &str) -> Result<bool> {
     let tree = format!("{commit}^{{tree}}");
-    let found = git.line(["rev-parse", "--verify", "--quiet", &tree])?;
-    Ok(found.is_some())
+    let object = git.line(["rev-parse", "--verify", "--quiet", &tree])?;
+    Ok(object.is_some())
 }
 
 /// Replaces the submodules in the output of `git ls-tree` by their files, if their commits are among `borrowed`.
@@ -102,8 +102,8 @@ fn is_available(git: &Git, commit: &str) -> Result<bool> {
 ///
 /// Fails if an object does not match its hash, or git fails.
 pub(super) fn expand(git: &Git, listing: Vec<u8>, borrowed: &BTreeSet<String>) -> Result<Vec<u8>> {
-    let mut left = MAX_SUBMODULES;
-    expand_below(git, listing, borrowed, MAX_DEPTH, &mut left)
+    let mut remaining = MAX_SUBMODULES;
+    expand_below(git, listing, borrowed, MAX_DEPTH, &mut remaining)
 }
 
 fn expand_below(
@@ -111,7 +111,7 @@ fn expand_below(
     listing: Vec<u8>,
     borrowed: &BTreeSet<String>,
     depth: usize,
-    left: &mut usize,
+    remaining: &mut usize,
 ) -> Result<Vec<u8>> {
     if pointers(&listing).is_empty() || depth == 0 {
         return Ok(listing);
@@ -121,18 +121,24 @@ fn expand_below(
         .split(|byte| *byte == 0)
         .filter(|line| !line.is_empty())
     {
-        let pointer = parse(line).filter(|entry| entry.mode == MODE && *left > 0);
+        let pointer = parse(line).filter(|entry| entry.mode == MODE && *remaining > 0);
         let Some(pointer) = pointer else {
             expanded.extend([line, b"\0"].concat());
             continue;
         };
-        *left -= 1;
+        *remaining -= 1;
         if !borrowed.contains(pointer.object) {
             expanded.extend([line, b"\0"].concat());
             continue;
         }
         check_tree(git, Some(pointer.object), &tree_of(git, pointer.object)?)?;
-        let files = expand_below(git, list(git, pointer.object)?, borrowed, depth - 1, left)?;
+        let files = expand_below(
+            git,
+            list(git, pointer.object)?,
+            borrowed,
+            depth - 1,
+            remaining,
+        )?;
         for file in files
             .split(|byte| *byte == 0)
             .filter(|file| !file.is_empty())

@@ -72,7 +72,7 @@ fn find_or_create() -> Result<(), String> {
 
 /// Returns whether the last attempt belongs to the current test run, in which it is not repeated.
 fn is_fresh(file: &Path) -> bool {
-    let modified = std::fs::metadata(file).and_then(|found| found.modified());
+    let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified());
     modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < Duration::from_secs(600)))
 }
 

@@ -85,12 +85,16 @@ async fn coverage_is_fetched_once() {
     assert_eq!((again.unwrap(), twice.unwrap()), (first.clone(), first));
     let error = package("3.13", &offline).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
-    let left: Vec<_> = std::fs::read_dir(cache.path().join("coverage"))
+    let leftovers: Vec<_> = std::fs::read_dir(cache.path().join("coverage"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with('.'))
         .collect();
-    assert_eq!(left, Vec::<String>::new(), "partial downloads are removed");
+    assert_eq!(
+        leftovers,
+        Vec::<String>::new(),
+        "partial downloads are removed"
+    );
 }
 
 #[tokio::test]

@@ -299,8 +299,8 @@ async fn docker_saved_state_drops_variables() {
     docker.remove_saved(&name).await.unwrap();
     docker.remove_saved(&name).await.unwrap();
     assert!(!docker.has_saved(&name).await.unwrap());
-    let gone = docker.start(&Spec { start, ..spec() }).await.err().unwrap();
-    assert_eq!(gone.kind, ErrorKind::NotFound);
+    let error = docker.start(&Spec { start, ..spec() }).await.err().unwrap();
+    assert_eq!(error.kind, ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -432,6 +432,6 @@ async fn docker_image_digest_follows_content() {
     assert_eq!(digests[0], digests[1]);
     assert_eq!(digests[2], digests[3]);
     assert_ne!(digests[0], digests[2]);
-    let gone = docker.image_digest(&image).await.unwrap_err();
-    assert_eq!(gone.kind, ErrorKind::NotFound);
+    let error = docker.image_digest(&image).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
 }

@@ -35,9 +35,9 @@ impl TestDir {
 
     /// Returns whether the state exists, and checks that its record exists if and only if it does.
     async fn has_state(&self, name: &str) -> bool {
-        let kept = self.backend.has_saved(name).await.unwrap();
-        assert_eq!(self.record(name).exists(), kept, "half of {name}");
-        kept
+        let is_saved = self.backend.has_saved(name).await.unwrap();
+        assert_eq!(self.record(name).exists(), is_saved, "half of {name}");
+        is_saved
     }
 
     /// Returns whether tests can run in it.
@@ -193,8 +193,8 @@ async fn interrupted_removal_is_finished() {
     let first = place.another("a", &recipe()).await.0.saved;
     let second = place.another("b", &recipe()).await.0.saved;
     for name in [&first, &second] {
-        let gone = place.record(name).with_extension("gone");
-        std::fs::rename(place.record(name), gone).unwrap();
+        let removed_record = place.record(name).with_extension("gone");
+        std::fs::rename(place.record(name), removed_record).unwrap();
     }
     // One of them was built again in the meantime.
     let again = place.another("a", &recipe()).await.0;

@@ -71,16 +71,16 @@ impl Server {
 
     /// Starts an index of the wheels in a folder, optionally with a login.
     pub(crate) fn index(folder: PathBuf, login: Option<&'static str>) -> Server {
-        Server::start(move |asked| {
-            let wanted = login.map(|login| {
+        Server::start(move |request| {
+            let authorization = login.map(|login| {
                 use base64::Engine;
                 let text = base64::engine::general_purpose::STANDARD.encode(login);
                 format!("Basic {text}")
             });
-            if wanted.is_some() && asked.authorization != wanted {
+            if authorization.is_some() && request.authorization != authorization {
                 return Answer::new("401 Unauthorized", "text/plain", "");
             }
-            wheels(&folder, asked)
+            wheels(&folder, request)
         })
     }
 
@@ -90,8 +90,8 @@ impl Server {
 }
 
 /// Serves `/simple/NAME/` and `/files/NAME`.
-pub(crate) fn wheels(folder: &std::path::Path, asked: &IndexRequest) -> Answer {
-    let parts: Vec<&str> = asked.path.trim_matches('/').split('/').collect();
+pub(crate) fn wheels(folder: &std::path::Path, request: &IndexRequest) -> Answer {
+    let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["simple", project] => {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -142,7 +142,7 @@ fn serve(
         return;
     };
     let mut words = first.split(' ').map(str::to_owned);
-    let mut asked = IndexRequest {
+    let mut request = IndexRequest {
         method: words.next().unwrap_or_default(),
         path: words.next().unwrap_or_default(),
         authorization: None,
@@ -154,22 +154,22 @@ fn serve(
         if let Some((name, value)) = line.split_once(": ")
             && name.eq_ignore_ascii_case("authorization")
         {
-            asked.authorization = Some(value.to_owned());
+            request.authorization = Some(value.to_owned());
         }
     }
-    all.lock().unwrap().push(asked.clone());
+    all.lock().unwrap().push(request.clone());
     let Answer {
         status,
         headers,
         body,
-    } = answer(&asked);
+    } = answer(&request);
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n{}\r\n\r\n",
         body.len(),
         headers.join("\r\n")
     );
     let _ = stream.write_all(head.as_bytes());
-    if asked.method != "HEAD" {
+    if request.method != "HEAD" {
         let _ = stream.write_all(&body);
     }
 }

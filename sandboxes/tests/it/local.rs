@@ -244,15 +244,15 @@ fn ending_runtime_leaves_no_sandbox() {
             continue;
         };
         let folder = cache.path().join("sandboxes");
-        let left = || std::fs::read_dir(&folder).unwrap().count();
-        let wanted = spec(bare_start());
+        let folder_count = || std::fs::read_dir(&folder).unwrap().count();
+        let bare_spec = spec(bare_start());
         for milliseconds in [0, 1, 2, 4, 8, 16, 32, 64, 10_000] {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             let pause = Duration::from_millis(milliseconds);
-            let start = async { tokio::time::timeout(pause, backend.start(&wanted)).await };
+            let start = async { tokio::time::timeout(pause, backend.start(&bare_spec)).await };
             runtime.block_on(async { drop(start.await) });
             drop(runtime);
-            assert_eq!(left(), 0, "{force:?}: {milliseconds} ms");
+            assert_eq!(folder_count(), 0, "{force:?}: {milliseconds} ms");
         }
     }
 }
@@ -261,7 +261,7 @@ fn ending_runtime_leaves_no_sandbox() {
 async fn removal_of_used_state_finishes() {
     let cache = cache();
     let states = cache.path().join("states");
-    let left = || std::fs::read_dir(&states).unwrap().count();
+    let state_count = || std::fs::read_dir(&states).unwrap().count();
     for force in [Isolation::Namespaces, Isolation::Landlock] {
         let Some(backend) = local(&cache, force) else {
             continue;
@@ -277,10 +277,10 @@ async fn removal_of_used_state_finishes() {
         backend.remove_saved("state").await.unwrap();
         let none: [String; 0] = [];
         assert_eq!(backend.clean().await.unwrap(), none);
-        assert_eq!(left(), 1, "the state is in use");
+        assert_eq!(state_count(), 1, "the state is in use");
         user.stop().await.unwrap();
         drop((user, backend));
-        assert_eq!(left(), 0);
+        assert_eq!(state_count(), 0);
     }
 }
 
@@ -356,8 +356,8 @@ async fn editable_installs_find_copied_modules() {
                 "python -c 'import module; print(module.here)'",
             )
             .await;
-            let wanted = one.info().paths.workspace.join("src/module/__init__.py");
-            assert_eq!(output.trim(), wanted.to_string_lossy());
+            let expected = one.info().paths.workspace.join("src/module/__init__.py");
+            assert_eq!(output.trim(), expected.to_string_lossy());
         }
         copy.stop().await.unwrap();
         sandbox.stop().await.unwrap();

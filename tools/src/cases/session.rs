@@ -170,9 +170,9 @@ impl CaseSession {
 
     /// Returns the index of the server for a hash seed, which is started if necessary.
     fn find_or_start_server(&mut self, hash_seed: u32) -> Option<usize> {
-        let found = self.servers.iter().position(|s| s.hash_seed() == hash_seed);
-        if found.is_some() {
-            return found;
+        let index = self.servers.iter().position(|s| s.hash_seed() == hash_seed);
+        if index.is_some() {
+            return index;
         }
         let package = self.settings.coverage.as_deref();
         let (config, root) = (self.checkout.config(), self.checkout.root());
@@ -229,7 +229,7 @@ impl OriginalFile {
         for part in relative.parent().into_iter().flat_map(Path::components) {
             above.push(part);
             match fs::symlink_metadata(&above) {
-                Ok(found) if found.is_dir() => {}
+                Ok(metadata) if metadata.is_dir() => {}
                 Ok(_) => return Err(not_a_file(relative)),
                 Err(_) => {
                     new_folder = Some(above);
@@ -239,9 +239,11 @@ impl OriginalFile {
         }
         let content = match fs::symlink_metadata(&path) {
             Err(_) => None,
-            Ok(found) if found.is_file() => {
-                Some((fs::read(&path)?, found.permissions(), found.modified()?))
-            }
+            Ok(metadata) if metadata.is_file() => Some((
+                fs::read(&path)?,
+                metadata.permissions(),
+                metadata.modified()?,
+            )),
             Ok(_) => return Err(not_a_file(relative)),
         };
         Ok(OriginalFile {

@@ -29,8 +29,8 @@ impl Snapshot {
 
     /// Accepts a file that was written on purpose.
     pub(super) fn expect(&mut self, path: &Path) -> io::Result<()> {
-        let found = fs::symlink_metadata(self.root.join(path))?;
-        self.entries.insert(path.to_owned(), entry(&found));
+        let metadata = fs::symlink_metadata(self.root.join(path))?;
+        self.entries.insert(path.to_owned(), entry(&metadata));
         Ok(())
     }
 
@@ -58,10 +58,10 @@ impl Snapshot {
 }
 
 fn add(root: &Path, folder: &Path, entries: &mut BTreeMap<PathBuf, Entry>) -> io::Result<()> {
-    for found in fs::read_dir(root.join(folder))? {
-        let found = found?;
-        let path = folder.join(found.file_name());
-        let about = found.metadata()?;
+    for child in fs::read_dir(root.join(folder))? {
+        let child = child?;
+        let path = folder.join(child.file_name());
+        let about = child.metadata()?;
         entries.insert(path.clone(), entry(&about));
         if about.is_dir() {
             add(root, &path, entries)?;
@@ -92,8 +92,8 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 /// Empties a folder, except for these paths and their parents.
 pub(super) fn empty(folder: &Path, but: &[PathBuf]) -> io::Result<()> {
-    for found in fs::read_dir(folder)? {
-        let path = found?.path();
+    for child in fs::read_dir(folder)? {
+        let path = child?.path();
         if path_leads_to(&path, but) {
             continue;
         }

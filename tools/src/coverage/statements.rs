@@ -31,8 +31,8 @@ impl Statements {
     /// Returns the statements that these lines belong to.
     pub fn statements_of(&self, lines: &[u32]) -> BTreeSet<u32> {
         let first = |line: &u32| *self.first.get(line).unwrap_or(line);
-        let found = lines.iter().map(first);
-        found
+        let first_lines = lines.iter().map(first);
+        first_lines
             .filter(|line| self.statements.contains(line))
             .collect()
     }
@@ -71,8 +71,8 @@ pub fn statements(
     };
     let ran = process::run(&command, Instant::now() + TIMEOUT)?;
     serde_json::from_str(&ran.stdout.text()).map_err(|e| {
-        let said = ran.stderr.text();
-        let last = said.lines().last().unwrap_or_default().to_owned();
+        let stderr = ran.stderr.text();
+        let last = stderr.lines().last().unwrap_or_default().to_owned();
         ToolError::Broken(format!(
             "could not read which lines are statements: {e}; {last}"
         ))

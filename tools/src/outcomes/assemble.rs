@@ -157,10 +157,10 @@ impl Session {
         failed.filter(|id| id.ends_with("conftest.py")).collect()
     }
 
-    /// Builds the report on `asked`, including the ids below them. `ended` says how the process ended.
+    /// Builds the report on `requested_ids`, including the ids below them. `ended` says how the process ended.
     pub fn report(
         mut self,
-        asked: &[String],
+        requested_ids: &[String],
         ended: ExitReason,
         printed: String,
         classifier: &Classifier<'_>,
@@ -196,11 +196,11 @@ impl Session {
         // A session that ends with a usage error names an argument that holds no tests.
         let usage = self.started && report.exit_code == Some(USAGE_EXIT_CODE);
         if !self.collected && !usage && self.broken_conftests().is_empty() {
-            self.died_collecting(asked, &death, classifier, &mut report);
+            self.died_collecting(requested_ids, &death, classifier, &mut report);
         }
         report.contradicted = self.after_end;
         report.tampered = self.tampered.take();
-        self.report_missing_ids(asked, classifier, &mut report);
+        self.report_missing_ids(requested_ids, classifier, &mut report);
         report
     }
 
@@ -222,7 +222,7 @@ impl Session {
     /// Reports an error for every requested id, because the process ended during module imports.
     fn died_collecting(
         &self,
-        asked: &[String],
+        requested_ids: &[String],
         death: &str,
         classifier: &Classifier<'_>,
         report: &mut TestReport,
@@ -233,7 +233,7 @@ impl Session {
             last_line.unwrap_or("nothing")
         );
         let raw = RawFailure::without_exception("process", message);
-        for id in asked.iter().map(|id| file_of(id)) {
+        for id in requested_ids.iter().map(|id| file_of(id)) {
             if report.collection_errors.iter().all(|e| e.id != id) {
                 report.collection_errors.push(CollectionError {
                     id: id.to_owned(),
@@ -246,12 +246,12 @@ impl Session {
     /// Ensures that every requested id is a result, an error of its module, or not found.
     fn report_missing_ids(
         &self,
-        asked: &[String],
+        requested_ids: &[String],
         classifier: &Classifier<'_>,
         report: &mut TestReport,
     ) {
         let whole: HashSet<String> = report.tests.iter().map(|test| test.id.clone()).collect();
-        for id in asked {
+        for id in requested_ids {
             if whole.contains(id) || report.tests.iter().any(|test| covers(id, &test.id)) {
                 continue;
             }
@@ -419,10 +419,10 @@ pub fn file_of(id: &str) -> &str {
     id.split_once("::").map_or(id, |(file, _)| file)
 }
 
-/// Returns whether `asked` is `id`, or its file, folder, class or function.
-pub fn covers(asked: &str, id: &str) -> bool {
-    let folder = asked.trim_end_matches('/');
-    match id.strip_prefix(asked).or_else(|| id.strip_prefix(folder)) {
+/// Returns whether `target` is `id`, or its file, folder, class or function.
+pub fn covers(target: &str, id: &str) -> bool {
+    let folder = target.trim_end_matches('/');
+    match id.strip_prefix(target).or_else(|| id.strip_prefix(folder)) {
         Some(rest) => {
             rest.is_empty()
                 || rest.starts_with("::")

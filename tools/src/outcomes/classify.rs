@@ -165,9 +165,9 @@ fn without_hints(message: &str) -> String {
 }
 
 fn missing_name(raw: &RawFailure) -> Option<String> {
-    let named = MISSING_NAME_PATTERNS.iter().find_map(|(kind, pattern)| {
-        let found = pattern.captures(&raw.message).filter(|_| raw.is(kind))?;
-        Some(found.get(1)?.as_str().to_owned())
+    let by_message = MISSING_NAME_PATTERNS.iter().find_map(|(kind, pattern)| {
+        let captures = pattern.captures(&raw.message).filter(|_| raw.is(kind))?;
+        Some(captures.get(1)?.as_str().to_owned())
     });
     let by_attribute = || {
         let kinds = ["ImportError", "AttributeError", "NameError"];
@@ -175,7 +175,7 @@ fn missing_name(raw: &RawFailure) -> Option<String> {
             .clone()
             .filter(|_| kinds.iter().any(|kind| raw.is(kind)))
     };
-    named.or_else(by_attribute)
+    by_message.or_else(by_attribute)
 }
 
 #[cfg(test)]

@@ -58,9 +58,9 @@ pub fn with_relative_paths(text: &str, workspace: &Path) -> String {
 fn replace_volatile(mut text: String) -> String {
     for (pattern, beginning) in NAMES.iter() {
         let mut numbers: HashMap<String, usize> = HashMap::new();
-        let numbered = |found: &Captures<'_>| {
+        let numbered = |captures: &Captures<'_>| {
             let next = numbers.len() + 1;
-            let number = numbers.entry(found[0].to_owned()).or_insert(next);
+            let number = numbers.entry(captures[0].to_owned()).or_insert(next);
             format!("{beginning}{number}")
         };
         if let Cow::Owned(replaced) = pattern.replace_all(&text, numbered) {

@@ -297,12 +297,12 @@ mod tests {
     #[test]
     fn body_of_decorated_test_is_no_stand_in() {
         let (test, code) = (Place::Test, Place::Source);
-        let given = [
+        let frames = [
             (test, "accept.<locals>.test_a"),
             (code, "wrapped_test"),
             (test, "test_a"),
         ];
-        assert!(!double(&given));
+        assert!(!double(&frames));
         let inner = [
             (test, "test_a"),
             (test, "inner"),

@@ -79,7 +79,7 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
         .map(|e| &e.failure)
         .collect();
     let mut folded = vec![false; bad.len()];
-    let (mut index, mut rest) = (0, 0);
+    let (mut index, mut remaining) = (0, 0);
     for (at, test) in bad.iter().enumerate() {
         if folded[at] {
             continue;
@@ -105,7 +105,7 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
                     let _ = write!(out, " ({})", test.captured);
                 }
             }
-            _ => rest += 1,
+            _ => remaining += 1,
         }
         if index < MAX_DETAILED + MAX_LISTED {
             let others: Vec<usize> = (at + 1..bad.len())
@@ -119,27 +119,27 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
         }
         index += 1;
     }
-    if rest > 0 {
+    if remaining > 0 {
         let _ = write!(
             out,
-            "\n... and {rest} more that failed; run them by node id to see them."
+            "\n... and {remaining} more that failed; run them by node id to see them."
         );
     }
-    let named: Vec<&TestResult> = good.into_iter().filter(|test| is_named(test)).collect();
-    if !named.is_empty() {
+    let listed_tests: Vec<&TestResult> = good.into_iter().filter(|test| is_named(test)).collect();
+    if !listed_tests.is_empty() {
         out.push('\n');
     }
-    for test in named.iter().take(MAX_LISTED) {
+    for test in listed_tests.iter().take(MAX_LISTED) {
         let _ = write!(out, "\n{} {}", test.outcome.as_str(), test.id);
         if test.outcome == Outcome::Skipped && !test.captured.is_empty() {
             let _ = write!(out, " ({})", test.captured);
         }
     }
-    if named.len() > MAX_LISTED {
+    if listed_tests.len() > MAX_LISTED {
         let _ = write!(
             out,
             "\n... and {} more that did not fail",
-            named.len() - MAX_LISTED
+            listed_tests.len() - MAX_LISTED
         );
     }
     for id in &report.not_found {

@@ -92,18 +92,21 @@ pub struct ChildConfinement {
 pub fn child_confinement() -> Option<ChildConfinement> {
     let confinement = CONFINEMENT.get()?;
     let threads = threads();
-    let mut kept = confinement
+    let mut cached_filter = confinement
         .filter
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    if kept.as_ref().is_none_or(|filter| filter.threads != threads) {
-        *kept = filter::program(&threads)
+    if cached_filter
+        .as_ref()
+        .is_none_or(|filter| filter.threads != threads)
+    {
+        *cached_filter = filter::program(&threads)
             .ok()
             .map(|program| Filter { threads, program });
     }
     Some(ChildConfinement {
         domain: confinement.domain.as_ref().map(AsRawFd::as_raw_fd),
-        program: kept
+        program: cached_filter
             .as_ref()
             .map(|filter| filter.program.clone())
             .unwrap_or_default(),
@@ -159,14 +162,14 @@ pub fn become_program(config: &Config, program: &str, arguments: &[&str]) -> io:
 
 /// Returns the threads of this process. A signal to any of them reaches the process.
 fn threads() -> Vec<i32> {
-    let mut found: Vec<i32> = std::fs::read_dir(Path::new("/proc/self/task"))
+    let mut ids: Vec<i32> = std::fs::read_dir(Path::new("/proc/self/task"))
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect();
-    found.push(std::process::id().cast_signed());
-    found.sort_unstable();
-    found.dedup();
-    found
+    ids.push(std::process::id().cast_signed());
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }

@@ -78,16 +78,16 @@ impl Streams<'_> {
             if interrupt::is_raised() {
                 return Ok(WaitEnd::Interrupted);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining_time = deadline.saturating_duration_since(Instant::now());
+            if remaining_time.is_zero() {
                 return Ok(WaitEnd::Deadline);
             }
-            let most = if process.is_some() {
-                left
+            let max_wait = if process.is_some() {
+                remaining_time
             } else {
-                left.min(POLL_INTERVAL)
+                remaining_time.min(POLL_INTERVAL)
             };
-            self.step(process.as_ref(), most)?;
+            self.step(process.as_ref(), max_wait)?;
         }
     }
 
@@ -96,11 +96,11 @@ impl Streams<'_> {
         self.stdin = None;
         let end = Instant::now() + DRAIN_TIMEOUT;
         while self.stdout.is_some() || self.stderr.is_some() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining_time = end.saturating_duration_since(Instant::now());
+            if remaining_time.is_zero() {
                 break;
             }
-            self.step(None, left)?;
+            self.step(None, remaining_time)?;
         }
         if let Some(report) = &mut self.report {
             report.read()?;
@@ -109,10 +109,10 @@ impl Streams<'_> {
     }
 
     /// Waits until a descriptor is ready, and handles it.
-    fn step(&mut self, process: Option<&OwnedFd>, most: Duration) -> std::io::Result<()> {
+    fn step(&mut self, process: Option<&OwnedFd>, max_wait: Duration) -> std::io::Result<()> {
         // Wait one millisecond longer than the time left, so that it has passed on return.
         let wait =
-            PollTimeout::try_from(most + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            PollTimeout::try_from(max_wait + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let fds = [
             process.map(|fd| readable(fd.as_fd())),

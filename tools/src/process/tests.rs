@@ -28,10 +28,10 @@ fn alive(pid: &str) -> bool {
 
 #[test]
 fn output_streams_are_separate() {
-    let done = run(&sh("echo out; echo err >&2; exit 3"), late()).unwrap();
-    assert_eq!(done.ended, ExitReason::Exit(3));
+    let result = run(&sh("echo out; echo err >&2; exit 3"), late()).unwrap();
+    assert_eq!(result.ended, ExitReason::Exit(3));
     assert_eq!(
-        (done.stdout.text().as_str(), done.stderr.text().as_str()),
+        (result.stdout.text().as_str(), result.stderr.text().as_str()),
         ("out\n", "err\n")
     );
 }
@@ -53,15 +53,15 @@ fn stdin_is_written_and_closed() {
 
 #[test]
 fn environment_is_not_inherited() {
-    let done = run(&sh("env | cut -d= -f1 | sort | tr '\\n' ' '"), late()).unwrap();
-    assert_eq!(done.stdout.text(), "PATH PWD ");
+    let result = run(&sh("env | cut -d= -f1 | sort | tr '\\n' ' '"), late()).unwrap();
+    assert_eq!(result.stdout.text(), "PATH PWD ");
 }
 
 #[test]
 fn signals_are_not_exit_codes() {
-    let done = run(&sh("kill -SEGV $$"), late()).unwrap();
+    let result = run(&sh("kill -SEGV $$"), late()).unwrap();
     assert_eq!(
-        (done.ended, done.exit_code()),
+        (result.ended, result.exit_code()),
         (ExitReason::Signal(11), None)
     );
 }
@@ -78,9 +78,9 @@ fn missing_program_is_broken() {
 fn deadline_ends_children_in_other_sessions() {
     adopt_orphans().unwrap();
     let script = "setsid sleep 1000 & echo $!; (setsid sh -c 'echo $$; sleep 1000' &) ; sleep 1000";
-    let done = run(&sh(script), soon()).unwrap();
-    assert!(done.timed_out());
-    let printed = done.stdout.text();
+    let result = run(&sh(script), soon()).unwrap();
+    assert!(result.timed_out());
+    let printed = result.stdout.text();
     let pids: Vec<&str> = printed.lines().collect();
     assert_eq!(pids.len(), 2, "{printed}");
     for pid in pids {
@@ -91,17 +91,17 @@ fn deadline_ends_children_in_other_sessions() {
 #[test]
 fn background_children_end_with_program() {
     adopt_orphans().unwrap();
-    let done = run(&sh("(setsid sleep 1000 & echo $!) ; exit 0"), late()).unwrap();
-    assert_eq!(done.ended, ExitReason::Exit(0));
-    assert!(!alive(&done.stdout.text()));
-    assert!(done.took < Duration::from_secs(30));
+    let result = run(&sh("(setsid sleep 1000 & echo $!) ; exit 0"), late()).unwrap();
+    assert_eq!(result.ended, ExitReason::Exit(0));
+    assert!(!alive(&result.stdout.text()));
+    assert!(result.took < Duration::from_secs(30));
 }
 
 #[test]
 fn output_until_deadline_is_capped() {
-    let done = run(&sh("echo first; while :; do echo more; done"), soon()).unwrap();
-    assert!(done.timed_out());
-    let text = done.stdout.text();
+    let result = run(&sh("echo first; while :; do echo more; done"), soon()).unwrap();
+    assert!(result.timed_out());
+    let text = result.stdout.text();
     assert!(
         text.starts_with("first\nmore") && text.len() < 5000,
         "{}",

@@ -72,16 +72,16 @@ impl Comparison {
 
 /// Returns the assertions in a range of a module, in order.
 pub fn assertions(module: &Module, stretch: &Range<usize>) -> Vec<Assertion> {
-    let mut found = Vec::new();
-    collect(module, module.root(), stretch, 0, &mut found);
-    found
+    let mut assertions = Vec::new();
+    collect(module, module.root(), stretch, 0, &mut assertions);
+    assertions
 }
 
 /// Returns the tokens of every assertion in a text, without messages and surrounding parentheses. Code around them
 /// need not parse.
 pub fn all_assertions(text: &str) -> Vec<Vec<String>> {
     let module = Module::parse(text);
-    let found = assertions(&module, &(0..text.len()));
+    let parsed_assertions = assertions(&module, &(0..text.len()));
     let without_message = |assertion: &Assertion| match &assertion.comparison {
         Comparison::Unary { negated, operand } => {
             let mut all = operand.tokens.clone();
@@ -105,7 +105,7 @@ pub fn all_assertions(text: &str) -> Vec<Vec<String>> {
             code_tokens(source)
         }
     };
-    found.iter().map(without_message).collect()
+    parsed_assertions.iter().map(without_message).collect()
 }
 
 fn collect(
@@ -113,14 +113,14 @@ fn collect(
     node: Node<'_>,
     stretch: &Range<usize>,
     depth: usize,
-    found: &mut Vec<Assertion>,
+    assertions: &mut Vec<Assertion>,
 ) {
     if node.end_byte() <= stretch.start || stretch.end <= node.start_byte() {
         return;
     }
     if node.kind() == "assert_statement" {
         if stretch.start <= node.start_byte() && node.end_byte() <= stretch.end {
-            found.extend(assertion(module, node, depth > 1));
+            assertions.extend(assertion(module, node, depth > 1));
         }
         return;
     }
@@ -132,7 +132,7 @@ fn collect(
     let depth = depth + usize::from(is_inside && is_scope);
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
-        collect(module, child, stretch, depth, found);
+        collect(module, child, stretch, depth, assertions);
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
             let constant = if operand.is_constant { "!" } else { "" };
             format!("{}{constant}", &text[operand.bytes.clone()])
         };
-        let shown = |assertion: Assertion| match &assertion.comparison {
+        let describe = |assertion: Assertion| match &assertion.comparison {
             Comparison::Unary { negated, operand } => format!("{negated} {}", source(operand)),
             Comparison::Binary {
                 left,
@@ -230,8 +230,8 @@ mod tests {
             } => format!("{} [{operator}] {}", source(left), source(right)),
             Comparison::Chain => "chain".to_owned(),
         };
-        let found = assertions(&module, &(0..text.len()));
-        found.into_iter().map(shown).collect()
+        let parsed_assertions = assertions(&module, &(0..text.len()));
+        parsed_assertions.into_iter().map(describe).collect()
     }
 
     #[test]
@@ -274,10 +274,20 @@ def test():
         let text =
             "def test():\n    assert ('a') == x\n    def f():\n        assert \"a\" == x, 'no'\n";
         let module = Module::parse(text);
-        let found = assertions(&module, &(0..text.len()));
-        let left = |at: usize| found[at].comparison.operands()[0].tokens.clone();
-        assert_eq!(left(0), left(1));
-        assert_eq!([found[0].is_nested, found[1].is_nested], [false, true]);
+        let parsed_assertions = assertions(&module, &(0..text.len()));
+        let left_operand = |at: usize| {
+            parsed_assertions[at].comparison.operands()[0]
+                .tokens
+                .clone()
+        };
+        assert_eq!(left_operand(0), left_operand(1));
+        assert_eq!(
+            [
+                parsed_assertions[0].is_nested,
+                parsed_assertions[1].is_nested
+            ],
+            [false, true]
+        );
         let all = all_assertions("assert x == 1, 'a'\nassert (x) == 1\n");
         assert_eq!(all[0], all[1]);
     }

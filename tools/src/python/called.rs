@@ -35,8 +35,8 @@ pub fn references(
     reader.chains(module.root(), &mut nodes);
     // Find instances first: a variable may be used above the place where a loop sets it.
     reader.find_instances(module.root());
-    let found = nodes.into_iter().filter_map(|node| reader.reference(node));
-    found.collect()
+    let references = nodes.into_iter().filter_map(|node| reader.reference(node));
+    references.collect()
 }
 
 struct ReferenceFinder<'m> {
@@ -102,29 +102,29 @@ impl<'m> ReferenceFinder<'m> {
     }
 
     /// Collects the outermost `a.b.c` chains and names of the range.
-    fn chains(&self, node: Node<'m>, found: &mut Vec<Node<'m>>) {
+    fn chains(&self, node: Node<'m>, nodes: &mut Vec<Node<'m>>) {
         if !self.is_inside(node) {
             return;
         }
         match node.kind() {
-            "identifier" => found.push(node),
-            "attribute" if split_chain(self.module, node).is_some() => found.push(node),
+            "identifier" => nodes.push(node),
+            "attribute" if split_chain(self.module, node).is_some() => nodes.push(node),
             "attribute" => {
-                found.push(node);
+                nodes.push(node);
                 if let Some(object) = node.child_by_field_name("object") {
-                    self.chains(object, found);
+                    self.chains(object, nodes);
                 }
             }
             "import_statement" | "import_from_statement" | "type" => {}
             "keyword_argument" => {
                 if let Some(value) = node.child_by_field_name("value") {
-                    self.chains(value, found);
+                    self.chains(value, nodes);
                 }
             }
             _ => {
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor) {
-                    self.chains(child, found);
+                    self.chains(child, nodes);
                 }
             }
         }
@@ -152,12 +152,12 @@ impl<'m> ReferenceFinder<'m> {
                 .filter(|value| value.kind() == "call")
                 .and_then(|call| call.child_by_field_name("function"))
                 .and_then(|function| self.resolve(function))
-                .filter(|found| found.kind == Kind::Class);
+                .filter(|definition| definition.kind == Kind::Class);
             let name = self.module.source(target).to_owned();
             let first = class.clone();
-            let known = self.instances.entry(name).or_insert(first);
-            if *known != class {
-                *known = None;
+            let instance = self.instances.entry(name).or_insert(first);
+            if *instance != class {
+                *instance = None;
             }
         }
         let mut cursor = node.walk();
@@ -170,8 +170,8 @@ impl<'m> ReferenceFinder<'m> {
     fn reference(&self, node: Node<'m>) -> Option<Reference> {
         let mut here = node;
         let found = loop {
-            if let Some(found) = self.resolve(here) {
-                break found;
+            if let Some(definition) = self.resolve(here) {
+                break definition;
             }
             // `Class.unknown` is a use of `Class`.
             here = here.child_by_field_name("object")?;
@@ -200,12 +200,12 @@ impl<'m> ReferenceFinder<'m> {
     }
 
     fn resolve(&self, node: Node<'_>) -> Option<FoundDefinition> {
-        let Some((root, at, rest)) = split_chain(self.module, node) else {
+        let Some((root, at, members)) = split_chain(self.module, node) else {
             return self.member_of_call(node);
         };
         if let Some(instance) = self.instances.get(root) {
-            let class = instance.as_ref().filter(|_| !rest.is_empty())?;
-            return self.index.member(class, &rest);
+            let class = instance.as_ref().filter(|_| !members.is_empty())?;
+            return self.index.member(class, &members);
         }
         let bound = match self.local.get(root) {
             Some(bound) => bound,
@@ -216,7 +216,7 @@ impl<'m> ReferenceFinder<'m> {
         };
         bound.iter().find_map(|dotted| {
             let mut dotted = dotted.clone();
-            for name in &rest {
+            for name in &members {
                 dotted.push('.');
                 dotted.push_str(name);
             }
@@ -227,14 +227,14 @@ impl<'m> ReferenceFinder<'m> {
 
 /// Splits `a.b.c` into its first name, that name's offset, and the other names.
 fn split_chain<'m>(module: &'m Module, node: Node<'_>) -> Option<(&'m str, usize, Vec<&'m str>)> {
-    let mut rest = Vec::new();
+    let mut members = Vec::new();
     let mut here = node;
     while here.kind() == "attribute" {
-        rest.push(module.source(here.child_by_field_name("attribute")?));
+        members.push(module.source(here.child_by_field_name("attribute")?));
         here = here.child_by_field_name("object")?;
     }
-    rest.reverse();
-    (here.kind() == "identifier").then(|| (module.source(here), here.start_byte(), rest))
+    members.reverse();
+    (here.kind() == "identifier").then(|| (module.source(here), here.start_byte(), members))
 }
 
 #[cfg(test)]
@@ -253,12 +253,12 @@ mod tests {
         let index = RepositoryIndex::new(files.map(|(p, t)| (p.to_owned(), t.to_owned())));
         let module = Module::parse(test);
         let definition = module.find("test_x").remove(0);
-        let found = references(&module, "tests/test_a.py", &definition.bytes, &index);
-        let shown = found.into_iter().map(|reference| {
+        let uses = references(&module, "tests/test_a.py", &definition.bytes, &index);
+        let names = uses.into_iter().map(|reference| {
             let call = if reference.is_called { "()" } else { "" };
             format!("{}{call}", reference.found.qualified)
         });
-        shown.collect()
+        names.collect()
     }
 
     #[test]

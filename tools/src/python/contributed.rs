@@ -67,20 +67,22 @@ pub fn contributed(
     };
     let (then, now) = (by_id(old), by_id(&new));
     let mut comparison = FileComparison::new(old, &new);
-    let mut found = Vec::new();
+    let mut contributed_tests = Vec::new();
     for test in &new.tests {
         match then.get(test.id.as_str()) {
-            None => found.push(one(test, Change::Added)),
-            Some(then) if comparison.differs(then, test) => found.push(one(test, Change::Modified)),
+            None => contributed_tests.push(one(test, Change::Added)),
+            Some(then) if comparison.differs(then, test) => {
+                contributed_tests.push(one(test, Change::Modified))
+            }
             Some(_) => {}
         }
     }
-    let gone = old
+    let deleted_tests = old
         .tests
         .iter()
         .filter(|test| !now.contains_key(test.id.as_str()));
-    found.extend(gone.map(|test| one(test, Change::Deleted)));
-    found
+    contributed_tests.extend(deleted_tests.map(|test| one(test, Change::Deleted)));
+    contributed_tests
 }
 
 fn by_id(file: &TestFile) -> HashMap<&str, &Test> {

@@ -36,9 +36,9 @@ impl Module {
             }
             if parent.kind() == "block"
                 && let Some(clause) = parent.parent()
-                && let Some(found) = self.of_clause(clause, executed)
+                && let Some(decision) = self.of_clause(clause, executed)
             {
-                return Some(found);
+                return Some(decision);
             }
             node = parent;
         }
@@ -153,8 +153,11 @@ def g(item):
     fn decided(line: usize, executed: &[usize]) -> Option<(usize, String)> {
         let module = Module::parse(FILE);
         let executed = executed.iter().copied().collect();
-        let found = module.deciding_line(line, &executed)?;
-        Some((found.line, format!("{} {}", found.code, found.what)))
+        let decision = module.deciding_line(line, &executed)?;
+        Some((
+            decision.line,
+            format!("{} {}", decision.code, decision.what),
+        ))
     }
 
     #[test]

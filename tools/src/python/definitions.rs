@@ -73,22 +73,22 @@ impl Module {
     /// Returns the top-level definitions with their nested ones. Definitions under `if`, `try` and `with` belong to the
     /// level of that statement.
     pub fn outline(&self) -> Vec<Definition> {
-        let mut found = Vec::new();
-        self.collect(self.root(), "", &mut found);
-        found
+        let mut definitions = Vec::new();
+        self.collect(self.root(), "", &mut definitions);
+        definitions
     }
 
-    fn collect(&self, node: Node<'_>, prefix: &str, found: &mut Vec<Definition>) {
+    fn collect(&self, node: Node<'_>, prefix: &str, definitions: &mut Vec<Definition>) {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
                 "decorated_definition" => {
                     if let Some(inner) = child.child_by_field_name("definition") {
-                        found.extend(self.definition(child, inner, prefix));
+                        definitions.extend(self.definition(child, inner, prefix));
                     }
                 }
                 "class_definition" | "function_definition" => {
-                    found.extend(self.definition(child, child, prefix))
+                    definitions.extend(self.definition(child, child, prefix))
                 }
                 // Statements that contain blocks, and parse errors.
                 kind if kind.ends_with("_statement")
@@ -96,7 +96,7 @@ impl Module {
                     || kind == "block"
                     || child.is_error() =>
                 {
-                    self.collect(child, prefix, found);
+                    self.collect(child, prefix, definitions);
                 }
                 _ => {}
             }
@@ -151,10 +151,10 @@ impl Module {
     /// Returns the definitions of a qualified name; several if it is defined more than once. Also accepts
     /// `a.<locals>.b` and `a::b`.
     pub fn find(&self, qualified: &str) -> Vec<Definition> {
-        let wanted = plain_name(qualified);
+        let name = plain_name(qualified);
         flatten(&self.outline())
             .into_iter()
-            .filter(|d| d.qualified == wanted)
+            .filter(|d| d.qualified == name)
             .cloned()
             .collect()
     }
@@ -256,7 +256,7 @@ mod tests {
         let source = "def a():\n    # Why.\n    r\"\"\"\n    Does it.\n\n    Well.\n    \"\"\"\n    return 1\n\nclass B:\n    'Short.'\n\n\
                       def c():\n    x = 'none'\n\ndef d(): 'One line.'\n\ndef e(): pass\n";
         let module = Module::parse(source);
-        let found = |name: &str| {
+        let docstring_of = |name: &str| {
             let definition = module.find(name).remove(0);
             let docstring = module.docstring(&definition)?;
             Some((
@@ -265,10 +265,10 @@ mod tests {
                 docstring.summary().to_owned(),
             ))
         };
-        assert_eq!(found("a"), Some((3, 7, "Does it.".to_owned())));
-        assert_eq!(found("B"), Some((11, 11, "Short.".to_owned())));
-        assert_eq!(found("c"), None);
-        assert_eq!(found("d"), Some((16, 16, "One line.".to_owned())));
-        assert_eq!(found("e"), None);
+        assert_eq!(docstring_of("a"), Some((3, 7, "Does it.".to_owned())));
+        assert_eq!(docstring_of("B"), Some((11, 11, "Short.".to_owned())));
+        assert_eq!(docstring_of("c"), None);
+        assert_eq!(docstring_of("d"), Some((16, 16, "One line.".to_owned())));
+        assert_eq!(docstring_of("e"), None);
     }
 }

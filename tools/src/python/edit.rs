@@ -38,8 +38,8 @@ impl Code {
     /// # Errors
     ///
     /// Fails if the code does not parse, or contains no complete function or class.
-    pub fn read(given: &str) -> Result<Code, CodeError> {
-        let (text, _) = LineEnding::split(given);
+    pub fn read(source: &str) -> Result<Code, CodeError> {
+        let (text, _) = LineEnding::split(source);
         let text = text.trim_matches('\n');
         let indent = text
             .lines()
@@ -163,20 +163,20 @@ fn wrapped(text: &str, indent: &str) -> String {
 
 /// Returns the lines that begin inside a string other than a docstring.
 fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
-    let mut found = std::collections::HashSet::new();
+    let mut lines = std::collections::HashSet::new();
     let mut open = vec![module.root()];
     while let Some(node) = open.pop() {
         if is_docstring(node) {
             continue;
         }
         if node.kind() == "string" {
-            found.extend(node.start_position().row + 2..=node.end_position().row + 1);
+            lines.extend(node.start_position().row + 2..=node.end_position().row + 1);
             continue;
         }
         let mut cursor = node.walk();
         open.extend(node.children(&mut cursor));
     }
-    found
+    lines
 }
 
 /// The place where code is inserted.

@@ -60,15 +60,15 @@ pub struct ImportedText {
 /// Fails if an import would replace another binding of its name.
 pub fn add_imports(
     module: &Module,
-    wanted: &[Binding],
+    bindings: &[Binding],
     is_own: &dyn Fn(&str) -> bool,
 ) -> Result<ImportedText, ImportError> {
-    let mut done = ImportedText {
+    let mut result = ImportedText {
         text: module.text().to_owned(),
         ..ImportedText::default()
     };
-    for binding in wanted {
-        let module = Module::parse(done.text.as_str());
+    for binding in bindings {
+        let module = Module::parse(result.text.as_str());
         match state(&module, binding)? {
             ImportState::There => {}
             ImportState::ThereFrom(other) => {
@@ -77,20 +77,20 @@ pub fn add_imports(
                     binding.statement(),
                     other.statement()
                 );
-                if !done.existing.contains(&line) {
-                    done.existing.push(line);
+                if !result.existing.contains(&line) {
+                    result.existing.push(line);
                 }
             }
             ImportState::Missing => {
-                done.text = match merged(&module, binding) {
+                result.text = match merged(&module, binding) {
                     Some(text) => text,
                     None => with_statement(&module, binding, is_own),
                 };
-                done.added.push(binding.statement());
+                result.added.push(binding.statement());
             }
         }
     }
-    Ok(done)
+    Ok(result)
 }
 
 /// Replaces every binding of `old` with one from elsewhere; other names of the statements stay unchanged. Returns
@@ -137,22 +137,26 @@ fn replaced_once(
         .children_by_field_name("name", &mut cursor)
         .collect();
     // Include the comma after the name, or else the one before it.
-    let gone = match nodes.get(at + 1) {
+    let removed_range = match nodes.get(at + 1) {
         Some(next) => nodes.get(at)?.start_byte()..next.start_byte(),
         None => nodes.get(at.checked_sub(1)?)?.end_byte()..nodes.get(at)?.end_byte(),
     };
-    let without = format!("{}{}", &text[..gone.start], &text[gone.end..]);
+    let without = format!(
+        "{}{}",
+        &text[..removed_range.start],
+        &text[removed_range.end..]
+    );
     if statement
         .parent()
         .is_some_and(|parent| parent.kind() == "module")
     {
-        let done = add_imports(&Module::parse(without), std::slice::from_ref(new), is_own);
-        return done.ok().map(|done| done.text);
+        let result = add_imports(&Module::parse(without), std::slice::from_ref(new), is_own);
+        return result.ok().map(|imported| imported.text);
     }
     // Add it on its own line below.
     let row = text[..bytes.start].rfind('\n').map_or(0, |end| end + 1);
     let indent = indentation(&text[row..bytes.start]);
-    let end = bytes.end - gone.len();
+    let end = bytes.end - removed_range.len();
     let (above, below) = without.split_at(end);
     Some(format!("{above}\n{indent}{}{below}", new.statement()))
 }
@@ -182,37 +186,37 @@ enum ImportState {
     Missing,
 }
 
-fn state(module: &Module, wanted: &Binding) -> Result<ImportState, ImportError> {
+fn state(module: &Module, new_binding: &Binding) -> Result<ImportState, ImportError> {
     let existing = module.imports();
     let defined = module.outline();
     let at_module_level = |import: &&Import| import.top_level || !is_inside(&defined, import.first);
-    let mut known = existing.iter().filter(at_module_level);
-    if known.any(|import| import.bindings.contains(wanted)) {
+    let mut module_imports = existing.iter().filter(at_module_level);
+    if module_imports.any(|import| import.bindings.contains(new_binding)) {
         return Ok(ImportState::There);
     }
     let top_level = existing.iter().filter(|import| import.top_level);
     let other = top_level.flat_map(|import| &import.bindings).find(|other| {
-        let are_packages = other.module.is_empty() && wanted.module.is_empty();
-        other.local == wanted.local && other.local != "*" && !are_packages
+        let are_packages = other.module.is_empty() && new_binding.module.is_empty();
+        other.local == new_binding.local && other.local != "*" && !are_packages
     });
     if let Some(other) = other {
-        if other.name == wanted.name && are_nested(&other.module, &wanted.module) {
+        if other.name == new_binding.name && are_nested(&other.module, &new_binding.module) {
             return Ok(ImportState::ThereFrom(other.clone()));
         }
         return Err(ImportError::Bound {
-            name: wanted.local.clone(),
+            name: new_binding.local.clone(),
             existing: other.statement(),
-            wanted: wanted.statement(),
+            wanted: new_binding.statement(),
         });
     }
     if let Some(own) = defined
         .iter()
-        .find(|definition| definition.name == wanted.local)
+        .find(|definition| definition.name == new_binding.local)
     {
         return Err(ImportError::Defined {
-            name: wanted.local.clone(),
+            name: new_binding.local.clone(),
             line: own.line,
-            wanted: wanted.statement(),
+            wanted: new_binding.statement(),
         });
     }
     Ok(ImportState::Missing)
@@ -234,8 +238,8 @@ fn is_inside(outline: &[Definition], line: usize) -> bool {
 }
 
 /// Adds the name to a statement that imports from the same module; `None` if there is no such statement, or no room.
-fn merged(module: &Module, wanted: &Binding) -> Option<String> {
-    if wanted.module.is_empty() || wanted.name == "*" {
+fn merged(module: &Module, new_binding: &Binding) -> Option<String> {
+    if new_binding.module.is_empty() || new_binding.name == "*" {
         return None;
     }
     let root = module.root();
@@ -246,7 +250,7 @@ fn merged(module: &Module, wanted: &Binding) -> Option<String> {
             _ => return false,
         };
         let mut bindings = bindings.iter();
-        bindings.all(|binding| binding.module == wanted.module && binding.name != "*")
+        bindings.all(|binding| binding.module == new_binding.module && binding.name != "*")
     };
     let statement = root.named_children(&mut cursor).filter(is_same).last()?;
     let mut cursor = statement.walk();
@@ -254,9 +258,9 @@ fn merged(module: &Module, wanted: &Binding) -> Option<String> {
         .children_by_field_name("name", &mut cursor)
         .collect();
     let (first, last) = (names.first()?, names.last()?);
-    let text = match wanted.name == wanted.local {
-        true => wanted.name.clone(),
-        false => format!("{} as {}", wanted.name, wanted.local),
+    let text = match new_binding.name == new_binding.local {
+        true => new_binding.name.clone(),
+        false => format!("{} as {}", new_binding.name, new_binding.local),
     };
     let rows: Vec<usize> = names.iter().map(|node| node.start_position().row).collect();
     let has_a_line_each =
@@ -265,19 +269,19 @@ fn merged(module: &Module, wanted: &Binding) -> Option<String> {
         true => format!(",\n{}", " ".repeat(first.start_position().column)),
         false => ", ".to_owned(),
     };
-    let shown: Vec<&str> = names.iter().map(|node| module.source(*node)).collect();
-    let at = place_among(&shown, &text);
+    let name_texts: Vec<&str> = names.iter().map(|node| module.source(*node)).collect();
+    let at = place_among(&name_texts, &text);
     let mut out = module.text().to_owned();
     match at.checked_sub(1).and_then(|before| names.get(before)) {
         Some(before) => out.insert_str(before.end_byte(), &format!("{separator}{text}")),
         None => out.insert_str(first.start_byte(), &format!("{text}{separator}")),
     }
     let longest = module.text().lines().map(|line| line.chars().count()).max();
-    let most = longest.unwrap_or_default().clamp(MAX_COLUMNS, 120);
+    let max_width = longest.unwrap_or_default().clamp(MAX_COLUMNS, 120);
     let rows = statement.start_position().row..=last.end_position().row + 1;
     let fits = (out.lines().enumerate())
         .filter(|(row, _)| rows.contains(row))
-        .all(|(_, line)| line.chars().count() <= most);
+        .all(|(_, line)| line.chars().count() <= max_width);
     fits.then_some(out)
 }
 
@@ -332,7 +336,7 @@ fn group(binding: &Binding, is_own: &dyn Fn(&str) -> bool) -> Group {
 }
 
 /// Adds a separate statement for the binding.
-fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bool) -> String {
+fn with_statement(module: &Module, new_binding: &Binding, is_own: &dyn Fn(&str) -> bool) -> String {
     let outline = module.outline();
     let first_definition = outline.first().map_or(usize::MAX, |d| d.first);
     let group_of = |import: &Import| {
@@ -346,10 +350,10 @@ fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bo
             (import, group)
         })
         .collect();
-    let new = group(wanted, is_own);
+    let new = group(new_binding, is_own);
     let lines: Vec<&str> = module.text().lines().collect();
     let is_blank = |at: usize| lines.get(at).is_none_or(|line| line.trim().is_empty());
-    let statement = wanted.statement();
+    let statement = new_binding.statement();
     let same: Vec<&Import> = (imports.iter())
         .filter(|(_, group)| *group == new)
         .map(|(import, _)| import)
@@ -360,7 +364,7 @@ fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bo
         .all(|pair| pair[0].1 == pair[1].1 || (pair[0].0.last..pair[1].0.first - 1).any(is_blank));
     let later = imports.iter().find(|(_, group)| *group > new);
     let (at, block) = if !same.is_empty() {
-        (place_in_group(&same, wanted), vec![statement])
+        (place_in_group(&same, new_binding), vec![statement])
     } else if new == Group::Future || imports.is_empty() {
         let at = header_end(module);
         let mut block = Vec::new();
@@ -395,7 +399,7 @@ fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bo
 }
 
 /// Returns the line after which a statement goes in its group.
-fn place_in_group(same: &[&Import], wanted: &Binding) -> usize {
+fn place_in_group(same: &[&Import], new_binding: &Binding) -> usize {
     let name = |binding: &Binding| match binding.module.as_str() {
         "" => binding.name.to_lowercase(),
         module => module.to_lowercase(),
@@ -409,7 +413,7 @@ fn place_in_group(same: &[&Import], wanted: &Binding) -> usize {
             .map(|binding| key(binding, mixes))
             .collect();
         if keys.is_sorted() && keys.len() == same.len() {
-            let at = keys.partition_point(|known| *known <= key(wanted, mixes));
+            let at = keys.partition_point(|other| *other <= key(new_binding, mixes));
             return match at.checked_sub(1).and_then(|before| same.get(before)) {
                 Some(before) => before.last,
                 None => same.first().map_or(0, |first| first.first - 1),
@@ -440,9 +444,9 @@ fn header_end(module: &Module) -> usize {
 /// # Errors
 ///
 /// Fails if a text is not an import statement.
-pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, ImportError> {
-    let mut found = Vec::new();
-    for text in given {
+pub fn read_imports(statements: &[String]) -> Result<Vec<Binding>, ImportError> {
+    let mut all_bindings = Vec::new();
+    for text in statements {
         let module = Module::parse(format!("{}\n", text.trim()));
         let root = module.root();
         let mut cursor = root.walk();
@@ -459,9 +463,9 @@ pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, ImportError> {
         if root.has_error() || !only_imports || bindings.is_empty() {
             return Err(ImportError::NotAnImport(text.trim().to_owned()));
         }
-        found.extend(bindings);
+        all_bindings.extend(bindings);
     }
-    Ok(found)
+    Ok(all_bindings)
 }
 
 #[cfg(test)]

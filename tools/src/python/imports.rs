@@ -69,16 +69,16 @@ pub struct Import {
 impl Module {
     /// Returns all import statements in order, including those inside functions.
     pub fn imports(&self) -> Vec<Import> {
-        let mut found = Vec::new();
-        self.collect_imports(self.root(), &mut found);
-        found
+        let mut imports = Vec::new();
+        self.collect_imports(self.root(), &mut imports);
+        imports
     }
 
-    fn collect_imports(&self, node: Node<'_>, found: &mut Vec<Import>) {
+    fn collect_imports(&self, node: Node<'_>, imports: &mut Vec<Import>) {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
-                "import_statement" | "import_from_statement" | "future_import_statement" => found
+                "import_statement" | "import_from_statement" | "future_import_statement" => imports
                     .push(Import {
                         bindings: self.bindings(child),
                         first: child.start_position().row + 1,
@@ -91,7 +91,7 @@ impl Module {
                     || kind.ends_with("definition")
                     || kind == "block" =>
                 {
-                    self.collect_imports(child, found);
+                    self.collect_imports(child, imports);
                 }
                 _ => {}
             }
@@ -109,7 +109,7 @@ impl Module {
                 .unwrap_or_default(),
             _ => String::new(),
         };
-        let mut found = Vec::new();
+        let mut bindings = Vec::new();
         let mut cursor = statement.walk();
         for node in statement.children_by_field_name("name", &mut cursor) {
             let (name, alias) = match node.kind() {
@@ -125,7 +125,7 @@ impl Module {
                 "" => name.split('.').next().unwrap_or_default().to_owned(),
                 _ => name.clone(),
             };
-            found.push(Binding {
+            bindings.push(Binding {
                 module: module.clone(),
                 local: alias.unwrap_or(own),
                 name,
@@ -136,12 +136,12 @@ impl Module {
             .named_children(&mut cursor)
             .any(|c| c.kind() == "wildcard_import")
         {
-            found.push(Binding {
+            bindings.push(Binding {
                 module,
                 name: "*".to_owned(),
                 local: "*".to_owned(),
             });
         }
-        found
+        bindings
     }
 }

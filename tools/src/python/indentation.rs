@@ -10,7 +10,7 @@ pub fn indentation(line: &str) -> &str {
 pub fn step(text: &str) -> Option<String> {
     let (mut tabs, mut blanks) = (0, 0);
     // Take the smallest addition, since lines may be continued below a colon.
-    let mut found: Option<&str> = None;
+    let mut smallest_step: Option<&str> = None;
     let mut opener = None;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let white = indentation(line);
@@ -21,16 +21,16 @@ pub fn step(text: &str) -> Option<String> {
         }
         let more = opener.and_then(|opener| white.strip_prefix(opener));
         if let Some(more) = more.filter(|more| more.starts_with(' ') && is_blanks(more))
-            && found.is_none_or(|found| more.len() < found.len())
+            && smallest_step.is_none_or(|smallest| more.len() < smallest.len())
         {
-            found = Some(more);
+            smallest_step = Some(more);
         }
         opener = line.trim_end().ends_with(':').then_some(white);
     }
     match tabs > blanks {
         true => Some("\t".to_owned()),
         false if blanks == 0 => None,
-        false => Some(found.unwrap_or("    ").to_owned()),
+        false => Some(smallest_step.unwrap_or("    ").to_owned()),
     }
 }
 

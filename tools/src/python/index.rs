@@ -268,11 +268,11 @@ mod tests {
             ("tools/script.py", "def run(): pass\n"),
         ];
         let index = RepositoryIndex::new(files.map(|(p, t)| (p.to_owned(), t.to_owned())));
-        let found = |dotted: &str| {
-            let found = index.resolve(dotted)?;
+        let locate = |dotted: &str| {
+            let definition = index.resolve(dotted)?;
             Some(format!(
                 "{}:{}:{}",
-                found.path, found.qualified, found.first
+                definition.path, definition.qualified, definition.first
             ))
         };
         for (dotted, at) in [
@@ -283,7 +283,7 @@ mod tests {
             ("pkg.extra", "src/pkg/more.py:extra:1"),
             ("tools.script.run", "tools/script.py:run:1"),
         ] {
-            assert_eq!(found(dotted).as_deref(), Some(at), "{dotted}");
+            assert_eq!(locate(dotted).as_deref(), Some(at), "{dotted}");
         }
         for none in [
             "pkg.core",
@@ -291,7 +291,7 @@ mod tests {
             "os.path.join",
             "pkg.core.Thing.own.x",
         ] {
-            assert_eq!(found(none), None, "{none}");
+            assert_eq!(locate(none), None, "{none}");
         }
         assert_eq!(index.resolve("pkg.Thing").unwrap().bodies, [(5, 5)]);
         assert_eq!(

@@ -72,22 +72,22 @@ impl Module {
 
     /// Returns the syntax errors in order, at most one for each line.
     pub fn errors(&self) -> Vec<SyntaxError> {
-        let mut found = Vec::new();
+        let mut errors = Vec::new();
         if let Some(line) = self.too_deep {
             let what = format!("it nests more than {MAX_DEPTH} levels deep");
-            found.push(SyntaxError { line, what });
+            errors.push(SyntaxError { line, what });
         }
         if self.root().has_error() {
-            self.collect_errors(self.root(), &mut found);
+            self.collect_errors(self.root(), &mut errors);
         }
-        found.dedup_by_key(|e| e.line);
-        found
+        errors.dedup_by_key(|e| e.line);
+        errors
     }
 
-    fn collect_errors(&self, node: Node<'_>, found: &mut Vec<SyntaxError>) {
+    fn collect_errors(&self, node: Node<'_>, errors: &mut Vec<SyntaxError>) {
         let line = node.start_position().row + 1;
         if node.is_missing() {
-            found.push(SyntaxError {
+            errors.push(SyntaxError {
                 line,
                 what: format!("expected `{}`", node.kind()),
             });
@@ -100,14 +100,14 @@ impl Module {
                 .chars()
                 .take(60)
                 .collect();
-            found.push(SyntaxError {
+            errors.push(SyntaxError {
                 line,
                 what: format!("invalid syntax at `{}`", text.trim()),
             });
         } else if node.has_error() {
             let mut cursor = node.walk();
             for child in node.children(&mut cursor) {
-                self.collect_errors(child, found);
+                self.collect_errors(child, errors);
             }
         }
     }
@@ -130,14 +130,14 @@ impl Module {
     }
 }
 
-/// Returns the first line on which a tree is deeper than `most` levels.
-fn passes(tree: &Tree, most: usize) -> Option<usize> {
+/// Returns the first line on which a tree is deeper than `max_depth` levels.
+fn passes(tree: &Tree, max_depth: usize) -> Option<usize> {
     let mut cursor = tree.walk();
     let mut depth = 0;
     loop {
         if cursor.goto_first_child() {
             depth += 1;
-            if depth > most {
+            if depth > max_depth {
                 return Some(cursor.node().start_position().row + 1);
             }
             continue;

@@ -29,17 +29,17 @@ pub fn undefined_names(module: &Module) -> Vec<UndefinedName> {
         return Vec::new();
     }
     let mut seen = HashSet::new();
-    let mut found = Vec::new();
+    let mut undefined = Vec::new();
     for used in walk.uses.iter().filter(|used| !used.guarded) {
         if !is_builtin(used.name) && !walk.is_bound(used.name, used.scope) && seen.insert(used.name)
         {
-            found.push(UndefinedName {
+            undefined.push(UndefinedName {
                 name: used.name.to_owned(),
                 line: used.line,
             });
         }
     }
-    found
+    undefined
 }
 
 /// Names that a range of a module takes from the module level, annotations included.
@@ -54,17 +54,17 @@ pub struct OuterNames {
 /// Returns the names that a byte range of a module takes from outside its functions.
 pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
     let walk = Walk::over(module, true);
-    let mut found = OuterNames::default();
+    let mut names = OuterNames::default();
     for used in walk.uses.iter().filter(|used| stretch.contains(&used.at)) {
         match walk.binder(used.name, used.scope) {
             Some(0) => {
-                found.bound.insert(used.name.to_owned());
+                names.bound.insert(used.name.to_owned());
             }
             Some(_) => {}
-            None => found.others |= !is_builtin(used.name),
+            None => names.others |= !is_builtin(used.name),
         }
     }
-    found
+    names
 }
 
 /// A use of a name that no enclosing function binds.
@@ -81,7 +81,7 @@ pub struct OuterUse<'m> {
 pub fn outer_uses(module: &Module) -> Vec<OuterUse<'_>> {
     let walk = Walk::over(module, true);
     let uses = walk.uses.iter();
-    let mut found: Vec<OuterUse<'_>> = uses
+    let mut outer_uses: Vec<OuterUse<'_>> = uses
         .filter_map(|used| {
             let binder = walk.binder(used.name, used.scope).unwrap_or(0);
             let is_member = binder != 0;
@@ -92,8 +92,8 @@ pub fn outer_uses(module: &Module) -> Vec<OuterUse<'_>> {
             })
         })
         .collect();
-    found.sort_by_key(|used| used.at);
-    found
+    outer_uses.sort_by_key(|used| used.at);
+    outer_uses
 }
 
 /// Returns the undefined names that `before` did not have.

@@ -91,17 +91,17 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
                 .or_default() += 2;
         }
     }
-    let mut found: Vec<ImportSuggestion> = weights
+    let mut suggestions: Vec<ImportSuggestion> = weights
         .into_iter()
         .map(|(statement, weight)| ImportSuggestion { statement, weight })
         .collect();
-    found.sort_by(|a, b| {
+    suggestions.sort_by(|a, b| {
         (b.weight, a.statement.len())
             .cmp(&(a.weight, b.statement.len()))
             .then_with(|| a.statement.cmp(&b.statement))
     });
-    found.truncate(3);
-    found
+    suggestions.truncate(3);
+    suggestions
 }
 
 /// Converts `..x` in module `here` to an absolute name.

@@ -43,7 +43,7 @@ struct Open {
 /// Returns all scopes of a file, in the order in which they begin.
 pub fn scopes(text: &str) -> Vec<Scope> {
     let bytes = text.as_bytes();
-    let mut found: Vec<Scope> = Vec::new();
+    let mut scopes: Vec<Scope> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut decorated: Option<usize> = None;
     let (mut at, mut line) = (0, 1);
@@ -57,7 +57,7 @@ pub fn scopes(text: &str) -> Vec<Scope> {
             if bytes.get(at) == Some(&b'#') {
                 // The indentation of a comment below the last statement decides where it belongs.
                 for scope in open.iter().filter(|o| o.indent < at - start) {
-                    found[scope.at].last = line;
+                    scopes[scope.at].last = line;
                 }
             }
             at = skip_line(bytes, at);
@@ -77,18 +77,18 @@ pub fn scopes(text: &str) -> Vec<Scope> {
             line + lines
         };
         for scope in &open {
-            found[scope.at].last = ends_at;
+            scopes[scope.at].last = ends_at;
         }
         if let Some(name) = defined(head) {
             let qualified = match open.last() {
-                Some(outer) => format!("{}.{name}", found[outer.at].qualified),
+                Some(outer) => format!("{}.{name}", scopes[outer.at].qualified),
                 None => name.to_owned(),
             };
             open.push(Open {
                 indent,
-                at: found.len(),
+                at: scopes.len(),
             });
-            found.push(Scope {
+            scopes.push(Scope {
                 qualified,
                 first: decorated.take().unwrap_or(first),
                 last: ends_at,
@@ -101,7 +101,7 @@ pub fn scopes(text: &str) -> Vec<Scope> {
         at = end;
         line += lines;
     }
-    found
+    scopes
 }
 
 /// Returns the name that `def`, `async def` or `class` at the start of the text defines.
@@ -229,7 +229,7 @@ mod tests {
         ] {
             scopes(text);
         }
-        let found = scopes("x = 'a\ndef f(): pass\n");
-        assert_eq!(Scope::innermost(&found, 2).unwrap().qualified, "f");
+        let parsed_scopes = scopes("x = 'a\ndef f(): pass\n");
+        assert_eq!(Scope::innermost(&parsed_scopes, 2).unwrap().qualified, "f");
     }
 }

@@ -50,34 +50,34 @@ struct Cut {
 /// Returns the file with only the test at `keep`. Classes that become empty and that no other code names are removed
 /// too. Returns `None` if the test is not a function on lines of its own.
 pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Option<SingleTest> {
-    let kept = tests.get(keep)?;
-    let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let kept_test = tests.get(keep)?;
+    let mut removed_ranges: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (at, test) in tests.iter().enumerate() {
-        taken.extend(test.replaced.iter().map(|r| (r.start, r.end)));
+        removed_ranges.extend(test.replaced.iter().map(|r| (r.start, r.end)));
         if at != keep {
-            taken.insert((test.bytes.start, test.bytes.end));
+            removed_ranges.insert((test.bytes.start, test.bytes.end));
         }
     }
-    let taken = RemovedTests {
-        functions: taken,
+    let removed_tests = RemovedTests {
+        functions: removed_ranges,
         // A class that inherits the test contains nothing else.
-        kept: kept.id.split("::").collect(),
+        kept: kept_test.id.split("::").collect(),
     };
     let mut cuts = Vec::new();
-    strip(module, module.root(), &taken, &mut cuts);
+    strip(module, module.root(), &removed_tests, &mut cuts);
     cuts.sort_by_key(|cut| cut.bytes.start);
     let text = module.text();
-    let start = line_start(text, kept.bytes.start);
-    if !text.get(start..kept.bytes.start)?.trim().is_empty() {
+    let start = line_start(text, kept_test.bytes.start);
+    if !text.get(start..kept_test.bytes.start)?.trim().is_empty() {
         return None;
     }
-    let end = line_end(text, kept.bytes.end);
-    let header = header_end(module, kept)?;
+    let end = line_end(text, kept_test.bytes.end);
+    let header = header_end(module, kept_test)?;
     let body = text.get(header..end)?;
     let first_line = body
         .lines()
         .find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
-    let def_indent = text.get(start..kept.bytes.start)?;
+    let def_indent = text.get(start..kept_test.bytes.start)?;
     let indent = match first_line {
         Some(line) if header_is_whole_line(text, header) => {
             line[..line.len() - line.trim_start().len()].to_owned()
@@ -98,12 +98,12 @@ pub fn without_tests(module: &Module, tests: &[TestFunction]) -> String {
     let bytes = tests
         .iter()
         .flat_map(|test| test.replaced.iter().chain([&test.bytes]));
-    let taken = RemovedTests {
+    let removed_tests = RemovedTests {
         functions: bytes.map(|bytes| (bytes.start, bytes.end)).collect(),
         kept: Vec::new(),
     };
     let mut cuts = Vec::new();
-    strip(module, module.root(), &taken, &mut cuts);
+    strip(module, module.root(), &removed_tests, &mut cuts);
     cuts.sort_by_key(|cut| cut.bytes.start);
     let text = module.text();
     with_cuts(text, 0..text.len(), &cuts)
@@ -141,33 +141,40 @@ fn header_end(module: &Module, test: &TestFunction) -> Option<usize> {
 }
 
 /// Collects the cuts of a block, and returns whether only its docstring is left.
-fn strip(module: &Module, block: Node<'_>, taken: &RemovedTests<'_>, cuts: &mut Vec<Cut>) -> bool {
+fn strip(
+    module: &Module,
+    block: Node<'_>,
+    removed_tests: &RemovedTests<'_>,
+    cuts: &mut Vec<Cut>,
+) -> bool {
     let mut cursor = block.walk();
     let statements: Vec<Node<'_>> = block
         .named_children(&mut cursor)
         .filter(|child| child.kind() != "comment")
         .collect();
-    let mut gone: Vec<Node<'_>> = Vec::new();
-    let mut left = 0;
+    let mut removed_nodes: Vec<Node<'_>> = Vec::new();
+    let mut remaining = 0;
     for statement in &statements {
         let range = (statement.start_byte(), statement.end_byte());
-        if taken.functions.contains(&range) || is_emptied_class(module, *statement, taken) {
-            gone.push(*statement);
+        if removed_tests.functions.contains(&range)
+            || is_emptied_class(module, *statement, removed_tests)
+        {
+            removed_nodes.push(*statement);
             continue;
         }
-        left += usize::from(!super::tokens::is_docstring(*statement));
+        remaining += usize::from(!super::tokens::is_docstring(*statement));
         let inner = definition(*statement);
         if inner.kind() != "function_definition" {
             inner_blocks(inner, &mut |block| {
-                strip(module, block, taken, cuts);
+                strip(module, block, removed_tests, cuts);
             });
         }
     }
     let is_module = block.kind() == "module";
-    for (at, node) in gone.iter().enumerate() {
+    for (at, node) in removed_nodes.iter().enumerate() {
         let text = module.text();
         let start = line_start(text, node.start_byte());
-        let is_pass = at == 0 && left == 0 && !is_module;
+        let is_pass = at == 0 && remaining == 0 && !is_module;
         let (from, instead) = match is_pass {
             true => (start, format!("{}pass\n", &text[start..node.start_byte()])),
             false => (before_empty_lines(text, start), String::new()),
@@ -175,11 +182,15 @@ fn strip(module: &Module, block: Node<'_>, taken: &RemovedTests<'_>, cuts: &mut 
         let bytes = from..line_end(text, node.end_byte());
         cuts.push(Cut { bytes, instead });
     }
-    left == 0 && !gone.is_empty()
+    remaining == 0 && !removed_nodes.is_empty()
 }
 
 /// Returns whether a class loses all its members, and no code outside names it.
-fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &RemovedTests<'_>) -> bool {
+fn is_emptied_class(
+    module: &Module,
+    statement: Node<'_>,
+    removed_tests: &RemovedTests<'_>,
+) -> bool {
     let class = definition(statement);
     if class.kind() != "class_definition" {
         return false;
@@ -190,8 +201,8 @@ fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &RemovedTests<'
     ) else {
         return false;
     };
-    !taken.kept.contains(&module.source(name))
-        && strip(module, body, taken, &mut Vec::new())
+    !removed_tests.kept.contains(&module.source(name))
+        && strip(module, body, removed_tests, &mut Vec::new())
         && !is_named(module, module.source(name), statement)
 }
 
@@ -346,8 +357,8 @@ def late():
         assert_eq!(test.body, "        x = 1\n        assert x\n");
         assert_eq!(test.indent, "        ");
         let text = test.text();
-        for gone in ["test_a", "TestOther", "test_b", "test_e"] {
-            assert!(!text.contains(gone), "{gone}: {text}");
+        for removed_text in ["test_a", "TestOther", "test_b", "test_e"] {
+            assert!(!text.contains(removed_text), "{removed_text}: {text}");
         }
         for stays in ["def box", "size = 1", "if LIMIT:\n    pass\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");
@@ -362,8 +373,8 @@ def late():
         let module = Module::parse(FILE);
         let tests = test_functions(&module, &Layout::default());
         let text = without_tests(&module, &tests);
-        for gone in ["test_", "TestOther", "assert", "x = 1"] {
-            assert!(!text.contains(gone), "{gone}: {text}");
+        for removed_text in ["test_", "TestOther", "assert", "x = 1"] {
+            assert!(!text.contains(removed_text), "{removed_text}: {text}");
         }
         for stays in ["def box", "class TestKept:\n    size = 1\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");

@@ -18,12 +18,12 @@ pub struct Assignment {
 impl Module {
     /// Returns the assignments at the module's top level, including those under `if`, `try` and `with`.
     pub fn assignments(&self) -> Vec<Assignment> {
-        let mut found = Vec::new();
-        self.collect_assignments(self.root(), &mut found);
-        found
+        let mut assignments = Vec::new();
+        self.collect_assignments(self.root(), &mut assignments);
+        assignments
     }
 
-    fn collect_assignments(&self, node: Node<'_>, found: &mut Vec<Assignment>) {
+    fn collect_assignments(&self, node: Node<'_>, assignments: &mut Vec<Assignment>) {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
@@ -31,15 +31,15 @@ impl Module {
                     let mut names = Vec::new();
                     let mut next = child.named_child(0).filter(|n| n.kind() == "assignment");
                     while let Some(assignment) = next {
-                        if let Some(left) = assignment.child_by_field_name("left") {
-                            self.targets(left, &mut names);
+                        if let Some(target) = assignment.child_by_field_name("left") {
+                            self.targets(target, &mut names);
                         }
                         // `a = b = 1`
                         let right = assignment.child_by_field_name("right");
                         next = right.filter(|n| n.kind() == "assignment");
                     }
                     if !names.is_empty() {
-                        found.push(Assignment {
+                        assignments.push(Assignment {
                             names,
                             first: child.start_position().row + 1,
                             last: super::definitions::last_line(child),
@@ -50,7 +50,7 @@ impl Module {
                     || kind.ends_with("_clause")
                     || kind == "block" =>
                 {
-                    self.collect_assignments(child, found);
+                    self.collect_assignments(child, assignments);
                 }
                 _ => {}
             }
@@ -82,7 +82,7 @@ mod tests {
         let module = Module::parse(
             "A = 1\nB: int = [\n  2,\n]\nC, (D, *E) = F = x\na.b = 1\nif A:\n    G = 1\nelse:\n    G = 2\ndef f():\n    H = 1\nclass K:\n    I = 1\n",
         );
-        let found: Vec<(String, usize, usize)> = module
+        let assignments: Vec<(String, usize, usize)> = module
             .assignments()
             .into_iter()
             .map(|a| (a.names.join(" "), a.first, a.last))
@@ -94,6 +94,6 @@ mod tests {
             ("G", 8, 8),
             ("G", 10, 10),
         ];
-        assert_eq!(found, expected.map(|(n, f, l)| (n.to_owned(), f, l)));
+        assert_eq!(assignments, expected.map(|(n, f, l)| (n.to_owned(), f, l)));
     }
 }

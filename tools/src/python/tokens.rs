@@ -71,13 +71,13 @@ fn collect(
         .find(|child| child.is_named())
         .filter(|child| is_body && is_string(**child))
         .map(Node::id);
-    let named = children.iter().filter(|c| c.is_named()).count();
+    let named_count = children.iter().filter(|c| c.is_named()).count();
     for (at, child) in children.iter().enumerate() {
         let before_closer = children
             .get(at + 1)
             .is_some_and(|n| matches!(n.kind(), ")" | "]" | "}"));
         let makes_tuple =
-            matches!(node.kind(), "tuple" | "subscript" | "tuple_pattern") && named <= 2;
+            matches!(node.kind(), "tuple" | "subscript" | "tuple_pattern") && named_count <= 2;
         if child.kind() == "," && before_closer && !makes_tuple {
             continue;
         }

@@ -20,15 +20,15 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
         assertions(&module, statement, &mut lines);
     }
     lines.sort_unstable();
-    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
     for (start, end) in lines {
         let (start, end) = (start + first - 1, end + first - 1);
-        match found.last_mut() {
+        match ranges.last_mut() {
             Some(last) if start <= last.1 + 1 => last.1 = last.1.max(end),
-            _ => found.push((start, end)),
+            _ => ranges.push((start, end)),
         }
     }
-    found
+    ranges
 }
 
 /// Collects the statements after the one that contains the row, in each enclosing block except the module.

@@ -159,7 +159,7 @@ pub(crate) fn run_in<'a>(
     launcher: Option<&'a mut dyn Launcher>,
 ) -> Result<DetailedRun, ToolError> {
     let measurement = measure
-        .map(|asked| Measurement::new(asked, checkout.root(), checkout.config()))
+        .map(|request| Measurement::new(request, checkout.root(), checkout.config()))
         .transpose()?;
     let mut run = Run {
         checkout,
@@ -195,26 +195,26 @@ struct Run<'a> {
 impl Run<'_> {
     fn all(&mut self, ids: &[String]) -> Result<TestReport, ToolError> {
         let mut report = TestReport::default();
-        let mut known = Vec::new();
+        let mut existing_ids = Vec::new();
         let mut seen = HashSet::new();
         for id in ids {
             let there = self.checkout.root().join(file_of(id)).exists();
             if !there {
                 report.not_found.push(id.clone());
             } else if seen.insert(id) {
-                known.push(id.clone());
+                existing_ids.push(id.clone());
             }
         }
-        if known.is_empty() {
+        if existing_ids.is_empty() {
             report.exit_code = Some(USAGE_EXIT_CODE);
             return Ok(report);
         }
-        let mut found = match self.checkout.config().runner.kind {
-            RunnerKind::Pytest => pytest::run(self, &known)?,
-            other => program::run(self, other, &known)?,
+        let mut run_report = match self.checkout.config().runner.kind {
+            RunnerKind::Pytest => pytest::run(self, &existing_ids)?,
+            other => program::run(self, other, &existing_ids)?,
         };
-        found.not_found.append(&mut report.not_found);
-        Ok(found)
+        run_report.not_found.append(&mut report.not_found);
+        Ok(run_report)
     }
 
     /// Runs one process until it ends or its deadline passes.

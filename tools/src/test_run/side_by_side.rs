@@ -39,7 +39,7 @@ pub fn max_parallel(config: &Config) -> usize {
     match TOOLBOX.get() {
         Some(_) => config
             .processors
-            .map_or(processors, |most| most.clamp(1, processors)),
+            .map_or(processors, |limit| limit.clamp(1, processors)),
         None => 1,
     }
 }
@@ -97,14 +97,14 @@ struct Running {
 
 impl Running {
     fn start(checkout: &Checkout, index: usize, job: &Job) -> Result<Running, ToolError> {
-        let left = job
+        let remaining_time = job
             .options
             .deadline
             .saturating_duration_since(Instant::now());
         let request = Request {
             config: checkout.config().clone(),
             ids: job.ids.clone(),
-            seconds: left.as_secs().max(1),
+            seconds: remaining_time.as_secs().max(1),
             hash_seed: job.options.hash_seed,
             reversed: job.options.reversed,
             alone: job.options.alone,
@@ -186,16 +186,17 @@ impl Drop for Running {
 /// Waits until a run has written data or reached its time limit, or the call is interrupted.
 fn wait(running: &[Running]) -> Result<(), ToolError> {
     let first_end = running.iter().map(|one| one.end).min();
-    let left = first_end.map_or(GRACE_PERIOD, |end| {
+    let remaining_time = first_end.map_or(GRACE_PERIOD, |end| {
         end.saturating_duration_since(Instant::now())
     });
-    let most = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+    let timeout = PollTimeout::try_from(remaining_time + Duration::from_millis(1))
+        .unwrap_or(PollTimeout::MAX);
     let mut fds: Vec<PollFd<'_>> = (running.iter())
         .map(|one| one.output.as_fd())
         .chain(interrupt::descriptor())
         .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
         .collect();
-    match poll(&mut fds, most) {
+    match poll(&mut fds, timeout) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(e) => Err(std::io::Error::from(e).into()),
     }

@@ -101,23 +101,23 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolErr
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         other => other,
     };
-    let Value::Object(given) = arguments else {
+    let Value::Object(input_fields) = arguments else {
         return Err(refuse(tool, schema, "the arguments are not an object"));
     };
     let empty = Map::new();
-    let known = schema
+    let properties = schema
         .get("properties")
         .and_then(Value::as_object)
         .unwrap_or(&empty);
     let mut fields = Map::new();
-    for (name, value) in given {
-        let Some(property) = known.get(&name) else {
-            let nearest = known
+    for (name, value) in input_fields {
+        let Some(property) = properties.get(&name) else {
+            let nearest = properties
                 .keys()
                 .map(|k| (strsim::jaro_winkler(k, &name), k))
                 .filter(|(score, _)| *score > 0.7)
                 .max_by(|a, b| a.0.total_cmp(&b.0));
-            let names: Vec<String> = known.keys().map(|k| format!("`{k}`")).collect();
+            let names: Vec<String> = properties.keys().map(|k| format!("`{k}`")).collect();
             let meant = match (nearest, names.is_empty()) {
                 (Some((_, nearest)), _) => format!("did you mean `{nearest}`?"),
                 (None, true) => "it takes none".to_owned(),
@@ -132,11 +132,11 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolErr
         if value.is_null() {
             continue;
         }
-        let wanted = property
+        let type_name = property
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let value = coerce(wanted, property, value).map_err(|value| {
+        let value = coerce(type_name, property, value).map_err(|value| {
             let mut got = value.to_string();
             if got.chars().count() > 40 {
                 got = got.chars().take(40).chain("…".chars()).collect();
@@ -144,7 +144,7 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolErr
             refuse(
                 tool,
                 schema,
-                &format!("`{name}` must be {}, not {got}", with_article(wanted)),
+                &format!("`{name}` must be {}, not {got}", with_article(type_name)),
             )
         })?;
         fields.insert(name, value);
@@ -157,7 +157,7 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolErr
     {
         let name = name.as_str().unwrap_or_default();
         if !fields.contains_key(name) {
-            let what = known
+            let what = properties
                 .get(name)
                 .and_then(|p| p.get("description"))
                 .and_then(Value::as_str)
@@ -170,8 +170,8 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolErr
 }
 
 /// Returns the value converted to the wanted type, or the original value as the error.
-fn coerce(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> {
-    let fits = match wanted {
+fn coerce(type_name: &str, property: &Value, value: Value) -> Result<Value, Value> {
+    let fits = match type_name {
         "string" => value.is_string(),
         "integer" => value.is_u64() || (value.is_i64() && property.get("minimum").is_none()),
         "number" => value.is_number(),
@@ -183,7 +183,7 @@ fn coerce(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> 
     if fits {
         return Ok(value);
     }
-    match (wanted, &value) {
+    match (type_name, &value) {
         ("integer", Value::Number(n))
             if n.as_f64()
                 .is_some_and(|f| f.fract() == 0.0 && (0.0..9e15).contains(&f)) =>
@@ -196,11 +196,11 @@ fn coerce(wanted: &str, property: &Value, value: Value) -> Result<Value, Value> 
         ("integer" | "number" | "boolean" | "array" | "object", Value::String(text)) => {
             if let Ok(inner) = serde_json::from_str::<Value>(text.trim())
                 && !inner.is_string()
-                && let Ok(inner) = coerce(wanted, property, inner)
+                && let Ok(inner) = coerce(type_name, property, inner)
             {
                 return Ok(inner);
             }
-            if wanted == "array" {
+            if type_name == "array" {
                 return Ok(Value::Array(vec![value]));
             }
         }
@@ -238,7 +238,7 @@ fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
 fn example(schema: &Value) -> Value {
     let mut fields = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object);
-    let shown = |property: &Value| property.get("examples")?.get(0).cloned();
+    let first_example = |property: &Value| property.get("examples")?.get(0).cloned();
     for name in schema
         .get("required")
         .and_then(Value::as_array)
@@ -247,7 +247,7 @@ fn example(schema: &Value) -> Value {
     {
         let name = name.as_str().unwrap_or_default();
         let property = properties.and_then(|p| p.get(name));
-        let shown = property.and_then(shown).unwrap_or_else(|| {
+        let value = property.and_then(first_example).unwrap_or_else(|| {
             match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
                 Some("integer" | "number") => 1.into(),
                 Some("boolean") => true.into(),
@@ -255,11 +255,13 @@ fn example(schema: &Value) -> Value {
                 _ => "…".into(),
             }
         });
-        fields.insert(name.to_owned(), shown);
+        fields.insert(name.to_owned(), value);
     }
     if fields.is_empty() {
         let all = properties.into_iter().flatten();
-        fields.extend(all.filter_map(|(name, property)| Some((name.clone(), shown(property)?))));
+        fields.extend(
+            all.filter_map(|(name, property)| Some((name.clone(), first_example(property)?))),
+        );
     }
     Value::Object(fields)
 }

@@ -98,16 +98,16 @@ fn without_the_largest(changes: &mut Vec<FileChange>) -> Vec<String> {
         .collect();
     by_weight.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     // Leaves room for the names.
-    let most = MAX_DATA_LEN / 2;
+    let max_total = MAX_DATA_LEN / 2;
     let mut left_out = Vec::new();
     for (weight, path) in by_weight {
-        if total <= most {
+        if total <= max_total {
             break;
         }
         total -= weight;
         left_out.push(path);
     }
-    let gone: BTreeSet<&String> = left_out.iter().collect();
-    changes.retain(|change| !gone.contains(&change.path));
+    let omitted_paths: BTreeSet<&String> = left_out.iter().collect();
+    changes.retain(|change| !omitted_paths.contains(&change.path));
     left_out
 }

@@ -43,16 +43,16 @@ pub(super) fn contributed(
         return Ok(Vec::new());
     }
     let paths: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
-    let asked = with_related_modules(workspace, layout, &paths);
+    let targets = with_related_modules(workspace, layout, &paths);
     let deadline = Instant::now() + TIMEOUT;
-    let now = collect(workspace, &asked, deadline)?;
+    let now = collect(workspace, &targets, deadline)?;
     if now.is_empty() {
         return Ok(Vec::new());
     }
     let before = without(workspace, changes, |workspace| {
         let there = |path: &&String| workspace.root().join(file_of(path)).exists();
-        let asked: Vec<String> = asked.iter().filter(there).cloned().collect();
-        collect(workspace, &asked, deadline)
+        let targets: Vec<String> = targets.iter().filter(there).cloned().collect();
+        collect(workspace, &targets, deadline)
     })?;
     Ok(compared(&changed, &before, &now))
 }
@@ -91,8 +91,8 @@ pub(super) fn collected_files(
         |change: &FileChange| change.change == Change::Added && paths.contains(&change.path);
     let others: Vec<FileChange> = changes.iter().filter(|c| !is_new(c)).cloned().collect();
     let items = without(workspace, &others, |workspace| {
-        let asked = with_related_modules(workspace, workspace.layout(), &paths);
-        collect(workspace, &asked, Instant::now() + TIMEOUT)
+        let targets = with_related_modules(workspace, workspace.layout(), &paths);
+        collect(workspace, &targets, Instant::now() + TIMEOUT)
     })?;
     let is_collected = |path: &&String| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -123,9 +123,9 @@ fn collect(
 /// Adds the test modules that name one of the files: pytest does not collect every data file by itself.
 fn with_related_modules(workspace: &Workspace, layout: &Layout, paths: &[String]) -> Vec<String> {
     let data: Vec<&String> = paths.iter().filter(|path| !path.ends_with(".py")).collect();
-    let mut asked = paths.to_vec();
+    let mut targets = paths.to_vec();
     if data.is_empty() {
-        return asked;
+        return targets;
     }
     let names = |text: &str, path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -137,8 +137,8 @@ fn with_related_modules(workspace: &Workspace, layout: &Layout, paths: &[String]
         let text = workspace.read_text(Path::new(module)).unwrap_or_default();
         data.iter().any(|path| names(&text, path))
     });
-    asked.extend(related.take(MAX_MODULES).cloned());
-    asked
+    targets.extend(related.take(MAX_MODULES).cloned());
+    targets
 }
 
 /// Returns the strings of a text that may be patterns for names of data files.
@@ -164,7 +164,7 @@ fn compared(
 ) -> Vec<ContributedTest> {
     let then: BTreeMap<&str, &CollectedItem> =
         before.iter().map(|item| (item.id.as_str(), item)).collect();
-    let mut found: Vec<ContributedTest> = Vec::new();
+    let mut contributed_tests: Vec<ContributedTest> = Vec::new();
     let has_new = |file: &str| {
         let mut items = now.iter().filter(|item| item.file == file);
         items.any(|item| !then.contains_key(item.id.as_str()))
@@ -195,8 +195,8 @@ fn compared(
             }
             (Some(_), _) => continue,
         };
-        if found.iter().all(|test| test.id != name) {
-            found.push(ContributedTest {
+        if contributed_tests.iter().all(|test| test.id != name) {
+            contributed_tests.push(ContributedTest {
                 id: name.to_owned(),
                 change: kind,
                 line: u32::try_from(item.line.max(1)).unwrap_or(u32::MAX),
@@ -204,7 +204,7 @@ fn compared(
             });
         }
     }
-    found
+    contributed_tests
 }
 
 fn without_parameters(id: &str) -> &str {
@@ -242,7 +242,7 @@ fn without<T>(
     let reverted = changes
         .iter()
         .try_for_each(|change| workspace.restore(Path::new(&change.path)));
-    let done = reverted.and_then(|()| work(workspace));
+    let result = reverted.and_then(|()| work(workspace));
     for change in changes {
         let path = Path::new(&change.path);
         match &change.now {
@@ -251,7 +251,7 @@ fn without<T>(
             None => {}
         }
     }
-    done
+    result
 }
 
 #[cfg(test)]
@@ -285,11 +285,11 @@ mod tests {
         after: &[CollectedItem],
     ) -> Vec<String> {
         let tests = compared(&[change(Some(base), now)], before, after);
-        let shown = tests.iter().map(|test| match test.change {
+        let summaries = tests.iter().map(|test| match test.change {
             Change::Added => format!("+{}", test.id),
             _ => format!("~{}", test.id),
         });
-        shown.collect()
+        summaries.collect()
     }
 
     #[test]

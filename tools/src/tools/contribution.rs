@@ -27,11 +27,11 @@ pub fn collected(
     workspace: &mut Workspace,
     changes: &[FileChange],
 ) -> Result<Vec<ContributedTest>, ToolError> {
-    let mut found = of_changes(changes, workspace.layout());
-    if ids(&found).is_empty() {
-        found.extend(collected_tests::contributed(workspace, changes)?);
+    let mut tests = of_changes(changes, workspace.layout());
+    if ids(&tests).is_empty() {
+        tests.extend(collected_tests::contributed(workspace, changes)?);
     }
-    Ok(found)
+    Ok(tests)
 }
 
 /// Returns the contributed tests that the code of these changed files shows, in their order.
@@ -68,13 +68,13 @@ pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
 /// Fails if the changes of the workspace cannot be read.
 pub fn includes_contributed(
     workspace: &mut Workspace,
-    asked: &[String],
+    requested_ids: &[String],
 ) -> Result<bool, ToolError> {
     let contributed = ids(&of_workspace(workspace)?);
-    let mut asked = asked.iter();
-    Ok(asked.any(|asked| {
+    let mut requested_ids = requested_ids.iter();
+    Ok(requested_ids.any(|requested_id| {
         let mut contributed = contributed.iter();
-        contributed.any(|id| covers(id, asked) || covers(asked, id))
+        contributed.any(|id| covers(id, requested_id) || covers(requested_id, id))
     }))
 }
 
@@ -85,10 +85,10 @@ pub fn includes_contributed(
 /// Fails if there are neither, or a path is not valid.
 pub fn named_or_contributed(
     workspace: &mut Workspace,
-    named: &[String],
+    named_ids: &[String],
 ) -> Result<Vec<String>, ToolError> {
-    if !named.is_empty() {
-        return named.iter().map(|id| relative(workspace, id)).collect();
+    if !named_ids.is_empty() {
+        return named_ids.iter().map(|id| relative(workspace, id)).collect();
     }
     let ids = ids(&of_workspace(workspace)?);
     if ids.is_empty() {

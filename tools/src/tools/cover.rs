@@ -73,15 +73,15 @@ impl Tool for Cover {
         context: &mut Context<'_>,
         args: CoverArgs,
     ) -> Result<Reply<Self::Data>, ToolError> {
-        let Some(wanted) = context.workspace.config().wanted.clone() else {
+        let Some(wanted_lines) = context.workspace.config().wanted.clone() else {
             return Err(ToolError::refused("There are no wanted lines in this run."));
         };
         let ids = named_or_contributed(context.workspace, &args.tests)?;
         let mut options = Options::with_deadline(deadline(context, None));
         options.whole_values.clone_from(&ids);
         let measure = Measure {
-            package: wanted.package,
-            files: wanted.lines.keys().cloned().collect(),
+            package: wanted_lines.package,
+            files: wanted_lines.lines.keys().cloned().collect(),
             counted: false,
             until: BTreeMap::new(),
             whole: None,
@@ -95,7 +95,7 @@ impl Tool for Cover {
             problem: coverage.problem.clone(),
             report,
         };
-        for (file, lines) in &wanted.lines {
+        for (file, lines) in &wanted_lines.lines {
             let source = context.workspace.read_text(Path::new(file))?;
             covered.add(file, &Module::parse(source), lines, &coverage);
         }
@@ -104,7 +104,13 @@ impl Tool for Cover {
 }
 
 impl CoverResult {
-    fn add(&mut self, file: &str, module: &Module, wanted: &BTreeSet<u32>, coverage: &Coverage) {
+    fn add(
+        &mut self,
+        file: &str,
+        module: &Module,
+        target_lines: &BTreeSet<u32>,
+        coverage: &Coverage,
+    ) {
         let ran = coverage.files.get(file).cloned().unwrap_or_default();
         let executed: BTreeSet<usize> = ran.executed.iter().map(|line| *line as usize).collect();
         let is_run = |line: &u32| ran.executed.binary_search(line).is_ok();
@@ -113,7 +119,7 @@ impl CoverResult {
             ran.statements.is_empty() || ran.statements.binary_search(line).is_ok()
         };
         let mut previous = None;
-        for line in wanted.iter().filter(is_statement) {
+        for line in target_lines.iter().filter(is_statement) {
             if is_run(line) {
                 self.hit.entry(file.to_owned()).or_default().push(*line);
                 previous = None;

@@ -48,21 +48,23 @@ impl Tool for CreateFile {
     ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         if workspace.root().join(&relative).exists() {
-            return Err(ToolError::Refused(format!("`{shown}` already exists.")));
+            return Err(ToolError::Refused(format!(
+                "`{display_path}` already exists."
+            )));
         }
         let mut content = args.content;
         if !content.is_empty() && !content.ends_with('\n') {
             content.push('\n');
         }
         let mut out = format!(
-            "Made {shown}, {}.\n",
+            "Made {display_path}, {}.\n",
             count(content.lines().count(), "line")
         );
-        if shown.ends_with(".py") {
+        if display_path.ends_with(".py") {
             let module = Module::parse(content.clone());
-            editing::check_syntax(&shown, None, &module)?;
+            editing::check_syntax(&display_path, None, &module)?;
             let undefined = editing::undefined(workspace, None, &module);
             if !undefined.is_empty() {
                 out.push_str(&format!(
@@ -73,7 +75,7 @@ impl Tool for CreateFile {
         workspace.write_text(&relative, &content)?;
         let lines = content.lines().count();
         let lines = (lines > 0).then_some((1, lines));
-        let data = EditResult::one(&shown, EditAction::Created, lines);
+        let data = EditResult::one(&display_path, EditAction::Created, lines);
         Ok(Reply::new(out, data))
     }
 }
@@ -89,12 +91,12 @@ mod tests {
     #[test]
     fn only_new_parsable_files_are_created() {
         let mut f = Fixture::new(&[("a.py", b"x = 1\n"), ("b.py", b"import pytest\n")]);
-        let made = f.text(
+        let answer = f.text(
             "create_file",
             json!({"path": "n/b.py", "content": "pytest\ny = 1"}),
         );
         assert_eq!(
-            made,
+            answer,
             "Made n/b.py, 2 lines.\nIt uses names that are defined nowhere:\n`pytest` in `pytest`: `import pytest`\n"
         );
         assert_eq!(f.read("n/b.py"), "pytest\ny = 1\n");

@@ -126,7 +126,7 @@ fn text(facts: &WorkspaceFacts) -> String {
     if facts.test_files == 0 {
         lines.push("There are no test files yet.".to_owned());
     } else {
-        let shown: Vec<String> = facts
+        let listed_folders: Vec<String> = facts
             .test_folders
             .iter()
             .take(TEST_FOLDERS)
@@ -135,16 +135,16 @@ fn text(facts: &WorkspaceFacts) -> String {
                 folder => format!("{folder}/ ({count})"),
             })
             .collect();
-        let rest = facts.test_folders.len().saturating_sub(TEST_FOLDERS);
-        let rest = if rest > 0 {
-            format!(" and {rest} more folders")
+        let remaining = facts.test_folders.len().saturating_sub(TEST_FOLDERS);
+        let suffix = if remaining > 0 {
+            format!(" and {remaining} more folders")
         } else {
             String::new()
         };
         lines.push(format!(
-            "{}, in {}{rest}.",
+            "{}, in {}{suffix}.",
             count(facts.test_files, "test file"),
-            shown.join(", ")
+            listed_folders.join(", ")
         ));
     }
     lines.join("\n")

@@ -76,12 +76,12 @@ impl Tool for Edit {
         };
         let resolved = context.workspace.resolve(&args.path)?;
         if old.is_empty() && !context.workspace.root().join(&resolved).exists() {
-            let made = create_file::CreateFileArgs::new(args.path, new);
-            return Tool::call(&CreateFile, context, made);
+            let create_args = create_file::CreateFileArgs::new(args.path, new);
+            return Tool::call(&CreateFile, context, create_args);
         }
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         if old.is_empty() {
             return Err(ToolError::refused(
                 "`old` is empty, and the file exists already: give the text to replace.",
@@ -90,23 +90,23 @@ impl Tool for Edit {
         let before = workspace.read_text(&relative)?;
         let (old, _) = LineEnding::split(&old);
         let (new, _) = LineEnding::split(&new);
-        let after = replace_text(&shown, &before, &old, &new, args.line)?;
+        let after = replace_text(&display_path, &before, &old, &new, args.line)?;
         if after == before {
-            let text = format!("{shown} is as it was: `old` and `new` are the same.\n");
+            let text = format!("{display_path} is as it was: `old` and `new` are the same.\n");
             return Ok(Reply::new(text, EditResult::default()));
         }
-        let is_python = shown.ends_with(".py");
+        let is_python = display_path.ends_with(".py");
         if is_python {
             let (old, new) = (
                 Module::parse(before.as_str()),
                 Module::parse(after.as_str()),
             );
-            editing::check(workspace, &shown, Some(&old), &new)?;
+            editing::check(workspace, &display_path, Some(&old), &new)?;
         }
         workspace.write_text(&relative, &after)?;
         let hunks = unified(&before, &after, is_python);
         let lines: Vec<&str> = hunks.lines().collect();
-        let mut out = format!("Edited {shown}.\n");
+        let mut out = format!("Edited {display_path}.\n");
         let end = if lines.len() > MAX_SHOWN_LINES {
             1
         } else {
@@ -116,7 +116,7 @@ impl Tool for Edit {
             out.push_str(line);
             out.push('\n');
         }
-        let data = EditResult::one(&shown, EditAction::Modified, None);
+        let data = EditResult::one(&display_path, EditAction::Modified, None);
         Ok(Reply::new(out, data))
     }
 }
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn missing_old_text_creates_file() {
         let mut f = Fixture::new(&[("a.txt", b"a\n")]);
-        let made = f.text("edit", json!({"path": "roots/b.txt", "new": "b"}));
-        assert_eq!(made, "Made roots/b.txt, 1 line.\n");
+        let answer = f.text("edit", json!({"path": "roots/b.txt", "new": "b"}));
+        assert_eq!(answer, "Made roots/b.txt, 1 line.\n");
         assert_eq!(f.read("roots/b.txt"), "b\n");
         let refused = f.refusal("edit", json!({"path": "a.txt", "new": "b"}));
         assert!(refused.contains("exists already"), "{refused}");
@@ -191,8 +191,8 @@ mod tests {
         let text = f.text("edit", edit(json!({})));
         assert!(text.contains("tests/test_a.py"), "{text}");
         assert_eq!(f.read("tests/test_a.py"), file);
-        let gone = f.text("edit", edit(json!({"function": "test_a", "new": ""})));
-        assert_eq!(gone, "Deleted `test_a` from tests/test_a.py.\n");
+        let answer = f.text("edit", edit(json!({"function": "test_a", "new": ""})));
+        assert_eq!(answer, "Deleted `test_a` from tests/test_a.py.\n");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Tool for EditLines {
     ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         let before = workspace.read_text(&relative)?;
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let total = lines.len();
@@ -60,7 +60,7 @@ impl Tool for EditLines {
             || args.last + 1 < args.first
         {
             return Err(ToolError::Refused(format!(
-                "Lines {}-{} do not fit: {shown} has {} (`first` from 1, `last` at least `first` minus 1).",
+                "Lines {}-{} do not fit: {display_path} has {} (`first` from 1, `last` at least `first` minus 1).",
                 args.first,
                 args.last,
                 count(total, "line")
@@ -77,9 +77,9 @@ impl Tool for EditLines {
         new.push_str(&text);
         new.push_str(&lines[args.last..].concat());
         let mut note = String::new();
-        if shown.ends_with(".py") {
+        if display_path.ends_with(".py") {
             let (old, module) = (Module::parse(before.clone()), Module::parse(new.clone()));
-            editing::check_syntax(&shown, Some(&old), &module)?;
+            editing::check_syntax(&display_path, Some(&old), &module)?;
             let undefined = editing::undefined(workspace, Some(&old), &module);
             if !undefined.is_empty() {
                 note = format!("It now uses names that are defined nowhere:\n{undefined}");
@@ -87,7 +87,7 @@ impl Tool for EditLines {
         }
         workspace.write_text(&relative, &new)?;
         let added = text.lines().count();
-        let done = match (args.last + 1 - args.first, added) {
+        let summary = match (args.last + 1 - args.first, added) {
             (0, added) if args.first > total => {
                 format!("{} added at the end", count(added, "line"))
             }
@@ -96,11 +96,11 @@ impl Tool for EditLines {
                 count(added, "line"),
                 args.first
             ),
-            (gone, 0) => format!("{} deleted", count(gone, "line")),
-            (gone, added) => format!("{} replaced by {added}", count(gone, "line")),
+            (removed, 0) => format!("{} deleted", count(removed, "line")),
+            (removed, added) => format!("{} replaced by {added}", count(removed, "line")),
         };
         let mut out = format!(
-            "{shown}: {done}; it has now {}.\n{note}",
+            "{display_path}: {summary}; it has now {}.\n{note}",
             count(new.lines().count(), "line")
         );
         out.push_str(&numbered(
@@ -109,7 +109,7 @@ impl Tool for EditLines {
             (args.first + added + CONTEXT_LINES - 1).min(new.lines().count()),
         ));
         let lines = (added > 0).then_some((args.first, args.first + added - 1));
-        let data = EditResult::one(&shown, EditAction::Modified, lines);
+        let data = EditResult::one(&display_path, EditAction::Modified, lines);
         Ok(Reply::new(out, data))
     }
 }
@@ -139,7 +139,7 @@ mod tests {
             edit("a.py", 2, 2, "b = 4\nd = 5"),
             "a.py: 1 line replaced by 2; it has now 4 lines.\n1  a = 1\n2  b = 4\n3  d = 5\n4  c = 3\n"
         );
-        for ((first, last, text), done) in [
+        for ((first, last, text), expected) in [
             (
                 (1, 0, "z = 0"),
                 "1 line inserted before line 1; it has now 5",
@@ -148,7 +148,7 @@ mod tests {
             ((2, 3, ""), "2 lines deleted; it has now 4"),
         ] {
             let answer = edit("a.py", first, last, text);
-            assert!(answer.contains(done), "{answer}");
+            assert!(answer.contains(expected), "{answer}");
         }
         edit("w.txt", 1, 1, "z");
         edit("e.txt", 1, 0, "z");

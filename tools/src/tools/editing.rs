@@ -109,7 +109,7 @@ pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &
     let files = workspace.files();
     let mut out = String::new();
     for name in names.iter().take(8) {
-        let found: Vec<String> = suggest(workspace.root(), &files, &name.name)
+        let suggestions: Vec<String> = suggest(workspace.root(), &files, &name.name)
             .into_iter()
             .map(|f| format!("`{}`", f.statement))
             .collect();
@@ -119,8 +119,8 @@ pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &
             name.name,
             super::line_numbers::cut(line.trim(), 80)
         ));
-        if !found.is_empty() {
-            out.push_str(&format!(": {}", found.join(" or ")));
+        if !suggestions.is_empty() {
+            out.push_str(&format!(": {}", suggestions.join(" or ")));
         }
         out.push('\n');
     }
@@ -131,9 +131,9 @@ pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &
 pub(super) fn kept_lines(edited: &EditedText) -> String {
     match edited.kept {
         0 => String::new(),
-        kept => format!(
+        line_count => format!(
             "{} inside of strings kept the indentation that you gave: it is part of the string.\n",
-            super::line_numbers::count(kept, "line")
+            super::line_numbers::count(line_count, "line")
         ),
     }
 }

@@ -79,20 +79,20 @@ pub fn list(
                     .is_some_and(|rest| rest.starts_with('/'))
         });
     }
-    let wanted = name.trim();
-    if wanted.is_empty() {
+    let pattern = name.trim();
+    if pattern.is_empty() {
         return Err(ToolError::Refused(format!("`{field}` is empty.")));
     }
-    let found: Vec<String> = if wanted.contains(['*', '?', '[']) {
-        let glob = path_glob(wanted)?;
+    let matches: Vec<String> = if pattern.contains(['*', '?', '[']) {
+        let glob = path_glob(pattern)?;
         files.into_iter().filter(|f| glob.is_match(f)).collect()
     } else {
-        match by_part(&files, wanted) {
-            found if found.is_empty() => {
-                let near = crate::workspace::nearest(&files, wanted, 5);
+        match by_part(&files, pattern) {
+            matches if matches.is_empty() => {
+                let near = crate::workspace::nearest(&files, pattern, 5);
                 if !near.is_empty() {
                     let text = format!(
-                        "No file's path holds `{wanted}`. The nearest are:\n{}\n",
+                        "No file's path holds `{pattern}`. The nearest are:\n{}\n",
                         near.join("\n")
                     );
                     let data = FileList {
@@ -101,28 +101,28 @@ pub fn list(
                     };
                     return Ok(Reply::new(text, data));
                 }
-                found
+                matches
             }
-            found => found,
+            matches => matches,
         }
     };
-    if found.is_empty() {
-        let text = format!("No file fits `{wanted}`.");
+    if matches.is_empty() {
+        let text = format!("No file fits `{pattern}`.");
         return Ok(Reply::new(text, FileList::default()));
     }
-    let mut text = format!("{}\n", count(found.len(), "file"));
-    for path in found.iter().take(MAX_SHOWN) {
+    let mut text = format!("{}\n", count(matches.len(), "file"));
+    for path in matches.iter().take(MAX_SHOWN) {
         text.push_str(path);
         text.push('\n');
     }
-    if found.len() > MAX_SHOWN {
+    if matches.len() > MAX_SHOWN {
         text.push_str(&format!(
             "… and {} more. Narrow it with `path` or a stricter `{field}`.\n",
-            found.len() - MAX_SHOWN
+            matches.len() - MAX_SHOWN
         ));
     }
     let data = FileList {
-        files: found,
+        files: matches,
         ..FileList::default()
     };
     Ok(Reply::new(text, data))
@@ -132,17 +132,17 @@ pub fn list(
 fn by_part(files: &[String], part: &str) -> Vec<String> {
     let part = part.trim_start_matches("./").to_lowercase();
     let name = |f: &str| f.rsplit('/').next().unwrap_or_default().to_lowercase();
-    let mut named: Vec<String> = files
+    let mut matches: Vec<String> = files
         .iter()
         .filter(|f| name(f).contains(&part))
         .cloned()
         .collect();
-    named.sort_by_key(|f| {
+    matches.sort_by_key(|f| {
         let name = name(f);
         name != part && name.split('.').next() != Some(&part)
     });
-    if !named.is_empty() {
-        return named;
+    if !matches.is_empty() {
+        return matches;
     }
     files
         .iter()

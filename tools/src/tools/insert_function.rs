@@ -56,10 +56,10 @@ impl Tool for InsertFunction {
     ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
-        let shown = forward(&relative);
-        if !shown.ends_with(".py") {
+        let display_path = forward(&relative);
+        if !display_path.ends_with(".py") {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is not a Python file."
+                "`{display_path}` is not a Python file."
             )));
         }
         let exists = workspace.root().join(&relative).exists();
@@ -70,12 +70,12 @@ impl Tool for InsertFunction {
         let before = exists.then(|| Module::parse(text.clone()));
         let code = Code::read(&args.code)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
-        let wanted = wanted_imports(&args.imports, &code)?;
+        let imports = wanted_imports(&args.imports, &code)?;
         let is_own = |top: &str| editing::is_own_package(workspace, top);
-        let imported = add_imports(&Module::parse(text), &wanted, &is_own)
+        let imported = add_imports(&Module::parse(text), &imports, &is_own)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
         let module = Module::parse(imported.text.as_str());
-        let place = find_place(&module, &shown, &args)?;
+        let place = find_place(&module, &display_path, &args)?;
         let prefix = match &place {
             Place::After(d) => d
                 .qualified
@@ -86,15 +86,15 @@ impl Tool for InsertFunction {
         }
         .unwrap_or_default();
         for name in &code.names {
-            let taken = module.find(&format!("{prefix}{name}"));
+            let definitions = module.find(&format!("{prefix}{name}"));
             // Python code defines the same name twice for setters and overloads.
-            if let Some(taken) = taken
+            if let Some(existing) = definitions
                 .first()
                 .filter(|_| !args.code.contains(".setter") && !args.code.contains("overload"))
             {
                 return Err(ToolError::Refused(format!(
-                    "Not written: {shown} defines `{prefix}{name}` already (line {}). Replace that one, or use another name.",
-                    taken.line
+                    "Not written: {display_path} defines `{prefix}{name}` already (line {}). Replace that one, or use another name.",
+                    existing.line
                 )));
             }
         }
@@ -110,7 +110,7 @@ impl Tool for InsertFunction {
         }
         let edited = insert(&module, &code, place.insertion_point());
         let after = Module::parse(edited.text.clone());
-        editing::check(workspace, &shown, before.as_ref(), &after)?;
+        editing::check(workspace, &display_path, before.as_ref(), &after)?;
         let package = editing::package_file(workspace, &relative);
         if let Some(package) = &package {
             workspace.write(package, b"")?;
@@ -118,16 +118,20 @@ impl Tool for InsertFunction {
         workspace.write_text(&relative, &edited.text)?;
         let mut out = match exists {
             true => format!(
-                "Written to {shown}, lines {}-{}.\n",
+                "Written to {display_path}, lines {}-{}.\n",
                 edited.first, edited.last
             ),
-            false => format!("Made {shown}, {} lines.\n", after.text().lines().count()),
+            false => format!(
+                "Made {display_path}, {} lines.\n",
+                after.text().lines().count()
+            ),
         };
         let action = match exists {
             true => EditAction::Modified,
             false => EditAction::Created,
         };
-        let mut edited_files = EditResult::one(&shown, action, Some((edited.first, edited.last)));
+        let mut edited_files =
+            EditResult::one(&display_path, action, Some((edited.first, edited.last)));
         if let Some(package) = &package {
             edited_files.add(&forward(package), EditAction::Created, None);
             out.push_str(&format!(
@@ -146,11 +150,11 @@ impl Tool for InsertFunction {
 /// # Errors
 ///
 /// Fails if a given import is not an import statement.
-pub fn wanted_imports(given: &[String], code: &Code) -> Result<Vec<Binding>, ToolError> {
-    let mut wanted = read_imports(given)
+pub fn wanted_imports(statements: &[String], code: &Code) -> Result<Vec<Binding>, ToolError> {
+    let mut bindings = read_imports(statements)
         .map_err(|what| ToolError::Refused(format!("Not written: in `imports`, {what}.")))?;
-    wanted.extend(code.imports.iter().cloned());
-    Ok(wanted)
+    bindings.extend(code.imports.iter().cloned());
+    Ok(bindings)
 }
 
 /// Appends to an answer which imports were added, and which existed elsewhere.
@@ -179,27 +183,33 @@ impl Place {
     }
 }
 
-fn find_place(module: &Module, shown: &str, args: &InsertFunctionArgs) -> Result<Place, ToolError> {
+fn find_place(
+    module: &Module,
+    display_path: &str,
+    args: &InsertFunctionArgs,
+) -> Result<Place, ToolError> {
     let class = match &args.class {
         Some(name) => {
             let name = plain_name(name);
-            let found = module
+            let definition = module
                 .find(&name)
                 .into_iter()
                 .rev()
                 .find(|d| d.kind == Kind::Class);
-            Some(found.ok_or_else(|| unknown(module, shown, &name))?)
+            Some(definition.ok_or_else(|| unknown(module, display_path, &name))?)
         }
         None => None,
     };
     if let Some(after) = &args.after {
         let plain = plain_name(after);
-        let mut found = module.find(&plain);
-        if let (Some(class), true) = (&class, found.is_empty()) {
-            found = module.find(&format!("{}.{plain}", class.qualified));
+        let mut definitions = module.find(&plain);
+        if let (Some(class), true) = (&class, definitions.is_empty()) {
+            definitions = module.find(&format!("{}.{plain}", class.qualified));
         }
-        let found = found.pop().ok_or_else(|| unknown(module, shown, &plain))?;
-        return Ok(Place::After(found));
+        let definition = definitions
+            .pop()
+            .ok_or_else(|| unknown(module, display_path, &plain))?;
+        return Ok(Place::After(definition));
     }
     Ok(class.map_or(Place::End, Place::In))
 }

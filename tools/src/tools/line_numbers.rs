@@ -36,8 +36,8 @@ pub(super) fn cut(line: &str, width: usize) -> String {
     if length <= width {
         return line.to_owned();
     }
-    let kept: String = line.chars().take(width).collect();
-    format!("{kept}… ({} more characters)", length - width)
+    let beginning: String = line.chars().take(width).collect();
+    format!("{beginning}… ({} more characters)", length - width)
 }
 
 /// Formats a count: `1 file`, `2 files`.

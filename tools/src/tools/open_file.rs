@@ -60,13 +60,13 @@ impl Tool for OpenFile {
         args: OpenFileArgs,
     ) -> Result<Reply<Self::Data>, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         let text = context.workspace.read_text(&relative)?;
         let total = text.lines().count();
         if total == 0 {
-            let text = format!("{shown} is empty.\n");
+            let text = format!("{display_path} is empty.\n");
             let data = OpenedLines {
-                path: shown,
+                path: display_path,
                 first: 0,
                 last: 0,
                 total,
@@ -75,10 +75,10 @@ impl Tool for OpenFile {
             return Ok(Reply::new(text, data));
         }
         let size = args.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
-        let asked = args.line.or(args.first).unwrap_or(1);
-        if asked > total {
+        let requested_line = args.line.or(args.first).unwrap_or(1);
+        if requested_line > total {
             return Err(ToolError::Refused(format!(
-                "{shown} has only {}.",
+                "{display_path} has only {}.",
                 count(total, "line")
             )));
         }
@@ -90,7 +90,7 @@ impl Tool for OpenFile {
         }
         .max(1);
         let last = (first + size - 1).min(total);
-        let mut out = format!("{shown}, lines {first}-{last} of {total}\n");
+        let mut out = format!("{display_path}, lines {first}-{last} of {total}\n");
         out.push_str(&numbered(&text, first, last));
         let below = total - last;
         if below > 0 {
@@ -100,7 +100,7 @@ impl Tool for OpenFile {
             ));
         }
         let data = OpenedLines {
-            path: shown,
+            path: display_path,
             first,
             last,
             total,

@@ -90,7 +90,7 @@ impl Tool for Outline {
         args: OutlineArgs,
     ) -> Result<Reply<Self::Data>, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         let text = context.workspace.read_text(&relative)?;
         let module = Module::parse(text);
         let mut outline = module.outline();
@@ -99,13 +99,13 @@ impl Tool for Outline {
             if outline.is_empty() {
                 return Err(super::unknown_name::unknown(
                     &module,
-                    &shown,
+                    &display_path,
                     &plain_name(within),
                 ));
             }
         }
         let mut out = format!(
-            "{shown}, {}\n",
+            "{display_path}, {}\n",
             count(module.text().lines().count(), "line")
         );
         if outline.is_empty() {
@@ -115,14 +115,14 @@ impl Tool for Outline {
         let mut definitions = Vec::new();
         match args.name.as_deref().map(plain_name) {
             Some(name) => {
-                let wanted = name.to_lowercase();
-                let fits = |d: &&Definition| d.qualified.to_lowercase().contains(&wanted);
+                let lower_name = name.to_lowercase();
+                let fits = |d: &&Definition| d.qualified.to_lowercase().contains(&lower_name);
                 for definition in flatten(&outline).into_iter().filter(fits) {
                     lines.push(line(definition, &definition.qualified));
                     definitions.push(definition);
                 }
                 if lines.is_empty() && !outline.is_empty() {
-                    return Err(super::unknown_name::unknown(&module, &shown, &name));
+                    return Err(super::unknown_name::unknown(&module, &display_path, &name));
                 }
             }
             None => {
@@ -134,7 +134,7 @@ impl Tool for Outline {
         }
         definitions.truncate(MAX_SHOWN);
         let data = FileOutline {
-            path: shown,
+            path: display_path,
             lines: module.text().lines().count(),
             definitions: definitions
                 .into_iter()

@@ -117,12 +117,12 @@ impl Tool for ReadFunction {
             Some(path) => {
                 let relative = workspace.resolve_file(&path)?;
                 let module = Module::parse(workspace.read_text(&relative)?);
-                let shown = forward(&relative);
-                let found = module.find(&name);
-                if found.is_empty() {
-                    return Err(unknown(&module, &shown, &name));
+                let display_path = forward(&relative);
+                let definitions = module.find(&name);
+                if definitions.is_empty() {
+                    return Err(unknown(&module, &display_path, &name));
                 }
-                Ok(read(&shown, &module, &found))
+                Ok(read(&display_path, &module, &definitions))
             }
             None => anywhere(workspace, &name),
         }
@@ -235,7 +235,7 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>,
     }
 }
 
-fn read(path: &str, module: &Module, found: &[Definition]) -> Reply<ReadDefinitions> {
+fn read(path: &str, module: &Module, definitions: &[Definition]) -> Reply<ReadDefinitions> {
     let definition = |definition: &Definition| ReadDefinition {
         path: path.to_owned(),
         name: definition.qualified.clone(),
@@ -244,15 +244,15 @@ fn read(path: &str, module: &Module, found: &[Definition]) -> Reply<ReadDefiniti
         source: lines_between(module.text(), definition.first, definition.last),
     };
     let data = ReadDefinitions {
-        definitions: found.iter().map(definition).collect(),
+        definitions: definitions.iter().map(definition).collect(),
         outline: None,
     };
-    Reply::new(show(path, module, found), data)
+    Reply::new(show(path, module, definitions), data)
 }
 
-fn show(path: &str, module: &Module, found: &[Definition]) -> String {
+fn show(path: &str, module: &Module, definitions: &[Definition]) -> String {
     let mut out = String::new();
-    for (at, definition) in found.iter().enumerate() {
+    for (at, definition) in definitions.iter().enumerate() {
         if at > 0 {
             out.push('\n');
         }
@@ -268,9 +268,9 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             let docstring = module.docstring(definition);
             match docstring.map(|doc| (doc.first, doc.last)) {
                 Some((start, end)) if end <= last && end + 1 - start > DOCSTRING => {
-                    let kept = start + DOCSTRING_KEPT - 1;
-                    out.push_str(&plain(module.text(), definition.first, kept));
-                    let left_out = count(end - 1 - kept, "line");
+                    let last_kept = start + DOCSTRING_KEPT - 1;
+                    out.push_str(&plain(module.text(), definition.first, last_kept));
+                    let left_out = count(end - 1 - last_kept, "line");
                     out.push_str(&format!("… {left_out} of the docstring\n"));
                     out.push_str(&plain(module.text(), end, last));
                 }
@@ -285,21 +285,21 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             }
         }
     }
-    let taken = ModuleDependencies::new(module, found);
-    if !taken.imports.is_empty() {
+    let dependencies = ModuleDependencies::new(module, definitions);
+    if !dependencies.imports.is_empty() {
         out.push_str("\nIts imports:\n");
-        for import in taken.imports {
+        for import in dependencies.imports {
             out.push_str(&import);
             out.push('\n');
         }
     }
-    if !taken.constants.is_empty() {
+    if !dependencies.constants.is_empty() {
         out.push_str("\nIts constants:\n");
-        out.extend(taken.constants);
+        out.extend(dependencies.constants);
     }
-    if !taken.definitions.is_empty() {
+    if !dependencies.definitions.is_empty() {
         out.push_str("\nIt also uses:\n");
-        out.extend(taken.definitions);
+        out.extend(dependencies.definitions);
     }
     out
 }
@@ -333,14 +333,14 @@ struct ModuleDependencies {
 }
 
 impl ModuleDependencies {
-    fn new(module: &Module, found: &[Definition]) -> Self {
+    fn new(module: &Module, targets: &[Definition]) -> Self {
         let mut names = OuterNames::default();
-        for definition in found {
+        for definition in targets {
             let more = outer_names(module, &definition.bytes);
             names.bound.extend(more.bound);
             names.others |= more.others;
         }
-        let inside = |line: usize| found.iter().any(|d| d.first <= line && line <= d.last);
+        let inside = |line: usize| targets.iter().any(|d| d.first <= line && line <= d.last);
         let outline = module.outline();
         let mut statements: Vec<String> = Vec::new();
         for import in module.imports().into_iter().filter(|i| !inside(i.first)) {
@@ -349,11 +349,11 @@ impl ModuleDependencies {
             }
             for binding in import.bindings {
                 let statement = binding.statement();
-                let wanted = match binding.name.as_str() {
+                let is_needed = match binding.name.as_str() {
                     "*" => names.others,
                     _ => names.bound.contains(&binding.local),
                 };
-                if wanted && !statements.contains(&statement) {
+                if is_needed && !statements.contains(&statement) {
                     statements.push(statement);
                 }
             }
@@ -388,7 +388,11 @@ impl ModuleDependencies {
         }
         let used: Vec<&Definition> = (outline.iter())
             .filter(|d| names.bound.contains(&d.name))
-            .filter(|d| !found.iter().any(|f| d.first <= f.first && f.last <= d.last))
+            .filter(|d| {
+                !targets
+                    .iter()
+                    .any(|f| d.first <= f.first && f.last <= d.last)
+            })
             .collect();
         let mut definitions: Vec<String> = (used.iter().take(DEFINITIONS))
             .map(|d| {

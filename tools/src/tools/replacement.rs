@@ -38,9 +38,9 @@ pub(super) fn find_text(
     line: Option<usize>,
 ) -> Result<usize, ToolError> {
     let places: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
-    let at_line = |wanted: usize| {
+    let at_line = |number: usize| {
         let mut places = places.iter().copied();
-        places.find(|at| line_of(now, *at) == wanted)
+        places.find(|at| line_of(now, *at) == number)
     };
     let at = match (places.as_slice(), line) {
         ([at], _) => *at,
@@ -79,7 +79,7 @@ fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
         false => Vec::new(),
     };
     let definitions = flatten(&outline);
-    let mut shown: Vec<String> = Vec::new();
+    let mut excerpts: Vec<String> = Vec::new();
     for at in places.iter().take(MAX_PLACES) {
         let line = line_of(now, *at);
         let text = lines.get(line - 1).copied().unwrap_or_default();
@@ -87,16 +87,16 @@ fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
             .iter()
             .rfind(|d| d.first <= line && line <= d.last && d.line != line);
         let around = around.map(|d| format!("   in `{}`", cut(&d.signature, 60)));
-        shown.push(format!(
+        excerpts.push(format!(
             "{line:>5} {}{}",
             cut(text, COLUMNS),
             around.unwrap_or_default()
         ));
     }
     if places.len() > MAX_PLACES {
-        shown.push(format!("      … and {} more", places.len() - MAX_PLACES));
+        excerpts.push(format!("      … and {} more", places.len() - MAX_PLACES));
     }
-    shown.join("\n")
+    excerpts.join("\n")
 }
 
 pub(super) fn line_of(text: &str, at: usize) -> usize {
@@ -105,9 +105,9 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
 
 /// Shows the part of the file that is most similar to the text, with line numbers.
 fn nearest_lines(now: &str, old: &str) -> String {
-    let wanted: Vec<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
+    let old_lines: Vec<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
     let lines: Vec<&str> = now.lines().collect();
-    let Some(first) = wanted.first() else {
+    let Some(first) = old_lines.first() else {
         return String::new();
     };
     let best = lines
@@ -117,21 +117,21 @@ fn nearest_lines(now: &str, old: &str) -> String {
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
     match best {
         Some((likeness, at)) if likeness > 0.5 => {
-            let shown: Vec<String> = lines
+            let excerpt: Vec<String> = lines
                 .iter()
                 .enumerate()
                 .skip(at)
-                .take(wanted.len().clamp(1, 8))
+                .take(old_lines.len().clamp(1, 8))
                 .map(|(at, line)| format!("{:>5} {line}", at + 1))
                 .collect();
-            format!(" The nearest is:\n{}", shown.join("\n"))
+            format!(" The nearest is:\n{}", excerpt.join("\n"))
         }
         _ => String::new(),
     }
 }
 
 /// Rates the similarity of two lines: by spelling as a whole, or by shared words, so that a part of a line matches too.
-fn similarity(line: &str, wanted: &str) -> f64 {
+fn similarity(line: &str, target: &str) -> f64 {
     let words = |text: &str| -> Vec<String> {
         let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
         parts
@@ -139,10 +139,13 @@ fn similarity(line: &str, wanted: &str) -> f64 {
             .map(str::to_owned)
             .collect()
     };
-    let (there, asked) = (words(line), words(wanted));
-    let shared = asked.iter().filter(|word| there.contains(word)).count();
-    let part = shared as f64 / asked.len().max(1) as f64;
-    strsim::normalized_levenshtein(line, wanted).max(part)
+    let (there, target_words) = (words(line), words(target));
+    let shared = target_words
+        .iter()
+        .filter(|word| there.contains(word))
+        .count();
+    let part = shared as f64 / target_words.len().max(1) as f64;
+    strsim::normalized_levenshtein(line, target).max(part)
 }
 
 #[cfg(test)]

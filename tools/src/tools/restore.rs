@@ -35,7 +35,7 @@ impl Tool for Restore {
         context: &mut Context<'_>,
         args: RestoreArgs,
     ) -> Result<Reply<Self::Data>, ToolError> {
-        let mut wanted = Vec::new();
+        let mut entries = Vec::new();
         for file in args.files {
             let content = file
                 .content
@@ -44,15 +44,15 @@ impl Tool for Restore {
                 .map_err(|e| {
                     ToolError::refused(format!("The content of {} is not Base64: {e}.", file.path))
                 })?;
-            wanted.push((file.path, content, file.mode));
+            entries.push((file.path, content, file.mode));
         }
-        let names: BTreeSet<&str> = wanted.iter().map(|(path, ..)| path.as_str()).collect();
+        let names: BTreeSet<&str> = entries.iter().map(|(path, ..)| path.as_str()).collect();
         for change in context.workspace.changes()? {
             if !names.contains(change.path.as_str()) {
                 context.workspace.restore(Path::new(&change.path))?;
             }
         }
-        for (path, content, mode) in &wanted {
+        for (path, content, mode) in &entries {
             if *mode == Some(LINK) {
                 if let Some(target) = content {
                     context.workspace.link(Path::new(path), target)?;
@@ -68,7 +68,7 @@ impl Tool for Restore {
                 None => {}
             }
         }
-        let text = format!("{} files restored.", wanted.len());
+        let text = format!("{} files restored.", entries.len());
         Ok(Reply::new(text, Value::Null))
     }
 }

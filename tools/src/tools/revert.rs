@@ -46,10 +46,10 @@ impl Tool for Revert {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
-            let given = path.trim_start_matches("./").trim_end_matches('/');
+            let plain_path = path.trim_start_matches("./").trim_end_matches('/');
             // A link is named by its own path, not by its target.
-            let relative = match changes.iter().any(|c| c.path == given) {
-                true => given.to_owned(),
+            let relative = match changes.iter().any(|c| c.path == plain_path) {
+                true => plain_path.to_owned(),
                 false => forward(&workspace.resolve(path)?),
             };
             let inside = format!("{relative}/");

@@ -78,7 +78,7 @@ impl Tool for ReviewContext {
 }
 
 fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<Excerpt> {
-    let mut found = Vec::new();
+    let mut excerpts = Vec::new();
     let mut files: Vec<&str> = tests.iter().map(|id| file_of(id)).collect();
     files.dedup();
     for file in files {
@@ -95,15 +95,15 @@ fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<
             .filter_map(|id| id.strip_prefix(&prefix))
             .collect();
         let all = used_code(file, &now, &ids, workspace.layout());
-        found.extend(all.into_iter().filter(|excerpt| {
+        excerpts.extend(all.into_iter().filter(|excerpt| {
             let mut lines = excerpt.line..excerpt.line + excerpt.source.lines().count();
             !lines.all(|line| added.contains(&line))
         }));
     }
-    for excerpt in &mut found {
+    for excerpt in &mut excerpts {
         shorten(excerpt);
     }
-    bounded(found)
+    bounded(excerpts)
 }
 
 /// Returns one excerpt for each function, in the order of their first places.
@@ -127,21 +127,21 @@ fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
 fn in_file(path: &str, module: &Module, places: &[usize]) -> Vec<Excerpt> {
     let outline = module.outline();
     // Group by enclosing function; places outside of functions belong to the module.
-    let mut found: Vec<(Option<&Definition>, BTreeSet<usize>)> = Vec::new();
+    let mut groups: Vec<(Option<&Definition>, BTreeSet<usize>)> = Vec::new();
     for place in places {
         let definition = outermost_function(&outline, *place);
         let numbers = around(module, &outline, definition, *place);
         let first = |definition: Option<&Definition>| definition.map(|definition| definition.first);
-        match found
+        match groups
             .iter_mut()
             .find(|(other, _)| first(*other) == first(definition))
         {
-            Some((_, shown)) if shown.contains(place) => {}
-            Some((_, shown)) => shown.extend(numbers),
-            None => found.push((definition, numbers.into_iter().collect())),
+            Some((_, shown_lines)) if shown_lines.contains(place) => {}
+            Some((_, shown_lines)) => shown_lines.extend(numbers),
+            None => groups.push((definition, numbers.into_iter().collect())),
         }
     }
-    let excerpts = found.iter().filter(|(_, numbers)| !numbers.is_empty());
+    let excerpts = groups.iter().filter(|(_, numbers)| !numbers.is_empty());
     excerpts
         .map(|(definition, numbers)| excerpt(path, module, *definition, numbers))
         .collect()
@@ -196,8 +196,8 @@ fn around(
     let is_kept = |(at, number): &(usize, &usize)| {
         head.contains(number) || (start..start + MAX_LINES).contains(at)
     };
-    let kept = all.iter().enumerate().filter(is_kept);
-    kept.map(|(_, number)| *number).collect()
+    let kept_lines = all.iter().enumerate().filter(is_kept);
+    kept_lines.map(|(_, number)| *number).collect()
 }
 
 /// Builds an excerpt of these lines, with `…` in place of the others.
@@ -267,13 +267,13 @@ mod tests {
         let mut f = Fixture::new(&[("tests/test_a.py", TESTS.as_bytes())]);
         let new = format!("{TESTS}\nSIZE = 3\n\ndef test_b():\n    assert helper() == SIZE\n");
         std::fs::write(f.workspace.root().join("tests/test_a.py"), new).unwrap();
-        let found = excerpts(
+        let review = excerpts(
             &mut f,
             json!({"tests": ["tests/test_a.py::test_b"], "places": []}),
         );
-        let lines: Vec<usize> = found.used.iter().map(|excerpt| excerpt.line).collect();
+        let lines: Vec<usize> = review.used.iter().map(|excerpt| excerpt.line).collect();
         assert_eq!(lines, [1, 3]);
-        assert_eq!(found.used[1].source, "def helper():\n    return pkg.f()");
+        assert_eq!(review.used[1].source, "def helper():\n    return pkg.f()");
     }
 
     #[test]
@@ -282,14 +282,14 @@ mod tests {
         let code = format!("@d\ndef f():\n    return 1\n\ndef long():\n{long}");
         let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
         let place = |line| json!({"path": "pkg.py", "line": line});
-        let found = excerpts(
+        let review = excerpts(
             &mut f,
             json!({"tests": [], "places": [place(3), place(2), place(4), place(150), place(155), {"path": "none.py", "line": 1}]}),
         );
-        assert_eq!(found.functions.len(), 2, "{found:?}");
-        assert_eq!(found.functions[0].source, "@d\ndef f():\n    return 1");
+        assert_eq!(review.functions.len(), 2, "{review:?}");
+        assert_eq!(review.functions[0].source, "@d\ndef f():\n    return 1");
         // Another line of the same excerpt adds nothing.
-        let part = &found.functions[1].source;
+        let part = &review.functions[1].source;
         assert!(part.starts_with("def long():\n    …\n"), "{part}");
         assert!(part.contains("x = 144\n") && part.ends_with("…"), "{part}");
     }
@@ -301,14 +301,14 @@ mod tests {
             format!("X = 1\n\n\ndef f():\n    def g():\n        return X\n\n{long}    return g\n");
         let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
         let place = |line| json!({"path": "pkg.py", "line": line});
-        let found = excerpts(
+        let review = excerpts(
             &mut f,
             json!({"tests": [], "places": [place(1), place(6), place(47)]}),
         );
-        let shown: Vec<usize> = found.functions.iter().map(|one| one.line).collect();
-        assert_eq!(shown, [1, 4]);
-        assert!(found.functions[0].source.starts_with("X = 1\n"));
-        let both = &found.functions[1].source;
+        let lines: Vec<usize> = review.functions.iter().map(|one| one.line).collect();
+        assert_eq!(lines, [1, 4]);
+        assert!(review.functions[0].source.starts_with("X = 1\n"));
+        let both = &review.functions[1].source;
         assert!(
             both.contains("def g():") && both.contains("x = 39"),
             "{both}"
@@ -321,12 +321,12 @@ mod tests {
         let lines: String = (0..9).map(|n| format!("    line {n}\n")).collect();
         let code = format!("def f():\n    \"\"\"Does it.\n\n{lines}    \"\"\"\n    return 1\n");
         let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
-        let found = excerpts(
+        let review = excerpts(
             &mut f,
             json!({"tests": [], "places": [{"path": "pkg.py", "line": 14}]}),
         );
         assert_eq!(
-            found.functions[0].source,
+            review.functions[0].source,
             "def f():\n    \"\"\"Does it.\n\n    …\n    \"\"\"\n    return 1"
         );
     }

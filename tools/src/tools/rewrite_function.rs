@@ -61,51 +61,53 @@ impl Tool for RewriteFunction {
     ) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
-        let shown = forward(&relative);
+        let display_path = forward(&relative);
         let before = Module::parse(workspace.read_text(&relative)?);
         let name = plain_name(&args.name);
         match before.find(&name).as_slice() {
-            [] => return Err(unknown(&before, &shown, &name)),
+            [] => return Err(unknown(&before, &display_path, &name)),
             [_] => {}
             several => {
                 let at: Vec<String> = several.iter().map(|d| d.line.to_string()).collect();
                 return Err(ToolError::Refused(format!(
-                    "{shown} defines `{name}` more than once (lines {}); rewrite the class or function around them.",
+                    "{display_path} defines `{name}` more than once (lines {}); rewrite the class or function around them.",
                     at.join(", ")
                 )));
             }
         }
         if args.code.trim().is_empty() && args.imports.is_empty() {
-            let found = before.find(&name);
-            let text = found.first().map(|found| remove(&before, found));
+            let definitions = before.find(&name);
+            let text = definitions
+                .first()
+                .map(|definition| remove(&before, definition));
             let after = Module::parse(text.unwrap_or_default());
-            editing::check(workspace, &shown, Some(&before), &after)?;
+            editing::check(workspace, &display_path, Some(&before), &after)?;
             workspace.write_text(&relative, after.text())?;
-            let text = format!("Deleted `{name}` from {shown}.\n");
-            let data = EditResult::one(&shown, EditAction::Modified, None);
+            let text = format!("Deleted `{name}` from {display_path}.\n");
+            let data = EditResult::one(&display_path, EditAction::Modified, None);
             return Ok(Reply::new(text, data));
         }
         let code = Code::read(&args.code)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
-        let wanted = wanted_imports(&args.imports, &code)?;
+        let imports = wanted_imports(&args.imports, &code)?;
         let is_own = |top: &str| editing::is_own_package(workspace, top);
-        let imported = add_imports(&before, &wanted, &is_own)
+        let imported = add_imports(&before, &imports, &is_own)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
         let module = Module::parse(imported.text.as_str());
-        let found = module.find(&name);
-        let Some(definition) = found.first() else {
-            return Err(unknown(&module, &shown, &name));
+        let definitions = module.find(&name);
+        let Some(definition) = definitions.first() else {
+            return Err(unknown(&module, &display_path, &name));
         };
         let edited = replace(&module, definition, &code);
         let after = Module::parse(edited.text.clone());
-        editing::check(workspace, &shown, Some(&before), &after)?;
+        editing::check(workspace, &display_path, Some(&before), &after)?;
         if edited.text == before.text() {
-            let text = format!("{shown} is as it was: the code is the same.\n");
+            let text = format!("{display_path} is as it was: the code is the same.\n");
             return Ok(Reply::new(text, EditResult::default()));
         }
         workspace.write_text(&relative, &edited.text)?;
         let mut out = format!(
-            "Rewritten in {shown}, lines {}-{}.\n",
+            "Rewritten in {display_path}, lines {}-{}.\n",
             edited.first, edited.last
         );
         report_imports(&mut out, &imported);
@@ -130,7 +132,7 @@ impl Tool for RewriteFunction {
         }
         out.push_str(&editing::kept_lines(&edited));
         let lines = Some((edited.first, edited.last));
-        let data = EditResult::one(&shown, EditAction::Modified, lines);
+        let data = EditResult::one(&display_path, EditAction::Modified, lines);
         Ok(Reply::new(out, data))
     }
 }
@@ -146,7 +148,7 @@ fn dropped_decorators(old: &Definition, new: &Module, lines: (usize, usize)) -> 
     let mut dropped = Vec::new();
     for definition in flatten(std::slice::from_ref(old)) {
         for decorator in &definition.decorators {
-            match now.iter().position(|kept| kept == decorator) {
+            match now.iter().position(|other| other == decorator) {
                 Some(at) => {
                     now.swap_remove(at);
                 }

@@ -65,19 +65,19 @@ impl Tool for RunPytest {
         options.may_be_warm = true;
         options.whole_values.clone_from(&ids);
         let report = runners::run(context.workspace.checkout(), &ids, &options)?;
-        let mut shown = text::text(&report);
-        shown.push_str(&not_reached(context.workspace, &report));
-        shown.push_str(&ids_with_spaces(context.workspace, &report)?);
+        let mut answer = text::text(&report);
+        answer.push_str(&not_reached(context.workspace, &report));
+        answer.push_str(&ids_with_spaces(context.workspace, &report)?);
         for id in &report.not_found {
             if !id.contains("::") && context.workspace.root().join(id).exists() {
-                shown.push_str(&format!(
+                answer.push_str(&format!(
                     "\n{id} is there, but pytest collects no tests from it"
                 ));
                 continue;
             }
             let near = nearest(context.workspace, id);
             if !near.is_empty() {
-                shown.push_str(&format!("\nnearest to {id}: {}", near.join(", ")));
+                answer.push_str(&format!("\nnearest to {id}: {}", near.join(", ")));
             }
         }
         // A missing id may have been meant for a contributed test.
@@ -88,7 +88,7 @@ impl Tool for RunPytest {
             report,
             contributed,
         };
-        Ok(Reply::new(shown, ran))
+        Ok(Reply::new(answer, ran))
     }
 }
 
@@ -146,17 +146,19 @@ fn ids_with_spaces(workspace: &mut Workspace, report: &TestReport) -> Result<Str
     }
     let contributed = contribution::ids(&contribution::of_workspace(workspace)?);
     let is_contributed = |id: &&&str| contributed.iter().any(|above| covers(above, id));
-    let found = with_space.iter().find(is_contributed);
-    Ok(found.map_or_else(String::new, |id| {
+    let id_with_space = with_space.iter().find(is_contributed);
+    Ok(id_with_space.map_or_else(String::new, |id| {
         format!("\nThe id {id} holds spaces, at which many programs cut ids: give short `ids=`.")
     }))
 }
 
 /// Returns the deadline of a test run, limited by the caller's request, the configuration, and the call's own
 /// deadline.
-pub fn deadline(context: &Context<'_>, asked: Option<u64>) -> Instant {
-    let most = context.workspace.config().test_seconds;
-    let seconds = asked.unwrap_or(most).clamp(1, most.max(1));
+pub fn deadline(context: &Context<'_>, requested_seconds: Option<u64>) -> Instant {
+    let max_seconds = context.workspace.config().test_seconds;
+    let seconds = requested_seconds
+        .unwrap_or(max_seconds)
+        .clamp(1, max_seconds.max(1));
     context
         .deadline
         .min(Instant::now() + Duration::from_secs(seconds))
@@ -178,9 +180,9 @@ fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
         .filter(|d| layout.is_test_function(&d.name))
         .map(|d| d.qualified.replace('.', "::"))
         .collect();
-    let wanted = name.split('[').next().unwrap_or(name);
+    let base_name = name.split('[').next().unwrap_or(name);
     names.sort_by(|a, b| {
-        let near = |n: &str| strsim::jaro_winkler(wanted, n);
+        let near = |n: &str| strsim::jaro_winkler(base_name, n);
         near(b).total_cmp(&near(a))
     });
     names

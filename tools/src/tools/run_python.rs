@@ -105,11 +105,11 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Returns the limit of a call: `asked` or `default` seconds, but not beyond the call's deadline.
-    pub fn new(context: &Context<'_>, asked: Option<u64>, default: u64) -> Self {
-        let seconds = asked.unwrap_or(default).max(1);
-        let left = context.left();
-        let by_argument = Duration::from_secs(seconds) < left;
+    /// Returns the limit of a call: `requested_seconds` or `default` seconds, but not beyond the call's deadline.
+    pub fn new(context: &Context<'_>, requested_seconds: Option<u64>, default: u64) -> Self {
+        let seconds = requested_seconds.unwrap_or(default).max(1);
+        let remaining_time = context.left();
+        let by_argument = Duration::from_secs(seconds) < remaining_time;
         Limit {
             at: context
                 .deadline
@@ -118,7 +118,7 @@ impl Limit {
             seconds: if by_argument {
                 seconds
             } else {
-                (left.as_millis().div_ceil(1000)) as u64
+                (remaining_time.as_millis().div_ceil(1000)) as u64
             },
             by_argument,
         }

@@ -107,11 +107,11 @@ impl Tool for Search {
             let name = args.glob.as_deref().unwrap_or("*");
             let Reply { text, data } =
                 find_file::list(context.workspace, name, args.path.as_deref(), "glob")?;
-            let found = SearchResult {
+            let result = SearchResult {
                 list: Some(data),
                 ..SearchResult::default()
             };
-            return Ok(Reply::new(text, found));
+            return Ok(Reply::new(text, result));
         };
         let matcher = matcher(pattern, &args)?;
         let glob = args.glob.as_deref().map(path_glob).transpose()?;
@@ -120,8 +120,8 @@ impl Tool for Search {
             Some(path) => existing(workspace, path)?,
             None => workspace.root().to_path_buf(),
         };
-        let found = scan(workspace.root(), &start, &matcher, glob.as_ref());
-        Ok(answer(workspace.root(), pattern, &args, &found))
+        let file_matches = scan(workspace.root(), &start, &matcher, glob.as_ref());
+        Ok(answer(workspace.root(), pattern, &args, &file_matches))
     }
 }
 
@@ -195,9 +195,9 @@ fn answer(
     root: &Path,
     pattern: &str,
     args: &SearchArgs,
-    found: &[FileMatches],
+    file_matches: &[FileMatches],
 ) -> Reply<SearchResult> {
-    let total: usize = found.iter().map(|f| f.total).sum();
+    let total: usize = file_matches.iter().map(|f| f.total).sum();
     if total == 0 {
         let text = no_match(pattern, args);
         return Reply::new(text, SearchResult::of_lines(0, 0, Vec::new()));
@@ -205,64 +205,67 @@ fn answer(
     let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
     // If the result must be cut, fewer lines suffice: the search needs narrowing anyway.
     let is_whole = is_one_file && total <= FILE_LINES + 1;
-    let most_lines = if is_whole { FILE_LINES } else { LINES };
+    let max_lines = if is_whole { FILE_LINES } else { LINES };
     let per_file = match total {
-        _ if total <= most_lines => most_lines,
-        _ => (most_lines / found.len().min(FILES)).max(3),
+        _ if total <= max_lines => max_lines,
+        _ => (max_lines / file_matches.len().min(FILES)).max(3),
     };
     let mut text = format!(
         "{} in {}\n",
         count(total, "match"),
-        count(found.len(), "file")
+        count(file_matches.len(), "file")
     );
-    let mut shown = Vec::new();
+    let mut views = Vec::new();
     let mut files = 0;
-    for file in found.iter().take(FILES) {
-        if shown.len() >= most_lines {
+    for file in file_matches.iter().take(FILES) {
+        if views.len() >= max_lines {
             break;
         }
         files += 1;
-        let mut most = per_file.min(most_lines - shown.len());
+        let mut file_limit = per_file.min(max_lines - views.len());
         // A single line takes no more room than a note that it is left out.
-        if file.total == most + 1 {
-            most += 1;
+        if file.total == file_limit + 1 {
+            file_limit += 1;
         }
         let outline = outline(root, &file.path);
         text.push_str(&format!("\n{}\n", file.path));
         let hits: Vec<Hit<'_, '_>> = file
             .lines
             .iter()
-            .take(most)
+            .take(file_limit)
             .map(|line| Hit::new(line, &outline))
             .collect();
         text.push_str(&grouped(&hits));
-        shown.extend(hits.into_iter().map(|hit| HitView {
+        views.extend(hits.into_iter().map(|hit| HitView {
             path: file.path.clone(),
             line: hit.line.number,
             text: hit.line.text.clone(),
             function: hit.function.map(|scope| scope.qualified.clone()),
         }));
-        let left = file.total - most.min(file.lines.len());
-        if left > 0 {
-            text.push_str(&format!("  … {left} more in this file\n"));
+        let remaining = file.total - file_limit.min(file.lines.len());
+        if remaining > 0 {
+            text.push_str(&format!("  … {remaining} more in this file\n"));
         }
     }
-    text.push_str(&not_shown(&found[files..]));
-    if shown.len() < total {
+    text.push_str(&not_shown(&file_matches[files..]));
+    if views.len() < total {
         text.push_str(&format!(
             "\n{} of {total} matches shown. Narrow it with `path`, `glob` or a stricter pattern.\n",
-            shown.len()
+            views.len()
         ));
     }
-    Reply::new(text, SearchResult::of_lines(total, found.len(), shown))
+    Reply::new(
+        text,
+        SearchResult::of_lines(total, file_matches.len(), views),
+    )
 }
 
 impl SearchResult {
-    fn of_lines(matches: usize, files: usize, shown: Vec<HitView>) -> Self {
+    fn of_lines(matches: usize, files: usize, views: Vec<HitView>) -> Self {
         SearchResult {
             matches: Some(matches),
             files: Some(files),
-            shown: Some(shown),
+            shown: Some(views),
             list: None,
         }
     }
@@ -297,19 +300,19 @@ impl<'a, 'o> Hit<'a, 'o> {
 fn grouped(hits: &[Hit<'_, '_>]) -> String {
     let mut text = String::new();
     // The scope of the previous line, or the scope that the line defines.
-    let mut named = "";
+    let mut last_scope = "";
     for group in hits.chunk_by(|a, b| a.function == b.function) {
         let [first, ..] = group else { continue };
         let scope = first.function.map_or("", |scope| scope.qualified.as_str());
         let (around, is_known) = match first.function {
             // Its indentation shows that it is outside the previous function.
-            Some(own) if first.is_head() => (own.parent(), is_within(named, own.parent())),
-            _ => (scope, named == scope),
+            Some(own) if first.is_head() => (own.parent(), is_within(last_scope, own.parent())),
+            _ => (scope, last_scope == scope),
         };
         if !around.is_empty() && !is_known {
             text.push_str(&format!("in {around}\n"));
         }
-        named = scope;
+        last_scope = scope;
         for hit in group {
             let line = cut(hit.line.text.trim_end(), WIDTH);
             text.push_str(&format!("{}: {line}\n", hit.line.number));

@@ -92,7 +92,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
 }
 
 /// Finds problems of the contributed tests that are visible without running them.
-fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<Problem> {
+fn static_problems(kept_changes: &[FileChange], contributed: &[ContributedTest]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |kind, text: String| problems.push(Problem { kind, text });
     if contribution::ids(contributed).is_empty() {
@@ -113,7 +113,7 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
             ),
         );
     }
-    for change in kept {
+    for change in kept_changes {
         if let Some(name) = introduced_recorder_name(change) {
             let text = format!(
                 "{} names `{name}`, which records test outcomes; tests must not use it.",
@@ -122,7 +122,10 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
             add(ProblemKind::Settings, text);
         }
     }
-    for change in kept.iter().filter(|change| change.path.ends_with(".py")) {
+    for change in kept_changes
+        .iter()
+        .filter(|change| change.path.ends_with(".py"))
+    {
         let module = |bytes: &Option<Vec<u8>>| {
             bytes
                 .as_deref()
@@ -138,8 +141,8 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
             );
             add(ProblemKind::Syntax, text);
         }
-        for found in skip_marks::in_file(&change.path, base.as_ref(), &now, contributed) {
-            add(ProblemKind::Vacuous, found);
+        for text in skip_marks::in_file(&change.path, base.as_ref(), &now, contributed) {
+            add(ProblemKind::Vacuous, text);
         }
     }
     problems

@@ -132,10 +132,10 @@ impl Tool for TryFix {
                 "At most {MAX_VARIANTS} variants are tried in one call."
             )));
         }
-        let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;
-        let scope = TrialScope::new(&asked, !args.tests.is_empty());
-        let contributed =
-            args.tests.is_empty() || contribution::includes_contributed(context.workspace, &asked)?;
+        let test_ids = contribution::named_or_contributed(context.workspace, &args.tests)?;
+        let scope = TrialScope::new(&test_ids, !args.tests.is_empty());
+        let contributed = args.tests.is_empty()
+            || contribution::includes_contributed(context.workspace, &test_ids)?;
         // Check all fixes before trying the first.
         let texts: Vec<_> = (variants.values())
             .map(|files| files.texts().map(|texts| (texts, files.edited_names())))
@@ -173,17 +173,17 @@ impl Tool for TryFix {
                 trial.compare(&without);
             }
         }
-        let shown: Vec<String> = trials.iter().map(|trial| trial.text(&scope)).collect();
+        let trial_texts: Vec<String> = trials.iter().map(|trial| trial.text(&scope)).collect();
         match is_single {
             true => {
                 let data = FixTrials {
                     single: trials.pop(),
                     variants: Vec::new(),
                 };
-                Ok(Reply::new(shown.concat(), data))
+                Ok(Reply::new(trial_texts.concat(), data))
             }
             false => {
-                let mut shown: Vec<String> = (variants.keys().zip(shown))
+                let mut sections: Vec<String> = (variants.keys().zip(trial_texts))
                     .map(|(variant, text)| format!("Variant {variant}\n{text}"))
                     .collect();
                 if with_neighbours.len() < trials.len() {
@@ -199,7 +199,7 @@ impl Tool for TryFix {
                         1 => "variant",
                         _ => "variants",
                     };
-                    shown.push(format!(
+                    sections.push(format!(
                         "(Neighbours ran with {variants} {} only, {why}.)",
                         numbers.join(" and ")
                     ));
@@ -208,7 +208,7 @@ impl Tool for TryFix {
                     single: None,
                     variants: trials,
                 };
-                Ok(Reply::new(shown.join("\n\n"), data))
+                Ok(Reply::new(sections.join("\n\n"), data))
             }
         }
     }
@@ -257,11 +257,11 @@ fn trial(
         .filter(|c| fix.contains(&c.path))
         .collect();
     let patch = context.workspace.patch(&of_fix);
-    let most = deadline(context, None).min(context.share_of_time(parts));
+    let trial_deadline = deadline(context, None).min(context.share_of_time(parts));
     let report = runners::run(
         context.workspace.checkout(),
         if neighbours { &scope.run } else { &scope.own },
-        &scope.options(edited, most),
+        &scope.options(edited, trial_deadline),
     )?;
     let (report, mut neighbours) = scope.split(report);
     neighbours.run_alone(context)?;
@@ -294,15 +294,17 @@ impl Trial {
     }
 
     fn text(&self, scope: &TrialScope) -> String {
-        let mut shown = scope.verdict(&self.report);
-        shown.push_str(&self.neighbours.summary());
+        let mut answer = scope.verdict(&self.report);
+        answer.push_str(&self.neighbours.summary());
         if self.is_mixed {
-            shown.push_str(
+            answer.push_str(
                 "\n(A file of the fix had been changed before; that change was there too.)",
             );
         }
-        let mut rest = self.report.clone();
-        rest.tests.retain(|test| !self.unchanged.contains(&test.id));
+        let mut changed_report = self.report.clone();
+        changed_report
+            .tests
+            .retain(|test| !self.unchanged.contains(&test.id));
         for test in &self.report.tests {
             if let (true, Some(failure)) = (self.unchanged.contains(&test.id), &test.failure) {
                 let frame = failure
@@ -310,7 +312,7 @@ impl Trial {
                     .iter()
                     .rfind(|frame| frame.place == Place::Test);
                 let line = frame.map(|frame| format!(" at line {}", frame.line));
-                shown.push_str(&format!(
+                answer.push_str(&format!(
                     "\n{} fails exactly as without the fix{}: {}",
                     test.id,
                     line.unwrap_or_default(),
@@ -318,18 +320,18 @@ impl Trial {
                 ));
             }
         }
-        let is_told = rest
+        let is_told = changed_report
             .tests
             .iter()
             .all(|test| test.outcome == Outcome::Passed)
-            && rest.collection_errors.is_empty()
-            && rest.not_found.is_empty();
+            && changed_report.collection_errors.is_empty()
+            && changed_report.not_found.is_empty();
         if !is_told {
-            shown.push_str("\n\nWith the fix: ");
-            shown.push_str(&without_passed(&rest));
+            answer.push_str("\n\nWith the fix: ");
+            answer.push_str(&without_passed(&changed_report));
         }
-        shown.push_str(&self.neighbours.details());
-        shown
+        answer.push_str(&self.neighbours.details());
+        answer
     }
 }
 

@@ -4,13 +4,13 @@ use crate::python::{Module, flatten};
 use crate::tool::ToolError;
 
 /// Returns the refusal for a name that a file does not define.
-pub(super) fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
+pub(super) fn unknown(module: &Module, path: &str, name: &str) -> ToolError {
     let outline = module.outline();
     let all = flatten(&outline);
     let near = nearest(all.iter().map(|d| d.qualified.as_str()), name);
     if !near.is_empty() {
         return ToolError::Refused(format!(
-            "{shown} defines no `{name}`. The nearest are: {}.",
+            "{path} defines no `{name}`. The nearest are: {}.",
             near.join(", ")
         ));
     }
@@ -22,23 +22,23 @@ pub(super) fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
         .collect();
     others.truncate(5);
     ToolError::Refused(match others.as_slice() {
-        [] => format!("{shown} defines no `{name}`."),
+        [] => format!("{path} defines no `{name}`."),
         some => format!(
-            "{shown} defines no `{name}`; it defines {} …",
+            "{path} defines no `{name}`; it defines {} …",
             some.join(", ")
         ),
     })
 }
 
-fn nearest<'a>(names: impl Iterator<Item = &'a str>, wanted: &str) -> Vec<String> {
+fn nearest<'a>(names: impl Iterator<Item = &'a str>, target: &str) -> Vec<String> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
-    let wanted_last = last(wanted);
+    let target_last = last(target);
     let mut scored: Vec<(f64, &str)> = names
         .map(|name| {
-            let same = f64::from(u8::from(last(name) == wanted_last));
-            let score = strsim::jaro_winkler(&last(name), &wanted_last);
+            let same = f64::from(u8::from(last(name) == target_last));
+            let score = strsim::jaro_winkler(&last(name), &target_last);
             (
-                score + same + strsim::normalized_levenshtein(name, wanted) / 4.0,
+                score + same + strsim::normalized_levenshtein(name, target) / 4.0,
                 name,
             )
         })

@@ -132,7 +132,8 @@ impl Archive {
         let (mut then, mut now) = (vec![0; PIECE], vec![0; PIECE]);
         let mut at = 0;
         while at < entry.size {
-            let size = usize::try_from(entry.size - at).map_or(PIECE, |left| left.min(PIECE));
+            let size =
+                usize::try_from(entry.size - at).map_or(PIECE, |remaining| remaining.min(PIECE));
             match file.read_exact_at(&mut now[..size], at) {
                 Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
                 read => read?,

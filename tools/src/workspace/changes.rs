@@ -119,13 +119,13 @@ impl Tracker {
             baseline: BTreeMap::new(),
             same: HashMap::new(),
         };
-        let kept = scratch.join(BASELINE_FILE);
+        let baseline_path = scratch.join(BASELINE_FILE);
         let workspace = seen_from(scratch, root);
-        if let Ok(bytes) = fs::read(&kept)
-            && let Ok(known) = serde_json::from_slice::<SavedBaseline>(&bytes)
-            && known.workspace == workspace
+        if let Ok(bytes) = fs::read(&baseline_path)
+            && let Ok(saved_baseline) = serde_json::from_slice::<SavedBaseline>(&bytes)
+            && saved_baseline.workspace == workspace
         {
-            tracker.baseline = known.files;
+            tracker.baseline = saved_baseline.files;
             return Ok(tracker);
         }
         let differing = tracker.differing(root, base)?;
@@ -135,15 +135,16 @@ impl Tracker {
                 tracker.baseline.insert(differing.name, state);
             }
         }
-        let known = SavedBaseline {
+        let new_baseline = SavedBaseline {
             workspace,
             files: tracker.baseline.clone(),
         };
-        let bytes = serde_json::to_vec(&known).map_err(|e| ToolError::Broken(e.to_string()))?;
+        let bytes =
+            serde_json::to_vec(&new_baseline).map_err(|e| ToolError::Broken(e.to_string()))?;
         fs::create_dir_all(scratch)?;
         let mut aside = tempfile::NamedTempFile::new_in(scratch)?;
         std::io::Write::write_all(&mut aside, &bytes)?;
-        aside.persist(&kept).map_err(|e| e.error)?;
+        aside.persist(&baseline_path).map_err(|e| e.error)?;
         Ok(tracker)
     }
 
@@ -158,7 +159,7 @@ impl Tracker {
         root: &Path,
         base: &Archive,
     ) -> Result<Vec<FileChange>, ToolError> {
-        let mut found = Vec::new();
+        let mut changes = Vec::new();
         let mut room = MAX_TOTAL_LEN;
         for differing in self.differing(root, base)? {
             if let Some(then) = self.baseline.get(&differing.name)
@@ -166,10 +167,10 @@ impl Tracker {
             {
                 continue;
             }
-            found.extend(differing.read(base, &mut room)?);
+            changes.extend(differing.read(base, &mut room)?);
         }
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(changes)
     }
 
     /// Returns all differences from the base commit, including the baseline: tracked files first, then others, by path.
@@ -178,7 +179,7 @@ impl Tracker {
         root: &Path,
         base: &'b Archive,
     ) -> Result<Vec<DifferingPath<'b>>, ToolError> {
-        let mut found = Vec::new();
+        let mut differing_paths = Vec::new();
         for (path, entry) in base.entries() {
             let Some(name) = path.to_str() else { continue };
             let whole = root.join(path);
@@ -194,12 +195,12 @@ impl Tracker {
                 entry: Some(entry),
             };
             if !differing.is_as_in(base)? {
-                found.push(differing);
+                differing_paths.push(differing);
             } else if let Some(stamp) = stamp.filter(|s| !s.is_racy()) {
                 self.same.insert(path.clone(), stamp);
             }
         }
-        let tracked = found.len();
+        let tracked = differing_paths.len();
         for entry in walker(root).build().flatten() {
             let Ok(path) = entry.path().strip_prefix(root) else {
                 continue;
@@ -211,7 +212,7 @@ impl Tracker {
             let data = fs::symlink_metadata(entry.path()).ok();
             let data = data.filter(|d| d.is_file() || d.is_symlink());
             if data.is_some() {
-                found.push(DifferingPath {
+                differing_paths.push(DifferingPath {
                     name: name.to_owned(),
                     whole: entry.path().to_path_buf(),
                     data,
@@ -219,8 +220,8 @@ impl Tracker {
                 });
             }
         }
-        found[tracked..].sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
+        differing_paths[tracked..].sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(differing_paths)
     }
 }
 
@@ -270,14 +271,14 @@ impl DifferingPath<'_> {
         }
     }
 
-    fn now(&self, most: u64) -> Result<Content, ToolError> {
+    fn now(&self, max_bytes: u64) -> Result<Content, ToolError> {
         match &self.data {
             None => Ok(Content::Nothing),
             Some(data) if data.is_symlink() => Ok(match fs::read_link(&self.whole) {
                 Ok(target) => Content::Bytes(target.into_os_string().into_vec()),
                 Err(_) => Content::Nothing,
             }),
-            Some(_) => match regular::read_itself(&self.whole, most) {
+            Some(_) => match regular::read_itself(&self.whole, max_bytes) {
                 Ok(Ok(bytes)) => Ok(Content::Bytes(bytes)),
                 Ok(Err(UnreadReason::TooLarge(size))) => Ok(Content::TooLarge(size)),
                 Ok(Err(UnreadReason::NotRegular)) => Ok(Content::Nothing),
@@ -300,9 +301,9 @@ impl DifferingPath<'_> {
     /// new file that has disappeared or cannot be read.
     fn read(self, base: &Archive, room: &mut u64) -> Result<Option<FileChange>, ToolError> {
         let before = self.entry.map_or(0, |entry| entry.size);
-        let most = MAX_FILE_LEN.min(*room);
+        let max_bytes = MAX_FILE_LEN.min(*room);
         let now = match &self.data {
-            Some(data) if before > most => Content::TooLarge(data.len()),
+            Some(data) if before > max_bytes => Content::TooLarge(data.len()),
             _ => self.now(MAX_FILE_LEN.min(room.saturating_sub(before)))?,
         };
         let is_there = !matches!(now, Content::Nothing);
@@ -322,7 +323,7 @@ impl DifferingPath<'_> {
         };
         match now {
             Content::TooLarge(size) => changed.oversized = Some(size.max(before)),
-            Content::Nothing if before > most => changed.oversized = Some(before),
+            Content::Nothing if before > max_bytes => changed.oversized = Some(before),
             now => {
                 if let Content::Bytes(bytes) = now {
                     changed.now = Some(bytes);

@@ -41,8 +41,8 @@ static MARKS: [(&[u8], Codec); 3] = [
 
 /// Returns the encoding that a byte order mark at the beginning names, and the mark.
 pub(super) fn mark(bytes: &[u8]) -> Option<(Codec, &'static [u8])> {
-    let found = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark));
-    found.map(|(mark, codec)| (codec.clone(), *mark))
+    let entry = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark));
+    entry.map(|(mark, codec)| (codec.clone(), *mark))
 }
 
 impl Codec {
@@ -98,13 +98,13 @@ impl Codec {
             label.replace("windows-", "cp").replace("cp", "windows-"),
             label.replace("iso8859", "iso-8859"),
         ];
-        let known = respelled
+        let encoding = respelled
             .iter()
             .find_map(|label| Encoding::for_label_no_replacement(label.as_bytes()));
-        match known
-            .filter(|known| known.is_ascii_compatible() || *known == encoding_rs::ISO_2022_JP)
-        {
-            Some(known) => Codec::Table(name.to_owned(), known),
+        match encoding.filter(|encoding| {
+            encoding.is_ascii_compatible() || *encoding == encoding_rs::ISO_2022_JP
+        }) {
+            Some(encoding) => Codec::Table(name.to_owned(), encoding),
             None => Codec::Unknown(name.to_owned()),
         }
     }

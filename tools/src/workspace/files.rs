@@ -47,7 +47,7 @@ pub(super) fn is_build_product(name: &str) -> bool {
 
 /// Implements [`super::Workspace::files`].
 pub(super) fn files(root: &Path) -> Vec<String> {
-    let mut found: Vec<String> = walker(root)
+    let mut paths: Vec<String> = walker(root)
         .build()
         .flatten()
         .filter(|e| e.file_type().is_some_and(|t| !t.is_dir()))
@@ -59,24 +59,24 @@ pub(super) fn files(root: &Path) -> Vec<String> {
                 .map(str::to_owned)
         })
         .collect();
-    found.sort_unstable();
-    found
+    paths.sort_unstable();
+    paths
 }
 
 /// Implements [`super::Workspace::nearest`].
-pub fn nearest(files: &[String], wanted: &str, most: usize) -> Vec<String> {
+pub fn nearest(files: &[String], target: &str, max_count: usize) -> Vec<String> {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let (name, wanted) = (base(wanted), wanted.trim_start_matches("./"));
+    let (name, target) = (base(target), target.trim_start_matches("./"));
     let mut scored: Vec<(f64, &String)> = files
         .iter()
         .map(|file| {
-            let score = if file.ends_with(wanted) {
+            let score = if file.ends_with(target) {
                 3.0
             } else if base(file) == name {
-                2.0 + strsim::jaro_winkler(file, wanted)
+                2.0 + strsim::jaro_winkler(file, target)
             } else {
                 strsim::jaro_winkler(&base(file), &name)
-                    + strsim::normalized_levenshtein(file, wanted) / 2.0
+                    + strsim::normalized_levenshtein(file, target) / 2.0
             };
             (score, file)
         })
@@ -85,7 +85,7 @@ pub fn nearest(files: &[String], wanted: &str, most: usize) -> Vec<String> {
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     scored
         .into_iter()
-        .take(most)
+        .take(max_count)
         .map(|(_, file)| file.clone())
         .collect()
 }

@@ -50,14 +50,14 @@ impl IgnoreRules {
     }
 
     fn rules(&self, folder: &Path) -> Option<Arc<Rules>> {
-        let known = self
+        let cached_rules = self
             .rules_by_folder
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(rules) = known.get(folder) {
+        if let Some(rules) = cached_rules.get(folder) {
             return rules.clone();
         }
-        drop(known);
+        drop(cached_rules);
         // The recursion is short: a walk has already asked for the parent folders.
         let around = match folder == self.start {
             true => None,
@@ -67,11 +67,11 @@ impl IgnoreRules {
             Some(own) => Some(Arc::new(Rules { own, around })),
             None => around,
         };
-        let mut known = self
+        let mut cached_rules = self
             .rules_by_folder
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        known.insert(folder.to_path_buf(), rules.clone());
+        cached_rules.insert(folder.to_path_buf(), rules.clone());
         rules
     }
 }

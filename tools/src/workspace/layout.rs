@@ -153,11 +153,11 @@ impl Layout {
 
     /// Returns the layout that applies to a file, and the file's path relative to its folder.
     fn own<'p>(&self, path: &'p str) -> (&Layout, &'p str) {
-        let found = self.below.iter().find_map(|(folder, layout)| {
+        let nested_layout = self.below.iter().find_map(|(folder, layout)| {
             let relative = path.strip_prefix(folder.as_str())?.strip_prefix('/')?;
             Some((layout, relative))
         });
-        found.unwrap_or((self, path))
+        nested_layout.unwrap_or((self, path))
     }
 
     /// Returns the layout that applies to a file.
@@ -176,8 +176,8 @@ impl Layout {
             NameMeaning::Other => false,
             NameMeaning::Unclear { is_test_if_new } => {
                 let by_convention = self.uses_tests_py && name(path) == "tests.py";
-                let known = self.known.get(path).copied();
-                known.unwrap_or(is_test_if_new || by_convention)
+                let is_known_test = self.known.get(path).copied();
+                is_known_test.unwrap_or(is_test_if_new || by_convention)
             }
         }
     }

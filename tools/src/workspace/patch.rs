@@ -25,7 +25,7 @@ pub fn patch(changes: &[FileChange]) -> String {
         let kinds_differ = is_link(changed.base_mode) != is_link(changed.mode);
         if changed.base.is_some() && changed.now.is_some() && kinds_differ {
             // git shows a file that becomes a link as two steps.
-            let gone = FileChange {
+            let deletion = FileChange {
                 now: None,
                 mode: None,
                 ..changed.clone()
@@ -35,7 +35,7 @@ pub fn patch(changes: &[FileChange]) -> String {
                 base_mode: None,
                 ..changed.clone()
             };
-            write_file(&mut out, &gone);
+            write_file(&mut out, &deletion);
             write_file(&mut out, &new);
         } else {
             write_file(&mut out, changed);
@@ -154,12 +154,12 @@ fn heading(before: &[&str]) -> String {
         let line = line.strip_prefix("async ").map_or(line, str::trim_start);
         line.starts_with("def ") || line.starts_with("class ")
     };
-    let found = before.iter().rev().find(is_head);
-    let line = found.map(|line| line.trim()).unwrap_or_default();
-    let shown: String = line.chars().take(MAX_HEADING_CHARS).collect();
-    match shown.is_empty() {
-        true => shown,
-        false => format!(" {shown}"),
+    let head_line = before.iter().rev().find(is_head);
+    let line = head_line.map(|line| line.trim()).unwrap_or_default();
+    let heading: String = line.chars().take(MAX_HEADING_CHARS).collect();
+    match heading.is_empty() {
+        true => heading,
+        false => format!(" {heading}"),
     }
 }
 

@@ -7,9 +7,13 @@ use crate::error::ToolError;
 /// Placeholder for the repository's folder in normalized text.
 pub(crate) const REPO: &str = "<repo>/";
 
-/// Implements [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as written
+/// Implements [`super::Workspace::resolve`]. `root` has its links resolved; `configured_root` is the same folder as written
 /// in the configuration.
-pub(super) fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolError> {
+pub(super) fn resolve(
+    root: &Path,
+    configured_root: &Path,
+    path: &str,
+) -> Result<PathBuf, ToolError> {
     let trimmed = path.trim();
     if trimmed.is_empty() {
         return Err(ToolError::refused("The path is empty."));
@@ -23,17 +27,17 @@ pub(super) fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, 
         ))
     };
     // Answers show paths with this placeholder.
-    let given = Path::new(trimmed.strip_prefix(REPO).unwrap_or(trimmed));
-    let given = if given.is_absolute() {
-        given
+    let written_path = Path::new(trimmed.strip_prefix(REPO).unwrap_or(trimmed));
+    let relative_path = if written_path.is_absolute() {
+        written_path
             .strip_prefix(root)
-            .or_else(|_| given.strip_prefix(named))
+            .or_else(|_| written_path.strip_prefix(configured_root))
             .map_err(|_| outside())?
     } else {
-        given
+        written_path
     };
     let mut parts = Vec::new();
-    for part in given.components() {
+    for part in relative_path.components() {
         match part {
             Component::Normal(name) => parts.push(name),
             Component::CurDir => {}
@@ -47,7 +51,11 @@ pub(super) fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, 
 }
 
 /// Follows links one path component at a time, so that none leads out of the root.
-fn follow(root: &Path, parts: &[&std::ffi::OsStr], shown: &str) -> Result<PathBuf, ToolError> {
+fn follow(
+    root: &Path,
+    parts: &[&std::ffi::OsStr],
+    display_path: &str,
+) -> Result<PathBuf, ToolError> {
     let mut here = root.to_path_buf();
     let mut exists = true;
     for part in parts {
@@ -58,11 +66,13 @@ fn follow(root: &Path, parts: &[&std::ffi::OsStr], shown: &str) -> Result<PathBu
         match std::fs::symlink_metadata(&here) {
             Ok(data) if data.is_symlink() => {
                 here = std::fs::canonicalize(&here).map_err(|_| {
-                    ToolError::Refused(format!("`{shown}` goes through a link that leads nowhere."))
+                    ToolError::Refused(format!(
+                        "`{display_path}` goes through a link that leads nowhere."
+                    ))
                 })?;
                 if !here.starts_with(root) {
                     return Err(ToolError::Refused(format!(
-                        "`{shown}` goes through a link that leads out of the workspace."
+                        "`{display_path}` goes through a link that leads out of the workspace."
                     )));
                 }
             }
@@ -72,5 +82,5 @@ fn follow(root: &Path, parts: &[&std::ffi::OsStr], shown: &str) -> Result<PathBu
     }
     here.strip_prefix(root)
         .map(Path::to_path_buf)
-        .map_err(|_| ToolError::Refused(format!("`{shown}` lies outside the workspace.")))
+        .map_err(|_| ToolError::Refused(format!("`{display_path}` lies outside the workspace.")))
 }

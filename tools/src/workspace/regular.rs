@@ -19,17 +19,20 @@ pub(crate) enum UnreadReason {
     TooLarge(u64),
 }
 
-/// Reads a regular file of at most `most` bytes. Links are followed.
-pub(super) fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
-    contents(open(path, OFlag::empty()), most)
+/// Reads a regular file of at most `max_bytes` bytes. Links are followed.
+pub(super) fn read(
+    path: &Path,
+    max_bytes: u64,
+) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
+    contents(open(path, OFlag::empty()), max_bytes)
 }
 
 /// Reads a regular file like [`read`], but a link is an error.
 pub(crate) fn read_itself(
     path: &Path,
-    most: u64,
+    max_bytes: u64,
 ) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
-    contents(open(path, OFlag::O_NOFOLLOW), most)
+    contents(open(path, OFlag::O_NOFOLLOW), max_bytes)
 }
 
 /// Opens a file for reading, without waiting for the other end of a pipe.
@@ -46,7 +49,10 @@ pub(super) fn open(path: &Path, flags: OFlag) -> Result<File> {
         .open(path)
 }
 
-fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
+fn contents(
+    file: Result<File>,
+    max_bytes: u64,
+) -> Result<std::result::Result<Vec<u8>, UnreadReason>> {
     let file = match file {
         // A socket, or a missing device.
         Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => {
@@ -54,18 +60,18 @@ fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>
         }
         file => file?,
     };
-    let found = file.metadata()?;
-    if !found.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Ok(Err(UnreadReason::NotRegular));
     }
-    if found.len() > most {
-        return Ok(Err(UnreadReason::TooLarge(found.len())));
+    if metadata.len() > max_bytes {
+        return Ok(Err(UnreadReason::TooLarge(metadata.len())));
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     let length = bytes.len() as u64;
     // The file may grow while it is read.
-    Ok(match length > most {
+    Ok(match length > max_bytes {
         true => Err(UnreadReason::TooLarge(length)),
         false => Ok(bytes),
     })

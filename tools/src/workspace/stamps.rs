@@ -52,14 +52,19 @@ fn add(folder: &Path, name: &str, stamps: &mut BTreeMap<String, Stamp>) -> std::
             continue;
         }
         let path = format!("{name}{own}");
-        let found = entry.metadata()?;
-        if found.is_dir() {
+        let metadata = entry.metadata()?;
+        if metadata.is_dir() {
             if !entry.path().join("pyvenv.cfg").exists() {
                 add(&entry.path(), &format!("{path}/"), stamps)?;
             }
             continue;
         }
-        let stamp = (found.ino(), found.size(), found.ctime(), found.ctime_nsec());
+        let stamp = (
+            metadata.ino(),
+            metadata.size(),
+            metadata.ctime(),
+            metadata.ctime_nsec(),
+        );
         stamps.insert(path, stamp);
     }
     Ok(())

@@ -373,8 +373,8 @@ fn missing_file_errors_name_nearest_paths() {
 /// Returns the layout of a whole tree.
 fn tree(files: &[(&str, &str)]) -> Layout {
     let read = |path: &str| {
-        let found = files.iter().find(|(name, _)| *name == path);
-        found.map(|(_, text)| (*text).to_owned())
+        let entry = files.iter().find(|(name, _)| *name == path);
+        entry.map(|(_, text)| (*text).to_owned())
     };
     Layout::from_tree(files.iter().map(|(path, _)| *path), &read)
 }

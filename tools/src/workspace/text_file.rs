@@ -54,7 +54,7 @@ impl TextFile {
         };
         let folders = path.ancestors().skip(1);
         let neighbours = folders.map(|folder| neighbours(&root.join(folder), path));
-        let Some(neighbours) = neighbours.into_iter().find(|found| !found.is_empty()) else {
+        let Some(neighbours) = neighbours.into_iter().find(|group| !group.is_empty()) else {
             return new;
         };
         let is_crlf = |file: &&TextFile| file.ends == LineEnding::CrLf;
@@ -103,13 +103,13 @@ pub fn decode_source(bytes: &[u8]) -> String {
 }
 
 /// Reads a file as text; `None` on any failure.
-pub(crate) fn read_text(path: &Path, most: u64) -> Option<String> {
-    let bytes = regular::read(path, most).ok()?.ok()?;
+pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Option<String> {
+    let bytes = regular::read(path, max_bytes).ok()?.ok()?;
     Some(TextFile::read(path, &bytes).ok()?.text)
 }
 
 /// Returns the text of a file whose bytes cannot be searched as they are; `None` for others.
-pub(crate) fn transcoded(path: &Path, head: &[u8], most: u64) -> Option<String> {
+pub(crate) fn transcoded(path: &Path, head: &[u8], max_bytes: u64) -> Option<String> {
     let is_other =
         is_python(path) && declaration(head).is_some_and(|name| Codec::named(&name) != Codec::Utf8);
     let has_lone_return = || {
@@ -120,7 +120,7 @@ pub(crate) fn transcoded(path: &Path, head: &[u8], most: u64) -> Option<String> 
     if !(is_other || has_mark || has_lone_return()) {
         return None;
     }
-    read_text(path, most)
+    read_text(path, max_bytes)
 }
 
 fn is_python(path: &Path) -> bool {

@@ -51,7 +51,7 @@ fn missed_lines_name_deciding_line() {
         "pkg.py:7: line 6 `if item == 5` was never true",
         "pkg.py:12: line 11 `def other()` was never called",
     ] {
-        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        assert!(text.lines().any(|other| other == line), "{line}: {text}");
     }
     assert_eq!(answer.data["hit"]["pkg.py"], json!([1, 2, 5, 6, 8, 11]));
 }

@@ -24,8 +24,8 @@ fn package() -> PathBuf {
 /// Returns whether Python reports only the first run of each line (3.12).
 fn is_monitored() -> bool {
     let mut python = Command::new(python());
-    let asked = python.args(["-c", "import sys; sys.exit(not hasattr(sys, 'monitoring'))"]);
-    asked.status().unwrap().success()
+    let probe = python.args(["-c", "import sys; sys.exit(not hasattr(sys, 'monitoring'))"]);
+    probe.status().unwrap().success()
 }
 
 fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {

@@ -37,22 +37,22 @@ fn make_environment() -> PathBuf {
 /// create it at the same time.
 pub(crate) fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let done = tmp.join(name);
-    if !done.exists() {
+    let ready_folder = tmp.join(name);
+    if !ready_folder.exists() {
         let aside = tmp.join(format!("{name}-{}", std::process::id()));
         make(&aside);
-        if std::fs::rename(&aside, &done).is_err() {
+        if std::fs::rename(&aside, &ready_folder).is_err() {
             std::fs::remove_dir_all(&aside).unwrap();
         }
     }
-    done
+    ready_folder
 }
 
 /// Returns `uv`: the installed program, or one that is installed once for all test runs.
 pub(crate) fn uv() -> Command {
     let is_installed = || Command::new("uv").arg("--version").output().is_ok();
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    let found = FOUND.get_or_init(|| match is_installed() {
+    let program = FOUND.get_or_init(|| match is_installed() {
         true => "uv".into(),
         false => {
             let folder = shared_folder("uv", |aside| {
@@ -63,7 +63,7 @@ pub(crate) fn uv() -> Command {
             folder.join("bin/uv")
         }
     });
-    Command::new(found)
+    Command::new(program)
 }
 
 /// Returns an interpreter of this version, if the machine has one: pyenv's, or one that uv finds.
@@ -203,8 +203,8 @@ impl Project {
 }
 
 pub(crate) fn test<'a>(report: &'a TestReport, id: &str) -> &'a TestResult {
-    let found = report.tests.iter().find(|t| t.id == id);
-    found.unwrap_or_else(|| panic!("no {id} in {report:#?}"))
+    let result = report.tests.iter().find(|t| t.id == id);
+    result.unwrap_or_else(|| panic!("no {id} in {report:#?}"))
 }
 
 impl Project {

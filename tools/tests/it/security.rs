@@ -396,14 +396,17 @@ fn dropped(isolated: &PrivateProject, prepare: &str) -> Vec<(String, String)> {
 #[test]
 fn patch_excludes_runner_settings_and_links() {
     let isolated = private_project();
-    let found = dropped(
+    let dropped_files = dropped(
         &isolated,
         "printf '[pytest]\\naddopts = -p planted\\n' | tee tests/pytest.ini tests/tox.ini tests/.pytest.ini > /dev/null; \
          printf 'x' | tee tests/sitecustomize.py tests/.coveragerc > /dev/null; ln -s /etc/passwd tests/link; \
          ln -s ../pkg/__init__.py tests/test_link.py; mkdir -p tests/data; echo '[x]' > tests/data/setup.cfg; \
          printf 'def test_x(): pass\\n' > tests/test_x.py",
     );
-    let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    let paths: Vec<&str> = dropped_files
+        .iter()
+        .map(|(path, _)| path.as_str())
+        .collect();
     assert_eq!(
         paths,
         [
@@ -423,13 +426,13 @@ fn patch_excludes_runner_settings_and_links() {
 fn patch_excludes_large_files() {
     let isolated = private_project();
     let mut client = Client::start(&isolated.project);
-    let made = "truncate -s 30M tests/data.bin; for n in 1 2 3; do truncate -s 1500K tests/part$n.bin; done; \
+    let script = "truncate -s 30M tests/data.bin; for n in 1 2 3; do truncate -s 1500K tests/part$n.bin; done; \
                 printf 'def test_x(): assert 0\\n' > tests/test_x.py";
-    client.call("shell", &json!({ "command": made }));
+    client.call("shell", &json!({ "command": script }));
     let (_, state) = client.call("changes", &json!({}));
     assert_eq!(state["left_out"], json!(["tests/data.bin"]));
     let (_, sorted) = client.call("test_patch", &json!({}));
-    let found: Vec<(&str, &str)> = (sorted["problems"].as_array().unwrap().iter())
+    let problems: Vec<(&str, &str)> = (sorted["problems"].as_array().unwrap().iter())
         .map(|problem| {
             (
                 problem["kind"].as_str().unwrap(),
@@ -441,7 +444,7 @@ fn patch_excludes_large_files() {
         "tests/data.bin: it has 30720 KiB; a file in a test patch has at most 2048 KiB.",
         "tests/part3.bin: with its 1500 KiB the files of the test patch have more than 4096 KiB together.",
     ];
-    assert_eq!(found, expected.map(|text| ("too_large", text)));
+    assert_eq!(problems, expected.map(|text| ("too_large", text)));
     assert!(!isolated.project.root().join("tests/data.bin").exists());
     let (_, state) = client.call("changes", &json!({}));
     assert_eq!(state["files"].as_array().unwrap().len(), 3, "{state}");

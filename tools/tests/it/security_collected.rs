@@ -11,8 +11,8 @@ fn submitted(files: &[(&str, &str)], prepare: &str) -> (Vec<String>, Vec<String>
     let mut client = Client::start(&project);
     client.call("shell", &json!({ "command": prepare }));
     let (_, data) = client.call("submit", &json!({}));
-    let texts = |list: &Value, key: &str, wanted: &dyn Fn(&Value) -> bool| -> Vec<String> {
-        let list = list.as_array().unwrap().iter().filter(|one| wanted(one));
+    let texts = |list: &Value, key: &str, is_wanted: &dyn Fn(&Value) -> bool| -> Vec<String> {
+        let list = list.as_array().unwrap().iter().filter(|one| is_wanted(one));
         list.map(|one| one[key].as_str().unwrap().to_owned())
             .collect()
     };

@@ -13,15 +13,15 @@ const SOURCE: &str = "red = '\u{1b}[31m'  # \u{2066}if admin\r\n\tx = 'ä\u{200d
 fn check(text: &str) {
     let steers =
         |c: char| (c.is_control() && !"\n\t\u{c}".contains(c)) || "\u{202e}\u{2066}".contains(c);
-    let found = text.replace("\r\n", "\n").chars().find(|c| steers(*c));
-    assert_eq!(found, None, "{text:?}");
+    let unescaped = text.replace("\r\n", "\n").chars().find(|c| steers(*c));
+    assert_eq!(unescaped, None, "{text:?}");
 }
 
 #[test]
 fn hostile_names_and_lines_are_escaped() {
     let project = Project::new(&[(NAME, SOURCE)]);
     let mut client = Client::start(&project);
-    for (tool, arguments, wanted) in [
+    for (tool, arguments, expected) in [
         ("find_file", json!({"name": "red"}), SHOWN),
         ("search", json!({"pattern": "admin"}), SHOWN),
         (
@@ -37,7 +37,7 @@ fn hostile_names_and_lines_are_escaped() {
         ),
     ] {
         let (text, _) = client.call(tool, &arguments);
-        assert!(text.contains(wanted), "{tool}: {text:?}");
+        assert!(text.contains(expected), "{tool}: {text:?}");
         check(&text);
     }
     for (tool, arguments) in [

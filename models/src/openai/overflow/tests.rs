@@ -166,19 +166,19 @@ fn long_prompts_are_recognized_by_meaning() {
         ),
         (422, "sequence length 5000 > 4096 max", Some(4_096), None),
     ] {
-        let found = overflow(status, &text.to_lowercase(), None);
-        let found = found.unwrap_or_else(|| panic!("{text}"));
-        assert_eq!(found.part, TooLarge::Prompt, "{text}");
-        assert_eq!(found.limit, limit, "{text}");
+        let excess = overflow(status, &text.to_lowercase(), None);
+        let excess = excess.unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(excess.part, TooLarge::Prompt, "{text}");
+        assert_eq!(excess.limit, limit, "{text}");
         if tokens.is_some() {
-            assert_eq!(found.prompt, tokens, "{text}");
+            assert_eq!(excess.prompt, tokens, "{text}");
         }
     }
 }
 
 #[test]
 fn large_completions_are_recognized() {
-    for (text, asked, expected) in [
+    for (text, sent_limit, expected) in [
         (
             "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 8192 tokens and your request has 4012 input tokens (8192 > 8192 - 4012).",
             8_192,
@@ -225,15 +225,15 @@ fn large_completions_are_recognized() {
             prompt(Some(8_192), Some(8_500)),
         ),
     ] {
-        let found = overflow(400, &text.to_lowercase(), Some(asked)).unwrap();
+        let excess = overflow(400, &text.to_lowercase(), Some(sent_limit)).unwrap();
         let expected = expected.unwrap();
         assert_eq!(
-            (found.part, found.limit),
+            (excess.part, excess.limit),
             (expected.part, expected.limit),
             "{text}"
         );
         if expected.prompt.is_some() {
-            assert_eq!(found.prompt, expected.prompt, "{text}");
+            assert_eq!(excess.prompt, expected.prompt, "{text}");
         }
     }
 }

@@ -86,12 +86,12 @@ async fn fatal_errors_have_a_hint() {
             .unwrap_err();
         let ModelError::Fatal {
             message,
-            hint: Some(given),
+            hint: Some(actual_hint),
         } = &error
         else {
             panic!("{status} {message}: {error:?}")
         };
-        assert!(given.contains(hint), "{message}: {given}");
+        assert!(actual_hint.contains(hint), "{message}: {actual_hint}");
         assert!(
             !message.contains("sk-secret"),
             "the key is shown: {message}"
@@ -312,9 +312,9 @@ async fn temporary_failures_are_transient() {
         );
     }
     let server = Server::new(vec![]).await;
-    let mut gone = settings(&server, false);
-    gone.base_url = "http://me:password@127.0.0.1:1/v1?code=hidden".to_owned();
-    let error = OpenAi::new(gone)
+    let mut offline_settings = settings(&server, false);
+    offline_settings.base_url = "http://me:password@127.0.0.1:1/v1?code=hidden".to_owned();
+    let error = OpenAi::new(offline_settings)
         .unwrap()
         .complete(&request())
         .await

@@ -99,13 +99,13 @@ async fn consecutive_user_messages_are_joined() {
         user("It does not."),
     ];
     client(&server, false).complete(&request).await.unwrap();
-    let wanted = json!([
+    let expected = json!([
         {"role": "system", "content": "You write tests."},
         {"role": "user", "content": "The task.\n\nIt does not pass."},
         {"role": "assistant", "content": "It passes now."},
         {"role": "user", "content": "It does not."},
     ]);
-    assert_eq!(server.requests()[0].body["messages"], wanted);
+    assert_eq!(server.requests()[0].body["messages"], expected);
 }
 
 #[tokio::test]

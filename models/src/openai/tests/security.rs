@@ -59,7 +59,7 @@ async fn endless_hostile_reply_is_not_retried() {
     let event = &format!("data: {{\"choices\": [], \"padding\": \"{padding}\"}}\n\n");
     let part = &format!("data: {padding}\n");
     let comment = &format!(": {padding}\r\n");
-    for (stream, kind, piece, expected, most) in [
+    for (stream, kind, piece, expected, max_sent) in [
         (false, json, "[", "a reply of more than 16 MiB", 32),
         (true, json, " ", "a reply of more than 16 MiB", 32),
         (true, events, "data: ", "an event of more than 16 MiB", 32),
@@ -83,6 +83,6 @@ async fn endless_hostile_reply_is_not_retried() {
             hint.unwrap()
                 .contains("check the base URL http://127.0.0.1")
         );
-        assert!(sent < most, "{piece:?}: {sent} MiB were sent");
+        assert!(sent < max_sent, "{piece:?}: {sent} MiB were sent");
     }
 }

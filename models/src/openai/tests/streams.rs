@@ -62,8 +62,8 @@ async fn complete_calls_under_one_index_are_separate() {
         ])
         .await
         .unwrap();
-        let found: Vec<&str> = reply.calls.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(found, ["search", "open_file", "search"], "{id:?}");
+        let names: Vec<&str> = reply.calls.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["search", "open_file", "search"], "{id:?}");
         assert_eq!(reply.calls[2].arguments, json!({"pattern": "z"}));
     }
 }

@@ -55,8 +55,10 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
 }
 
 fn recipient(header: &str) -> &str {
-    let found = RECIPIENT.captures(header).and_then(|found| found.get(1));
-    found.map_or("", |name| name.as_str())
+    let group = RECIPIENT
+        .captures(header)
+        .and_then(|captures| captures.get(1));
+    group.map_or("", |name| name.as_str())
 }
 
 fn read_thought(_: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {

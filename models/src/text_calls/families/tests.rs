@@ -23,10 +23,10 @@ fn samples_of_every_family_are_read() {
             let expected: Vec<(String, Value)> = (sample.calls.iter())
                 .map(|(name, json)| ((*name).to_owned(), serde_json::from_str(json).unwrap()))
                 .collect();
-            let found = read(sample.text, &tools(), true);
-            assert_eq!(found.malformed, [], "{}: {}", family.name, sample.text);
+            let text_calls = read(sample.text, &tools(), true);
+            assert_eq!(text_calls.malformed, [], "{}: {}", family.name, sample.text);
             assert_eq!(
-                calls_in(&found),
+                calls_in(&text_calls),
                 expected,
                 "{}: {}",
                 family.name,
@@ -34,7 +34,7 @@ fn samples_of_every_family_are_read() {
             );
             let is_mark_left = ["<|", "<｜", "tool_call", "[TOOL", "```", "✿"]
                 .iter()
-                .any(|mark| found.content.contains(mark));
+                .any(|mark| text_calls.content.contains(mark));
             let has_thought = ["think", "THINK", "analysis", "scratch_pad"]
                 .iter()
                 .any(|word| sample.text.contains(word));
@@ -42,7 +42,7 @@ fn samples_of_every_family_are_read() {
                 has_thought || !is_mark_left,
                 "{}: {}",
                 family.name,
-                found.content
+                text_calls.content
             );
         }
     }

@@ -43,7 +43,7 @@ async fn invalid_frames_end_relay() {
     long[5..9].copy_from_slice(&u32::MAX.to_be_bytes());
     let full = frame(DATA, 1, &vec![0; CHUNK]);
     let many: Vec<u8> = (0..10_000).flat_map(|n| frame(OPEN, n, b"")).collect();
-    for (frames, wanted, opened) in [
+    for (frames, expected, opened) in [
         (with(long), "a frame is too long", 1),
         (with(full.repeat(64)), "more than the window", 1),
         (with(frame(DATA, 1, b"")), "an empty frame", 1),
@@ -69,7 +69,7 @@ async fn invalid_frames_end_relay() {
         (frame(READY, 80, b""), "a frame of an unknown kind", 0),
     ] {
         let (text, count) = relay_output(frames).await;
-        assert_eq!((text.as_str(), count), (wanted, opened));
+        assert_eq!((text.as_str(), count), (expected, opened));
     }
     // Frames for unknown or closed connections have no effect.
     let stray = [

@@ -169,10 +169,10 @@ fn full_link_count_starts_second_copy() {
     }
     let other = |folder: &Path, number: u32| folder.join(format!("sub/{number}"));
     // Remove two names, so that the model's file can take two more.
-    let most = (0..70_000)
+    let link_count = (0..70_000)
         .take_while(|number| fs::hard_link(model.join("file"), other(&model, *number)).is_ok())
         .count() as u32;
-    for number in most.saturating_sub(2)..most {
+    for number in link_count.saturating_sub(2)..link_count {
         fs::remove_file(other(&model, number)).unwrap();
     }
     for number in 0..10 {

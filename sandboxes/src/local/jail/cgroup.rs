@@ -75,9 +75,9 @@ fn mounted(kind: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ').skip(1);
-        let (place, found, options) = (fields.next()?, fields.next()?, fields.next()?);
+        let (place, fs_type, options) = (fields.next()?, fields.next()?, fields.next()?);
         let fits = controller.is_none_or(|name| options.split(',').any(|option| option == name));
-        (found == kind && fits).then(|| PathBuf::from(place))
+        (fs_type == kind && fits).then(|| PathBuf::from(place))
     })
 }
 

@@ -66,7 +66,7 @@ impl DiskWatch {
         let everybody = folders
             .first()
             .and_then(|folder| FileSystem::of(folder))
-            .map_or(DiskUsage::default(), |found| found.used);
+            .map_or(DiskUsage::default(), |file_system| file_system.used);
         DiskWatch {
             folders,
             max: DiskUsage {
@@ -98,15 +98,16 @@ impl DiskWatch {
             return None;
         };
         let moved = now.used.beyond(self.everybody);
-        let left = DiskUsage {
+        let remaining = DiskUsage {
             bytes: self.max.bytes.saturating_sub(self.own.bytes).min(now.free),
             ..self.max.beyond(self.own)
         };
-        self.room = left.bytes.saturating_sub(moved.bytes) / 4;
+        self.room = remaining.bytes.saturating_sub(moved.bytes) / 4;
         let is_full = now.free < MIN_FREE_BYTES && moved.bytes > 0;
-        let may_be_beyond = moved.bytes > left.bytes || moved.files > left.files;
-        let much =
-            moved.bytes > left.bytes / 8 || moved.files > left.files / 8 || !now.counts_files;
+        let may_be_beyond = moved.bytes > remaining.bytes || moved.files > remaining.files;
+        let much = moved.bytes > remaining.bytes / 8
+            || moved.files > remaining.files / 8
+            || !now.counts_files;
         let since = self.measured.elapsed();
         // Measuring may take at most a twentieth of the time, or a fiftieth without a reason.
         let is_due = (may_be_beyond && since > self.cost)
@@ -143,28 +144,28 @@ impl DiskWatch {
     fn count(&self) -> DiskUsage {
         let mut sum = deleted(self.supervisor, self.has_toolbox);
         for folder in &self.folders {
-            let found = disk_usage(folder);
-            sum.bytes += found.bytes;
-            sum.files += found.files;
-            sum.is_hidden |= found.is_hidden;
+            let usage = disk_usage(folder);
+            sum.bytes += usage.bytes;
+            sum.files += usage.files;
+            sum.is_hidden |= usage.is_hidden;
         }
         sum
     }
 }
 
 /// Returns why a sandbox with this usage must end.
-fn exceeded_limit(own: DiskUsage, most: DiskUsage) -> Option<String> {
-    if own.bytes > most.bytes {
+fn exceeded_limit(own: DiskUsage, limit: DiskUsage) -> Option<String> {
+    if own.bytes > limit.bytes {
         return Some(format!(
             "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
             own.bytes >> 20,
-            most.bytes >> 20
+            limit.bytes >> 20
         ));
     }
-    (own.files > most.files).then(|| {
+    (own.files > limit.files).then(|| {
         format!(
             "it created {} files and folders, more than the limit of {} (limits.files)",
-            own.files, most.files
+            own.files, limit.files
         )
     })
 }
@@ -190,16 +191,16 @@ struct FileSystem {
 
 impl FileSystem {
     fn of(folder: &Path) -> Option<FileSystem> {
-        let found = statvfs(folder).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
+        let stats = statvfs(folder).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stats.fragment_size());
         Some(FileSystem {
             used: DiskUsage {
-                bytes: bytes(found.blocks().saturating_sub(found.blocks_free())),
-                files: found.files().saturating_sub(found.files_free()),
+                bytes: bytes(stats.blocks().saturating_sub(stats.blocks_free())),
+                files: stats.files().saturating_sub(stats.files_free()),
                 is_hidden: false,
             },
-            counts_files: found.files() > 0,
-            free: bytes(found.blocks_available()),
+            counts_files: stats.files() > 0,
+            free: bytes(stats.blocks_available()),
         })
     }
 }
@@ -224,13 +225,13 @@ fn deleted(supervisor: Pid, mut has_toolbox: bool) -> DiskUsage {
             let name = fs::read_link(&path).unwrap_or_default();
             if name.to_string_lossy().starts_with("socket:") {
                 sum.is_hidden |= has_descriptors(&info);
-            } else if let Ok(found) = fs::metadata(&path)
-                && found.is_file()
-                && found.nlink() == 0
+            } else if let Ok(metadata) = fs::metadata(&path)
+                && metadata.is_file()
+                && metadata.nlink() == 0
                 && statfs(&path).is_ok_and(|of| of.filesystem_type() != TMPFS_MAGIC)
-                && seen.insert(found.ino())
+                && seen.insert(metadata.ino())
             {
-                sum.bytes += found.blocks() * 512;
+                sum.bytes += metadata.blocks() * 512;
                 sum.files += 1;
             }
         }

@@ -74,8 +74,8 @@ pub(super) fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
 pub(super) fn download(path: &Path) -> Result<i32, TaskFailure> {
     let failed = failure("read", path);
     let mut file = File::open(path).map_err(&failed)?;
-    let found = file.metadata().map_err(&failed)?;
-    if found.is_dir() {
+    let metadata = file.metadata().map_err(&failed)?;
+    if metadata.is_dir() {
         return Err(failed(ErrorKind::IsADirectory.into()));
     }
     let mut out = io::stdout().lock();

@@ -41,7 +41,7 @@ fn system_v() -> u64 {
             .map(|line| {
                 let fields: Vec<_> = line.split_whitespace().collect();
                 let bytes = |(name, size): &(&str, u64)| {
-                    let column = names.iter().position(|found| found == name)?;
+                    let column = names.iter().position(|other| other == name)?;
                     Some(fields.get(column)?.parse::<u64>().ok()? * size)
                 };
                 columns.iter().filter_map(bytes).sum::<u64>()
@@ -207,11 +207,11 @@ mod tests {
             sender.set_nonblocking(true).unwrap();
             while (&*sender).write(&[0; 4096]).is_ok() {}
         }
-        let least = 64 * 100 * 1024;
-        assert!(socket_buffers().unwrap() > before + least);
+        let min_growth = 64 * 100 * 1024;
+        assert!(socket_buffers().unwrap() > before + min_growth);
         let receivers: Vec<_> = pairs.into_iter().map(|(_, receiver)| receiver).collect();
-        assert!(socket_buffers().unwrap() > before + least);
+        assert!(socket_buffers().unwrap() > before + min_growth);
         drop(receivers);
-        assert!(socket_buffers().unwrap() < before + least);
+        assert!(socket_buffers().unwrap() < before + min_growth);
     }
 }

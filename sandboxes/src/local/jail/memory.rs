@@ -136,7 +136,7 @@ fn memory_use(pid: Pid) -> MemoryUse {
 
 fn descriptors(process: &Path) -> u64 {
     let folder = process.join("fd");
-    match fs::metadata(&folder).map_or(0, |found| found.len()) {
+    match fs::metadata(&folder).map_or(0, |metadata| metadata.len()) {
         // Kernels before 6.2 report no number of descriptors.
         0 => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
         number => number,
@@ -180,8 +180,8 @@ fn shared(held: &[(Pid, MemoryUse)]) -> u64 {
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
     for (pid, _) in held {
         for (inode, bytes) in unnamed(*pid) {
-            let most = all.entry(inode).or_default();
-            *most = bytes.max(*most);
+            let max_bytes = all.entry(inode).or_default();
+            *max_bytes = bytes.max(*max_bytes);
         }
     }
     all.values().sum()
@@ -192,11 +192,11 @@ fn shared_of(pid: Pid) -> u64 {
 }
 
 fn unnamed(pid: Pid) -> BTreeMap<u64, u64> {
-    let mut found = BTreeMap::new();
+    let mut sizes = BTreeMap::new();
     for mapping in mappings(pid) {
         if mapping.name == "/dev/zero (deleted)" || mapping.name.starts_with("/memfd:") {
-            *found.entry(mapping.inode).or_default() += mapping.bytes;
+            *sizes.entry(mapping.inode).or_default() += mapping.bytes;
         }
     }
-    found
+    sizes
 }

@@ -115,7 +115,7 @@ fn start_supervisor(
         Isolation::Landlock | Isolation::None => 0,
     };
     let (mut ours, theirs) = UnixStream::pair().doing("make a socket")?;
-    let known = limits::Accounting {
+    let accounting = limits::Accounting {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
     };
@@ -125,7 +125,7 @@ fn start_supervisor(
         -1 => Err(JailError::last("make namespaces")),
         0 => {
             drop(ours);
-            supervisor::main(setup, socket, theirs, known)
+            supervisor::main(setup, socket, theirs, accounting)
         }
         pid => {
             drop(theirs);

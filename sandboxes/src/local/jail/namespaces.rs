@@ -102,11 +102,11 @@ fn system(root: &Path) -> Result<()> {
     for folder in SYSTEM {
         let host = Path::new(folder);
         match fs::symlink_metadata(host) {
-            Ok(found) if found.is_symlink() => {
+            Ok(metadata) if metadata.is_symlink() => {
                 let target = fs::read_link(host).doing(format_args!("read {folder}"))?;
                 symlink(target, below(root, host)).doing(format_args!("link {folder}"))?;
             }
-            Ok(found) if found.is_dir() => bind_read_only(root, host)?,
+            Ok(metadata) if metadata.is_dir() => bind_read_only(root, host)?,
             _ => {}
         }
     }
@@ -128,7 +128,7 @@ fn configuration(root: &Path, network: bool) -> Result<()> {
     for path in ETC_READ_ONLY.iter().map(Path::new) {
         // A link here leads below /usr, or to another of these paths.
         match fs::symlink_metadata(path) {
-            Ok(found) if found.is_symlink() => {
+            Ok(metadata) if metadata.is_symlink() => {
                 let inside = below(root, path);
                 inside.parent().map_or(Ok(()), make_folder)?;
                 let target = fs::read_link(path).doing(format_args!("read {}", path.display()))?;
@@ -231,7 +231,7 @@ fn mount_proc(root: &Path) -> Result<bool> {
 fn bind(root: &Path, entry: &Bind) -> Result<()> {
     let inside = below(root, &entry.inside);
     // The given paths contain no links, so a link must have been placed there meanwhile.
-    let is_link = fs::symlink_metadata(&entry.host).is_ok_and(|found| found.is_symlink());
+    let is_link = fs::symlink_metadata(&entry.host).is_ok_and(|metadata| metadata.is_symlink());
     if is_link {
         return Err(JailError::new(format_args!(
             "mount {}: it is a symbolic link",

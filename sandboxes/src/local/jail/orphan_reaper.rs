@@ -9,12 +9,12 @@ use super::processes::descendants;
 /// Kills all descendants and waits for them. They are stopped first, so that they cannot start new ones.
 pub(super) fn end_all() {
     loop {
-        let found = descendants(Pid::this());
-        if found.is_empty() {
+        let pids = descendants(Pid::this());
+        if pids.is_empty() {
             return;
         }
         for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-            for pid in &found {
+            for pid in &pids {
                 let _ = kill(*pid, signal);
             }
         }

@@ -9,12 +9,12 @@ use nix::unistd::Pid;
 
 /// Returns all descendants of a process.
 pub(super) fn descendants(root: Pid) -> Vec<Pid> {
-    let mut found = vec![root];
+    let mut pids = vec![root];
     let mut next = 0;
     if !Path::new("/proc/thread-self/children").exists() {
         return by_parents(root);
     }
-    while let Some(parent) = found.get(next).copied() {
+    while let Some(parent) = pids.get(next).copied() {
         next += 1;
         for thread in fs::read_dir(format!("/proc/{parent}/task"))
             .into_iter()
@@ -22,14 +22,14 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
             .flatten()
         {
             let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            found.extend(
+            pids.extend(
                 children
                     .split_whitespace()
                     .filter_map(|pid| Some(Pid::from_raw(pid.parse().ok()?))),
             );
         }
     }
-    found.split_off(1)
+    pids.split_off(1)
 }
 
 /// Returns all descendants on kernels that do not list children.
@@ -46,10 +46,10 @@ fn by_parents(root: Pid) -> Vec<Pid> {
             pairs.push((pid, parent.as_raw()));
         }
     }
-    let mut found = vec![root.as_raw()];
+    let mut pids = vec![root.as_raw()];
     let mut next = 0;
-    while let Some(parent) = found.get(next).copied() {
-        found.extend(
+    while let Some(parent) = pids.get(next).copied() {
+        pids.extend(
             pairs
                 .iter()
                 .filter(|(_, of)| *of == parent)
@@ -57,7 +57,7 @@ fn by_parents(root: Pid) -> Vec<Pid> {
         );
         next += 1;
     }
-    found.into_iter().skip(1).map(Pid::from_raw).collect()
+    pids.into_iter().skip(1).map(Pid::from_raw).collect()
 }
 
 pub(super) fn parent(pid: Pid) -> Option<Pid> {

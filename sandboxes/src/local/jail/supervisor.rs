@@ -32,7 +32,12 @@ const BUSY_DELAY: Duration = Duration::from_millis(5);
 
 /// Runs the supervisor. `keeper` delivers one byte once users are mapped, and one once memory is counted. It takes the
 /// descriptor for answering passed-on calls, which no process of the sandbox keeps.
-pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accounting) -> ! {
+pub(super) fn main(
+    setup: &Setup,
+    socket: &UnixStream,
+    keeper: UnixStream,
+    accounting: Accounting,
+) -> ! {
     // No byte arrives if the keeper died.
     let step = || {
         let mut byte = [0];
@@ -40,7 +45,7 @@ pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known
         read.doing("read from the keeper")
     };
     let confined = step().and_then(|first| {
-        let (mut confined, mediated) = confine(setup, known)?;
+        let (mut confined, mediated) = confine(setup, accounting)?;
         if first == *NOT_JOINED {
             let lack = "sockets, System V objects and closed folders are not counted";
             confined.lacking.push(lack.to_owned());
@@ -53,7 +58,7 @@ pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known
     let reply = match &confined {
         Ok(confined) => Reply::Ready {
             lacking: confined.lacking.clone(),
-            memory_is_counted: known.memory_is_counted,
+            memory_is_counted: accounting.memory_is_counted,
         },
         Err(error) => Reply::Failed {
             message: error.to_string(),
@@ -63,7 +68,7 @@ pub(super) fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known
     let (Ok(confined), Ok(())) = (confined, sent) else {
         std::process::exit(125);
     };
-    let result = serve(setup, socket, known, confined.reach);
+    let result = serve(setup, socket, accounting, confined.reach);
     std::process::exit(i32::from(result.is_err()));
 }
 
@@ -91,13 +96,13 @@ fn send(keeper: &UnixStream, descriptor: &OwnedFd) -> nix::Result<()> {
 }
 
 /// Confines this process. Also returns the descriptor through which the keeper answers calls.
-fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<OwnedFd>)> {
+fn confine(setup: &Setup, accounting: Accounting) -> Result<(Confinement, Option<OwnedFd>)> {
     let options = FilterOptions {
         isolation: setup.isolation,
         relay: setup.host_port.is_some(),
         own_user: setup.owner.is_some(),
         landlock_truncates: false,
-        memory_is_counted: known.memory_is_counted,
+        memory_is_counted: accounting.memory_is_counted,
     };
     let mut mediated = None;
     let confined = match setup.isolation {
@@ -108,7 +113,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
                 user_mapping::RetainedPrivileges::Nothing,
             )?;
             seccomp::apply(options)?;
-            if !known.memory_is_counted && kernel_memory::socket_buffers().is_none() {
+            if !accounting.memory_is_counted && kernel_memory::socket_buffers().is_none() {
                 lacking.push("the memory of sockets is not counted".to_owned());
             }
             Confinement {
@@ -189,7 +194,7 @@ fn wait_for_all(running: &mut HashMap<Pid, u64>, socket: &UnixStream) -> std::io
 fn serve(
     setup: &Setup,
     socket: &UnixStream,
-    known: Accounting,
+    accounting: Accounting,
     reach: SignalScope,
 ) -> std::io::Result<()> {
     let mut child_ended = SigSet::empty();
@@ -237,7 +242,7 @@ fn serve(
                 protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
                 continue;
             }
-            match start(setup, &request.task, streams, known) {
+            match start(setup, &request.task, streams, accounting) {
                 Ok(pid) => {
                     running.insert(pid, request.id);
                 }
@@ -308,7 +313,7 @@ fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
     Ok((serde_json::from_slice(&body)?, streams))
 }
 
-fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Result<Pid> {
+fn start(setup: &Setup, task: &Task, streams: Streams, accounting: Accounting) -> Result<Pid> {
     let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(streams)
         .map_err(|_| JailError::new("start a process: its streams are missing"))?;
     // SAFETY: this process has one thread, so the child may do anything a fresh process may.
@@ -319,7 +324,7 @@ fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Res
                 // SAFETY: plain numbers; the originals are marked to close on exec.
                 unsafe { libc::dup2(fd.as_raw_fd(), place) };
             }
-            let code = become_task(setup, task, known).unwrap_or_else(|(code, message)| {
+            let code = become_task(setup, task, accounting).unwrap_or_else(|(code, message)| {
                 let _ = writeln!(std::io::stderr(), "{message}");
                 code
             });
@@ -329,7 +334,7 @@ fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Res
     }
 }
 
-fn become_task(setup: &Setup, task: &Task, known: Accounting) -> Result<i32, TaskFailure> {
+fn become_task(setup: &Setup, task: &Task, accounting: Accounting) -> Result<i32, TaskFailure> {
     let failed = |e: &dyn std::fmt::Display| (126, format!("cannot start the process: {e}"));
     // SAFETY: no memory involved; restores what every program expects.
     unsafe {
@@ -339,7 +344,7 @@ fn become_task(setup: &Setup, task: &Task, known: Accounting) -> Result<i32, Tas
     }
     SigSet::empty().thread_set_mask().map_err(|e| failed(&e))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| failed(&e))?;
-    limits::apply(setup, known).map_err(|e| failed(&e))?;
+    limits::apply(setup, accounting).map_err(|e| failed(&e))?;
     if setup.isolation == Isolation::Landlock && !matches!(task, Task::Run { .. }) {
         // The keeper reads arguments of calls from this process's memory. Without the supervisor's descriptors, this
         // process is worth no more to attackers than any other of the sandbox.

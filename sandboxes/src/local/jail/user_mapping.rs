@@ -55,8 +55,8 @@ pub(super) fn drop_privileges(switch: Option<u32>, keep: RetainedPrivileges) -> 
         let user = Uid::from_raw(id);
         setresuid(user, user, user).doing("change user")?;
     }
-    let kept = if search { 1 << CAP_DAC_READ_SEARCH } else { 0 };
-    set_capabilities(kept).doing("drop capabilities")?;
+    let capabilities = if search { 1 << CAP_DAC_READ_SEARCH } else { 0 };
+    set_capabilities(capabilities).doing("drop capabilities")?;
     if search {
         // SAFETY: plain numbers. Started programs inherit the capability through the ambient set.
         let raised = unsafe {
@@ -77,10 +77,10 @@ pub(super) fn drop_privileges(switch: Option<u32>, keep: RetainedPrivileges) -> 
 }
 
 /// Sets exactly these of the first 32 capabilities.
-fn set_capabilities(kept: u32) -> std::io::Result<()> {
+fn set_capabilities(capabilities: u32) -> std::io::Result<()> {
     // _LINUX_CAPABILITY_VERSION_3, this process; effective, permitted and inheritable, twice 32 bits.
     let header: [u32; 2] = [0x2008_0522, 0];
-    let sets = [kept, kept, kept, 0, 0, 0];
+    let sets = [capabilities, capabilities, capabilities, 0, 0, 0];
     // SAFETY: both arrays have the layout and size that version 3 asks for and outlive the call.
     let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
     if result == 0 {

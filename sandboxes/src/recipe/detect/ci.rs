@@ -162,7 +162,7 @@ fn push(all: &mut Vec<String>, name: &str) {
     let is_plain = !name.is_empty() && !name.contains(['$', '{', '*']) && !name.starts_with('-');
     let is_other =
         OTHER_PURPOSES.iter().any(|word| lower.contains(word)) && !lower.contains("test");
-    if is_plain && !is_other && !all.iter().any(|known| known == name) {
+    if is_plain && !is_other && !all.iter().any(|other| other == name) {
         all.push(name.to_owned());
     }
 }

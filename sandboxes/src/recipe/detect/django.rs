@@ -82,7 +82,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
     if configured_by_conftest(tree)? {
         return Ok(None);
     }
-    let found = |settings: String, folder: &str| Django {
+    let to_project = |settings: String, folder: &str| Django {
         settings: Some(settings),
         folder: folder.to_owned(),
         script: None,
@@ -93,7 +93,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
     {
         let folders = ["", folder];
         let folder = module_root(tree, &settings, &folders).unwrap_or_default();
-        return Ok(Some(found(settings, &folder)));
+        return Ok(Some(to_project(settings, &folder)));
     }
     for script in TEST_SCRIPTS {
         let code = text(tree, script)?.unwrap_or_default();
@@ -103,24 +103,24 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
         if let Some(settings) = assigned(&code) {
             let place = script.rsplit_once('/').map_or("", |(folder, _)| folder);
             let place = module_root(tree, &settings, &["", place]).unwrap_or_default();
-            return Ok(Some(found(settings, &place)));
+            return Ok(Some(to_project(settings, &place)));
         }
         if code.contains("settings.configure(") {
             return Ok(Some(Django {
                 script: Some(script.to_owned()),
-                ..found(CONFIGURED_MODULE.to_owned(), "")
+                ..to_project(CONFIGURED_MODULE.to_owned(), "")
             }));
         }
     }
     if let Some((folder, settings)) = manage {
         let settings = for_tests(tree, &folder, &settings).unwrap_or(settings);
-        return Ok(Some(found(settings, &folder)));
+        return Ok(Some(to_project(settings, &folder)));
     }
     let only = match is_direct {
         true => only_settings(tree)?,
         false => None,
     };
-    Ok(only.map(|(settings, folder)| found(settings, &folder)))
+    Ok(only.map(|(settings, folder)| to_project(settings, &folder)))
 }
 
 impl Django {
@@ -191,12 +191,12 @@ static OPTION: LazyLock<Option<Regex>> =
 
 /// Returns the module that a text assigns to `DJANGO_SETTINGS_MODULE`.
 fn assigned(text: &str) -> Option<String> {
-    let found = ASSIGNED.as_ref()?.captures(text)?[1]
+    let module = ASSIGNED.as_ref()?.captures(text)?[1]
         .trim_end_matches('.')
         .to_owned();
     // The right side may be a variable.
-    let is_name = ["os", "None", "str", "settings_module"].contains(&found.as_str());
-    (!is_name).then_some(found)
+    let is_name = ["os", "None", "str", "settings_module"].contains(&module.as_str());
+    (!is_name).then_some(module)
 }
 
 /// Returns the settings that tox, the Makefile or a CI workflow uses for tests.
@@ -217,9 +217,9 @@ fn named_for_tests(tree: &Tree, files: &Files) -> Result<Option<String>> {
     for path in others.into_iter().chain(tree.paths().filter(is_workflow)) {
         let text = text(tree, path)?.unwrap_or_default();
         let option = OPTION.as_ref().and_then(|option| option.captures(&text));
-        let option = option.map(|found| found[1].to_owned());
-        let found = option.or_else(|| assigned(&text).filter(|_| path != "setup.cfg"));
-        if let Some(settings) = found.filter(|module| has_module(tree, module)) {
+        let option = option.map(|captures| captures[1].to_owned());
+        let settings_module = option.or_else(|| assigned(&text).filter(|_| path != "setup.cfg"));
+        if let Some(settings) = settings_module.filter(|module| has_module(tree, module)) {
             return Ok(Some(settings));
         }
     }
@@ -308,21 +308,21 @@ fn only_settings(tree: &Tree) -> Result<Option<(String, String)>> {
         let name = path.rsplit('/').next().unwrap_or(path);
         name.ends_with(".py") && name.contains("settings") && path.matches('/').count() <= 3
     };
-    let mut found = Vec::new();
+    let mut settings_files = Vec::new();
     for path in tree.paths().filter(is_named) {
         let code = text(tree, path)?.unwrap_or_default();
         if code.contains("INSTALLED_APPS")
             && (code.contains("SECRET_KEY") || code.contains("DATABASES"))
         {
-            found.push(path.to_owned());
+            settings_files.push(path.to_owned());
         }
     }
-    let in_tests: Vec<String> = found
+    let in_tests: Vec<String> = settings_files
         .iter()
         .filter(|path| path.contains("test"))
         .cloned()
         .collect();
-    let only = match (found.as_slice(), in_tests.as_slice()) {
+    let only = match (settings_files.as_slice(), in_tests.as_slice()) {
         ([only], _) | (_, [only]) => only,
         _ => return Ok(None),
     };

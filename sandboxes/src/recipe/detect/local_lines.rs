@@ -60,16 +60,16 @@ pub(super) fn target(line: &str) -> Option<(String, Vec<String>)> {
     let editable = ["--editable", "-e"]
         .iter()
         .find_map(|option| line.strip_prefix(option));
-    let rest = match (editable, line.split_once(" @ ")) {
+    let location = match (editable, line.split_once(" @ ")) {
         (Some(rest), _) => rest,
         (None, Some((_, url))) if url.trim().starts_with("file:") => url,
         (None, _) => line,
     };
-    let rest = rest
+    let location = location
         .trim_start_matches(['=', ' '])
         .trim_matches(['\'', '"']);
-    let rest = rest.split(';').next().unwrap_or(rest).trim();
-    let path = rest.strip_prefix("file:").unwrap_or(rest);
+    let location = location.split(';').next().unwrap_or(location).trim();
+    let path = location.strip_prefix("file:").unwrap_or(location);
     let path = match path.strip_prefix("///${PROJECT_ROOT}") {
         Some(inside) => inside.trim_start_matches('/'),
         None => path,
@@ -128,14 +128,14 @@ mod tests {
             ("dist/x-1.whl", None),
             ("-c constraints.txt", None),
         ] {
-            let found = target(line);
-            let found = found.as_ref().map(|(path, extras)| {
+            let actual = target(line);
+            let actual = actual.as_ref().map(|(path, extras)| {
                 (
                     path.as_str(),
                     extras.iter().map(String::as_str).collect::<Vec<_>>(),
                 )
             });
-            assert_eq!(found, expected, "{line}");
+            assert_eq!(actual, expected, "{line}");
         }
         assert_eq!(join("a/b", "../c/./d").as_deref(), Some("a/c/d"));
         assert_eq!(join("a", "../../c"), None);

@@ -43,7 +43,7 @@ impl ProjectMetadata {
     /// Reads the files in the root of a tree.
     pub(crate) fn read(tree: &Tree) -> Result<ProjectMetadata> {
         let files = Files::read(tree)?;
-        let mut found = ProjectMetadata {
+        let mut metadata = ProjectMetadata {
             name: name(&files),
             version: version(&files),
             import_roots: import_roots(tree, &files),
@@ -57,9 +57,9 @@ impl ProjectMetadata {
             uses_cython: files.setup_py.contains("cythonize("),
             ..ProjectMetadata::default()
         };
-        found.read_dependencies(tree, &files)?;
-        found.read_entry_points(&files);
-        Ok(found)
+        metadata.read_dependencies(tree, &files)?;
+        metadata.read_entry_points(&files);
+        Ok(metadata)
     }
 
     /// Returns the requirements of these extras.

@@ -33,15 +33,20 @@ impl ProjectRecipe {
         let (tree, files) = (&project.tree, &project.files);
         let installable = installable(files);
         let mut read = Vec::new();
-        let wanted = test_dependencies::test_requirements(tree, files, installable, &mut read)?;
+        let dependencies =
+            test_dependencies::test_requirements(tree, files, installable, &mut read)?;
         let mut part = ProjectRecipe {
             folder: project.folder.clone(),
-            requirements: wanted.requirements,
-            requirements_files: wanted.files.iter().map(|path| project.path(path)).collect(),
+            requirements: dependencies.requirements,
+            requirements_files: dependencies
+                .files
+                .iter()
+                .map(|path| project.path(path))
+                .collect(),
             ..ProjectRecipe::default()
         };
         if installable {
-            let extras = wanted.extras.iter().chain(&project.extras);
+            let extras = dependencies.extras.iter().chain(&project.extras);
             part.target = Some(target(&project.folder, extras));
         } else {
             let metadata = ProjectMetadata::read(tree)?;

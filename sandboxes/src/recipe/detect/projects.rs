@@ -253,8 +253,8 @@ fn with_tests(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
         let around = candidates.iter().filter(|folder| below(test, folder));
         around.max_by_key(|folder| folder.len()).cloned()
     };
-    let found: BTreeSet<String> = tests.iter().filter_map(|test| innermost(test)).collect();
-    Ok(found.into_iter().collect())
+    let test_folders: BTreeSet<String> = tests.iter().filter_map(|test| innermost(test)).collect();
+    Ok(test_folders.into_iter().collect())
 }
 
 /// Reads the chosen projects and those that they depend on, and sorts them: dependencies first.

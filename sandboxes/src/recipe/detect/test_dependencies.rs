@@ -35,7 +35,7 @@ pub(super) fn test_requirements(
     installable: bool,
     from: &mut Vec<String>,
 ) -> Result<TestDependencies> {
-    let mut wanted = TestDependencies::default();
+    let mut dependencies = TestDependencies::default();
     let ci = ci::read(tree)?;
     if installable {
         let declared = extras(files);
@@ -48,7 +48,7 @@ pub(super) fn test_requirements(
                 .find_map(|(file, extras)| Some((*file, installed_by_ci(extras, &ci.extras)?)))
         };
         if let Some((file, extras)) = chosen.or_else(by_ci) {
-            wanted.extras = extras;
+            dependencies.extras = extras;
             from.push(file.to_owned());
         }
     }
@@ -60,47 +60,55 @@ pub(super) fn test_requirements(
         && let Some(chosen) = choose(&names).or_else(|| installed_by_ci(&names, &ci.groups))
     {
         for name in chosen {
-            group(groups, &name, &mut wanted.requirements, 8);
+            group(groups, &name, &mut dependencies.requirements, 8);
         }
         from.push("pyproject.toml".to_owned());
     }
-    wanted
+    dependencies
         .requirements
         .extend(poetry::development(files, from, choose));
-    wanted.requirements.extend(tool_requirements(files, from));
-    if wanted.extras.is_empty() && wanted.requirements.is_empty() {
-        tests_require(files, &mut wanted.requirements, from);
+    dependencies
+        .requirements
+        .extend(tool_requirements(files, from));
+    if dependencies.extras.is_empty() && dependencies.requirements.is_empty() {
+        tests_require(files, &mut dependencies.requirements, from);
     }
     // The dependencies suffice if they include pytest, or an extra that may include it.
-    if wanted.extras.is_empty() && !has_pytest(&wanted.requirements) {
+    if dependencies.extras.is_empty() && !has_pytest(&dependencies.requirements) {
         if let Some(path) = requirements_file(tree)? {
             from.push(path.clone());
             if installable {
-                wanted.extras.extend(extras_in(tree, &path, 8)?);
+                dependencies.extras.extend(extras_in(tree, &path, 8)?);
             }
-            wanted.files.push(path);
-        } else if wanted.requirements.is_empty() && !ci.files.is_empty() {
+            dependencies.files.push(path);
+        } else if dependencies.requirements.is_empty() && !ci.files.is_empty() {
             from.extend(ci.files.iter().cloned());
-            wanted.files.extend(ci.files);
+            dependencies.files.extend(ci.files);
         } else {
-            tox(tree, files, &mut wanted, from);
+            tox(tree, files, &mut dependencies, from);
             if installable {
-                tox_extras(files, &mut wanted);
+                tox_extras(files, &mut dependencies);
             }
         }
     }
-    if wanted.extras.is_empty() && wanted.requirements.is_empty() && wanted.files.is_empty() {
-        wanted.requirements = pipfile(tree, installable)?;
-        if !wanted.requirements.is_empty() {
+    if dependencies.extras.is_empty()
+        && dependencies.requirements.is_empty()
+        && dependencies.files.is_empty()
+    {
+        dependencies.requirements = pipfile(tree, installable)?;
+        if !dependencies.requirements.is_empty() {
             from.push("Pipfile".to_owned());
         }
     }
-    let has_file = wanted.files.iter().any(|file| file == "requirements.txt");
+    let has_file = dependencies
+        .files
+        .iter()
+        .any(|file| file == "requirements.txt");
     if !installable && !has_file && tree.contains("requirements.txt") {
         from.push("requirements.txt".to_owned());
-        wanted.files.insert(0, "requirements.txt".to_owned());
+        dependencies.files.insert(0, "requirements.txt".to_owned());
     }
-    Ok(wanted)
+    Ok(dependencies)
 }
 
 fn has_pytest(requirements: &[String]) -> bool {
@@ -165,10 +173,10 @@ fn installed_by_ci(declared: &[String], installed: &[String]) -> Option<Vec<Stri
 }
 
 fn choose(names: &[String]) -> Option<Vec<String>> {
-    for wanted in [&FOR_TESTS[..], &FOR_DEVELOPMENT[..]] {
+    for purpose_names in [&FOR_TESTS[..], &FOR_DEVELOPMENT[..]] {
         let chosen: Vec<_> = names
             .iter()
-            .filter(|n| wanted.contains(&n.to_lowercase().replace('_', "-").as_str()))
+            .filter(|n| purpose_names.contains(&n.to_lowercase().replace('_', "-").as_str()))
             .cloned()
             .collect();
         if !chosen.is_empty() {
@@ -273,8 +281,8 @@ fn extras_in(tree: &Tree, path: &str, depth: usize) -> Result<Vec<String>> {
         let own = target
             .trim_start_matches([' ', '=', '\'', '"'])
             .strip_prefix(".[");
-        if let Some((named, _)) = own.and_then(|named| named.split_once(']')) {
-            extras.extend(named.split(',').map(|extra| extra.trim().to_owned()));
+        if let Some((extra_list, _)) = own.and_then(|inner| inner.split_once(']')) {
+            extras.extend(extra_list.split(',').map(|extra| extra.trim().to_owned()));
         }
     }
     Ok(extras)
@@ -334,19 +342,19 @@ fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
 }
 
 /// Adds the `extras` of tox's test environment that apply to all its factors.
-fn tox_extras(files: &Files, wanted: &mut TestDependencies) {
+fn tox_extras(files: &Files, dependencies: &mut TestDependencies) {
     let declared: Vec<String> = extras(files)
         .into_iter()
         .flat_map(|(_, names)| names)
         .collect();
     let lines = files.tox.list("testenv", "extras");
-    let named = lines.iter().flat_map(|line| line.split(',')).map(str::trim);
-    let named = named.filter(|name| declared.iter().any(|known| known == name));
-    wanted.extras.extend(named.map(str::to_owned));
+    let extra_names = lines.iter().flat_map(|line| line.split(',')).map(str::trim);
+    let extra_names = extra_names.filter(|name| declared.iter().any(|other| other == name));
+    dependencies.extras.extend(extra_names.map(str::to_owned));
 }
 
 /// Adds the `deps` of tox's test environment, except lines for a single factor and substitutions other than lists.
-fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec<String>) {
+fn tox(tree: &Tree, files: &Files, dependencies: &mut TestDependencies, from: &mut Vec<String>) {
     let lines = tox_list(files, "testenv", "deps", 8);
     if lines.is_empty() {
         return;
@@ -359,7 +367,7 @@ fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec
         if let Some(path) = line.strip_prefix("-r") {
             let path = path.trim().trim_start_matches("./").to_owned();
             if tree.contains(&path) {
-                wanted.files.push(path);
+                dependencies.files.push(path);
             }
         } else if line.starts_with('-')
             || line
@@ -368,7 +376,7 @@ fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec
         {
             continue;
         } else {
-            wanted.requirements.push(line);
+            dependencies.requirements.push(line);
         }
     }
 }
@@ -377,10 +385,10 @@ fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec
 fn tox_list(files: &Files, section: &str, key: &str, depth: usize) -> Vec<String> {
     let mut all = Vec::new();
     for line in files.tox.list(section, key) {
-        let named = line
+        let reference = line
             .strip_prefix("{[")
             .and_then(|rest| rest.strip_suffix('}'));
-        match named.and_then(|named| named.split_once(']')) {
+        match reference.and_then(|inner| inner.split_once(']')) {
             Some((section, key)) if depth > 0 => {
                 all.extend(tox_list(files, section, key, depth - 1));
             }

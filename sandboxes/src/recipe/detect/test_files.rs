@@ -47,7 +47,7 @@ fn is_named(path: &str) -> bool {
 
 /// Returns the files called `tests.py` that define tests.
 fn tests_py(tree: &Tree) -> Result<Vec<&str>> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     let is_called = |path: &&str| path.rsplit('/').next() == Some("tests.py");
     for path in tree.paths().filter(is_called) {
         let code = text(tree, path)?.unwrap_or_default();
@@ -55,10 +55,10 @@ fn tests_py(tree: &Tree) -> Result<Vec<&str>> {
             .as_ref()
             .is_some_and(|tests| tests.is_match(&code));
         if has_tests && code.contains("def test") {
-            found.push(path);
+            paths.push(path);
         }
     }
-    Ok(found)
+    Ok(paths)
 }
 
 /// Returns the option that makes pytest collect `tests.py`, if the project has such files and no patterns of its own.

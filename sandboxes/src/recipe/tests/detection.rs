@@ -189,8 +189,8 @@ fn variable_without_extensions_is_found() {
         ("os.environ.get('HOME')", None),
     ] {
         let (_folder, source) = source("some/thing", DAY, &[("setup.py", text)]);
-        let found = build_without_extensions(&source.tree().unwrap()).unwrap();
-        assert_eq!(found.as_deref(), expected, "{text}");
+        let variable = build_without_extensions(&source.tree().unwrap()).unwrap();
+        assert_eq!(variable.as_deref(), expected, "{text}");
     }
 }
 

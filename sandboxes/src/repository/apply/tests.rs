@@ -126,11 +126,11 @@ fn clean_patch_applies_exactly() {
         after.files,
         files([("a.py", plain(TEN)), ("new.py", plain("m\n"))])
     );
-    let gone = files([("a.py", None)]);
-    assert!(apply(&tree, &gone, PATCH).unwrap().is_err());
+    let deletion = files([("a.py", None)]);
+    assert!(apply(&tree, &deletion, PATCH).unwrap().is_err());
     let put_back = "--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+x\n";
     assert_eq!(
-        apply(&tree, &gone, put_back).unwrap().unwrap().files,
+        apply(&tree, &deletion, put_back).unwrap().unwrap().files,
         files([("a.py", plain("x\n"))])
     );
 }
@@ -138,16 +138,16 @@ fn clean_patch_applies_exactly() {
 #[test]
 fn text_around_headers_is_ignored() {
     let place = TestRepository::new();
-    let wanted = files([("a.py", plain(patched()))]);
+    let expected = files([("a.py", plain(patched()))]);
     let bare = PATCH.split_once('\n').unwrap().1;
-    assert_eq!(place.exactly(bare), wanted, "no `diff --git`");
+    assert_eq!(place.exactly(bare), expected, "no `diff --git`");
     let around = format!("Here is the patch:\n\n{PATCH}-- \n2.40\n\nThat is all.\n");
-    assert_eq!(place.exactly(&around), wanted);
+    assert_eq!(place.exactly(&around), expected);
     let fenced = format!("```diff\n{PATCH}```\n");
-    assert_eq!(place.exactly(&fenced), wanted);
+    assert_eq!(place.exactly(&fenced), expected);
 
     let cut = place.apply(PATCH.trim_end_matches('\n')).unwrap();
-    assert_eq!((cut.files, cut.how), (wanted, ApplyMethod::Exactly));
+    assert_eq!((cut.files, cut.how), (expected, ApplyMethod::Exactly));
     assert_eq!(cut.notes, ["the patch's last line had no line end"]);
 
     for nothing in ["", " \n", "no patch at all", "diff --git a/a.py b/a.py\n"] {
@@ -239,7 +239,7 @@ fn files_are_added_deleted_renamed() {
         place.work().join("copy.bin"),
     )
     .unwrap();
-    let wanted = files([
+    let expected = files([
         ("sub/new.py", plain("n = 1\n")),
         ("sub/empty.py", plain("")),
         ("dos.txt", None),
@@ -260,7 +260,7 @@ fn files_are_added_deleted_renamed() {
     ] {
         assert!(patch.contains(sign), "{sign}\n{patch}");
     }
-    assert_eq!(place.exactly(&patch), wanted);
+    assert_eq!(place.exactly(&patch), expected);
 }
 
 #[test]
@@ -322,8 +322,8 @@ fn paths_outside_tree_are_rejected() {
     assert!(place.apply(&through).is_err());
     let link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/tmp\n\
                 \\ No newline at end of file\n";
-    let made = format!("{link}{}", new(&format!("l/{name}")));
-    assert!(place.apply(&made).is_err());
+    let link_patch = format!("{link}{}", new(&format!("l/{name}")));
+    assert!(place.apply(&link_patch).is_err());
     assert!(!Path::new("/tmp").join(name).exists());
     // A folder cannot be patched as a file, and an `ed` script is not accepted as a patch.
     assert!(place.apply(&new("dir")).is_err());

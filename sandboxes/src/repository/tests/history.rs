@@ -41,13 +41,13 @@ fn history_lists_commits_and_changes() {
         base: Some(first.clone()),
         ..range(&brought)
     };
-    let found = repository.commits(&side).unwrap();
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].message, "bring b\n\nIn \u{e4} body.");
-    assert_eq!(found[0].title(), "bring b");
-    assert_eq!(found[0].parents, std::slice::from_ref(&first));
+    let commits = repository.commits(&side).unwrap();
+    assert_eq!(commits.len(), 1);
+    assert_eq!(commits[0].message, "bring b\n\nIn \u{e4} body.");
+    assert_eq!(commits[0].title(), "bring b");
+    assert_eq!(commits[0].parents, std::slice::from_ref(&first));
     // All commits were made in the same second.
-    let time = found[0].committed;
+    let time = commits[0].committed;
     let since = CommitRange {
         since: Some(time),
         ..line.clone()
@@ -60,12 +60,12 @@ fn history_lists_commits_and_changes() {
     assert_eq!(hashes(&until).len(), 0);
 
     let changes = repository.changes(&merge, &last).unwrap();
-    let shown: Vec<_> = changes
+    let summaries: Vec<_> = changes
         .iter()
         .map(|c| (c.path.as_str(), c.added, c.deleted, c.submodule))
         .collect();
     assert_eq!(
-        shown,
+        summaries,
         [
             ("libs/other", true, false, true),
             ("run.sh", false, true, false)

@@ -96,8 +96,8 @@ impl FaultyBackend {
 
     /// Ends the processes that faulty sandboxes left.
     pub(crate) async fn end(&self) {
-        let made = std::mem::take(&mut *self.made.lock().unwrap());
-        for (_, sandbox) in made {
+        let sandboxes = std::mem::take(&mut *self.made.lock().unwrap());
+        for (_, sandbox) in sandboxes {
             let _ = sandbox.stop().await;
         }
     }
@@ -144,7 +144,7 @@ impl Backend for FaultyBackend {
 
     async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>> {
         let spec = self.spoil(spec);
-        let known = self
+        let known_sandbox = self
             .made
             .lock()
             .unwrap()
@@ -152,7 +152,7 @@ impl Backend for FaultyBackend {
             .find(|(start, _)| *start == spec.start)
             .cloned();
         let saved = matches!(spec.start, SandboxSource::Saved(_));
-        let inner = match known {
+        let inner = match known_sandbox {
             Some((_, sandbox)) if self.fault == Fault::SavedIsShared && saved => sandbox,
             _ => Arc::from(self.inner.start(&spec).await?),
         };

@@ -67,8 +67,8 @@ async fn from_host(sandbox: &dyn Sandbox) -> Verdict {
         paths.workspace.join("new/big.bin"),
         paths.store.join("big.bin"),
     ] {
-        let done = sandbox.upload_file(&path, file.path(), 0o644).await;
-        done.map_err(|e| e.to_string())?;
+        let result = sandbox.upload_file(&path, file.path(), 0o644).await;
+        result.map_err(|e| e.to_string())?;
         ensure(
             download(sandbox, &path).await? == content,
             "other content came back",
@@ -110,8 +110,8 @@ async fn big(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn mode(sandbox: &dyn Sandbox) -> Verdict {
     let path = sandbox.info().paths.temporary.join("private");
-    let done = sandbox.upload(&path, b"x", 0o600).await;
-    done.map_err(|e| e.to_string())?;
+    let result = sandbox.upload(&path, b"x", 0o600).await;
+    result.map_err(|e| e.to_string())?;
     let (_, text) = sh(
         sandbox,
         &format!("stat -c %a '{0}'; cat '{0}'", path.display()),
@@ -122,10 +122,10 @@ async fn mode(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn program(sandbox: &dyn Sandbox) -> Verdict {
     let path = sandbox.info().paths.store.join("bin/hello");
-    let done = sandbox
+    let result = sandbox
         .upload(&path, b"#!/bin/sh\necho hello \"$1\"\n", 0o755)
         .await;
-    done.map_err(|e| e.to_string())?;
+    result.map_err(|e| e.to_string())?;
     let (code, text) = sh(sandbox, &format!("'{}' you", path.display())).await?;
     expect(
         "exit code and output",
@@ -193,8 +193,8 @@ fn archive() -> tempfile::NamedTempFile {
 
 async fn unpacked(sandbox: &dyn Sandbox, folder: &Path) -> Verdict {
     let archive = archive();
-    let done = sandbox.unpack(folder, archive.path()).await;
-    done.map_err(|e| format!("unpack: {e}"))
+    let result = sandbox.unpack(folder, archive.path()).await;
+    result.map_err(|e| format!("unpack: {e}"))
 }
 
 async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
@@ -205,8 +205,8 @@ async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
         folder.display()
     );
     let (code, text) = sh(sandbox, &script).await?;
-    let wanted = format!("644 {TIME}\n755 {TIME}\nran\nmodule.py\ndeep");
-    expect("content", (code, text.as_str()), (0, wanted.as_str()))
+    let expected = format!("644 {TIME}\n755 {TIME}\nran\nmodule.py\ndeep");
+    expect("content", (code, text.as_str()), (0, expected.as_str()))
 }
 
 async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
@@ -219,8 +219,8 @@ async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
         folder.display()
     );
     let (code, text) = sh(sandbox, &script).await?;
-    let wanted = format!("644 {TIME}\nran\nx = 1\n");
-    expect("content", (code, text.as_str()), (0, wanted.as_str()))
+    let expected = format!("644 {TIME}\nran\nx = 1\n");
+    expect("content", (code, text.as_str()), (0, expected.as_str()))
 }
 
 async fn writable(sandbox: &dyn Sandbox) -> Verdict {

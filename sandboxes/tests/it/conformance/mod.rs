@@ -190,14 +190,14 @@ async fn python(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), St
     Ok((out.code, text.trim().to_owned()))
 }
 
-fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, wanted: T) -> Verdict {
-    if got == wanted {
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Verdict {
+    if got == expected {
         Ok(())
     } else {
         Err(format!(
             "{what}: {} instead of {}",
             short(&got),
-            short(&wanted)
+            short(&expected)
         ))
     }
 }
@@ -217,8 +217,8 @@ fn ensure(holds: bool, otherwise: impl Into<String>) -> Verdict {
 }
 
 async fn upload(sandbox: &dyn Sandbox, path: &Path, content: &[u8]) -> Verdict {
-    let done = sandbox.upload(path, content, 0o644).await;
-    done.map_err(|e| format!("upload {}: {e}", path.display()))
+    let result = sandbox.upload(path, content, 0o644).await;
+    result.map_err(|e| format!("upload {}: {e}", path.display()))
 }
 
 async fn download(sandbox: &dyn Sandbox, path: &Path) -> Result<Vec<u8>, String> {

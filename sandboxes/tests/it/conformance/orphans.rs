@@ -77,8 +77,11 @@ pub(crate) async fn processes_end_with_a_killed_host(command: Command) {
     host.0.wait().unwrap();
     let begun = std::time::Instant::now();
     while marked(&mark) > 0 {
-        let left = marked(&mark);
-        assert!(begun.elapsed().as_secs() < 30, "{left} processes are left");
+        let remaining = marked(&mark);
+        assert!(
+            begun.elapsed().as_secs() < 30,
+            "{remaining} processes are left"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -229,11 +229,11 @@ async fn arguments(sandbox: &dyn Sandbox) -> Verdict {
     let out = output(sandbox, &Command::new(all), CHECK_TIMEOUT)
         .await
         .map_err(|e| e.to_string())?;
-    let wanted: String = words.iter().map(|word| format!("{word}|")).collect();
+    let expected: String = words.iter().map(|word| format!("{word}|")).collect();
     expect(
         "arguments",
         String::from_utf8_lossy(&out.stdout).as_ref(),
-        wanted.as_str(),
+        expected.as_str(),
     )
 }
 

@@ -115,8 +115,8 @@ async fn fork_has_files(ground: Fixture<'_>) -> Verdict {
     let (_, text) = sh(copy.as_ref(), &script).await?;
     stop(copy).await?;
     stop(sandbox).await?;
-    let wanted = "in the workspacein the temporary folderin the store750\n500\nspec\n";
-    expect("files of the fork", text.as_str(), wanted)
+    let expected = "in the workspacein the temporary folderin the store750\n500\nspec\n";
+    expect("files of the fork", text.as_str(), expected)
 }
 
 async fn fork_is_apart(ground: Fixture<'_>) -> Verdict {
@@ -172,9 +172,9 @@ async fn save_one(ground: Fixture<'_>, name: &str) -> Verdict {
     );
     let (code, text) = sh(sandbox.as_ref(), &script).await?;
     expect("while it is built", (code, text.as_str()), (0, ""))?;
-    let done = sandbox.save(name).await;
+    let result = sandbox.save(name).await;
     stop(sandbox).await?;
-    done.map_err(|e| format!("save: {e}"))
+    result.map_err(|e| format!("save: {e}"))
 }
 
 async fn from_saved(ground: Fixture<'_>, name: &str) -> Result<Box<dyn Sandbox>, String> {
@@ -184,20 +184,20 @@ async fn from_saved(ground: Fixture<'_>, name: &str) -> Result<Box<dyn Sandbox>,
 }
 
 async fn remove(ground: Fixture<'_>, name: &str) -> Verdict {
-    let done = ground.backend.remove_saved(name).await;
-    done.map_err(|e| format!("remove: {e}"))
+    let result = ground.backend.remove_saved(name).await;
+    result.map_err(|e| format!("remove: {e}"))
 }
 
 async fn saved(ground: Fixture<'_>) -> Verdict {
     let name = name("saved");
     save_one(ground, &name).await?;
-    let known = ground
+    let is_saved = ground
         .backend
         .has_saved(&name)
         .await
         .map_err(|e| e.to_string())?;
     let verdict = async {
-        ensure(known, "the state is unknown")?;
+        ensure(is_saved, "the state is unknown")?;
         let sandbox = from_saved(ground, &name).await?;
         let paths = sandbox.info().paths.clone();
         let script = format!(
@@ -238,20 +238,20 @@ async fn fork_of_saved(ground: Fixture<'_>) -> Verdict {
     let mut spec = ground.spec();
     spec.root = true;
     let sandbox = ground.sandbox(&spec).await?;
-    let made = "mkdir -p kept gone replaced/sub; touch kept/a kept/b gone/c replaced/d replaced/sub/e; echo old > file";
-    sh(sandbox.as_ref(), made).await?;
-    let done = sandbox.save(&name).await;
+    let setup = "mkdir -p kept gone replaced/sub; touch kept/a kept/b gone/c replaced/d replaced/sub/e; echo old > file";
+    sh(sandbox.as_ref(), setup).await?;
+    let result = sandbox.save(&name).await;
     stop(sandbox).await?;
-    done.map_err(|e| format!("save: {e}"))?;
+    result.map_err(|e| format!("save: {e}"))?;
     let sandbox = from_saved(ground, &name).await?;
     let changed = "rm kept/a; rm -r gone replaced; mkdir replaced; touch replaced/f; echo new > file; ln -s file link";
     let (code, text) = sh(sandbox.as_ref(), changed).await?;
     expect("what a change says", (code, text.as_str()), (0, ""))?;
-    let wanted = "./file\n./kept\n./kept/b\n./link\n./replaced\n./replaced/f\nnew\n";
+    let expected = "./file\n./kept\n./kept/b\n./link\n./replaced\n./replaced/f\nnew\n";
     let seen = "find . -mindepth 1 | sort; cat link";
     let copy = fork(sandbox.as_ref()).await?;
     let (_, forked) = sh(copy.as_ref(), seen).await?;
-    expect("files of the fork", forked.as_str(), wanted)?;
+    expect("files of the fork", forked.as_str(), expected)?;
     stop(copy).await?;
     sandbox
         .save(&second)
@@ -263,7 +263,7 @@ async fn fork_of_saved(ground: Fixture<'_>) -> Verdict {
     let (_, text) = sh(again.as_ref(), seen).await?;
     stop(again).await?;
     remove(ground, &second).await?;
-    expect("files of the second state", text.as_str(), wanted)
+    expect("files of the second state", text.as_str(), expected)
 }
 
 async fn saved_stays(ground: Fixture<'_>) -> Verdict {
@@ -289,9 +289,9 @@ async fn times(ground: Fixture<'_>) -> Verdict {
     stop(copy).await?;
     stop(sandbox).await?;
     remove(ground, &name).await?;
-    let wanted = format!("{TIME}\n{TIME}\n");
-    expect("times in the saved state", &text, &wanted)?;
-    expect("times in a fork", &forked, &wanted)
+    let expected = format!("{TIME}\n{TIME}\n");
+    expect("times in the saved state", &text, &expected)?;
+    expect("times in a fork", &forked, &expected)
 }
 
 async fn no_state(ground: Fixture<'_>) -> Verdict {
@@ -310,11 +310,11 @@ async fn archived(ground: Fixture<'_>) -> Verdict {
     let name = name("archived");
     save_one(ground, &name).await?;
     let sandbox = from_saved(ground, &name).await?;
-    let made = "mkdir -m 500 closed; ln -s file link; ln -s /etc/passwd out; ln file second";
-    sh(sandbox.as_ref(), made).await?;
-    let done = sandbox.save(&name).await;
+    let setup = "mkdir -m 500 closed; ln -s file link; ln -s /etc/passwd out; ln file second";
+    sh(sandbox.as_ref(), setup).await?;
+    let result = sandbox.save(&name).await;
     stop(sandbox).await?;
-    done.map_err(|e| format!("save again: {e}"))?;
+    result.map_err(|e| format!("save again: {e}"))?;
     let archive = tempfile::NamedTempFile::new().unwrap();
     let exported = ground.backend.export_saved(&name, archive.path()).await;
     exported.map_err(|e| format!("export: {e}"))?;
@@ -332,22 +332,22 @@ async fn archived(ground: Fixture<'_>) -> Verdict {
     let (_, text) = sh(sandbox.as_ref(), &script).await?;
     stop(sandbox).await?;
     remove(ground, &name).await?;
-    let wanted =
+    let expected =
         format!("workspace\nworkspace\nenvironment\nstore\n/etc/passwd\n640 {TIME}\n500\nmore\n");
-    expect("what came back", text.as_str(), wanted.as_str())
+    expect("what came back", text.as_str(), expected.as_str())
 }
 
 async fn removed(ground: Fixture<'_>) -> Verdict {
     let name = name("removed");
     save_one(ground, &name).await?;
     remove(ground, &name).await?;
-    let known = ground
+    let is_saved = ground
         .backend
         .has_saved(&name)
         .await
         .map_err(|e| e.to_string())?;
     remove(ground, &name).await?;
-    ensure(!known, "it still exists")
+    ensure(!is_saved, "it still exists")
 }
 
 async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
@@ -369,17 +369,17 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
         let content = noise(length << 20);
         upload(sandbox.as_ref(), &folder.join("noise"), &content).await?;
     }
-    let done = sandbox.save(&below).await;
+    let result = sandbox.save(&below).await;
     stop(sandbox).await?;
-    done.map_err(|e| format!("save: {e}"))?;
+    result.map_err(|e| format!("save: {e}"))?;
 
     spec.start = SandboxSource::Saved(below.clone());
     let sandbox = ground.sandbox(&spec).await?;
     let more = sandbox.info().paths.environment.join("more");
     upload(sandbox.as_ref(), &more, &noise(1 << 20)).await?;
-    let done = sandbox.save(&above).await;
+    let result = sandbox.save(&above).await;
     stop(sandbox).await?;
-    done.map_err(|e| format!("save: {e}"))?;
+    result.map_err(|e| format!("save: {e}"))?;
     let sizes = (bytes(&below).await, bytes(&above).await);
     let sandbox = from_saved(ground, &above).await?;
     let path = sandbox.info().paths.environment.join("noise");

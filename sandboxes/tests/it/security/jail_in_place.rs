@@ -109,19 +109,19 @@ async fn host_ipc_objects_stay_unchanged() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = std::io::BufReader::new(host.stdout.take().unwrap());
+    let mut stdout = std::io::BufReader::new(host.stdout.take().unwrap());
     let mut objects = String::new();
-    std::io::BufRead::read_line(&mut said, &mut objects).unwrap();
+    std::io::BufRead::read_line(&mut stdout, &mut objects).unwrap();
     let sandbox = backend.start(&spec(python())).await.unwrap();
     let script = USE_OBJECTS.replace("OBJECTS", objects.trim());
     let output = run_python(&*sandbox, &script).await;
     sandbox.stop().await.unwrap();
     host.stdin.take().unwrap().write_all(b"\n").unwrap();
-    let mut left = String::new();
-    std::io::Read::read_to_string(&mut said, &mut left).unwrap();
+    let mut final_state = String::new();
+    std::io::Read::read_to_string(&mut stdout, &mut final_state).unwrap();
     host.wait().unwrap();
     assert_eq!(output, "tried");
-    assert_eq!(left.trim(), "secret of the host 7 letter parcel");
+    assert_eq!(final_state.trim(), "secret of the host 7 letter parcel");
 }
 
 const CONNECT: &str = r##"

@@ -270,8 +270,8 @@ async fn holes_stay_holes_in_states() {
         run_script(&*sandbox, "truncate -s 1G sparse; echo end >> sparse").await;
         sandbox.save("holes").await.unwrap();
         sandbox.stop().await.unwrap();
-        let kept = cache.path().join("states/holes/workspace/sparse");
-        let metadata = std::fs::metadata(Path::new(&kept)).unwrap();
+        let sparse_file = cache.path().join("states/holes/workspace/sparse");
+        let metadata = std::fs::metadata(Path::new(&sparse_file)).unwrap();
         assert_eq!(metadata.len(), (1 << 30) + 4);
         assert!(
             metadata.blocks() < 2048,

@@ -102,10 +102,10 @@ async fn files_outside_keep_modes_and_times() {
     };
     let folder = tempfile::tempdir().unwrap();
     open_to_all(folder.path());
-    let (outside, shown) = (folder.path().join("outside"), folder.path().join("shown"));
-    std::fs::create_dir(&shown).unwrap();
-    open_to_all(&shown);
-    let readable = shown.join("readable");
+    let (outside, mount_folder) = (folder.path().join("outside"), folder.path().join("shown"));
+    std::fs::create_dir(&mount_folder).unwrap();
+    open_to_all(&mount_folder);
+    let readable = mount_folder.join("readable");
     for file in [&outside, &readable] {
         std::fs::write(file, "content").unwrap();
         std::fs::set_permissions(file, PermissionsExt::from_mode(0o644)).unwrap();
@@ -113,7 +113,7 @@ async fn files_outside_keep_modes_and_times() {
     let all: Vec<PathBuf> = vec![
         folder.path().into(),
         outside.clone(),
-        shown.clone(),
+        mount_folder.clone(),
         readable.clone(),
     ];
     let seen = || -> Vec<_> {
@@ -134,7 +134,7 @@ async fn files_outside_keep_modes_and_times() {
     let before = seen();
     let mut spec = spec(python());
     spec.mounts.push(Mount {
-        host: shown.clone(),
+        host: mount_folder.clone(),
         inside: "/shown".into(),
         read_only: true,
     });
@@ -235,9 +235,9 @@ async fn files_inside_change_modes_and_times() {
         ("unpacked/file", 0o711),
         ("uploaded", 0o755),
     ] {
-        let found = std::fs::metadata(workspace.join(name)).unwrap();
-        assert_eq!(found.mode() & 0o7777, mode, "{name}");
-        assert!(name != "unpacked/file" || found.mtime() == 12, "{name}");
+        let metadata = std::fs::metadata(workspace.join(name)).unwrap();
+        assert_eq!(metadata.mode() & 0o7777, mode, "{name}");
+        assert!(name != "unpacked/file" || metadata.mtime() == 12, "{name}");
     }
     sandbox.stop().await.unwrap();
     assert_eq!(output, "tried");
@@ -260,12 +260,12 @@ for name in ('env/pyvenv.cfg', 'base.tar'):
     open(path, 'w').write('as it was'); os.chmod(path, 0o644)";
     let store = sandbox.info().paths.store.display().to_string();
     let command = testwright_sandboxes::Command::new(["python3", "-c", script, &store]);
-    let made = testwright_sandboxes::sandbox::output(
+    let script_run = testwright_sandboxes::sandbox::output(
         &*sandbox,
         &command,
         std::time::Duration::from_secs(60),
     );
-    assert_eq!(made.await.unwrap().code, 0);
+    assert_eq!(script_run.await.unwrap().code, 0);
     sandbox.save("first").await.unwrap();
     sandbox.stop().await.unwrap();
     let start = SandboxSource::Saved("first".to_owned());
@@ -291,9 +291,9 @@ print('tried')"
             store.clone(),
             fork.info().paths.store.clone(),
         ] {
-            let found = std::fs::metadata(folder.join(name)).unwrap();
-            assert_eq!(found.mode() & 0o777, 0o644, "{name}");
-            inodes.push(found.ino());
+            let metadata = std::fs::metadata(folder.join(name)).unwrap();
+            assert_eq!(metadata.mode() & 0o777, 0o644, "{name}");
+            inodes.push(metadata.ino());
         }
         if !is_root() {
             let [first, second, one, other] = inodes[..] else {

@@ -80,9 +80,9 @@ async fn link_in_saved_state_is_ignored() {
         run_script(&*sandbox, &format!("mkdir -p '{}'", environment.display())).await;
         sandbox.save("old").await.unwrap();
         sandbox.stop().await.unwrap();
-        let kept = cache.path().join("states/old/store/env");
-        std::fs::remove_dir(&kept).unwrap();
-        symlink(&keys, &kept).unwrap();
+        let saved_environment = cache.path().join("states/old/store/env");
+        std::fs::remove_dir(&saved_environment).unwrap();
+        symlink(&keys, &saved_environment).unwrap();
         let started = backend
             .start(&spec(SandboxSource::Saved("old".to_owned())))
             .await;
@@ -123,10 +123,10 @@ async fn ticking(sandbox: &dyn Sandbox) {
     panic!("the script does not tick");
 }
 
-/// Waits up to `most`, because a busy disk can make a single tick last seconds.
-async fn keeps_ticking(sandbox: &dyn Sandbox, most: Duration) -> bool {
+/// Waits up to `timeout`, because a busy disk can make a single tick last seconds.
+async fn keeps_ticking(sandbox: &dyn Sandbox, timeout: Duration) -> bool {
     let before = run_script(sandbox, "cat ticks").await;
-    let end = tokio::time::Instant::now() + most;
+    let end = tokio::time::Instant::now() + timeout;
     while tokio::time::Instant::now() < end {
         tokio::time::sleep(Duration::from_millis(300)).await;
         if run_script(sandbox, "cat ticks").await != before {
@@ -191,7 +191,7 @@ async fn editable_install_links_are_not_followed() {
     let Some(backend) = local(cache.path(), Isolation::Landlock) else {
         return;
     };
-    let (kept, keys) = secret();
+    let (secret_folder, keys) = secret();
     let sandbox = backend.start(&building(python())).await.unwrap();
     let paths = sandbox.info().paths.clone();
     let file = keys.join("of-the-host.pth");
@@ -205,11 +205,11 @@ async fn editable_install_links_are_not_followed() {
         "mkdir -p '{0}' && ln -s '{1}' '{0}/x.pth' && ln -s '{2}' '{0}/../../python4'",
         site.display(),
         file.display(),
-        kept.path().display()
+        secret_folder.path().display()
     );
     assert_eq!(run_script(&*sandbox, &script).await, "");
-    std::fs::create_dir(kept.path().join("site-packages")).unwrap();
-    let other = kept.path().join("site-packages/y.pth");
+    std::fs::create_dir(secret_folder.path().join("site-packages")).unwrap();
+    let other = secret_folder.path().join("site-packages/y.pth");
     std::fs::write(
         other,
         format!("{}/by-a-folder\n", paths.workspace.display()),
@@ -230,11 +230,11 @@ async fn editable_install_links_are_not_followed() {
 }
 
 /// Collects all paths below a folder without following links.
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+fn walk(folder: &Path, entries: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        found.push(entry.path());
+        entries.push(entry.path());
         if entry.file_type().unwrap().is_dir() {
-            walk(&entry.path(), found);
+            walk(&entry.path(), entries);
         }
     }
 }
@@ -258,10 +258,10 @@ async fn setuid_bits_and_devices_are_dropped() {
         let copy = sandbox.fork().await.unwrap();
         let fork = cache.path().join("sandboxes").join(&copy.info().id);
         for folder in [cache.path().join("states/lent"), fork] {
-            let mut found = Vec::new();
-            walk(&folder, &mut found);
-            assert!(found.iter().any(|path| path.ends_with("lent")));
-            for path in found {
+            let mut entries = Vec::new();
+            walk(&folder, &mut entries);
+            assert!(entries.iter().any(|path| path.ends_with("lent")));
+            for path in entries {
                 let at = std::fs::symlink_metadata(&path).unwrap();
                 assert_eq!(at.mode() & 0o6000, 0, "{}: {:o}", path.display(), at.mode());
                 assert_eq!(at.rdev(), 0, "{}", path.display());
@@ -277,10 +277,10 @@ async fn setuid_bits_and_devices_are_dropped() {
         run_script(&*sandbox, "cp /bin/true again; chmod 6755 again").await;
         sandbox.save("second").await.unwrap();
         sandbox.stop().await.unwrap();
-        let mut found = Vec::new();
-        walk(&cache.path().join("states/second"), &mut found);
-        assert!(found.iter().any(|path| path.ends_with("again")));
-        for path in found {
+        let mut entries = Vec::new();
+        walk(&cache.path().join("states/second"), &mut entries);
+        assert!(entries.iter().any(|path| path.ends_with("again")));
+        for path in entries {
             let at = std::fs::symlink_metadata(&path).unwrap();
             assert_eq!(at.mode() & 0o6000, 0, "{}: {:o}", path.display(), at.mode());
         }
@@ -446,7 +446,7 @@ print('made')";
             assert_eq!(names, "51", "{force:?}");
         }
         sandbox.stop().await.unwrap();
-        let taken = held() - before;
-        assert!(taken < 100, "{force:?}: {taken} MiB");
+        let growth = held() - before;
+        assert!(growth < 100, "{force:?}: {growth} MiB");
     }
 }

@@ -265,9 +265,9 @@ try:
 except OSError as e: print(e.strerror)
 print(n < 70_000)";
     let sandbox = backend.start(&small_disk(python())).await.unwrap();
-    let said = run_python(&*sandbox, script).await;
+    let output = run_python(&*sandbox, script).await;
     sandbox.stop().await.unwrap();
-    assert_eq!(said, "No space left on device\nTrue");
+    assert_eq!(output, "No space left on device\nTrue");
 }
 
 /// Space must be taken only by writing, which takes long enough to be noticed.
@@ -293,15 +293,15 @@ print(os.fstat(f).st_size, fallocate(3, 4096))";
             continue;
         };
         let sandbox = backend.start(&small_disk(python())).await.unwrap();
-        let said = run_python(&*sandbox, script).await;
+        let output = run_python(&*sandbox, script).await;
         sandbox.stop().await.unwrap();
-        assert_eq!(said, expected, "{force:?}");
+        assert_eq!(output, expected, "{force:?}");
     }
     if let Some(backend) = docker().await {
         let start = SandboxSource::Python("3.11".to_owned());
         let sandbox = backend.start(&small_disk(start)).await.unwrap();
-        let said = run_python(&*sandbox, script).await;
+        let output = run_python(&*sandbox, script).await;
         sandbox.stop().await.unwrap();
-        assert_eq!(said, expected, "docker");
+        assert_eq!(output, expected, "docker");
     }
 }

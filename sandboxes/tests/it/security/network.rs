@@ -149,13 +149,13 @@ attempt("the relay's output", relay)
     let address = std::os::unix::net::SocketAddr::from_abstract_name(abstract_name).unwrap();
     let _listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
     let built = place.build(&place.source(), &recipe_here()).await.unwrap();
-    let found = read_findings(&place, &built).await;
-    for (name, output) in found.as_object().unwrap() {
+    let findings = read_findings(&place, &built).await;
+    for (name, output) in findings.as_object().unwrap() {
         let output = output.as_str().unwrap();
         assert!(output.starts_with("failed: "), "{name}: {output}");
     }
-    assert_eq!(found.as_object().unwrap().len(), 13, "{found}");
-    assert_eq!(count.load(Ordering::SeqCst), 0, "{found}");
+    assert_eq!(findings.as_object().unwrap().len(), 13, "{findings}");
+    assert_eq!(count.load(Ordering::SeqCst), 0, "{findings}");
     // The index itself was reached with its password.
     assert!(built.packages.contains(&"extra==1.0".to_owned()));
     let log = std::fs::read_to_string(&built.log).unwrap();
@@ -251,8 +251,13 @@ async fn finds_no_credentials(place: TestDir) {
         read_findings(&place, &built).await["credentials"],
         "failed: none"
     );
-    let asked = place.index.requests();
-    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.authorization.is_some()));
+    let requests = place.index.requests();
+    assert!(
+        !requests.is_empty()
+            && requests
+                .iter()
+                .all(|request| request.authorization.is_some())
+    );
     let log = std::fs::read_to_string(&built.log).unwrap();
     assert!(!log.contains("hunter2"), "{log}");
     tidy(&place, &built).await;
@@ -335,8 +340,8 @@ async fn leaves_nothing_for_others(place: TestDir) {
     assert_eq!(shell(sandbox.as_ref(), &script).await, "False\n");
     sandbox.stop().await.unwrap();
     // Apart from the backend's states, a build wrote nothing on the host.
-    let kept = place.folder.path().join("cache");
-    for path in everything_below(&kept) {
+    let cache = place.folder.path().join("cache");
+    for path in everything_below(&cache) {
         let metadata = std::fs::symlink_metadata(&path).unwrap();
         let name = path.display();
         assert_eq!(metadata.permissions().mode() & 0o6000, 0, "{name}");
@@ -421,12 +426,12 @@ attempt("another port", lambda: tunnel("127.0.0.1", {port} + 1))
         )
         .await
         .unwrap();
-        let found = read_findings(&place, &built).await;
-        assert_eq!(found["tunnel"], "the host's secret", "{found}");
-        assert_eq!(found["plain"], "the host's secret", "{found}");
+        let findings = read_findings(&place, &built).await;
+        assert_eq!(findings["tunnel"], "the host's secret", "{findings}");
+        assert_eq!(findings["plain"], "the host's secret", "{findings}");
         assert!(
-            found["another port"].as_str().unwrap().contains("403"),
-            "{found}"
+            findings["another port"].as_str().unwrap().contains("403"),
+            "{findings}"
         );
         assert!(count.load(Ordering::SeqCst) >= 2);
         let wrong = BuildSettings {
@@ -497,7 +502,10 @@ async fn docker_system_packages_come_from_debian() {
     let output = shell(sandbox.as_ref(), "hello").await;
     assert_eq!(output, "Hello, world!\n");
     sandbox.stop().await.unwrap();
-    let found = read_findings(&place, &built).await;
-    assert!(found["debian"].as_str().unwrap().contains("403"), "{found}");
+    let findings = read_findings(&place, &built).await;
+    assert!(
+        findings["debian"].as_str().unwrap().contains("403"),
+        "{findings}"
+    );
     tidy(&place, &built).await;
 }

@@ -63,16 +63,16 @@ async fn index_cannot_reach_private_addresses() {
         ),
     ] {
         let wheels_folder = place.wheels();
-        let (named, to) = (file.clone(), redirect.clone());
-        let index = Server::start(move |asked| {
-            if asked.path == "/files/moved" {
+        let (file_url, to) = (file.clone(), redirect.clone());
+        let index = Server::start(move |request| {
+            if request.path == "/files/moved" {
                 return Answer::to(to.as_deref().unwrap_or_default());
             }
-            if asked.path != "/simple/extra/" {
-                return wheels(&wheels_folder, asked);
+            if request.path != "/simple/extra/" {
+                return wheels(&wheels_folder, request);
             }
             let page = serde_json::json!({"meta": {"api-version": "1.1"}, "name": "extra", "files": [
-                {"filename": "extra-1.0-py3-none-any.whl", "url": named, "hashes": {}}]});
+                {"filename": "extra-1.0-py3-none-any.whl", "url": file_url, "hashes": {}}]});
             Answer::new(
                 "200 OK",
                 "application/vnd.pypi.simple.v1+json",
@@ -91,9 +91,9 @@ async fn index_cannot_reach_private_addresses() {
 async fn file_with_wrong_digest_is_rejected() {
     let Some(place) = TestDir::new() else { return };
     let folder = place.wheels();
-    let index = Server::start(move |asked| {
-        let mut answer = wheels(&folder, asked);
-        if asked.path.starts_with("/files/extra-1.0") {
+    let index = Server::start(move |request| {
+        let mut answer = wheels(&folder, request);
+        if request.path.starts_with("/files/extra-1.0") {
             // A wheel may have trailing bytes.
             answer.body.extend_from_slice(b"tampered");
         }
@@ -101,8 +101,8 @@ async fn file_with_wrong_digest_is_rejected() {
     });
     let error = build(&place, &index).await.unwrap_err();
     assert!(error.message.contains("its sha256 is"), "{error}");
-    let kept = std::fs::read_dir(place.folder.path().join("cache/downloads/files")).unwrap();
-    for entry in kept {
+    let entries = std::fs::read_dir(place.folder.path().join("cache/downloads/files")).unwrap();
+    for entry in entries {
         let content = std::fs::read(entry.unwrap().path()).unwrap();
         assert!(!content.ends_with(b"tampered"));
     }
@@ -187,11 +187,11 @@ async fn html_index_works() {
     let Some(place) = TestDir::new() else { return };
     let (folder, logins) = (place.wheels(), Arc::new(Mutex::new(Vec::new())));
     let seen = logins.clone();
-    let index = Server::start(move |asked| {
-        seen.lock().unwrap().push(asked.authorization.clone());
-        let parts: Vec<&str> = asked.path.trim_matches('/').split('/').collect();
+    let index = Server::start(move |request| {
+        seen.lock().unwrap().push(request.authorization.clone());
+        let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
         let ["simple", project] = parts.as_slice() else {
-            return wheels(&folder, asked);
+            return wheels(&folder, request);
         };
         let names = std::fs::read_dir(&folder)
             .unwrap()

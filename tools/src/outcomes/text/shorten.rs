@@ -12,13 +12,13 @@ const MIN_REPEATED_LINES: usize = 3;
 const MIN_PARTIAL_MATCH_CHARS: usize = 12;
 
 /// Returns the output of a test without lines that the message, as shown, already contains.
-pub(super) fn without_message_lines(captured: &str, shown: &str) -> String {
+pub(super) fn without_message_lines(captured: &str, message: &str) -> String {
     let lines: Vec<&str> = captured.lines().collect();
     let is_there = |line: &&str| {
         let line = line.trim();
         line.is_empty()
-            || (line.chars().count() >= MIN_PARTIAL_MATCH_CHARS && shown.contains(line))
-            || shown.lines().any(|of_message| of_message.trim() == line)
+            || (line.chars().count() >= MIN_PARTIAL_MATCH_CHARS && message.contains(line))
+            || message.lines().any(|of_message| of_message.trim() == line)
     };
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;
@@ -123,10 +123,13 @@ fn deciding_lines(message: &str) -> Option<String> {
         .filter_map(|line| line.trim_start().strip_prefix("and: "));
     let similarity = |line: &&str| strsim::jaro_winkler(&bare(line), &bare(pattern));
     let nearest = compared.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    let kept = at.min(LEADING_LINES);
-    let mut out: Vec<String> = lines[..kept].iter().map(|line| shortened(line)).collect();
-    if at > kept {
-        out.push(format!("[... {} lines left out ...]", at - kept));
+    let lead_count = at.min(LEADING_LINES);
+    let mut out: Vec<String> = lines[..lead_count]
+        .iter()
+        .map(|line| shortened(line))
+        .collect();
+    if at > lead_count {
+        out.push(format!("[... {} lines left out ...]", at - lead_count));
     }
     if let Some(nearest) = nearest {
         out.push(format!("nearest to it: {}", shortened(nearest)));
@@ -150,12 +153,12 @@ fn shortened(line: &str) -> String {
 const CUT_TOLERANCE: usize = 40;
 
 /// Cuts the middle out of a text that is too long, with a note.
-pub fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, max_chars: usize) -> String {
     let length = text.chars().count();
-    if length <= most.saturating_add(CUT_TOLERANCE) {
+    if length <= max_chars.saturating_add(CUT_TOLERANCE) {
         return text.to_owned();
     }
-    let half = most / 2;
+    let half = max_chars / 2;
     let head: String = text.chars().take(half).collect();
     let tail: String = text.chars().skip(length - half).collect();
     format!(
@@ -183,16 +186,19 @@ mod tests {
             "fnmatch: '*start*'\n   with: 'test session starts'\nnomatch: '*2 failed, 1 passed*'\n{}\n    and: '=== 3 failed, 1 passed in 0.1s ==='\n    and: ''\nremains unmatched: '*2 failed, 1 passed*'",
             others.join("\n")
         );
-        let shown = shorten_message(&message);
+        let short_message = shorten_message(&message);
         assert_eq!(
-            shown.lines().skip(6).collect::<Vec<_>>(),
+            short_message.lines().skip(6).collect::<Vec<_>>(),
             [
                 "[... 299 lines left out ...]",
                 "nearest to it: '=== 3 failed, 1 passed in 0.1s ==='",
                 "remains unmatched: '*2 failed, 1 passed*'"
             ]
         );
-        assert!(shown.starts_with("fnmatch: '*start*'\n"), "{shown}");
+        assert!(
+            short_message.starts_with("fnmatch: '*start*'\n"),
+            "{short_message}"
+        );
     }
 
     #[test]
@@ -210,10 +216,10 @@ mod tests {
             "nomatch: 'lime 7'\n{}\nremains unmatched: 'lime 7'",
             lines.join("\n")
         );
-        let shown = shorten_message_to_lines(&message, 40);
+        let short_message = shorten_message_to_lines(&message, 40);
         assert!(
-            shown.ends_with("nearest to it: 'line 7'\nremains unmatched: 'lime 7'"),
-            "{shown}"
+            short_message.ends_with("nearest to it: 'line 7'\nremains unmatched: 'lime 7'"),
+            "{short_message}"
         );
     }
 

@@ -61,7 +61,7 @@ fn missing_exception_is_explained() {
 #[test]
 fn exception_origin_is_named() {
     use super::super::report::{FailureClass, Frame};
-    let told = |exception: &str, frames: &[(Place, &str, &str)]| {
+    let origin_text = |exception: &str, frames: &[(Place, &str, &str)]| {
         let frames = frames.iter().map(|(place, function, code)| Frame {
             file: "a.py".to_owned(),
             line: 3,
@@ -109,7 +109,7 @@ fn exception_origin_is_named() {
             "raised by the test's own `boom`, called by the code under test",
         ),
     ] {
-        assert_eq!(told(exception, &frames), expected, "{frames:?}");
+        assert_eq!(origin_text(exception, &frames), expected, "{frames:?}");
     }
 }
 

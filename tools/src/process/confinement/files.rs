@@ -26,8 +26,8 @@ pub(super) fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let signals = version >= 6;
     let private = config.private();
     let places = writable(config, &private);
-    let made = create_ruleset(places.as_deref());
-    match made {
+    let ruleset = create_ruleset(places.as_deref());
+    match ruleset {
         Ok(set) => {
             let domain: Option<OwnedFd> = set.into();
             let there = domain.is_some();

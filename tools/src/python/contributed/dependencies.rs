@@ -51,13 +51,13 @@ impl<'s> FileComparison<'s> {
 
 /// Returns the keys of all code that a test depends on, itself included.
 pub(super) fn used_by<'s>(file: &'s TestFile, test: &Test) -> Vec<&'s str> {
-    let found = reach(file, test, &mut { MAX_STEPS });
-    found.unwrap_or_default().into_keys().collect()
+    let pieces = reach(file, test, &mut { MAX_STEPS });
+    pieces.unwrap_or_default().into_keys().collect()
 }
 
 /// Returns the code that a test depends on; `None` if the steps do not suffice.
 fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Pieces<'s>> {
-    let mut found = BTreeMap::new();
+    let mut pieces = BTreeMap::new();
     let mut open: Vec<String> = vec![test.unit.clone()];
     for owner in test.classes.iter().map(String::as_str).chain([""]) {
         let unnamed = file.unnamed.get(owner).map_or(&[][..], Vec::as_slice);
@@ -74,7 +74,10 @@ fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Piece
         let Some((key, unit)) = file.units.get_key_value(&key) else {
             continue;
         };
-        if found.insert(key.as_str(), unit.hashes.as_slice()).is_some() {
+        if pieces
+            .insert(key.as_str(), unit.hashes.as_slice())
+            .is_some()
+        {
             continue;
         }
         let own = key.rsplit('.').next();
@@ -93,19 +96,19 @@ fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Piece
             }
         }
     }
-    Some(found)
+    Some(pieces)
 }
 
 /// Returns everything except test functions and the classes as a whole, which contain them.
 fn rest(file: &TestFile) -> Pieces<'_> {
-    let mut rest: Pieces<'_> = file
+    let mut pieces: Pieces<'_> = file
         .units
         .iter()
         .filter(|(key, _)| !file.units.contains_key(&format!("class {key}")))
         .map(|(key, unit)| (key.as_str(), unit.hashes.as_slice()))
         .collect();
     for test in &file.tests {
-        rest.remove(test.unit.as_str());
+        pieces.remove(test.unit.as_str());
     }
-    rest
+    pieces
 }

@@ -66,7 +66,7 @@ impl<'m> ReferredNames<'m> {
 
     /// Returns the names that a node's code refers to, without those in `skip`.
     pub(super) fn names(&self, node: Node<'m>, skip: Option<Node<'m>>) -> BTreeSet<ReferredName> {
-        let mut found = BTreeSet::new();
+        let mut names = BTreeSet::new();
         let range = node.byte_range();
         let first = self.uses.partition_point(|used| used.at < range.start);
         let skipped = skip.map(|node| node.byte_range()).unwrap_or_default();
@@ -79,11 +79,11 @@ impl<'m> ReferredNames<'m> {
                     true => NameScope::Class,
                     false => NameScope::Module,
                 };
-                add(&mut found, used.name, scope);
+                add(&mut names, used.name, scope);
             }
         }
-        self.visit(node, skip, &mut found);
-        found
+        self.visit(node, skip, &mut names);
+        names
     }
 
     /// Collects references that are not plain uses of a name: members, and names of fixtures.
@@ -133,8 +133,8 @@ impl<'m> ReferredNames<'m> {
         if !is_test && !decorated.is_some_and(|whole| self.is_fixture(whole)) {
             return;
         }
-        let given = decorated.map(|whole| self.parametrized(whole));
-        let given = given.unwrap_or_default();
+        let parametrized_names = decorated.map(|whole| self.parametrized(whole));
+        let parametrized_names = parametrized_names.unwrap_or_default();
         let parameters = function.child_by_field_name("parameters");
         for parameter in parameters.map(children).unwrap_or_default() {
             let name = match parameter.kind() {
@@ -144,7 +144,7 @@ impl<'m> ReferredNames<'m> {
             };
             let name = name.filter(|name| name.kind() == "identifier");
             if let Some(name) = name.map(|name| self.module.source(name))
-                && !given.contains(name)
+                && !parametrized_names.contains(name)
             {
                 add(
                     out,
@@ -157,7 +157,7 @@ impl<'m> ReferredNames<'m> {
 
     /// Returns the names that `parametrize` gives values itself.
     fn parametrized(&self, decorated: Node<'m>) -> BTreeSet<&'m str> {
-        let mut found = BTreeSet::new();
+        let mut parametrized_names = BTreeSet::new();
         for decorator in children(decorated) {
             let text = self.module.source(decorator);
             let is_own = decorator.kind() == "decorator"
@@ -170,10 +170,10 @@ impl<'m> ReferredNames<'m> {
             if let (true, Some(names)) = (is_own, names.and_then(|list| list.named_child(0))) {
                 let text = self.module.source(names);
                 let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-                found.extend(parts.filter(|part| !part.is_empty()));
+                parametrized_names.extend(parts.filter(|part| !part.is_empty()));
             }
         }
-        found
+        parametrized_names
     }
 
     fn calls_by_name(&self, call: Node<'m>) -> bool {

@@ -318,7 +318,7 @@ impl<'m> TestFileReader<'m, '_> {
 
     /// Returns the names that a statement binds.
     fn targets(&self, statement: Node<'m>) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
+        let mut names = BTreeSet::new();
         let mut open = vec![statement];
         while let Some(node) = open.pop() {
             let bound = match node.kind() {
@@ -329,8 +329,8 @@ impl<'m> TestFileReader<'m, '_> {
                 "function_definition" | "class_definition" | "lambda" => continue,
                 _ => None,
             };
-            if let Some(left) = bound {
-                self.identifiers(left, &mut found);
+            if let Some(target) = bound {
+                self.identifiers(target, &mut names);
             }
             let mut cursor = node.walk();
             open.extend(node.named_children(&mut cursor));
@@ -344,9 +344,9 @@ impl<'m> TestFileReader<'m, '_> {
                 .child_by_field_name("object")
                 .filter(|o| o.kind() == "identifier")
         {
-            found.insert(self.module.source(object).to_owned());
+            names.insert(self.module.source(object).to_owned());
         }
-        found
+        names
     }
 
     fn bases(&self, class: Node<'m>) -> Vec<String> {
@@ -373,14 +373,14 @@ impl<'m> TestFileReader<'m, '_> {
             let outer = path.rsplit_once('.').map(|(outer, _)| outer.to_owned());
             for base in self.class(&path).into_iter().flat_map(|c| &c.bases) {
                 let sibling = outer.as_ref().map(|o| format!("{o}.{base}"));
-                let known = sibling
+                let resolved_base = sibling
                     .filter(|s| self.class(s).is_some())
                     .unwrap_or_else(|| base.clone());
                 if order.len() < MAX_BASES
-                    && self.class(&known).is_some()
-                    && !order.contains(&known)
+                    && self.class(&resolved_base).is_some()
+                    && !order.contains(&resolved_base)
                 {
-                    order.push(known);
+                    order.push(resolved_base);
                 }
             }
         }
@@ -432,13 +432,15 @@ impl<'m> TestFileReader<'m, '_> {
 /// Removes names that the file does not define.
 fn retain_defined_names(units: &mut HashMap<String, Unit>) {
     let last = |key: &String| key.rsplit('.').next().unwrap_or_default().to_owned();
-    let known: HashSet<String> = units.keys().map(last).collect();
+    let defined_names: HashSet<String> = units.keys().map(last).collect();
     // Shared sets stay shared. The old sets are kept alive, so that their addresses remain unique.
-    let mut kept: HashMap<_, (_, Rc<BTreeSet<ReferredName>>)> = HashMap::new();
+    let mut replacements: HashMap<_, (_, Rc<BTreeSet<ReferredName>>)> = HashMap::new();
     for names in units.values_mut().flat_map(|unit| &mut unit.names) {
         let old = names.clone();
-        let (_, new) = kept.entry(Rc::as_ptr(names)).or_insert_with(|| {
-            let new = old.iter().filter(|name| known.contains(name.name()));
+        let (_, new) = replacements.entry(Rc::as_ptr(names)).or_insert_with(|| {
+            let new = old
+                .iter()
+                .filter(|name| defined_names.contains(name.name()));
             (old.clone(), Rc::new(new.cloned().collect()))
         });
         *names = new.clone();

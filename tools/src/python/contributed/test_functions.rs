@@ -30,7 +30,7 @@ pub fn test_functions(module: &Module, layout: &Layout) -> Vec<TestFunction> {
             *id = &test.id;
         }
     }
-    let found = ids.into_iter().filter_map(|(unit, id)| {
+    let functions = ids.into_iter().filter_map(|(unit, id)| {
         let (last, replaced) = file.units.get(unit)?.spans.split_last()?;
         Some(TestFunction {
             id: id.to_owned(),
@@ -39,9 +39,9 @@ pub fn test_functions(module: &Module, layout: &Layout) -> Vec<TestFunction> {
             replaced: replaced.to_vec(),
         })
     });
-    let mut found: Vec<TestFunction> = found.collect();
-    found.sort_by_key(|test| test.bytes.start);
-    found
+    let mut functions: Vec<TestFunction> = functions.collect();
+    functions.sort_by_key(|test| test.bytes.start);
+    functions
 }
 
 fn is_own(id: &str, unit: &str) -> bool {
@@ -76,12 +76,12 @@ def test_a(x):
 ";
         let module = Module::parse(text);
         let tests = test_functions(&module, &Layout::default());
-        let shown: Vec<(&str, bool, usize)> = tests
+        let summaries: Vec<(&str, bool, usize)> = tests
             .iter()
             .map(|test| (test.id.as_str(), test.is_own, test.replaced.len()))
             .collect();
         assert_eq!(
-            shown,
+            summaries,
             [
                 ("TestA::test_m", false, 0),
                 ("TestA::test_b", true, 0),

@@ -48,10 +48,11 @@ pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec
         !others.any(|other| other != *span && other.0 <= span.0 && span.1 <= other.1)
     };
     let imports = module.imports();
-    let kept = spans.iter().filter(outermost);
-    kept.map(|(start, end)| excerpt(path, text, *start..*end))
-        .filter(|found| !does_nothing(&found.source))
-        .map(|found| with_used_names(found, &imports, &names))
+    let outer_spans = spans.iter().filter(outermost);
+    outer_spans
+        .map(|(start, end)| excerpt(path, text, *start..*end))
+        .filter(|piece| !does_nothing(&piece.source))
+        .map(|piece| with_used_names(piece, &imports, &names))
         .collect()
 }
 
@@ -69,18 +70,18 @@ fn does_nothing(source: &str) -> bool {
 }
 
 /// Reduces an import of several lines to the names that are used.
-fn with_used_names(found: Excerpt, imports: &[Import], names: &BTreeSet<&str>) -> Excerpt {
+fn with_used_names(excerpt: Excerpt, imports: &[Import], names: &BTreeSet<&str>) -> Excerpt {
     let mut long = imports.iter().filter(|import| import.last > import.first);
-    let Some(import) = long.find(|import| import.source == found.source) else {
-        return found;
+    let Some(import) = long.find(|import| import.source == excerpt.source) else {
+        return excerpt;
     };
     let used = (import.bindings.iter()).filter(|binding| names.contains(binding.local.as_str()));
     let statements: Vec<String> = used.map(Binding::statement).collect();
     match joined_imports(&statements).as_slice() {
-        [] => found,
+        [] => excerpt,
         lines => Excerpt {
             source: lines.join("\n"),
-            ..found
+            ..excerpt
         },
     }
 }
@@ -162,14 +163,14 @@ if __name__ == '__main__':
     unittest.main()
 ";
         let used = used_code("t.py", file, &["TestA::test_a"], &Layout::default());
-        let shown: Vec<usize> = used.iter().map(|excerpt| excerpt.line).collect();
-        assert_eq!(shown, [6, 13]);
+        let lines: Vec<usize> = used.iter().map(|excerpt| excerpt.line).collect();
+        assert_eq!(lines, [6, 13]);
     }
 
     #[test]
     fn used_code_is_found_with_lines() {
         let used = used_code("t.py", FILE, &["TestA::test_a"], &Layout::default());
-        let shown: Vec<(usize, &str)> = used
+        let excerpts: Vec<(usize, &str)> = used
             .iter()
             .map(|excerpt| {
                 (
@@ -179,7 +180,7 @@ if __name__ == '__main__':
             })
             .collect();
         assert_eq!(
-            shown,
+            excerpts,
             [
                 (2, "from a import b, c"),
                 (4, "SIZE = 3"),

@@ -3,9 +3,9 @@
 use super::*;
 
 fn imported(file: &str, imports: &[&str]) -> String {
-    let wanted: Vec<String> = imports.iter().map(|&s| s.to_owned()).collect();
-    let wanted = read_imports(&wanted).unwrap();
-    add_imports(&Module::parse(file), &wanted, &|top| top == "own")
+    let statements: Vec<String> = imports.iter().map(|&s| s.to_owned()).collect();
+    let bindings = read_imports(&statements).unwrap();
+    add_imports(&Module::parse(file), &bindings, &|top| top == "own")
         .unwrap()
         .text
 }
@@ -44,8 +44,8 @@ fn imports_are_added_once() {
 fn conflicting_imports_are_refused() {
     let module = Module::parse("from a import x\ndef y(): pass\n");
     let add = |text: &str| {
-        let wanted = read_imports(&[text.to_owned()]).unwrap();
-        add_imports(&module, &wanted, &|_| false)
+        let bindings = read_imports(&[text.to_owned()]).unwrap();
+        add_imports(&module, &bindings, &|_| false)
     };
     assert!(
         add("from b import x")
@@ -160,13 +160,13 @@ fn statements_go_to_their_group() {
 fn name_from_parent_package_exists() {
     let module = Module::parse("from own import Thing\n");
     let add = |text: &str| {
-        let wanted = read_imports(&[text.to_owned()]).unwrap();
-        add_imports(&module, &wanted, &|top| top == "own")
+        let bindings = read_imports(&[text.to_owned()]).unwrap();
+        add_imports(&module, &bindings, &|top| top == "own")
     };
-    let done = add("from own.core import Thing").unwrap();
-    assert_eq!(done.text, module.text());
+    let result = add("from own.core import Thing").unwrap();
+    assert_eq!(result.text, module.text());
     assert_eq!(
-        done.existing,
+        result.existing,
         [
             "`from own.core import Thing` was not added: the file already has `from own import Thing`."
         ]

@@ -117,8 +117,8 @@ impl<'m> Walk<'m> {
 
     fn field(&mut self, node: Node<'m>, field: &str, scope: usize) {
         let mut cursor = node.walk();
-        let found: Vec<Node<'m>> = node.children_by_field_name(field, &mut cursor).collect();
-        for child in found {
+        let nodes: Vec<Node<'m>> = node.children_by_field_name(field, &mut cursor).collect();
+        for child in nodes {
             self.visit(child, scope);
         }
     }

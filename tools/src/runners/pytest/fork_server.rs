@@ -66,14 +66,14 @@ pub(super) fn run(
     ids: &[String],
     recording: &mut Recording,
 ) -> Option<ProcessOutput> {
-    let mut kept = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut slot = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     // Taking the server out also ends one with different arguments.
-    let mut server = kept
+    let mut server = slot
         .take()
         .filter(|server| server.arguments == *arguments)?;
     let output = server.run(run, ids, recording)?;
     if !output.timed_out() {
-        *kept = Some(server);
+        *slot = Some(server);
     }
     Some(output)
 }
@@ -198,14 +198,14 @@ impl Server {
         changed: &[String],
     ) -> Result<(), ToolError> {
         self.collector = None;
-        let (control, given) = Control::pair()?;
+        let (control, peer) = Control::pair()?;
         let request = json!({
             "settings": settings,
             "changed": changed,
             "imports": self.imports,
         });
         self.importer
-            .send(&request, &[anonymous_file()?.into(), given])?;
+            .send(&request, &[anonymous_file()?.into(), peer])?;
         self.collector = Some(Collector {
             control,
             ids: ids.to_vec(),

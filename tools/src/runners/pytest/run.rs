@@ -85,20 +85,20 @@ fn run_with_addopts(
             .filter_map(|c| c.strip_suffix("conftest.py"));
         folders.into_iter().any(|folder| id.starts_with(folder))
     };
-    let (beneath, rest): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(affected);
-    let split = failed_to_start && !rest.is_empty() && !beneath.is_empty();
-    let mut asked: Vec<String> = if split { beneath } else { ids.to_vec() };
+    let (beneath, other_ids): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(affected);
+    let split = failed_to_start && !other_ids.is_empty() && !beneath.is_empty();
+    let mut requested_ids: Vec<String> = if split { beneath } else { ids.to_vec() };
     for id in &options.first {
-        if !asked.contains(id) && asked.iter().any(|above| covers(above, id)) {
-            asked.push(id.clone());
+        if !requested_ids.contains(id) && requested_ids.iter().any(|above| covers(above, id)) {
+            requested_ids.push(id.clone());
         }
     }
-    let mut report = session.report(&asked, finished.ended, printed, &classifier);
+    let mut report = session.report(&requested_ids, finished.ended, printed, &classifier);
     report.seconds = seconds(finished.took);
     report.contradicted |=
         finished.exit_code() == Some(0) && has_failures(&report) && !options.collect_only;
     if split {
-        report = merge_reports(report, run_with_addopts(run, &rest, addopts)?);
+        report = merge_reports(report, run_with_addopts(run, &other_ids, addopts)?);
     }
     Ok(report)
 }

@@ -84,9 +84,9 @@ fn only_used_imports_and_constants_appear() {
     );
     let mut f = Fixture::new(&[("a.py", file.as_bytes())]);
     let text = f.text("read_function", json!({"name": "f"}));
-    let (_, taken) = text.split_once("\n\n").unwrap();
+    let (_, dependencies) = text.split_once("\n\n").unwrap();
     assert_eq!(
-        taken,
+        dependencies,
         "Its imports:\nfrom typing import List\n\nIts constants:\n\
          TABLE = {\n    1: 2,\n    3: 4,\n    5: 6,\n}\n    LIMIT = 1\n"
     );

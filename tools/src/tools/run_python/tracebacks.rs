@@ -8,18 +8,18 @@ pub(super) fn folded(printed: &str) -> String {
         return printed.to_owned();
     }
     let lines: Vec<&str> = printed.split_inclusive('\n').collect();
-    let mut known: Vec<&[&str]> = Vec::new();
+    let mut earlier_blocks: Vec<&[&str]> = Vec::new();
     let mut out = String::new();
     let mut at = 0;
     while at < lines.len() {
         let length = length(&lines[at..]);
         let block = &lines[at..at + length.max(1)];
-        if length > 0 && known.contains(&block) {
+        if length > 0 && earlier_blocks.contains(&block) {
             let last = block.last().map_or("", |line| line.trim_end());
             out.push_str(&format!("[the same traceback as above: {last}]\n"));
         } else {
             if length > 0 {
-                known.push(block);
+                earlier_blocks.push(block);
             }
             block.iter().for_each(|line| out.push_str(line));
         }

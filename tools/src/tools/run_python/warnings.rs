@@ -23,10 +23,10 @@ pub(super) fn folded(stderr: &str, code: &str) -> String {
         return stderr.to_owned();
     };
     let is_about_warnings = code.to_lowercase().contains("warn");
-    let told = without_repeated(stderr, pattern, is_about_warnings);
+    let condensed = without_repeated(stderr, pattern, is_about_warnings);
     match is_about_warnings {
-        true => told,
-        false => without_those_of_libraries(&told, pattern),
+        true => condensed,
+        false => without_those_of_libraries(&condensed, pattern),
     }
 }
 
@@ -35,7 +35,7 @@ pub(super) fn folded(stderr: &str, code: &str) -> String {
 fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String {
     let lines: Vec<&str> = printed.split_inclusive('\n').collect();
     // The first line, the complete text and the number of repetitions of each warning.
-    let mut found: Vec<(&str, &str, usize)> = Vec::new();
+    let mut warnings: Vec<(&str, &str, usize)> = Vec::new();
     let mut ends: Vec<usize> = Vec::new();
     let mut hidden = vec![false; lines.len()];
     for (at, line) in lines.iter().enumerate() {
@@ -52,14 +52,14 @@ fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String 
         };
         let source = lines.get(at + 1).is_some_and(|next| next.starts_with("  "));
         let end = at + 1 + usize::from(source);
-        let mut known = found.iter_mut();
-        match known.find(|(p, m, _)| (*p, *m) == (path, message)) {
+        let mut entries = warnings.iter_mut();
+        match entries.find(|(p, m, _)| (*p, *m) == (path, message)) {
             Some((_, _, more)) => {
                 *more += 1;
                 hidden[at..end].fill(true);
             }
             None => {
-                found.push((path, message, 0));
+                warnings.push((path, message, 0));
                 ends.push(end);
             }
         }
@@ -69,8 +69,8 @@ fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String 
         if !hidden[at] {
             out.push_str(line);
         }
-        let told = ends.iter().position(|end| *end == at + 1);
-        match told.and_then(|of| found.get(of)) {
+        let index = ends.iter().position(|end| *end == at + 1);
+        match index.and_then(|of| warnings.get(of)) {
             Some((_, _, 1)) => out.push_str(&format!("{SAME} once more ...]\n")),
             Some((_, _, more @ 2..)) => {
                 out.push_str(&format!("{SAME} {more} more times ...]\n"));
@@ -84,7 +84,7 @@ fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String 
 fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
     let lines: Vec<&str> = stderr.split_inclusive('\n').collect();
     // The start, the number of lines (including the line of source below) and the category of each warning.
-    let mut found: Vec<(usize, usize, &str)> = Vec::new();
+    let mut warnings: Vec<(usize, usize, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some(parts) = pattern.captures(line) else {
             continue;
@@ -98,13 +98,13 @@ fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
                 let next = lines.get(at + length);
                 length += usize::from(next.is_some_and(|next| next.starts_with(below)));
             }
-            found.push((at, length, category.as_str()));
+            warnings.push((at, length, category.as_str()));
         }
     }
     let is_library = |at: usize| lines.get(at).is_some_and(|line| line.starts_with('/'));
-    let own = found.iter().filter(|(at, ..)| !is_library(*at)).count();
+    let own = warnings.iter().filter(|(at, ..)| !is_library(*at)).count();
     let mut own_left_out = own.saturating_sub(MAX_SHOWN);
-    let left_out: Vec<&(usize, usize, &str)> = (found.iter())
+    let left_out: Vec<&(usize, usize, &str)> = (warnings.iter())
         .filter(|(at, ..)| {
             is_library(*at) || {
                 let is_out = own_left_out > 0;
@@ -133,16 +133,16 @@ fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
         "[... {out} warnings left out: {}; mention `warnings` in the snippet to see all ...]\n",
         counts.join(", ")
     );
-    let mut shown = String::new();
+    let mut result = String::new();
     for (at, line) in lines.iter().enumerate() {
-        if found.first().is_some_and(|(first, ..)| *first == at) {
-            shown.push_str(&note);
+        if warnings.first().is_some_and(|(first, ..)| *first == at) {
+            result.push_str(&note);
         }
         if !hidden[at] {
-            shown.push_str(line);
+            result.push_str(line);
         }
     }
-    shown
+    result
 }
 
 #[cfg(test)]

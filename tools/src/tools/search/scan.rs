@@ -35,13 +35,13 @@ pub(crate) fn scan(
     matcher: &RegexMatcher,
     glob: Option<&GlobMatcher>,
 ) -> Vec<FileMatches> {
-    let found = Mutex::new(Vec::new());
-    let wanted = |path: &Path| match (glob, path.strip_prefix(root)) {
+    let matches = Mutex::new(Vec::new());
+    let is_included = |path: &Path| match (glob, path.strip_prefix(root)) {
         (Some(glob), Ok(relative)) => glob.is_match(relative),
         _ => true,
     };
     if start.is_file() {
-        if wanted(start)
+        if is_included(start)
             && let Some(file) = search_file(root, start, &mut searcher(), matcher)
         {
             return vec![file];
@@ -53,22 +53,22 @@ pub(crate) fn scan(
         .min(8);
     walker(start).threads(threads).build_parallel().run(|| {
         let mut searcher = searcher();
-        let (found, wanted) = (&found, &wanted);
+        let (matches, is_included) = (&matches, &is_included);
         Box::new(move |entry| {
             if let Ok(entry) = entry
                 && entry.file_type().is_some_and(|t| t.is_file())
-                && wanted(entry.path())
+                && is_included(entry.path())
                 && let Some(file) = search_file(root, entry.path(), &mut searcher, matcher)
-                && let Ok(mut found) = found.lock()
+                && let Ok(mut matches) = matches.lock()
             {
-                found.push(file);
+                matches.push(file);
             }
             WalkState::Continue
         })
     });
-    let mut found = found.into_inner().unwrap_or_default();
-    found.sort_unstable_by(|a: &FileMatches, b| a.path.cmp(&b.path));
-    found
+    let mut matches = matches.into_inner().unwrap_or_default();
+    matches.sort_unstable_by(|a: &FileMatches, b| a.path.cmp(&b.path));
+    matches
 }
 
 fn searcher() -> Searcher {
@@ -120,12 +120,12 @@ struct Collect {
 impl Sink for Collect {
     type Error = std::io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
+    fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         self.total += 1;
         if self.lines.len() < MAX_KEPT_LINES {
             self.lines.push(Line {
-                number: found.line_number().unwrap_or_default(),
-                text: String::from_utf8_lossy(found.bytes()).trim_end().to_owned(),
+                number: hit.line_number().unwrap_or_default(),
+                text: String::from_utf8_lossy(hit.bytes()).trim_end().to_owned(),
             });
         }
         Ok(true)

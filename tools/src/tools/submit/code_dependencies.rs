@@ -73,8 +73,8 @@ pub(super) fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTr
     let is_named = |target: &&Target| {
         layout.is_unclear(&format!("{}.py", target.path)) && target.is_named_in(&metadata)
     };
-    let named = targets.iter().filter(|target| !target.is_folder);
-    reached.extend(named.filter(is_named).map(|target| target.path.as_str()));
+    let modules = targets.iter().filter(|target| !target.is_folder);
+    reached.extend(modules.filter(is_named).map(|target| target.path.as_str()));
     let tests = tests.into_iter().filter(|change| {
         let path = change.path.strip_suffix(".py").unwrap_or_default();
         reached.contains(path)
@@ -116,7 +116,7 @@ struct Text {
 fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Text> {
     let layout = workspace.layout();
     let names: BTreeSet<&str> = targets.iter().map(Target::name).collect();
-    let mut found = Vec::new();
+    let mut texts = Vec::new();
     for path in files.iter().filter(|path| path.ends_with(".py")) {
         let serves_tests = layout.is_test_file(path) || is_conftest(path);
         if serves_tests || is_script(path) {
@@ -130,9 +130,9 @@ fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Tex
         if !names.iter().any(|name| text.contains(name)) {
             continue;
         }
-        found.push(Text::new(path, text));
+        texts.push(Text::new(path, text));
     }
-    found
+    texts
 }
 
 /// Returns whether a file is a script beside the code, which is never imported.

@@ -32,16 +32,16 @@ pub(super) struct Runs {
 /// Fails if a run cannot be made, or the workspace cannot be changed.
 pub(super) fn run(
     context: &mut Context<'_>,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     contributed: &[ContributedTest],
 ) -> Result<Runs, ToolError> {
     let ids = contribution::ids(contributed);
     let is_test = |change: &&FileChange| context.workspace.layout().is_test_file(&change.path);
-    let of_kind = |wanted: &[Change]| -> Vec<String> {
-        let files = kept
+    let of_kind = |kinds: &[Change]| -> Vec<String> {
+        let files = kept_changes
             .iter()
             .filter(is_test)
-            .filter(|c| wanted.contains(&c.change));
+            .filter(|c| kinds.contains(&c.change));
         files.map(|change| change.path.clone()).collect()
     };
     let modified = of_kind(&[Change::Modified]);
@@ -63,13 +63,19 @@ pub(super) fn run(
     }
 
     if let Some((old, reruns)) = reruns::with_others(context, &changed, &ids, contributed)? {
-        revert_test_changes(context.workspace, kept)?;
-        let suspects = suspects(context.workspace, kept, contributed, &modified, &old);
-        let before = before(context, kept, &modified, &suspects)?;
+        revert_test_changes(context.workspace, kept_changes)?;
+        let suspects = suspects(
+            context.workspace,
+            kept_changes,
+            contributed,
+            &modified,
+            &old,
+        );
+        let before = before(context, kept_changes, &modified, &suspects)?;
         // A test that failed in a concurrent run may pass without the others.
         if !before.as_ref().is_some_and(any_passes) {
-            revert_test_changes(context.workspace, kept)?;
-            return finish(context, kept, contributed, before, old, reruns);
+            revert_test_changes(context.workspace, kept_changes)?;
+            return finish(context, kept_changes, contributed, before, old, reruns);
         }
     }
     let mut options = Options::with_deadline(context.share_of_time(3));
@@ -82,30 +88,36 @@ pub(super) fn run(
         let of_contributed = runners::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
-    revert_test_changes(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept_changes)?;
     let suspects = if is_whole {
-        suspects(context.workspace, kept, contributed, &modified, &old)
+        suspects(
+            context.workspace,
+            kept_changes,
+            contributed,
+            &modified,
+            &old,
+        )
     } else {
         failing_existing(&old, contributed, &modified)
     };
-    let before = before(context, kept, &modified, &suspects)?;
-    revert_test_changes(context.workspace, kept)?;
+    let before = before(context, kept_changes, &modified, &suspects)?;
+    revert_test_changes(context.workspace, kept_changes)?;
     let reruns = reruns::one_by_one(context, &old, contributed)?;
-    finish(context, kept, contributed, before, old, reruns)
+    finish(context, kept_changes, contributed, before, old, reruns)
 }
 
 fn finish(
     context: &mut Context<'_>,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     contributed: &[ContributedTest],
     before: Option<TestReport>,
     old: TestReport,
     reruns: Vec<Rerun>,
 ) -> Result<Runs, ToolError> {
-    let neighbours = sibling_tests(context, kept)?;
+    let neighbours = sibling_tests(context, kept_changes)?;
     Ok(Runs {
         before,
-        changed_before: changed_before(context, kept, contributed)?,
+        changed_before: changed_before(context, kept_changes, contributed)?,
         neighbours,
         old,
         reruns,
@@ -115,29 +127,29 @@ fn finish(
 /// Runs existing tests, if the patch contains files that they may use.
 fn sibling_tests(
     context: &mut Context<'_>,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
 ) -> Result<Option<SiblingTests>, ToolError> {
-    let shared = sibling_tests::shared(context.workspace, kept);
-    let files = sibling_tests::of(context.workspace, &shared, kept);
+    let shared = sibling_tests::shared(context.workspace, kept_changes);
+    let files = sibling_tests::of(context.workspace, &shared, kept_changes);
     if files.is_empty() {
         return Ok(None);
     }
-    revert_test_changes(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept_changes)?;
     let options = Options::with_deadline(context.share_of_time(3));
     let now = runners::run(context.workspace.checkout(), &files, &options)?;
-    revert_test_changes(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept_changes)?;
     let options = Options::with_deadline(context.share_of_time(2));
-    let before = with_base(context.workspace, kept, |workspace| {
+    let before = with_base(context.workspace, kept_changes, |workspace| {
         runners::run(workspace.checkout(), &files, &options)
     })?;
-    revert_test_changes(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept_changes)?;
     Ok(Some(sibling_tests::compared(shared, before, now)))
 }
 
 /// Runs the existing tests that do not pass now, the suspects, at the base commit.
 fn before(
     context: &mut Context<'_>,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     modified: &[String],
     suspects: &[String],
 ) -> Result<Option<TestReport>, ToolError> {
@@ -145,7 +157,7 @@ fn before(
         return Ok(None);
     }
     let options = Options::with_deadline(context.share_of_time(4));
-    let few = with_base(context.workspace, kept, |workspace| {
+    let few = with_base(context.workspace, kept_changes, |workspace| {
         runners::run(workspace.checkout(), suspects, &options)
     })?;
     if !any_passes(&few) {
@@ -153,7 +165,7 @@ fn before(
     }
     // A test may pass on its own but fail among others, with or without the patch, so only equal runs are comparable.
     let options = Options::with_deadline(context.share_of_time(3));
-    let mut whole = with_base(context.workspace, kept, |workspace| {
+    let mut whole = with_base(context.workspace, kept_changes, |workspace| {
         runners::run(workspace.checkout(), modified, &options)
     })?;
     if whole.timed_out {
@@ -168,7 +180,7 @@ fn before(
 /// Runs the tests that the patch changes at the base commit.
 fn changed_before(
     context: &mut Context<'_>,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     contributed: &[ContributedTest],
 ) -> Result<Option<TestReport>, ToolError> {
     let is_changed = |test: &&ContributedTest| test.change == Change::Modified;
@@ -178,10 +190,10 @@ fn changed_before(
         return Ok(None);
     }
     let options = Options::with_deadline(context.share_of_time(2));
-    let report = with_base(context.workspace, kept, |workspace| {
+    let report = with_base(context.workspace, kept_changes, |workspace| {
         runners::run(workspace.checkout(), &ids, &options)
     })?;
-    revert_test_changes(context.workspace, kept)?;
+    revert_test_changes(context.workspace, kept_changes)?;
     Ok(Some(report))
 }
 
@@ -193,14 +205,14 @@ fn any_passes(report: &TestReport) -> bool {
 /// Returns existing tests in modified files that failed, or that are missing from a complete run.
 fn suspects(
     workspace: &Workspace,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     contributed: &[ContributedTest],
     modified: &[String],
     old: &TestReport,
 ) -> Vec<String> {
-    let mut found = failing_existing(old, contributed, modified);
-    found.extend(unseen(workspace, kept, contributed, modified, old));
-    found
+    let mut suspects = failing_existing(old, contributed, modified);
+    suspects.extend(unseen(workspace, kept_changes, contributed, modified, old));
+    suspects
 }
 
 /// Returns whether this is a test of a modified file that the patch did not contribute.
@@ -224,13 +236,15 @@ fn failing_existing(
 /// Returns existing tests in modified files that are missing from a complete run.
 fn unseen(
     workspace: &Workspace,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     contributed: &[ContributedTest],
     modified: &[String],
     old: &TestReport,
 ) -> Vec<String> {
-    let mut found = Vec::new();
-    let files = kept.iter().filter(|change| modified.contains(&change.path));
+    let mut ids = Vec::new();
+    let files = kept_changes
+        .iter()
+        .filter(|change| modified.contains(&change.path));
     for change in files {
         let Some(base) = &change.base else { continue };
         // All test functions of the original file.
@@ -244,9 +258,9 @@ fn unseen(
             is_existing(id, contributed, modified)
                 && !old.tests.iter().any(|test| outcomes::covers(id, &test.id))
         });
-        found.extend(unseen);
+        ids.extend(unseen);
     }
-    found
+    ids
 }
 
 /// Combines the partial results of whole files that took too long with a separate run of the contributed tests.
@@ -270,14 +284,14 @@ fn without_the_rest(
 /// Runs a closure with the kept changes reverted, and reapplies them.
 fn with_base<T>(
     workspace: &mut Workspace,
-    kept: &[FileChange],
+    kept_changes: &[FileChange],
     work: impl FnOnce(&Workspace) -> Result<T, ToolError>,
 ) -> Result<T, ToolError> {
-    let base = kept
+    let base = kept_changes
         .iter()
         .try_for_each(|change| workspace.restore(super::path(change)));
     let result = base.and_then(|()| work(workspace));
-    for change in kept {
+    for change in kept_changes {
         if let Some(bytes) = &change.now {
             workspace.write(super::path(change), bytes)?;
         }
@@ -286,11 +300,14 @@ fn with_base<T>(
 }
 
 /// Reverts changes that a test run made, so that they do not influence the next run.
-fn revert_test_changes(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolError> {
+fn revert_test_changes(
+    workspace: &mut Workspace,
+    kept_changes: &[FileChange],
+) -> Result<(), ToolError> {
     for change in workspace.changes()? {
         let path = super::path(&change);
-        let wanted = kept.iter().find(|wanted| wanted.path == change.path);
-        let put = match wanted.map(|wanted| &wanted.now) {
+        let kept_change = kept_changes.iter().find(|other| other.path == change.path);
+        let put = match kept_change.map(|kept_change| &kept_change.now) {
             Some(now) if *now == change.now => continue,
             Some(Some(bytes)) => workspace.write(path, bytes),
             _ => workspace.restore(path),
@@ -301,12 +318,12 @@ fn revert_test_changes(workspace: &mut Workspace, kept: &[FileChange]) -> Result
             Err(broken) => return Err(broken),
         }
     }
-    for wanted in kept {
-        let there = workspace.root().join(&wanted.path);
-        if let Some(bytes) = &wanted.now
+    for kept_change in kept_changes {
+        let there = workspace.root().join(&kept_change.path);
+        if let Some(bytes) = &kept_change.now
             && !there.exists()
         {
-            workspace.write(super::path(wanted), bytes)?;
+            workspace.write(super::path(kept_change), bytes)?;
         }
     }
     Ok(())

@@ -63,9 +63,11 @@ pub(super) fn shadows(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut taken = of_repository(workspace, &files);
-    taken.extend(installed(workspace, &names)?);
-    let shadowing = new.into_iter().filter(|(_, _, name)| taken.contains(name));
+    let mut taken_names = of_repository(workspace, &files);
+    taken_names.extend(installed(workspace, &names)?);
+    let shadowing = new
+        .into_iter()
+        .filter(|(_, _, name)| taken_names.contains(name));
     Ok(shadowing
         .map(|(change, _, name)| (change.path.clone(), name))
         .collect())
@@ -138,10 +140,10 @@ fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<S
     let config = workspace.config();
     let mut args = vec!["-c".into(), QUESTION.into()];
     // A folder `test` may become a package although the standard library has one, which is only for its own tests.
-    let asked = names
+    let candidates = names
         .iter()
         .filter(|name| !matches!(**name, "test" | "tests" | "testing"));
-    args.extend(asked.map(|name| (*name).into()));
+    args.extend(candidates.map(|name| (*name).into()));
     let command = Command {
         program: config.python.clone(),
         args,
@@ -153,7 +155,7 @@ fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<S
     };
     let finished = process::run(&command, Instant::now() + TIMEOUT)?;
     let printed = finished.stdout.text();
-    let mut found = BTreeSet::new();
+    let mut module_names = BTreeSet::new();
     for line in printed.lines() {
         let Some((name, origin)) = line.split_once('\t') else {
             continue;
@@ -163,10 +165,10 @@ fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<S
             .and_then(Path::to_str)
             .is_some_and(|p| workspace.layout().is_test_path(p));
         if !is_test {
-            found.insert(name.to_owned());
+            module_names.insert(name.to_owned());
         }
     }
-    Ok(found)
+    Ok(module_names)
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use crate::workspace::{FileChange, Workspace};
 const MAX_SIBLING_FILES: usize = 20;
 
 /// Returns the files of the patch that other tests may use.
-pub(super) fn shared(workspace: &Workspace, kept: &[FileChange]) -> Vec<String> {
+pub(super) fn shared(workspace: &Workspace, kept_changes: &[FileChange]) -> Vec<String> {
     let layout = workspace.layout();
-    kept.iter()
+    kept_changes
+        .iter()
         .filter(|change| !layout.is_test_file(&change.path))
         // New data is read only by new tests.
         .filter(|change| change.path.ends_with(".py") || change.change == Change::Modified)
@@ -21,7 +22,11 @@ pub(super) fn shared(workspace: &Workspace, kept: &[FileChange]) -> Vec<String> 
 }
 
 /// Returns unchanged test files in the folders of the shared files and below, nearest first.
-pub(super) fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) -> Vec<String> {
+pub(super) fn of(
+    workspace: &Workspace,
+    shared: &[String],
+    kept_changes: &[FileChange],
+) -> Vec<String> {
     if shared.is_empty() {
         return Vec::new();
     }
@@ -33,13 +38,13 @@ pub(super) fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) 
             .into_iter()
             .any(|folder| Path::new(path).starts_with(folder))
     };
-    let is_kept = |path: &String| kept.iter().any(|change| change.path == *path);
-    let mut found: Vec<String> = (workspace.files().into_iter())
+    let is_kept = |path: &String| kept_changes.iter().any(|change| change.path == *path);
+    let mut siblings: Vec<String> = (workspace.files().into_iter())
         .filter(|path| layout.is_test_file(path) && is_near(path) && !is_kept(path))
         .collect();
-    found.sort_by(|a, b| depth(a).cmp(&depth(b)).then_with(|| a.cmp(b)));
-    found.truncate(MAX_SIBLING_FILES);
-    found
+    siblings.sort_by(|a, b| depth(a).cmp(&depth(b)).then_with(|| a.cmp(b)));
+    siblings.truncate(MAX_SIBLING_FILES);
+    siblings
 }
 
 /// Combines the outcomes without and with the patch, reduced to what the comparison needs.

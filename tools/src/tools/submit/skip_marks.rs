@@ -16,7 +16,7 @@ pub(super) fn in_file(
     now: &Module,
     contributed: &[ContributedTest],
 ) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut problems = Vec::new();
     for test in contributed {
         let Some(name) = test
             .id
@@ -33,7 +33,7 @@ pub(super) fn in_file(
             .unwrap_or_default();
         for mark in marks_of(now, name) {
             if !had.contains(&mark) {
-                found.push(format!(
+                problems.push(format!(
                     "{} has `{mark}`: then it cannot fail. Take it out.",
                     test.id
                 ));
@@ -43,19 +43,19 @@ pub(super) fn in_file(
     let had = base.map(module_marks).unwrap_or_default();
     for mark in module_marks(now) {
         if !had.contains(&mark) {
-            found.push(format!(
+            problems.push(format!(
                 "{path} has `pytestmark` with `{mark}`: then no test in it can fail."
             ));
         }
     }
-    found
+    problems
 }
 
 /// Returns marks on a test, in its body and on its enclosing classes.
 fn marks_of(module: &Module, name: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut mark_names = Vec::new();
     for definition in module.find(name) {
-        collect(module, module.root(), &mut found, &|node| {
+        collect(module, module.root(), &mut mark_names, &|node| {
             let range = node.byte_range();
             definition.bytes.start <= range.start && range.end <= definition.bytes.end
         });
@@ -68,14 +68,14 @@ fn marks_of(module: &Module, name: &str) -> Vec<String> {
                 .decorators
                 .iter()
                 .filter(|d| is_mark(decorator_name(d)));
-            found.extend(marks.map(|d| decorator_name(d).to_owned()));
+            mark_names.extend(marks.map(|d| decorator_name(d).to_owned()));
         }
     }
-    found
+    mark_names
 }
 
 fn module_marks(module: &Module) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut mark_names = Vec::new();
     let root = module.root();
     let mut cursor = root.walk();
     for statement in root.children(&mut cursor) {
@@ -85,19 +85,19 @@ fn module_marks(module: &Module) -> Vec<String> {
             .starts_with("pytestmark")
         {
             let range = statement.byte_range();
-            collect(module, root, &mut found, &|node| {
+            collect(module, root, &mut mark_names, &|node| {
                 range.start <= node.start_byte() && node.end_byte() <= range.end
             });
         }
     }
-    found
+    mark_names
 }
 
 /// Collects dotted names of marks and calls inside nodes that `within` accepts.
 fn collect(
     module: &Module,
     node: Node<'_>,
-    found: &mut Vec<String>,
+    mark_names: &mut Vec<String>,
     within: &dyn Fn(Node<'_>) -> bool,
 ) {
     if matches!(node.kind(), "attribute" | "identifier") && within(node) {
@@ -106,13 +106,13 @@ fn collect(
             && is_used(node)
             && !(name.ends_with("skip") && is_of_parameter_set(module, node));
         if is_mark && !is_conditional_skip(name, node) {
-            found.push(name.to_owned());
+            mark_names.push(name.to_owned());
         }
         return;
     }
     let mut cursor = node.walk();
     for child in node.children(&mut cursor) {
-        collect(module, child, found, within);
+        collect(module, child, mark_names, within);
     }
 }
 

@@ -75,10 +75,10 @@ impl FixedFiles {
 
     pub(super) fn add(&mut self, workspace: &Workspace, edit: &FixEdit) -> Result<(), ToolError> {
         let path = workspace.resolve(&edit.path)?;
-        let shown = forward(&path);
-        if workspace.layout().is_test_path(&shown) && !shown.contains("/testing/") {
+        let display_path = forward(&path);
+        if workspace.layout().is_test_path(&display_path) && !display_path.contains("/testing/") {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is test code. A fix changes the code under test; change tests with the editing tools."
+                "`{display_path}` is test code. A fix changes the code under test; change tests with the editing tools."
             )));
         }
         if !self.files.contains_key(&path) {
@@ -101,16 +101,16 @@ impl FixedFiles {
             file.text = LineEnding::split(&edit.new).0;
             return Ok(());
         }
-        match place(&shown, &file.text, edit) {
+        match place(&display_path, &file.text, edit) {
             Ok((start, end, new)) if file.is_free(start, end) => {
                 file.replaced.insert(start, (end, new));
             }
             first => {
                 // The edit targets text that an earlier edit inserted.
                 let fixed = file.fixed();
-                let found = place(&shown, &fixed, edit);
-                let (start, end, new) = match (first, found) {
-                    (_, Ok(found)) => found,
+                let second = place(&display_path, &fixed, edit);
+                let (start, end, new) = match (first, second) {
+                    (_, Ok(replacement)) => replacement,
                     (Err(first), Err(_)) => return Err(first),
                     (Ok(_), Err(error)) => return Err(error),
                 };
@@ -127,7 +127,7 @@ impl FixedFiles {
     ///
     /// Fails if a file that parsed before no longer does.
     pub(super) fn texts(&self) -> Result<Vec<(&PathBuf, String)>, ToolError> {
-        let mut found = Vec::new();
+        let mut texts = Vec::new();
         for (path, file) in &self.files {
             let fixed = file.fixed();
             check(
@@ -135,9 +135,9 @@ impl FixedFiles {
                 if file.is_new { "" } else { &file.text },
                 &fixed,
             )?;
-            found.push((path, fixed));
+            texts.push((path, fixed));
         }
-        Ok(found)
+        Ok(texts)
     }
 }
 
@@ -168,8 +168,8 @@ fn definition(
     new: &str,
 ) -> Result<(usize, usize, String), ToolError> {
     let module = Module::parse(now);
-    let found = module.find(name);
-    let definition = match found.as_slice() {
+    let definitions = module.find(name);
+    let definition = match definitions.as_slice() {
         [one] => one,
         [] => {
             let outline = module.outline();

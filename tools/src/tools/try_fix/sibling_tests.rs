@@ -34,16 +34,16 @@ pub(super) struct TrialScope {
 }
 
 impl TrialScope {
-    /// Creates a scope. `asked` are node ids, files or folders; `by_name` says whether the caller named them.
-    pub(super) fn new(asked: &[String], by_name: bool) -> Self {
+    /// Creates a scope. `targets` are node ids, files or folders; `by_name` says whether the caller named them.
+    pub(super) fn new(targets: &[String], by_name: bool) -> Self {
         let mut run: Vec<String> = Vec::new();
-        for file in asked.iter().map(|id| file_of(id)) {
+        for file in targets.iter().map(|id| file_of(id)) {
             if !run.iter().any(|f| f == file) {
                 run.push(file.to_owned());
             }
         }
         TrialScope {
-            own: asked.to_vec(),
+            own: targets.to_vec(),
             run,
             called: if by_name {
                 ("test that you named", "tests that you named")
@@ -165,7 +165,7 @@ impl SiblingTests {
         for test in tests {
             let file = file_of(&test.id);
             let did_run = test.outcome != Outcome::Absent || test.failure.is_some();
-            if did_run && !all.files.iter().any(|known| known == file) {
+            if did_run && !all.files.iter().any(|other| other == file) {
                 all.files.push(file.to_owned());
             }
             match test.outcome {
@@ -227,10 +227,10 @@ impl SiblingTests {
     }
 
     /// Returns siblings that fail with the fix in both runs, and whose outcome without it is known and wanted.
-    fn compared(&self, wanted: fn(Outcome) -> bool) -> Vec<&SiblingTest> {
+    fn compared(&self, is_wanted: fn(Outcome) -> bool) -> Vec<&SiblingTest> {
         let compared = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
         compared
-            .filter(|n| n.without_fix.is_some_and(wanted))
+            .filter(|n| n.without_fix.is_some_and(is_wanted))
             .collect()
     }
 
@@ -338,13 +338,13 @@ impl SiblingTests {
 
     /// Formats the files as ` in FILE, FILE`.
     fn within(&self) -> String {
-        let named = self.files.get(..FILES).unwrap_or(&self.files);
+        let first_files = self.files.get(..FILES).unwrap_or(&self.files);
         match self.files.len() {
             0 => String::new(),
-            1..=FILES => format!(" in {}", named.join(", ")),
+            1..=FILES => format!(" in {}", first_files.join(", ")),
             more => format!(
                 " in {} and {}",
-                named.join(", "),
+                first_files.join(", "),
                 count(more - FILES, "more file")
             ),
         }
@@ -358,22 +358,22 @@ impl SiblingTests {
                 return;
             }
             let _ = write!(out, "\n\n{title}");
-            let mut rest = siblings;
-            for _ in 0..detailed.min(rest.len()) {
-                let first = rest.remove(0);
+            let mut remaining = siblings;
+            for _ in 0..detailed.min(remaining.len()) {
+                let first = remaining.remove(0);
                 out.push_str(&text::one_failure(&first.with_fix));
-                let (others, left): (Vec<_>, Vec<_>) =
-                    (rest.into_iter()).partition(|other| is_other_parameter_set(first, other));
+                let (others, unmatched): (Vec<_>, Vec<_>) =
+                    (remaining.into_iter()).partition(|other| is_other_parameter_set(first, other));
                 if !others.is_empty() {
                     let ids = others.iter().map(|other| other.with_fix.id.as_str());
                     out.push_str(&text::more_parameter_sets(ids));
                 }
-                rest = left;
-                if rest.is_empty() {
+                remaining = unmatched;
+                if remaining.is_empty() {
                     break;
                 }
             }
-            let groups = alike(&rest);
+            let groups = alike(&remaining);
             for (why, ids) in groups.iter().take(MAX_NAMED) {
                 let [first, others @ ..] = ids.as_slice() else {
                     continue;
@@ -431,7 +431,7 @@ fn alike<'a>(siblings: &[&'a SiblingTest]) -> Vec<(String, Vec<&'a str>)> {
         let id = sibling.with_fix.id.as_str();
         match groups
             .iter_mut()
-            .find(|(known, _)| plain(known) == plain(&why))
+            .find(|(reason, _)| plain(reason) == plain(&why))
         {
             Some((_, ids)) => ids.push(id),
             None => groups.push((why, vec![id])),

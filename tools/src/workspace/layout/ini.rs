@@ -61,7 +61,7 @@ fn plain(table: &toml::Value) -> Option<Options> {
 /// Returns the options that `-o` sets in `addopts`.
 fn overridden(addopts: &str) -> Vec<(String, String)> {
     let mut words = addopts.split_whitespace();
-    let mut found = Vec::new();
+    let mut overrides = Vec::new();
     while let Some(word) = words.next() {
         let setting = match word {
             "-o" | "--override-ini" => words.next(),
@@ -69,15 +69,15 @@ fn overridden(addopts: &str) -> Vec<(String, String)> {
         };
         if let Some((key, value)) = setting.and_then(|setting| setting.split_once('=')) {
             let value = value.trim_matches(['"', '\'']);
-            found.push((key.trim_matches(['"', '\'']).to_owned(), value.to_owned()));
+            overrides.push((key.trim_matches(['"', '\'']).to_owned(), value.to_owned()));
         }
     }
-    found
+    overrides
 }
 
 /// Reads one section of a file like Python's `configparser`, with the features that pytest's options need.
-fn section(text: &str, wanted: &str) -> Option<Options> {
-    let mut found: Option<Options> = None;
+fn section(text: &str, section_name: &str) -> Option<Options> {
+    let mut section_options: Option<Options> = None;
     let mut inside = false;
     let mut key: Option<String> = None;
     for line in text.lines() {
@@ -89,14 +89,14 @@ fn section(text: &str, wanted: &str) -> Option<Options> {
         if let Some(name) = bare.strip_prefix('[').and_then(|l| l.split(']').next())
             && !continued
         {
-            inside = name.trim() == wanted;
+            inside = name.trim() == section_name;
             key = None;
             if inside {
-                found.get_or_insert_default();
+                section_options.get_or_insert_default();
             }
             continue;
         }
-        let Some(options) = found.as_mut().filter(|_| inside) else {
+        let Some(options) = section_options.as_mut().filter(|_| inside) else {
             continue;
         };
         let value = bare.split(" #").next().unwrap_or(bare).trim();
@@ -114,5 +114,5 @@ fn section(text: &str, wanted: &str) -> Option<Options> {
             }
         }
     }
-    found
+    section_options
 }

@@ -18,8 +18,8 @@ const TERABYTE: u64 = 1 << 40;
 
 /// Runs work on another thread, so that a hang fails the test instead of blocking it.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, wait) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(work()));
+    let (sender, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
     wait.recv_timeout(Duration::from_secs(120))
         .expect("it ends")
 }
@@ -67,10 +67,10 @@ fn hostile_file_sizes_are_reported_unread() {
             of("small", Change::Added, None),
         ]
     );
-    let shown = f.text("show_patch", json!({}));
-    assert!(shown.contains("+++ b/b.py"), "{shown}");
-    assert!(!shown.contains("b/a.py"), "{shown}");
-    assert!(shown.contains("new differs too, and is too large to be shown (1073741824 KiB).\n"));
+    let patch = f.text("show_patch", json!({}));
+    assert!(patch.contains("+++ b/b.py"), "{patch}");
+    assert!(!patch.contains("b/a.py"), "{patch}");
+    assert!(patch.contains("new differs too, and is too large to be shown (1073741824 KiB).\n"));
     let state = f.answer("changes", json!({})).unwrap().data;
     assert_eq!(state["left_out"], json!(["a.py", "large", "new"]));
     assert_eq!(state["files"][1]["path"], "gone");
@@ -89,20 +89,23 @@ fn hostile_many_large_files_are_reported_unread() {
         sparse(&root.join(format!("new{n}")), 15 << 20);
     }
     fs::write(root.join("a.py"), "x = 2\n").unwrap();
-    let found = oversized(&mut f);
+    let large_files = oversized(&mut f);
     // 128 MiB are read: tracked files first, then the others by name.
-    let left: Vec<&str> = (found.iter())
+    let unread_paths: Vec<&str> = (large_files.iter())
         .filter(|(_, _, size)| size.is_some())
         .map(|(path, ..)| path.as_str())
         .collect();
-    assert_eq!((found.len(), left), (11, vec!["new8", "new9"]));
+    assert_eq!(
+        (large_files.len(), unread_paths),
+        (11, vec!["new8", "new9"])
+    );
 }
 
 #[test]
 fn hostile_ignore_files_are_skipped() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n"), ("sub/b.py", b"")]);
     let root = f.root();
-    let found = in_time(move || {
+    let paths = in_time(move || {
         pipe(&root.join(".gitignore"));
         sparse(&root.join("sub/.gitignore"), TERABYTE);
         for folder in ["link", "right"] {
@@ -124,7 +127,7 @@ fn hostile_ignore_files_are_skipped() {
         "right/.gitignore",
         "sub/.gitignore",
     ];
-    assert_eq!(found, expected);
+    assert_eq!(paths, expected);
 }
 
 #[test]
@@ -137,9 +140,9 @@ fn hostile_sources_are_skipped_for_imports() {
     pipe(&root.join("x.py"));
     sparse(&root.join("y.py"), TERABYTE);
     symlink("/dev/zero", root.join("z.py")).unwrap();
-    let found = in_time(move || suggest(&root, &f.workspace.files(), "Thing"));
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].statement, "from pkg.a import Thing");
+    let suggestions = in_time(move || suggest(&root, &f.workspace.files(), "Thing"));
+    assert_eq!(suggestions.len(), 1);
+    assert_eq!(suggestions[0].statement, "from pkg.a import Thing");
 }
 
 /// Ignores the same files as git does.
@@ -179,7 +182,7 @@ fn ignore_files_match_git() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
-    let found: Vec<String> = f.changed().into_iter().map(|(path, _)| path).collect();
+    let changed_paths: Vec<String> = f.changed().into_iter().map(|(path, _)| path).collect();
     git(&root, &["init", "-q"]);
     let listed = Command::new("git")
         .args([
@@ -198,5 +201,5 @@ fn ignore_files_match_git() {
         .map(str::to_owned)
         .collect();
     listed.sort();
-    assert_eq!(found, listed);
+    assert_eq!(changed_paths, listed);
 }

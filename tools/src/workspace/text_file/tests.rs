@@ -42,9 +42,9 @@ fn declared_encodings_are_kept() {
             file.text
         );
         let changed = file.text.replace("x =", "y =");
-        let wanted = String::from_utf8_lossy(&bytes).replace("x =", "y =");
+        let expected = String::from_utf8_lossy(&bytes).replace("x =", "y =");
         let encoded = file.encode(path, &changed).unwrap();
-        assert_eq!(String::from_utf8_lossy(&encoded), wanted, "{name}");
+        assert_eq!(String::from_utf8_lossy(&encoded), expected, "{name}");
         assert_eq!(file.encode(path, &file.text).unwrap(), bytes, "{name}");
     }
 }
@@ -165,8 +165,11 @@ fn every_editing_tool_keeps_the_format() {
             assert!(after.starts_with(mark), "{codec} {at}");
             let is_kept = at == 3 || after.windows(word.len()).any(|part| part == word);
             assert!(is_kept, "{codec} {at}: {after:?}");
-            let rest = String::from_utf8_lossy(&after).replace(end, "");
-            assert!(!rest.contains(['\r', '\n']), "{codec} {at}: {rest:?}");
+            let without_ends = String::from_utf8_lossy(&after).replace(end, "");
+            assert!(
+                !without_ends.contains(['\r', '\n']),
+                "{codec} {at}: {without_ends:?}"
+            );
         }
     }
 }
@@ -228,8 +231,8 @@ fn searches_find_text_in_any_encoding() {
         ("a.py", gbk.as_slice()),
         ("b.py", b"a = 1\rb = 2\rmarked = 3\r"),
     ]);
-    let found = f.text("search", json!({"pattern": "中"}));
-    assert!(found.contains("2: x = '中'"), "{found}");
-    let found = f.text("search", json!({"pattern": "marked"}));
-    assert!(found.contains("3: marked = 3"), "{found}");
+    let answer = f.text("search", json!({"pattern": "中"}));
+    assert!(answer.contains("2: x = '中'"), "{answer}");
+    let answer = f.text("search", json!({"pattern": "marked"}));
+    assert!(answer.contains("3: marked = 3"), "{answer}");
 }

@@ -234,23 +234,27 @@ fn compared(project: &Project, file: &str, lines: impl Fn(&str) -> bool) -> bool
     assert!(is_traced);
     let text = std::fs::read_to_string(project.root().join(file)).unwrap();
     let text: Vec<&str> = text.lines().collect();
-    let found = &all.files[file];
-    let wanted = found.statements.iter().copied();
-    let wanted: BTreeSet<u32> = wanted
+    let file_coverage = &all.files[file];
+    let statements = file_coverage.statements.iter().copied();
+    let wanted_lines: BTreeSet<u32> = statements
         .filter(|line| lines(text[*line as usize - 1]))
         .collect();
     // One of them never runs, so measuring continues to the end.
-    assert!(wanted.iter().any(|line| !found.executed.contains(line)));
-    let (is_traced, some) = asked(project, file, Some(&wanted));
+    assert!(
+        wanted_lines
+            .iter()
+            .any(|line| !file_coverage.executed.contains(line))
+    );
+    let (is_traced, some) = asked(project, file, Some(&wanted_lines));
     let of = |lines: &[u32]| -> Vec<(u32, String)> {
-        let lines = lines.iter().filter(|line| wanted.contains(*line));
+        let lines = lines.iter().filter(|line| wanted_lines.contains(*line));
         lines
             .map(|line| (*line, text[*line as usize - 1].to_owned()))
             .collect()
     };
-    assert_eq!(of(&some.files[file].executed), of(&found.executed));
-    assert_eq!(of(&some.files[file].called), of(&found.called));
-    assert_eq!(some.files[file].statements, found.statements);
+    assert_eq!(of(&some.files[file].executed), of(&file_coverage.executed));
+    assert_eq!(of(&some.files[file].called), of(&file_coverage.called));
+    assert_eq!(some.files[file].statements, file_coverage.statements);
     is_traced
 }
 

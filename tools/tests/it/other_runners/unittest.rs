@@ -134,8 +134,8 @@ fn unittest_outcomes_are_distinguished() {
             "KeyError",
         ),
     ] {
-        let found = failure(id);
-        let got = (found.phase, found.class, found.exception.as_str());
+        let actual = failure(id);
+        let got = (actual.phase, actual.class, actual.exception.as_str());
         assert_eq!(got, (phase, class, exception), "{id}");
     }
     let files: Vec<String> = failure("A::test_raise")

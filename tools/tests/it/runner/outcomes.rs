@@ -291,11 +291,11 @@ fn broken_conftest_affects_tests_below() {
         ("tests/a/test_a.py", "def test_x(): pass\n"),
         ("tests/b/test_b.py", "def test_x(): pass\n"),
     ]);
-    for asked in [
+    for ids in [
         ["tests/a/test_a.py::test_x", "tests/b/test_b.py"],
         ["tests/b", "tests/a/test_a.py::test_x"],
     ] {
-        let report = project.run(&asked);
+        let report = project.run(&ids);
         assert_eq!(
             test(&report, "tests/b/test_b.py::test_x").outcome,
             Outcome::Passed,
@@ -374,10 +374,10 @@ fn many_ids_are_accepted() {
         .map(|n| format!("tests/test_a.py::test_n[{n}]"))
         .collect();
     assert!(ids.iter().map(String::len).sum::<usize>() > 100_000);
-    let mut asked: Vec<&str> = ids.iter().map(String::as_str).collect();
-    asked.push("tests/test_a.py::test_gone[and a name of some length, so that it is more than 128 KB in all]");
-    let report = project.run(&asked);
+    let mut requested_ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    requested_ids.push("tests/test_a.py::test_gone[and a name of some length, so that it is more than 128 KB in all]");
+    let report = project.run(&requested_ids);
     let ran = report.tests.iter().filter(|t| t.outcome == Outcome::Passed);
     assert_eq!(ran.count(), 4000);
-    assert_eq!(report.not_found, asked[4000..]);
+    assert_eq!(report.not_found, requested_ids[4000..]);
 }

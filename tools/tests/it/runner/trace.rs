@@ -121,8 +121,8 @@ def test_itself():
         let result = test(&report, &format!("tests/test_a.py::test_{name}"));
         assert_eq!(result.executed, expected, "{name}");
     }
-    let left = std::fs::read_dir(project.config.scratch.join("pytest/children")).unwrap();
-    assert_eq!(left.count(), 0);
+    let leftovers = std::fs::read_dir(project.config.scratch.join("pytest/children")).unwrap();
+    assert_eq!(leftovers.count(), 0);
 }
 
 #[test]

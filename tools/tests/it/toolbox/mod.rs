@@ -181,11 +181,11 @@ fn pings_are_answered_during_calls() {
         "{answer}"
     );
     assert_eq!(answer["result"]["structuredContent"]["timed_out"], true);
-    let (left, _) = client.call(
+    let (process_count, _) = client.call(
         "shell",
         &json!({ "command": "grep -l '^sleep.1000' /proc/*/cmdline 2>/dev/null | wc -l" }),
     );
-    assert_eq!(left, "0");
+    assert_eq!(process_count, "0");
 }
 
 #[test]

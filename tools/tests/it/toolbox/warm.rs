@@ -60,8 +60,8 @@ def test_a_process_of_its_own():
 ";
 
 fn project(files: &[(&str, &str)]) -> Project {
-    let given = [("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)];
-    let mut all: Vec<(&str, &str)> = given.to_vec();
+    let base_files = [("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)];
+    let mut all: Vec<(&str, &str)> = base_files.to_vec();
     for file in files {
         all.retain(|(path, _)| path != &file.0);
         all.push(*file);
@@ -204,14 +204,14 @@ fn server_ends_with_toolbox() {
     until_loaded(&project, 3);
     assert!(client.close());
     let mark = project.config.scratch.display().to_string();
-    let left = std::fs::read_dir("/proc")
+    let processes = std::fs::read_dir("/proc")
         .unwrap()
         .flatten()
         .filter(|entry| {
             let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&words).contains(&mark)
         });
-    assert_eq!(left.count(), 0);
+    assert_eq!(processes.count(), 0);
 }
 
 /// Description, files, the outcomes that a new process and a fork must both have, and whether a fork is used.

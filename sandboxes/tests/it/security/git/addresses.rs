@@ -36,10 +36,10 @@ fn answer(mut stream: TcpStream, folder: &Path) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut head = String::new();
     while reader.read_line(&mut head)? > 2 && !head.ends_with("\r\n\r\n") {}
-    let header = |wanted: &str| {
+    let header = |key: &str| {
         let pairs = head.lines().filter_map(|line| line.split_once(": "));
-        let mut found = pairs.filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.next().map_or("", |(_, value)| value)
+        let mut matches = pairs.filter(|(name, _)| name.eq_ignore_ascii_case(key));
+        matches.next().map_or("", |(_, value)| value)
     };
     let mut words = head.split(' ');
     let (method, target) = (words.next().unwrap(), words.next().unwrap());

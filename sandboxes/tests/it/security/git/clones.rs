@@ -22,10 +22,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let heads = Arc::new(Mutex::new(Vec::new()));
-        let kept = heads.clone();
+        let received_heads = heads.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let _ = serve(stream.unwrap(), &kept, &respond);
+                let _ = serve(stream.unwrap(), &received_heads, &respond);
             }
         });
         Server { port, heads }
@@ -237,8 +237,8 @@ fn file_url_runs_nothing() {
     ] {
         git(&work, &["config", key, value]);
     }
-    let (folder, rest) = object.split_at(2);
-    std::fs::remove_file(work.join(".git/objects").join(folder).join(rest)).unwrap();
+    let (folder, file_name) = object.split_at(2);
+    std::fs::remove_file(work.join(".git/objects").join(folder).join(file_name)).unwrap();
     let _ = scene.open_url(&format!("file://{}", work.display()), None);
     assert_eq!(scene.marks(), [""; 0]);
 }

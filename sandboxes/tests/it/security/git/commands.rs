@@ -205,8 +205,8 @@ fn missing_objects_trigger_no_command() {
             git(&work, &["config", key, value]);
         }
         let object = git(&work, &["rev-parse", "HEAD:a.py"]);
-        let (folder, rest) = object.split_at(2);
-        std::fs::remove_file(work.join(".git/objects").join(folder).join(rest)).unwrap();
+        let (folder, file_name) = object.split_at(2);
+        std::fs::remove_file(work.join(".git/objects").join(folder).join(file_name)).unwrap();
         let source = scene.open(&work, Some("main")).unwrap();
         assert_eq!(scene.marks(), [""; 0], "{key}");
         assert_eq!(paths(&source), ["pkg/b.py"]);

@@ -57,8 +57,8 @@ fn pipes_instead_of_objects_are_rejected() {
         let object = if packed {
             git(&work, &["gc", "-q"]);
             let entries = std::fs::read_dir(objects.join("pack")).unwrap();
-            let mut found = entries.map(|e| e.unwrap().path());
-            found
+            let mut paths = entries.map(|e| e.unwrap().path());
+            paths
                 .find(|p| p.extension().is_some_and(|e| e == "pack"))
                 .unwrap()
         } else {
@@ -357,8 +357,8 @@ fn old_leftovers_are_removed() {
     assert!(!there("snapshot-old") && there("snapshot-new") && there("kept"));
     let entries = std::fs::read_dir(scene.cache()).unwrap();
     let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
-    let left = names.filter(|n| n.starts_with("snapshot-")).count();
-    assert_eq!(left, 1, "only the git folder in use stayed");
+    let snapshot_count = names.filter(|n| n.starts_with("snapshot-")).count();
+    assert_eq!(snapshot_count, 1, "only the git folder in use stayed");
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn raw(repository: &Path, kind: &str, name: &str) -> Vec<u8> {
 /// Copies a repository byte for byte.
 fn copy(scene: &Scene, from: &Path, name: &str) -> PathBuf {
     let to = scene.path(name);
-    let done = Command::new("cp")
+    let status = Command::new("cp")
         .arg("-r")
         .args([from, &to])
         .status()
         .unwrap();
-    assert!(done.success());
+    assert!(status.success());
     to
 }
 

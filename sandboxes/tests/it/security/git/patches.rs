@@ -62,8 +62,8 @@ fn patch_writes_nothing_outside() {
                 }
             }
             let _ = apply_check(&source, &patch).unwrap();
-            let found: Vec<_> = std::fs::read_dir(&target).unwrap().collect();
-            assert!(found.is_empty(), "written by:\n{patch}");
+            let entries: Vec<_> = std::fs::read_dir(&target).unwrap().collect();
+            assert!(entries.is_empty(), "written by:\n{patch}");
             assert!(!std::env::temp_dir().join("evil").exists());
         }
     }

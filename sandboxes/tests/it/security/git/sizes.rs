@@ -119,14 +119,14 @@ pub(super) fn opened_apart(test: &str, location: Option<(&str, &Path)>) -> Optio
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found = text.split_once("said: ").and_then(|(_, text)| {
-        let (said, rest) = text.split_once("peak: ")?;
+    let opened = text.split_once("said: ").and_then(|(_, text)| {
+        let (message, rest) = text.split_once("peak: ")?;
         Some(Opened {
             peak: rest.split_once('.')?.0.parse().ok()?,
-            said: said.to_owned(),
+            said: message.to_owned(),
         })
     });
-    Some(found.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))))
+    Some(opened.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))))
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn oversized_archive_is_rejected() {
         assert_eq!(error.kind, ErrorKind::Input, "{address}");
         assert!(error.message.contains("1 GiB"), "{address}: {error}");
         assert!(error.hint.is_some());
-        let kept = std::fs::read_dir(scene.path(address).join("sources")).unwrap();
-        assert_eq!(kept.count(), 0, "{address}: something was written");
+        let entries = std::fs::read_dir(scene.path(address).join("sources")).unwrap();
+        assert_eq!(entries.count(), 0, "{address}: something was written");
     }
 }
 

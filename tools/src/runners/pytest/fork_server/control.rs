@@ -63,12 +63,12 @@ impl Control {
     pub(crate) fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
         let mut buffer = [0; MAX_ANSWER_LEN];
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || interrupt::is_raised() {
+            let remaining_time = deadline.saturating_duration_since(Instant::now());
+            if remaining_time.is_zero() || interrupt::is_raised() {
                 return None;
             }
-            let wait =
-                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            let wait = PollTimeout::try_from(remaining_time + Duration::from_millis(1))
+                .unwrap_or(PollTimeout::MAX);
             let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
             let mut fds = vec![readable(self.socket.as_fd())];
             fds.extend(interrupt::descriptor().map(readable));

@@ -20,13 +20,13 @@ fn died() -> Failure {
 
 #[test]
 fn whole_files_run_requested_tests_first() {
-    let asked = ids(&["t/test_a.py::test_new", "t/test_a.py::A::test_new", "t/b"]);
-    let scope = TrialScope::new(&asked, true);
+    let targets = ids(&["t/test_a.py::test_new", "t/test_a.py::A::test_new", "t/b"]);
+    let scope = TrialScope::new(&targets, true);
     assert_eq!(scope.run, ids(&["t/test_a.py", "t/b"]));
     let options = scope.options(&[], Instant::now());
     assert_eq!(
         (options.first, options.rest_seconds),
-        (asked, Some(SECONDS))
+        (targets, Some(SECONDS))
     );
     let report = TestReport {
         tests: vec![
@@ -195,6 +195,6 @@ fn unfinished_siblings_are_not_failures() {
     report.tests[1].failure = Some(died());
     assert_eq!(known(report.clone()).len(), 2);
     report.timed_out = true;
-    let known: Vec<String> = known(report).into_iter().map(|test| test.id).collect();
-    assert_eq!(known, ["a"]);
+    let known_ids: Vec<String> = known(report).into_iter().map(|test| test.id).collect();
+    assert_eq!(known_ids, ["a"]);
 }
