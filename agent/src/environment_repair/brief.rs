@@ -14,6 +14,8 @@ const MAX_LOG_LEN: usize = 4 << 10;
 const MAX_FILES: usize = 80;
 /// Maximum lines of the repository's files.
 const MAX_COMMANDS: usize = 40;
+/// Maximum lines of a recipe in advice.
+const MAX_RECIPE_LINES: usize = 20;
 /// Maximum lines of the repository's files in advice.
 const MAX_ADVICE_LINES: usize = 12;
 
@@ -49,11 +51,24 @@ pub(super) fn task(
     })
 }
 
-/// Returns advice for a person who repairs the recipe.
-pub(crate) fn advice(source: &Source, recipe: &Recipe) -> Result<String, SandboxError> {
-    let mut text = "\n  recipe, to amend in testwright.toml:\n    [environment]".to_owned();
-    for line in keys_of(recipe).lines() {
-        text.push_str(&format!("\n    {line}"));
+/// Returns advice for a person who repairs the recipe. A long recipe is written to a file beside the build's log.
+pub(crate) fn advice(
+    source: &Source,
+    recipe: &Recipe,
+    log: Option<&Path>,
+) -> Result<String, SandboxError> {
+    let recipe = recipe.to_toml();
+    let mut text = "\n  recipe, to amend in testwright.toml:".to_owned();
+    match log.map(|log| log.with_extension("toml")) {
+        Some(file) if recipe.lines().count() > MAX_RECIPE_LINES => {
+            std::fs::write(&file, &recipe)?;
+            text.push_str(&format!(" {}", file.display()));
+        }
+        _ => {
+            for line in recipe.lines() {
+                text.push_str(&format!("\n    {line}"));
+            }
+        }
     }
     let commands = commands(source, MAX_ADVICE_LINES)?;
     if !commands.is_empty() {

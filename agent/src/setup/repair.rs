@@ -73,9 +73,8 @@ impl Setup<'_> {
         draft: Arc<Draft>,
     ) -> std::result::Result<Environment, SandboxError> {
         let Some(assistant) = &self.repair_model else {
-            error
-                .message
-                .push_str(&environment_repair::advice(source, recipe)?);
+            let advice = environment_repair::advice(source, recipe, error.log.as_deref())?;
+            error.message.push_str(&advice);
             return Err(error);
         };
         self.progress.note(&format!(

@@ -253,6 +253,9 @@ impl<'a> Build<'a> {
                 if super::requirements::name(line) == "pytest" {
                     return Err(steps.failed(step, &printed));
                 }
+                if let Some(older) = self.older_python(builder, &one).await? {
+                    return Err(self.try_older_python(older, steps.failed(step, &one)));
+                }
                 let note = omission(line, &one);
                 self.findings.omit(std::slice::from_ref(&note));
                 notes.push(note);

@@ -1,4 +1,5 @@
-//! Older Pythons for pinned requirements that the newest suitable one cannot install.
+//! Older Pythons for pinned requirements that the newest suitable one cannot install, and for code that uses what newer
+//! versions removed.
 //!
 //! A pin says when the code was written better than its date does. So a version that has a wheel for the pin, or whose
 //! compiler interface it knows, is tried before the pin is left out.
@@ -11,6 +12,7 @@ use regex::Regex;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::requirements;
+use super::smoke_test::SmokeTestReport;
 use super::steps::{StepOutput, text};
 use crate::error::SandboxError;
 use crate::recipe;
@@ -33,7 +35,22 @@ static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Errors of old code under a newer Python, and the last version without them.
-const REMOVED: [(&str, &str); 9] = [
+const REMOVED: [(&str, &str); 24] = [
+    ("No module named 'cgi'", "3.12"),
+    ("No module named 'crypt'", "3.12"),
+    ("No module named 'imghdr'", "3.12"),
+    ("No module named 'pipes'", "3.12"),
+    ("No module named 'telnetlib'", "3.12"),
+    ("No module named 'lib2to3'", "3.12"),
+    ("module 'unittest' has no attribute 'makeSuite'", "3.12"),
+    ("No module named 'asyncore'", "3.11"),
+    ("No module named 'asynchat'", "3.11"),
+    ("No module named 'smtpd'", "3.11"),
+    ("has no attribute 'assertEquals'", "3.11"),
+    ("module 'inspect' has no attribute 'getargspec'", "3.10"),
+    ("cannot import name 'getargspec' from 'inspect'", "3.10"),
+    ("module 'asyncio' has no attribute 'coroutine'", "3.10"),
+    ("from 'collections' (", "3.9"),
     ("ImpImporter", "3.11"),
     ("No module named 'distutils'", "3.11"),
     ("No module named 'imp'", "3.11"),
@@ -70,10 +87,28 @@ impl Build<'_> {
             }
         }
         // Without any wheel, only errors that a newer Python causes are a reason to go back.
-        let removed = REMOVED.iter().find(|(sign, _)| printed.text.contains(sign));
-        let last = removed.and_then(|(_, version)| recipe::parse_python(version));
-        let fits = |version: &&String| recipe::parse_python(version) <= last;
-        Ok(last.and_then(|_| candidates.iter().find(fits).cloned()))
+        Ok(newest_with(&printed.text, &candidates))
+    }
+
+    /// Returns an older Python that has what the failing tests lack, if newer versions removed it.
+    pub(super) async fn older_python_for_tests(
+        &self,
+        report: &SmokeTestReport,
+    ) -> Result<Option<String>> {
+        let Some(current) = self.recipe.python.as_deref() else {
+            return Ok(None);
+        };
+        if !self.plan.guess.python || self.recipe.image.is_some() {
+            return Ok(None);
+        }
+        let mut texts: Vec<&str> = report.complaints().map(|(_, text)| text).collect();
+        // An error in a conftest is only printed.
+        texts.push(&report.printed.text);
+        let text = texts.join("\n");
+        if !REMOVED.iter().any(|(sign, _)| text.contains(sign)) {
+            return Ok(None);
+        }
+        Ok(newest_with(&text, &self.older_pythons(current).await?))
     }
 
     /// Remembers the version for the next attempt, and returns the error of this one.
@@ -122,6 +157,16 @@ impl Build<'_> {
     }
 }
 
+/// Returns the first of these versions, newest first, that still has what an error says was removed.
+fn newest_with(error: &str, versions: &[String]) -> Option<String> {
+    let signs = REMOVED.iter().filter(|(sign, _)| error.contains(sign));
+    let last = signs
+        .filter_map(|(_, version)| recipe::parse_python(version))
+        .min()?;
+    let has = |version: &&String| recipe::parse_python(version).is_some_and(|minor| minor <= last);
+    versions.iter().find(has).cloned()
+}
+
 /// Returns the pinned line of the first package that the output says could not be installed.
 fn failed_pin<'a>(output: &str, lines: impl Iterator<Item = &'a String>) -> Option<String> {
     let pattern = FAILED.as_ref()?;
@@ -143,6 +188,24 @@ fn failed_pin<'a>(output: &str, lines: impl Iterator<Item = &'a String>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn removed_features_need_older_version() {
+        let versions = ["3.12", "3.11", "3.10", "3.9", "3.8"].map(str::to_owned);
+        let newest = |error| newest_with(error, &versions);
+        assert_eq!(
+            newest("E   ModuleNotFoundError: No module named 'cgi'").as_deref(),
+            Some("3.12")
+        );
+        assert_eq!(
+            newest(
+                "No module named 'imp'\ncannot import name 'Mapping' from 'collections' (/x.py)"
+            )
+            .as_deref(),
+            Some("3.9")
+        );
+        assert_eq!(newest("E   ModuleNotFoundError: No module named 'x'"), None);
+    }
 
     #[test]
     fn failed_pins_are_found() {

@@ -56,7 +56,15 @@ impl Build<'_> {
             if let Some(draft) = &self.settings.draft {
                 draft.keep_report(&report);
             }
-            environment.notes.extend(self.assess_report(&report)?);
+            match self.assess_report(&report) {
+                Ok(notes) => environment.notes.extend(notes),
+                Err(error) => {
+                    return Err(match self.older_python_for_tests(&report).await? {
+                        Some(older) => self.try_older_python(older, error),
+                        None => error,
+                    });
+                }
+            }
             break;
         }
         environment.bytes = bytes;
