@@ -214,8 +214,7 @@ impl RunJob {
             .await?
             .with_repair_model(RepairModel::new(&self.settings, &self.model, model.clone()))
             .with_recorded_repair(recorded_repair)?
-            .with_preferred_python(self.issue.named_python())
-            .with_subject(&self.issue)
+            .for_issue(Some(&self.issue))
             .with_source_check(self.source_check())
             .with_wanted_lines(self.wanted_lines());
         if self.recorded.is_none() {

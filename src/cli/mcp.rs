@@ -77,7 +77,9 @@ async fn named_place(
         }
         None => None,
     };
-    let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone()).await?;
+    let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
+        .await?
+        .for_issue(issue.as_ref());
     let (source, _, session) = setup
         .start_session(&args.place.repository_location(issue.as_ref()), None)
         .await?;

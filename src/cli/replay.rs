@@ -85,8 +85,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let extra_inputs = ExtraInputs::of_record(&started.settings)?;
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
-        .with_preferred_python(started.issue.named_python())
-        .with_subject(&started.issue)
+        .for_issue(Some(&started.issue))
         .with_recorded_repair(started.environment_repair.as_ref())?;
     let place = args.place.repository_location_or(
         started.settings["repository"].as_str(),

@@ -120,18 +120,11 @@ impl<'a> Setup<'a> {
         Setup { rebuild, ..self }
     }
 
-    /// Sets the version that an issue names.
-    pub fn with_preferred_python(self, preferred_python: Option<PreferredPython>) -> Self {
+    /// Sets the issue. It can name a Python version, and its text decides between projects of one repository.
+    pub fn for_issue(self, issue: Option<&Issue>) -> Self {
         Setup {
-            preferred_python,
-            ..self
-        }
-    }
-
-    /// Sets the issue, whose text decides between projects of one repository.
-    pub fn with_subject(self, issue: &Issue) -> Self {
-        Setup {
-            subject: Some(issue.text()),
+            preferred_python: issue.and_then(Issue::named_python),
+            subject: issue.map(Issue::text),
             ..self
         }
     }

@@ -12,7 +12,7 @@ use super::expected_failure::unmark;
 use super::posting::post;
 use super::task_details::{ConfirmDetails, decode};
 use super::task_result::{TaskEnd, TaskError};
-use super::test_run::{CodeUnderTest, python_of};
+use super::test_run::CodeUnderTest;
 use crate::store::{GitHubTask, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
@@ -110,8 +110,7 @@ async fn determine_verdict(
     };
     let mut reports = Vec::new();
     for commit in [&details.head, &details.base] {
-        let python = python_of(run);
-        let code = CodeUnderTest::start(github, &task.repository, commit, python).await?;
+        let code = CodeUnderTest::start(github, &task.repository, commit, run).await?;
         let report = test.run_on(&code).await;
         code.close().await?;
         match report? {

@@ -14,7 +14,7 @@ use super::comment::{self, PullRequestResult};
 use super::deliveries::BRANCH_PREFIX;
 use super::expected_failure::{self, Tests};
 use super::task_result::TaskError;
-use super::test_run::{CodeUnderTest, python_of};
+use super::test_run::CodeUnderTest;
 use crate::store::{GitHubTask, StoredRun};
 use testwright_agent::gate::Evidence;
 
@@ -76,8 +76,7 @@ async fn mark_and_verify(
     test: &AcceptedTest<'_>,
     commit: &str,
 ) -> Result<Result<Files, String>, TaskError> {
-    let python = python_of(test.run);
-    let code = CodeUnderTest::start(github, &task.repository, commit, python).await?;
+    let code = CodeUnderTest::start(github, &task.repository, commit, test.run).await?;
     let tried = try_marked(&code, test, task.issue).await;
     code.close().await?;
     tried

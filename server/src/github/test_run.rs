@@ -6,7 +6,6 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
-use testwright_sandboxes::recipe::PreferredPython;
 use testwright_sandboxes::repository::{self, FileKind, Files, Source, Tree};
 use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::report::TestReport;
@@ -18,7 +17,7 @@ use crate::artifacts::shared_environments;
 use crate::request::RunRequest;
 use crate::store::StoredRun;
 use testwright_agent::agent::NotesToLog;
-use testwright_agent::issues;
+use testwright_agent::issues::{self, Issue};
 use testwright_agent::session::{Contents, Session};
 use testwright_agent::setup::{RepositoryLocation, Setup};
 use testwright_config::error::{Error, Result};
@@ -34,12 +33,12 @@ pub(super) struct CodeUnderTest {
 }
 
 impl CodeUnderTest {
-    /// Checks out a commit of `OWNER/NAME` in a sandbox. The server must allow the repository.
+    /// Checks out a commit of `OWNER/NAME` in a sandbox, for the issue of a run. The server must allow the repository.
     pub(super) async fn start(
         github: &GitHub,
         repository: &str,
         commit: &str,
-        python: Option<PreferredPython>,
+        run: &StoredRun,
     ) -> Result<Self> {
         let settings = &github.api.settings;
         let location = github.settings.clone_url(repository);
@@ -54,7 +53,8 @@ impl CodeUnderTest {
             Arc::new(NotesToLog),
         )
         .await?;
-        let setup = setup.with_preferred_python(python);
+        let issue = issue_of(run);
+        let setup = setup.for_issue(issue.as_ref());
         let (source, _, session) = setup.start_session(&place, None).await?;
         let deadline = Duration::from_secs(settings.limits.test_seconds) + RESPONSE_GRACE;
         Ok(CodeUnderTest {
@@ -140,10 +140,8 @@ impl CodeUnderTest {
     }
 }
 
-/// Returns the Python version that the issue of a run names, with which its test was written.
-pub(super) fn python_of(run: &StoredRun) -> Option<PreferredPython> {
+/// Returns the issue of a run, with which its test was written.
+fn issue_of(run: &StoredRun) -> Option<Issue> {
     let request: RunRequest = serde_json::from_str(&run.request).ok()?;
-    issues::of_text(&request.issue, "request")
-        .ok()?
-        .named_python()
+    issues::of_text(&request.issue, "request").ok()
 }

@@ -68,11 +68,7 @@ impl SandboxPlace {
         api: &ApiState,
         progress: &CallProgress,
     ) -> Result<(Source, Session)> {
-        let python = self.issue.as_ref().and_then(|issue| issue.named_python());
-        let mut setup = setup(api, progress).await?.with_preferred_python(python);
-        if let Some(issue) = &self.issue {
-            setup = setup.with_subject(issue);
-        }
+        let setup = setup(api, progress).await?.for_issue(self.issue.as_ref());
         let (source, _, session) = setup.start_session(&self.location, None).await?;
         Ok((source, session))
     }
