@@ -135,6 +135,32 @@ impl Dataset {
         }
     }
 
+    /// Checks that all instances have a code patch. Without one there is no new code, and every test would fail on it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the number of instances that have none, and the first of them.
+    pub fn require_code_patches(&self) -> Result<(), RecordsError> {
+        let lacks_patch = |instance: &&Instance| {
+            let patch = instance.patch.as_deref().unwrap_or_default();
+            patch.trim().is_empty()
+        };
+        let mut lacking = self.instances.iter().filter(lacks_patch);
+        let count = lacking.clone().count();
+        let Some(first) = lacking.next() else {
+            return Ok(());
+        };
+        let total = self.instances.len();
+        Err(RecordsError::Unsuitable {
+            path: self.path.clone(),
+            message: format!(
+                "{count} of {total} instances have no code patch in `patch`, so tests cannot be run on the new code: {}{}",
+                first.instance_id,
+                if count > 1 { ", …" } else { "" }
+            ),
+        })
+    }
+
     /// Returns the instance with this id.
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
         self.instances.iter().find(|i| i.instance_id == instance_id)

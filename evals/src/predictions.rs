@@ -124,14 +124,77 @@ pub fn read(
                     continue;
                 }
             };
-            return Err(RecordsError::Predictions {
+            return Err(RecordsError::Unsuitable {
                 path: path.to_path_buf(),
                 message,
             });
         }
         all.extend(predictions);
     }
+    if let (Some(path), Some(message)) = (files.first(), ungradable(&all, dataset)) {
+        return Err(RecordsError::Unsuitable {
+            path: path.to_path_buf(),
+            message,
+        });
+    }
     Ok(group_by_model(all, dataset, chosen))
+}
+
+/// Returns one line for each model: how many predictions were read, and how many of them have a patch.
+pub fn summary(sets: &[Predictions], warnings: &[Warning]) -> Vec<String> {
+    let line = |set: &Predictions| {
+        let patches = set.by_instance.values();
+        let patches = patches.filter(|prediction| prediction.model_patch.is_some());
+        let of_kind = |kind| {
+            let of_set = |warning: &&Warning| {
+                warning.model_name_or_path == set.model && warning.kind == kind
+            };
+            warnings.iter().filter(of_set).count()
+        };
+        let mut line = format!(
+            "{}: {} predictions, {} with a patch",
+            set.model,
+            set.by_instance.len(),
+            patches.count()
+        );
+        for (kind, text) in [
+            (WarningKind::Missing, "missing"),
+            (WarningKind::Unknown, "not in the dataset"),
+        ] {
+            match of_kind(kind) {
+                0 => {}
+                count => line.push_str(&format!(", {count} {text}")),
+            }
+        }
+        line
+    };
+    sets.iter().map(line).collect()
+}
+
+/// Returns why none of the predictions can be graded, if so. All would count as failures.
+fn ungradable(
+    predictions: &[(Prediction, Option<WarningKind>)],
+    dataset: &Dataset,
+) -> Option<String> {
+    let (first, _) = predictions.first()?;
+    let count = predictions.len();
+    let mut all = predictions.iter().map(|(prediction, _)| prediction);
+    if !all
+        .clone()
+        .any(|prediction| prediction.model_patch.is_some())
+    {
+        return Some(format!("{count} predictions, 0 with a patch in `{PATCH}`"));
+    }
+    if !all.any(|prediction| dataset.get(&prediction.instance_id).is_some()) {
+        let example = dataset.instances.first()?;
+        return Some(format!(
+            "{count} predictions, 0 for an instance of {}: they have ids such as `{}`, and the dataset has `{}`",
+            dataset.path.display(),
+            first.instance_id,
+            example.instance_id
+        ));
+    }
+    None
 }
 
 fn stem(path: &Path) -> String {

@@ -39,9 +39,9 @@ pub enum RecordsError {
         /// Unit for numbering records: `line` or `row`.
         place: &'static str,
     },
-    /// A problem with the predictions as a whole.
+    /// The records are valid, but cannot be used as given.
     #[error("read {path}: {message}")]
-    Predictions {
+    Unsuitable {
         /// Path of the file.
         path: PathBuf,
         /// Description of the problem.

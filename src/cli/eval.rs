@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use testwright_evals::dataset::Dataset;
 use testwright_evals::predictions::{self, Predictions, Warning};
-use testwright_evals::report::GradingReport;
+use testwright_evals::report::{GradingReport, Summary};
 use testwright_evals::{InstanceResult, harness};
 
 use super::output::{self, escape_line};
@@ -37,6 +37,9 @@ pub(super) struct Args {
     /// and model_patch; may be repeated
     #[arg(long, value_name = "FILE")]
     predictions: Vec<PathBuf>,
+    /// Exit with 0 even if some predictions could not be graded
+    #[arg(long)]
+    allow_partial: bool,
     #[command(flatten)]
     workers: WorkersArgs,
 }
@@ -107,6 +110,9 @@ async fn grade(args: &Args) -> Result<u8> {
             .cause("the predictions are missing")
             .hint("pass a file with --predictions, or grade the golden tests with `testwright eval verify`"));
     }
+    for line in predictions::summary(&sets, &warnings) {
+        output::print_stderr(escape_line(&line));
+    }
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
     let graded = args.grade.grade(&grading, &sets, warnings, remote).await;
@@ -117,7 +123,19 @@ async fn grade(args: &Args) -> Result<u8> {
         output::print_stdout(report::table(&report));
         output::print_stderr(escape_line(&format!("results: {}", grading.out.display())));
     }
-    Ok(0)
+    for note in &report.notes {
+        output::print_stderr(escape_line(&format!("note: {note}")));
+    }
+    let ungraded = |summary: &Summary| summary.infrastructure + summary.not_graded;
+    let ungraded: u64 = report.summary.values().map(ungraded).sum();
+    if ungraded == 0 {
+        return Ok(0);
+    }
+    let total: u64 = report.summary.values().map(|s| s.instances).sum();
+    output::print_stderr(format!(
+        "{ungraded} of {total} predictions could not be graded; run again with the same --out to retry"
+    ));
+    Ok(if args.allow_partial { 0 } else { 3 })
 }
 
 /// Cancels the remaining gradings of the workers if the evaluation was interrupted.
@@ -157,6 +175,9 @@ impl GradeArgs {
             })?,
             None => all_instances.clone(),
         };
+        dataset.require_code_patches().map_err(|error| {
+            records(error).hint("select other instances with --instances, or add the field `patch`")
+        })?;
         Ok(GradingRun {
             options: GradingOptions {
                 repositories: self.repositories.clone(),

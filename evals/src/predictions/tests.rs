@@ -185,3 +185,33 @@ fn invalid_predictions_are_refused_with_lines() {
     let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
     assert_eq!(lines, [3, 5]);
 }
+
+#[test]
+fn predictions_that_cannot_be_graded_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("predictions.jsonl");
+    let dataset = dataset(&["a", "b"]);
+    let read_error = |records: &[Value]| {
+        let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        let read = read(&[&file], &dataset, &dataset);
+        read.err().map(|error| error.to_string())
+    };
+    let message = read_error(&[record("a", Value::Null), record("b", json!(" "))]).unwrap();
+    assert!(
+        message.ends_with("2 predictions, 0 with a patch in `model_patch`"),
+        "{message}"
+    );
+    let message = read_error(&[record("acme__a", json!("diff"))]).unwrap();
+    assert!(
+        message.contains("1 predictions, 0 for an instance of"),
+        "{message}"
+    );
+    let some = [record("a", Value::Null), record("z", json!("diff"))];
+    assert_eq!(read_error(&some), None);
+    let (sets, warnings) = read(&[&file], &dataset, &dataset).unwrap();
+    assert_eq!(
+        summary(&sets, &warnings),
+        ["m: 1 predictions, 0 with a patch, 1 missing, 1 not in the dataset"]
+    );
+}

@@ -323,6 +323,20 @@ fn invalid_input_is_rejected_with_hint() {
     assert!(none.contains("the predictions are missing"), "{none}");
     let unknown = error_text(&mut bench.command(&["verify", "--instances", "plane"], "out"));
     assert!(unknown.contains("plain"), "names the nearest: {unknown}");
+    bench.predictions(&[("m", "plain", None), ("m", "other", Some(" \n"))]);
+    let without_patch = error_text(&mut bench.grade(&[], "out"));
+    assert!(
+        without_patch.contains("2 predictions, 0 with a patch"),
+        "{without_patch}"
+    );
+    let mut unfixed = bench.repository.instance("plain", ISSUE);
+    unfixed.as_object_mut().unwrap().remove("patch");
+    bench.dataset(&[unfixed]);
+    let without_fix = error_text(&mut bench.command(&["verify"], "out"));
+    assert!(
+        without_fix.contains("1 of 1 instances have no code patch"),
+        "{without_fix}"
+    );
     let missing_folder =
         error_text(
             bench

@@ -213,6 +213,20 @@ fn only_configured_environment_applies_to_instances() {
     assert!(result["infrastructure"].is_object(), "{result}");
     assert_ne!(result["key"], golden("plain")["key"]);
 
+    let instance = bench.repository.instance("first", ISSUE);
+    bench.predictions(&[("m", "first", instance["test_patch"].as_str())]);
+    let named = bench.place.path("named.toml");
+    for (words, exit_code) in [(&[][..], 3), (&["--allow-partial"], 0)] {
+        let mut command = bench.grade(words, "ungraded");
+        let output = command.arg("--config").arg(&named).output().unwrap();
+        assert_exit_code(&output, exit_code);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            stderr.contains("1 of 1 predictions could not be graded"),
+            "{stderr}"
+        );
+    }
+
     let mut folder_command = bench.command(&["verify"], "found");
     let folder_output = folder_command.current_dir(&folder).output().unwrap();
     assert_exit_code(&folder_output, 0);
