@@ -70,7 +70,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         _ => None,
     });
     let terminal = Arc::new(RunProgress::new(args.json));
-    let settings = args.place.settings(|flags| {
+    let mut settings = args.place.settings(|flags| {
         for (key, name) in [
             ("run.sandbox", "sandbox"),
             ("run.image", "image"),
@@ -80,6 +80,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             flags.set(key, started.settings[name].as_str().map(str::to_owned));
         }
     })?;
+    // Older records have none.
+    let additions = serde_json::from_value(started.settings["additions"].clone());
+    settings.additions = additions.unwrap_or_default();
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
     let extra_inputs = ExtraInputs::of_record(&started.settings)?;

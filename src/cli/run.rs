@@ -132,7 +132,7 @@ fn read_extra_inputs(args: &Args) -> Result<ExtraInputs> {
 fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
     let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded, so they come from the current settings, as do budgets raised by flags.
-    let settings = args.place.settings(|flags| {
+    let mut settings = args.place.settings(|flags| {
         flags.set(
             "run.max-steps",
             args.options.max_steps.or(Some(recorded.settings.max_steps)),
@@ -161,6 +161,7 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
         flags.set("run.python", recorded.settings.python.clone());
         flags.set("run.project", recorded.settings.project.clone());
     })?;
+    settings.additions = recorded.settings.additions.clone();
     custom_prompts::check_same(
         recorded.settings.prompts.as_deref(),
         Error::usage(format!("resume {}", path.display())),

@@ -9,7 +9,7 @@ use crate::custom_prompts;
 use crate::setup::RepositoryLocation;
 use crate::trajectory::{Event, RunFolder, Started};
 use testwright_config::error::{Error, Result};
-use testwright_config::settings::Settings;
+use testwright_config::settings::{RecipeAdditions, Settings};
 
 /// The folder and all recorded events of an interrupted run.
 pub struct RecordedRun {
@@ -67,6 +67,9 @@ pub struct RecordedSettings {
     /// Folder of the one project to use, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Additions to the recipe of the repository.
+    #[serde(default, skip_serializing_if = "RecipeAdditions::is_empty")]
+    pub additions: RecipeAdditions,
     /// Maximum number of model calls.
     pub max_steps: u64,
     /// Maximum cost in US dollars; `None` for no limit.
@@ -102,6 +105,7 @@ impl RecordedSettings {
             image: settings.run.image.clone(),
             python: settings.run.python.clone(),
             project: settings.run.project.clone(),
+            additions: settings.additions.clone(),
             max_steps: settings.run.max_steps,
             max_dollars: settings.run.max_dollars,
             max_tokens: settings.run.max_tokens,

@@ -343,7 +343,9 @@ impl<'a> Setup<'a> {
                 repaired.await?
             }
             built => {
-                draft.finish(self.backend.as_ref()).await?;
+                draft
+                    .finish(self.backend.as_ref(), &build_settings(self.settings))
+                    .await?;
                 built?
             }
         };

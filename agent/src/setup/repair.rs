@@ -99,13 +99,52 @@ impl Setup<'_> {
         let (mut environment, record) = repair.run().await?;
         let tokens = record.usage.prompt_tokens + record.usage.completion_tokens;
         environment.notes.push(format!(
-            "a model repaired the environment with {} amendments, {} calls and {tokens} tokens; the recipe, for testwright.toml:\n{}",
+            "a model repaired the environment with {} amendments, {} calls and {tokens} tokens: {}",
             record.amendments,
             record.calls,
-            record.recipe.trim_end()
+            changes(recipe, &environment.recipe)
         ));
         // A setup prepares one environment.
         let _ = self.repair.set(record);
         Ok(environment)
+    }
+}
+
+/// Returns the keys that differ from the original recipe, in one line.
+fn changes(original: &Recipe, amended: &Recipe) -> String {
+    let before = original.keys();
+    let keys = amended.keys();
+    let changed = keys
+        .iter()
+        .filter(|(key, value)| before.get(*key) != Some(value));
+    let changed = changed.map(|(key, value)| format!("{key} = {value}"));
+    let removed = before.keys().filter(|key| !keys.contains_key(*key));
+    let removed = removed.map(|key| format!("{key} removed"));
+    changed.chain(removed).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_name_keys_in_one_line() {
+        let original = Recipe {
+            python: Some("3.13".to_owned()),
+            requirements: vec!["pytest".to_owned()],
+            git: true,
+            ..Recipe::default()
+        };
+        let amended = Recipe {
+            python: Some("3.8".to_owned()),
+            env: [("A".to_owned(), "x\ny".to_owned())].into(),
+            git: false,
+            ..original.clone()
+        };
+        let changes = changes(&original, &amended);
+        assert!(!changes.contains('\n'), "{changes}");
+        for part in ["python = \"3.8\"", "env = {", "git removed"] {
+            assert!(changes.contains(part), "{changes}");
+        }
     }
 }

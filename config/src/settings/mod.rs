@@ -92,7 +92,7 @@ pub struct Settings {
 }
 
 /// Additions of the command line to the recipe of a repository, wherever the recipe comes from.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecipeAdditions {
     /// Requirements, as pip accepts them.
     pub requirements: Vec<String>,
@@ -100,6 +100,13 @@ pub struct RecipeAdditions {
     pub extras: Vec<String>,
     /// Environment variables, `NAME=VALUE`.
     pub env: Vec<String>,
+}
+
+impl RecipeAdditions {
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == RecipeAdditions::default()
+    }
 }
 
 impl Settings {

@@ -13,7 +13,8 @@ use super::build::Build;
 use super::cache_keys::{self, Plan};
 use super::smoke_test::SmokeTestReport;
 use super::{
-    BuildSettings, Environment, Progress, SampleSettings, TestSample, prepare, sample_tests,
+    BuildSettings, Environment, Progress, SampleSettings, TestSample, lock, prepare, records,
+    sample_tests,
 };
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{self, IMAGE_KEYS, Recipe};
@@ -44,7 +45,7 @@ struct Layer {
 impl Draft {
     /// Returns the saved layer if the planned one only adds to it.
     pub(super) fn layer_below(&self, recipe: &Recipe, plan: &Plan) -> Option<String> {
-        let layer = lock(&self.layer).clone()?;
+        let layer = locked(&self.layer).clone()?;
         let fixed = |recipe: &Recipe| {
             (
                 recipe.python.clone(),
@@ -68,7 +69,7 @@ impl Draft {
     /// Remembers the layer of requirements that was saved last.
     pub(super) fn keep_layer(&self, build: &Build<'_>) {
         let requirements = &build.plan.requirements;
-        *lock(&self.layer) = Some(Layer {
+        *locked(&self.layer) = Some(Layer {
             name: build.plan.dependencies.clone(),
             recipe: build.recipe.clone(),
             lines: requirements.lines.iter().cloned().collect(),
@@ -78,36 +79,45 @@ impl Draft {
     }
 
     pub(super) fn keep_report(&self, report: &SmokeTestReport) {
-        *lock(&self.sample) = Some(TestSample::from(report));
+        *locked(&self.sample) = Some(TestSample::from(report));
     }
 
     /// Keeps a saved environment that verification rejected. Returns the one kept before, unless its state was replaced.
     pub(super) fn keep_rejected(&self, environment: Environment) -> Option<Environment> {
         let name = environment.saved.clone();
-        let before = lock(&self.rejected).replace(environment);
+        let before = locked(&self.rejected).replace(environment);
         before.filter(|before| before.saved != name)
     }
 
     /// Returns what the last verification reported, and forgets it.
     pub fn take_sample(&self) -> Option<TestSample> {
-        lock(&self.sample).take()
+        locked(&self.sample).take()
     }
 
     /// Removes the rejected environment.
     ///
     /// # Errors
     ///
-    /// Fails if the backend cannot remove it.
-    pub async fn finish(&self, backend: &dyn Backend) -> Result<()> {
-        let rejected = lock(&self.rejected).take();
-        match rejected {
-            Some(environment) => backend.remove_saved(&environment.saved).await,
-            None => Ok(()),
+    /// Fails if the backend cannot remove it, or the cache cannot be locked.
+    pub async fn finish(&self, backend: &dyn Backend, settings: &BuildSettings) -> Result<()> {
+        let rejected = locked(&self.rejected).take();
+        let Some(Environment { saved, .. }) = rejected else {
+            return Ok(());
+        };
+        let folder = settings.cache.join("environments");
+        let _lock = lock(&folder.join(format!("{saved}.lock")), &|_| {}).await?;
+        // Another process may have built an environment of the same name that works.
+        if records::environment(&records::path(&folder, &saved))
+            .await
+            .is_some()
+        {
+            return Ok(());
         }
+        backend.remove_saved(&saved).await
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -192,7 +202,7 @@ impl<'a> Amendments<'a> {
         }
         let amended = recipe::amend(&self.recipe, keys)?;
         let before = std::mem::replace(&mut self.recipe, amended);
-        lock(&self.draft.sample).take();
+        locked(&self.draft.sample).take();
         let origin = format!("{ORIGIN}, over {}", self.original_origin);
         let prepared = prepare(
             self.backend,
@@ -211,7 +221,7 @@ impl<'a> Amendments<'a> {
             prepared => prepared?,
         };
         {
-            let mut rejected = lock(&self.draft.rejected);
+            let mut rejected = locked(&self.draft.rejected);
             // A change that is not part of the key, such as another runner, replaced the rejected environment.
             rejected.take_if(|rejected| rejected.saved == environment.saved);
         }
@@ -231,7 +241,7 @@ impl<'a> Amendments<'a> {
     ///
     /// As [`sample_tests`].
     pub async fn try_tests(&self, settings: &SampleSettings) -> Result<Option<TestSample>> {
-        let rejected = lock(&self.draft.rejected).clone();
+        let rejected = locked(&self.draft.rejected).clone();
         let Some(environment) = rejected else {
             return Ok(None);
         };
@@ -252,7 +262,7 @@ impl<'a> Amendments<'a> {
     ///
     /// Fails if the backend cannot remove it.
     pub async fn finish(&self) -> Result<()> {
-        self.draft.finish(self.backend).await
+        self.draft.finish(self.backend, &self.settings).await
     }
 
     /// Remembers the recipe that worked for all commits with the original requirements.

@@ -1,4 +1,4 @@
-//! Commands in a repository's files that install or test it, for whoever repairs its environment.
+//! Commands in a repository's files that install or test it, as advice for the repair of its environment.
 
 use std::sync::LazyLock;
 

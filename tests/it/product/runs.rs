@@ -296,7 +296,7 @@ fn run_resumes_after_model_failure() {
     });
     let url = format!("{}/v1", server.url);
     let output = place
-        .run_example(&["--model", "m"])
+        .run_example(&["--model", "m", "--env", "LEVEL=1"])
         .env("TESTWRIGHT_MODEL_BASE_URL", &url)
         .output()
         .unwrap();
@@ -315,7 +315,9 @@ fn run_resumes_after_model_failure() {
         .output()
         .unwrap();
     assert_exit_code(&output, 1);
-    assert_eq!(place.json("run.json")["outcome"], "nothing");
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "nothing");
+    assert_eq!(record["environment"]["env"]["LEVEL"], "1");
 }
 
 #[test]

@@ -223,3 +223,43 @@ fn omissions_explain_later_failures() {
         None
     );
 }
+
+#[test]
+fn missing_variables_are_recognised() {
+    for (line, name) in [
+        (
+            "E   Exception: You must set the COOKIE_SECRET environment variable.",
+            "COOKIE_SECRET",
+        ),
+        (
+            "E   RuntimeError: Environment variable 'API_TOKEN' not set",
+            "API_TOKEN",
+        ),
+        ("E   ValueError: missing env var: DB_URL", "DB_URL"),
+        (
+            "E   ValueError: Please provide DB_URL as an environment variable",
+            "DB_URL",
+        ),
+        (
+            "E   UndefinedValueError: SECRET_KEY not found. Declare it as envvar or define a default value.",
+            "SECRET_KEY",
+        ),
+        (
+            "E   ImproperlyConfigured: Set the DATABASE_URL environment variable",
+            "DATABASE_URL",
+        ),
+    ] {
+        assert_eq!(
+            missing_variable(line, line).as_deref(),
+            Some(name),
+            "{line}"
+        );
+    }
+    for line in [
+        "E   KeyError: 'NAME'",
+        "E   AssertionError: the environment variable HOME was kept",
+        "E   ValueError: the environment is not set",
+    ] {
+        assert_eq!(missing_variable(line, line), None, "{line}");
+    }
+}

@@ -68,15 +68,36 @@ pub(in crate::environment) fn missing_variable(error: &str, report: &str) -> Opt
     if error.contains("KeyError") && !is_lookup {
         return None;
     }
-    let patterns = [
+    let by_lookup = [
         r"KeyError: '([A-Z][A-Z0-9_]{2,})'",
-        r"Set the ([A-Z][A-Z0-9_]+) environment variable",
         r"([A-Z][A-Z0-9_]+) not found\. Declare it as envvar",
-        r#"[Ee]nvironment variable "?'?`?([A-Z][A-Z0-9_]+)"?'?`? (?:is )?(?:not set|is required|not found|missing|must be set|is not defined)"#,
-        r"([A-Z][A-Z0-9_]+) (?:environment variable|env(?:ironment)? var(?:iable)?) (?:is )?(?:not set|required|missing|must be set)",
-        r"[Mm]issing (?:required )?environment variable:? [\x22'`]?([A-Z][A-Z0-9_]+)",
     ];
-    patterns.iter().find_map(|pattern| captured(pattern, error))
+    let beside_words = [
+        r"(?:[Ee]nvironment|[Ee]nv) ?[Vv]ar(?:iable)?s?:? [\x22'`]?([A-Z][A-Z0-9_]{2,})",
+        r"\b([A-Z][A-Z0-9_]{2,})[\x22'`]? (?:as an |in the |to the )?(?:[Ee]nvironment|[Ee]nv) ?[Vv]ar",
+    ];
+    let says_missing = [
+        "set",
+        "missing",
+        "require",
+        "not found",
+        "define",
+        "need",
+        "provide",
+        "empty",
+        "absent",
+        "unset",
+        "specif",
+    ]
+    .iter()
+    .any(|word| error.to_lowercase().contains(word));
+    let looked_up = by_lookup
+        .iter()
+        .find_map(|pattern| captured(pattern, error));
+    looked_up.or_else(|| {
+        let mut patterns = beside_words.iter().filter(|_| says_missing);
+        patterns.find_map(|pattern| captured(pattern, error))
+    })
 }
 
 pub(super) fn variable(failure: &Failure<'_>) -> Option<String> {
