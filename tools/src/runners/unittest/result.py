@@ -132,7 +132,10 @@ def recorded(base, planned):
             path = getattr(sys.modules.get(type(getattr(test, "test_case", test)).__module__), "__file__", None)
             node_id = self._id(test)
             path = path and os.path.abspath(path)
-            if self.running is None:
+            if self.running is None and node_id in self.begun:
+                # Django's test cases add errors of their teardown after the test has stopped.
+                self._phase(node_id, "teardown", "failed", error, path)
+            elif self.running is None:
                 self._alone(node_id, "failed", error, path=path)
             else:
                 self._phase(node_id, _phase_of(error[2]), "failed", error, path)

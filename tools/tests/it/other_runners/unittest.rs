@@ -53,6 +53,15 @@ class F(unittest.TestCase):
     def test_f2(self): pass
 class G(Base):
     pass
+class H(unittest.TestCase):
+    def __call__(self, result=None):
+        super().__call__(result)
+        try:
+            raise KeyError('after')
+        except KeyError:
+            result.addError(self, sys.exc_info())
+    def test_h1(self): pkg.half(13)
+    def test_h2(self): pass
 ";
 
 fn cases() -> Project {
@@ -92,6 +101,8 @@ fn unittest_outcomes_are_distinguished() {
         ("F::test_f1", Passed),
         ("F::test_f2", Error),
         ("G::test_inherited", Passed),
+        ("H::test_h1", Failed),
+        ("H::test_h2", Error),
     ];
     assert_eq!(outcomes(&report), expected, "{}", report.printed);
     assert_eq!(report.exit_code, Some(1));
@@ -129,6 +140,18 @@ fn unittest_outcomes_are_distinguished() {
         ("D::test_d2", Phase::Setup, FailureClass::Error, "KeyError"),
         (
             "F::test_f2",
+            Phase::Teardown,
+            FailureClass::Error,
+            "KeyError",
+        ),
+        (
+            "H::test_h1",
+            Phase::Call,
+            FailureClass::Exception,
+            "ValueError",
+        ),
+        (
+            "H::test_h2",
             Phase::Teardown,
             FailureClass::Error,
             "KeyError",
