@@ -244,6 +244,10 @@ mod tests {
                 parse::merge(&mut all, table);
                 let recipe = parse::parse_table(all, name).unwrap();
                 assert!(recipe.python.is_some(), "{name}");
+                assert!(
+                    recipe.exclude_newer.is_some(),
+                    "{name}: commits would not share a layer of requirements"
+                );
             }
         }
     }

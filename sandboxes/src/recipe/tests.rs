@@ -102,16 +102,23 @@ fn built_in_recipe_matches_repository_and_date() {
     for (name, day, file, text, python) in [
         (
             "django/django",
-            "2020-06-01T00:00:00Z",
-            "django/a.py",
-            "",
+            DAY,
+            "django/__init__.py",
+            "VERSION = (3, 2, 0, 'alpha', 0)",
             "3.6",
         ),
         (
             "django/django",
+            "2021-09-29T06:04:42Z",
+            "django/__init__.py",
+            "VERSION = (4, 1, 0, \"alpha\", 0)",
+            "3.9",
+        ),
+        (
+            "django/django",
             "2023-06-01T00:00:00Z",
-            "django/a.py",
-            "",
+            "django/__init__.py",
+            "VERSION = (5, 0, 0, \"alpha\", 0)",
             "3.11",
         ),
         (
@@ -147,9 +154,7 @@ fn built_in_recipe_matches_repository_and_date() {
         let (recipe, origin) = at(name, day, file, text);
         assert_eq!(origin, format!("built-in {name}"));
         assert_eq!(recipe.python.as_deref(), Some(python), "{name} {text}");
-        let untested = ["django", "scikit", "matplot"]
-            .iter()
-            .any(|n| name.starts_with(n));
+        let untested = ["scikit", "matplot"].iter().any(|n| name.starts_with(n));
         assert_eq!(recipe.untested, untested, "{name}");
         assert_eq!(recipe.services.len(), usize::from(name == "psf/requests"));
         // A repository of another owner, or a folder that happens to have the name.
@@ -163,6 +168,13 @@ fn built_in_recipe_matches_repository_and_date() {
             );
         }
     }
+    let (recipe, _) = at(
+        "django/django",
+        DAY,
+        "django/__init__.py",
+        "VERSION = (1, 11, 0, 'alpha', 0)",
+    );
+    assert!(recipe.untested);
     let (recipe, _) = at(
         "psf/requests",
         DAY,
