@@ -154,7 +154,7 @@ fn built_in_recipe_matches_repository_and_date() {
         let (recipe, origin) = at(name, day, file, text);
         assert_eq!(origin, format!("built-in {name}"));
         assert_eq!(recipe.python.as_deref(), Some(python), "{name} {text}");
-        let untested = ["scikit", "matplot"].iter().any(|n| name.starts_with(n));
+        let untested = name.starts_with("matplot");
         assert_eq!(recipe.untested, untested, "{name}");
         assert_eq!(recipe.services.len(), usize::from(name == "psf/requests"));
         // A repository of another owner, or a folder that happens to have the name.
