@@ -127,7 +127,7 @@ impl Recipe {
     }
 }
 
-/// A program that tests need, e.g. a web server; see [`crate::environment::Environment::start_services`].
+/// A program that tests need, e.g. a web server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Service {

@@ -44,10 +44,14 @@ pub(super) fn task(
         origin: origin.to_owned(),
         recipe: keys_of(recipe),
         error: visible(&failure.message).into_owned(),
+        log: match sample {
+            // The results of the tests have the same tracebacks.
+            Some(_) => String::new(),
+            None => visible(&end_of_log(failure.log.as_deref())).into_owned(),
+        },
         sample,
-        log: visible(&end_of_log(failure.log.as_deref())).into_owned(),
         files,
-        commands: commands(source, MAX_COMMANDS)?,
+        commands: commands(source, MAX_COMMANDS, &failure.message)?,
     })
 }
 
@@ -55,11 +59,12 @@ pub(super) fn task(
 pub(crate) fn advice(
     source: &Source,
     recipe: &Recipe,
-    log: Option<&Path>,
+    failure: &SandboxError,
 ) -> Result<String, SandboxError> {
+    let error = &failure.message;
     let recipe = recipe.to_toml();
     let mut text = "\n  recipe, to amend in testwright.toml:".to_owned();
-    match log.map(|log| log.with_extension("toml")) {
+    match (failure.log.as_ref()).map(|log| log.with_extension("toml")) {
         Some(file) if recipe.lines().count() > MAX_RECIPE_LINES => {
             std::fs::write(&file, &recipe)?;
             text.push_str(&format!(" {}", file.display()));
@@ -70,7 +75,7 @@ pub(crate) fn advice(
             }
         }
     }
-    let commands = commands(source, MAX_ADVICE_LINES)?;
+    let commands = commands(source, MAX_ADVICE_LINES, error)?;
     if !commands.is_empty() {
         text.push_str("\n  how the repository installs and tests itself:");
     }
@@ -86,13 +91,21 @@ fn keys_of(recipe: &Recipe) -> String {
     keys.trim_end().to_owned()
 }
 
-fn commands(source: &Source, most: usize) -> Result<Vec<String>, SandboxError> {
-    let commands = recipe::stated_commands(&source.tree()?)?;
+fn commands(source: &Source, most: usize, error: &str) -> Result<Vec<String>, SandboxError> {
+    let commands = recipe::stated_commands(&source.tree()?, &variables(error))?;
     let line = |command: &recipe::StatedCommand| {
         let text = visible(&command.text).into_owned();
         format!("{}:{}: {text}", command.path, command.line)
     };
     Ok(commands.iter().take(most).map(line).collect())
+}
+
+/// Returns the words of an error that look like environment variables.
+fn variables(error: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let words = error.split(|c: char| !is_part(c));
+    let words = words.filter(|word| word.len() > 4 && word.trim_matches('_').contains('_'));
+    words.map(str::to_owned).collect()
 }
 
 fn root_name(path: &str) -> String {

@@ -151,7 +151,7 @@ impl<'a> Repair<'a> {
                         estimated: false,
                     },
                     model_seconds: self.budget.spent.model_seconds,
-                    recipe: self.amendments.recipe().to_toml(),
+                    recipe: environment.recipe.to_toml(),
                     messages: self.messages,
                 };
                 Ok((environment, record))
@@ -159,8 +159,8 @@ impl<'a> Repair<'a> {
             Err(reason) => {
                 let mut error = self.failed.error;
                 error.message.push_str(&format!(
-                    "\n  a model tried {} amendments: {reason}\n  conversation: {conversation}",
-                    self.amendment_count
+                    "\n  a model tried {}: {reason}\n  conversation: {conversation}",
+                    amendments(self.amendment_count)
                 ));
                 Err(error)
             }
@@ -342,7 +342,7 @@ impl<'a> Repair<'a> {
             text.push_str(&format!("\n{}", try_tests::describe(&sample)));
         }
         let remaining = MAX_AMENDMENTS.saturating_sub(self.amendment_count);
-        text.push_str(&format!("\n({remaining} amendments left)"));
+        text.push_str(&format!("\n({} left)", amendments(remaining)));
         Ok((text, None))
     }
 
@@ -402,5 +402,13 @@ impl<'a> Repair<'a> {
         file.write_all(lines.as_bytes())?;
         self.logged = self.messages.len();
         Ok(())
+    }
+}
+
+/// Returns a number of amendments in words.
+pub(crate) fn amendments(count: u32) -> String {
+    match count {
+        1 => "1 amendment".to_owned(),
+        count => format!("{count} amendments"),
     }
 }

@@ -73,7 +73,7 @@ impl Setup<'_> {
         draft: Arc<Draft>,
     ) -> std::result::Result<Environment, SandboxError> {
         let Some(assistant) = &self.repair_model else {
-            let advice = environment_repair::advice(source, recipe, error.log.as_deref())?;
+            let advice = environment_repair::advice(source, recipe, &error)?;
             error.message.push_str(&advice);
             return Err(error);
         };
@@ -99,8 +99,8 @@ impl Setup<'_> {
         let (mut environment, record) = repair.run().await?;
         let tokens = record.usage.prompt_tokens + record.usage.completion_tokens;
         environment.notes.push(format!(
-            "a model repaired the environment with {} amendments, {} calls and {tokens} tokens: {}",
-            record.amendments,
+            "a model repaired the environment with {}, {} calls and {tokens} tokens: {}",
+            environment_repair::amendments(record.amendments),
             record.calls,
             changes(recipe, &environment.recipe)
         ));

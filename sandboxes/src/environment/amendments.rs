@@ -225,7 +225,7 @@ impl<'a> Amendments<'a> {
             // A change that is not part of the key, such as another runner, replaced the rejected environment.
             rejected.take_if(|rejected| rejected.saved == environment.saved);
         }
-        self.remember()?;
+        self.remember(&environment.recipe)?;
         Ok(environment)
     }
 
@@ -266,7 +266,7 @@ impl<'a> Amendments<'a> {
     }
 
     /// Remembers the recipe that worked for all commits with the original requirements.
-    fn remember(&self) -> Result<()> {
+    fn remember(&self, recipe: &Recipe) -> Result<()> {
         let path = path(
             self.backend,
             self.source,
@@ -274,10 +274,7 @@ impl<'a> Amendments<'a> {
             &self.original_origin,
             &self.settings,
         )?;
-        Ok(crate::private::write(
-            &path,
-            self.recipe.to_toml().as_bytes(),
-        )?)
+        Ok(crate::private::write(&path, recipe.to_toml().as_bytes())?)
     }
 }
 

@@ -79,7 +79,10 @@ impl Build<'_> {
                 .attempt(&format!("install {requirement}"), &install)
                 .await?;
             environment.notes.push(match installed.code {
-                0 => format!("installed {requirement}: {asked_by} needs it"),
+                0 => {
+                    environment.recipe.requirements.push(requirement.clone());
+                    format!("installed {requirement}: {asked_by} needs it")
+                }
                 _ => format!("{asked_by} needs {requirement}, which could not be installed"),
             });
         }

@@ -16,13 +16,14 @@ use crate::sandbox::{Result, SandboxSource};
 /// Parts of variables' names whose value does not matter to tests, only that there is one.
 const ANY_VALUE: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "API_KEY", "APIKEY", "SALT"];
 
-/// Returns a recipe with the variables and services that verification added to an environment.
+/// Returns a recipe with what verification added to an environment.
 pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recipe {
     let mut env = environment.recipe.env.clone();
     env.extend(recipe.env.clone());
     Recipe {
         env,
         services: environment.recipe.services.clone(),
+        requirements: environment.recipe.requirements.clone(),
         ..recipe.clone()
     }
 }

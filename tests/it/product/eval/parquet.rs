@@ -10,7 +10,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(folder.join(name)).unwrap()
 }
 
-/// Returns the line with which `testwright eval` rejects a dataset. Valid datasets fail too, without predictions.
+/// Returns the line with which `testwright eval` rejects a dataset.
 fn refuse(dataset: &[u8]) -> String {
     let place = TestDir::new();
     std::fs::write(place.path("dataset.parquet"), dataset).unwrap();
@@ -34,8 +34,12 @@ fn refuse(dataset: &[u8]) -> String {
 
 #[test]
 fn parquet_dataset_is_read() {
+    // Its instances are complete, except that they have no fix.
     let message = refuse(&fixture("dataset.parquet"));
-    assert!(message.contains("absent.jsonl"), "{message}");
+    assert!(
+        message.contains("2 of 2 instances have no code patch"),
+        "{message}"
+    );
 }
 
 #[test]
