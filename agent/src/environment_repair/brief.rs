@@ -1,15 +1,17 @@
 //! Facts for a model, or a person, who repairs a recipe.
 
+use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 
 use testwright_agent_prompts::EnvironmentRepairTask;
 use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::recipe::{self, Recipe};
 use testwright_sandboxes::repository::Source;
 use testwright_tools::visible;
 
 /// Maximum bytes of the log's end.
-const MAX_LOG_LEN: usize = 4 << 10;
+const MAX_LOG_LEN: u64 = 4 << 10;
 /// Maximum names of the root folder.
 const MAX_FILES: usize = 80;
 /// Maximum lines of the repository's files.
@@ -115,15 +117,46 @@ fn root_name(path: &str) -> String {
     }
 }
 
+/// Returns the last whole lines of a build's log.
 fn end_of_log(log: Option<&Path>) -> String {
-    let text = log.and_then(|log| std::fs::read(log).ok());
-    let text = text.unwrap_or_default();
-    let end = &text[text.len().saturating_sub(MAX_LOG_LEN)..];
-    let end = String::from_utf8_lossy(end);
+    let end = log.and_then(|log| read_end(log).ok()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&end);
     // The first line is a part of one.
-    let end = match text.len() > MAX_LOG_LEN {
-        true => end.split_once('\n').map_or("", |(_, rest)| rest),
-        false => &end,
+    let text = match end.len() as u64 > MAX_LOG_LEN {
+        true => text.split_once('\n').map_or("", |(_, rest)| rest),
+        false => &text,
     };
-    end.trim().to_owned()
+    text.trim().to_owned()
+}
+
+/// Reads the last bytes of a file, one more than the maximum if it is longer.
+fn read_end(log: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = plain_file::open(log, Links::Refuse, plain_file::MAX_RECORDS)?;
+    let start = file.metadata()?.len().saturating_sub(MAX_LOG_LEN + 1);
+    file.seek(SeekFrom::Start(start))?;
+    plain_file::read_all(file, MAX_LOG_LEN + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn end_of_log_has_whole_lines() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(log.path(), "one\ntwo\n").unwrap();
+        assert_eq!(end_of_log(Some(log.path())), "one\ntwo");
+        let long = format!("{}\nlast\n", "x".repeat(9000));
+        std::fs::write(log.path(), long).unwrap();
+        assert_eq!(end_of_log(Some(log.path())), "last");
+        assert_eq!(end_of_log(None), "");
+    }
+
+    #[test]
+    fn variables_are_words_with_underscores() {
+        let error = "KeyError: 'LEVEL_OF_TEST' in HTTP_1 or __NAME__ and PATH";
+        assert_eq!(variables(error), ["LEVEL_OF_TEST", "HTTP_1"]);
+    }
 }

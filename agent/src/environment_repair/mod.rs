@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
-use testwright_agent_prompts::{EnvironmentRepairSystem, Prompt};
+use testwright_agent_prompts::{EnvironmentRepairSystem, EnvironmentRepairTask, Prompt};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{Amendments, Environment};
 use testwright_sandboxes::error::ErrorKind;
@@ -32,6 +32,9 @@ use testwright_models::{
 };
 
 pub(crate) use brief::advice;
+
+/// Names of the templates for a repair.
+pub const REPAIR_PROMPTS: &[&str] = &[EnvironmentRepairSystem::NAME, EnvironmentRepairTask::NAME];
 
 /// Maximum amendments of one repair.
 const MAX_AMENDMENTS: u32 = 6;

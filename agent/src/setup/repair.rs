@@ -117,7 +117,11 @@ fn changes(original: &Recipe, amended: &Recipe) -> String {
     let changed = keys
         .iter()
         .filter(|(key, value)| before.get(*key) != Some(value));
-    let changed = changed.map(|(key, value)| format!("{key} = {value}"));
+    let changed = changed.map(|(key, value)| {
+        // TOML would put long texts on several lines.
+        let value = serde_json::to_string(value).unwrap_or_default();
+        format!("{key} = {value}")
+    });
     let removed = before.keys().filter(|key| !keys.contains_key(*key));
     let removed = removed.map(|key| format!("{key} removed"));
     changed.chain(removed).collect::<Vec<_>>().join(", ")

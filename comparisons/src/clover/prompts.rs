@@ -146,6 +146,7 @@ fn above(problem: &Problem) -> String {
 mod tests {
     use testwright_agent::agent::LOOP_PROMPTS;
     use testwright_agent::approaches::{ALL, COVER, Workflow};
+    use testwright_agent::environment_repair::REPAIR_PROMPTS;
 
     use super::*;
 
@@ -156,6 +157,7 @@ mod tests {
                 Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,
             })
             .chain(LOOP_PROMPTS)
+            .chain(REPAIR_PROMPTS)
             .chain(PROMPTS)
             .copied()
             .collect();
