@@ -134,13 +134,7 @@ fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
         sample.files,
         sample.tests.len()
     ));
-    let outcomes = ["passed", "failed", "error", "skipped", "xfailed"];
-    let counts = outcomes.map(|outcome| (sample.count(outcome), outcome));
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts
-        .map(|(n, outcome)| format!("{n} {outcome}"))
-        .collect();
-    text.push_str(&counts.join(", "));
+    text.push_str(&sample.counts());
     text.push('\n');
     if let Some(reason) = &sample.cut_short {
         text.push_str(&format!("sample incomplete: {reason}\n"));

@@ -1,5 +1,6 @@
 //! Facts for a model, or a person, who repairs a recipe.
 
+use std::collections::BTreeSet;
 use std::io::{Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use testwright_agent_prompts::EnvironmentRepairTask;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::recipe::{self, Recipe};
-use testwright_sandboxes::repository::Source;
+use testwright_sandboxes::repository::{Source, Tree};
 use testwright_tools::visible;
 
 /// Maximum bytes of the log's end.
@@ -31,11 +32,6 @@ pub(super) fn task(
     sample: Option<String>,
 ) -> Result<EnvironmentRepairTask, SandboxError> {
     let tree = source.tree()?;
-    let mut files: Vec<String> = tree.paths().map(root_name).collect();
-    files.dedup();
-    files.sort();
-    files.dedup();
-    files.truncate(MAX_FILES);
     Ok(EnvironmentRepairTask {
         repository: source.name.clone(),
         date: source
@@ -52,8 +48,8 @@ pub(super) fn task(
             None => visible(&end_of_log(failure.log.as_deref())).into_owned(),
         },
         sample,
-        files,
-        commands: commands(source, MAX_COMMANDS, &failure.message)?,
+        files: names_in(&tree, "", MAX_FILES),
+        commands: commands(&tree, MAX_COMMANDS, &failure.message)?,
     })
 }
 
@@ -77,7 +73,7 @@ pub(crate) fn advice(
             }
         }
     }
-    let commands = commands(source, MAX_ADVICE_LINES, error)?;
+    let commands = commands(&source.tree()?, MAX_ADVICE_LINES, error)?;
     if !commands.is_empty() {
         text.push_str("\n  how the repository installs and tests itself:");
     }
@@ -93,8 +89,8 @@ fn keys_of(recipe: &Recipe) -> String {
     keys.trim_end().to_owned()
 }
 
-fn commands(source: &Source, most: usize, error: &str) -> Result<Vec<String>, SandboxError> {
-    let commands = recipe::stated_commands(&source.tree()?, &variables(error))?;
+fn commands(tree: &Tree, most: usize, error: &str) -> Result<Vec<String>, SandboxError> {
+    let commands = recipe::stated_commands(tree, &variables(error))?;
     let line = |command: &recipe::StatedCommand| {
         let text = visible(&command.text).into_owned();
         format!("{}:{}: {text}", command.path, command.line)
@@ -110,11 +106,17 @@ fn variables(error: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-fn root_name(path: &str) -> String {
-    match path.split_once('/') {
-        Some((folder, _)) => format!("{folder}/"),
-        None => path.to_owned(),
-    }
+/// Returns the first names of a folder, sorted; those of folders end with a slash. `prefix` is its path with a slash, or
+/// empty for the root.
+pub(super) fn names_in(tree: &Tree, prefix: &str, most: usize) -> Vec<String> {
+    let inside = tree.paths().filter_map(|path| path.strip_prefix(prefix));
+    let names: BTreeSet<&str> = inside
+        .map(|rest| match rest.split_once('/') {
+            Some((folder, _)) => &rest[..=folder.len()],
+            None => rest,
+        })
+        .collect();
+    names.into_iter().take(most).map(str::to_owned).collect()
 }
 
 /// Returns the last whole lines of a build's log.

@@ -42,6 +42,8 @@ const MAX_AMENDMENTS: u32 = 6;
 const MAX_CALLS: u32 = 24;
 /// Maximum bytes of a file that the model may open.
 const MAX_FILE_LEN: usize = 1 << 20;
+/// Maximum names of a folder that are listed.
+const MAX_LISTED: usize = 200;
 /// Maximum characters of the model's last words.
 const MAX_WORDS_LEN: usize = 600;
 
@@ -371,16 +373,7 @@ impl<'a> Repair<'a> {
         } else {
             &below
         };
-        let inside = tree.paths().filter_map(|file| file.strip_prefix(below));
-        let mut names: Vec<&str> = inside
-            .map(|rest| match rest.split_once('/') {
-                Some((folder, _)) => &rest[..=folder.len()],
-                None => rest,
-            })
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names.truncate(200);
+        let names = brief::names_in(&tree, below, MAX_LISTED);
         Ok(Ok(match names.is_empty() {
             true => format!("{path} does not exist."),
             false => format!("{path} is a folder: {}", names.join(", ")),

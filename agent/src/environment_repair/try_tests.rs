@@ -61,15 +61,9 @@ pub(super) fn settings(arguments: Value) -> Result<SampleSettings, ToolError> {
 
 /// Describes results for a model: the counts, then the commonest failures with the text of one each.
 pub(super) fn describe(sample: &TestSample) -> String {
-    let counts = ["passed", "failed", "error", "skipped", "xfailed"]
-        .map(|outcome| (sample.count(outcome), outcome))
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, outcome)| format!("{count} {outcome}"))
-        .collect::<Vec<_>>();
-    let counts = match counts.is_empty() {
-        true => "none run".to_owned(),
-        false => counts.join(", "),
+    let counts = match sample.counts() {
+        counts if counts.is_empty() => "none run".to_owned(),
+        counts => counts,
     };
     let mut text = format!(
         "Tests: {} collected in {} files; {counts}.",

@@ -103,7 +103,7 @@ pub struct RecipeAdditions {
 }
 
 impl RecipeAdditions {
-    /// Returns whether there are none.
+    /// Returns whether nothing is added.
     pub fn is_empty(&self) -> bool {
         *self == RecipeAdditions::default()
     }

@@ -69,12 +69,9 @@ impl Build<'_> {
         builder: &BuildSandbox,
         printed: &StepOutput,
     ) -> Result<Option<String>> {
-        let Some(current) = self.recipe.python.as_deref() else {
+        let Some(current) = self.guessed_python() else {
             return Ok(None);
         };
-        if !self.plan.guess.python || self.recipe.image.is_some() {
-            return Ok(None);
-        }
         let requirements = &self.plan.requirements;
         let lines = requirements.lines.iter().chain(&requirements.constraints);
         let Some(pin) = failed_pin(&printed.text, lines) else {
@@ -95,12 +92,9 @@ impl Build<'_> {
         &self,
         report: &SmokeTestReport,
     ) -> Result<Option<String>> {
-        let Some(current) = self.recipe.python.as_deref() else {
+        let Some(current) = self.guessed_python() else {
             return Ok(None);
         };
-        if !self.plan.guess.python || self.recipe.image.is_some() {
-            return Ok(None);
-        }
         let mut texts: Vec<&str> = report.complaints().map(|(_, text)| text).collect();
         // An error in a conftest is only printed.
         texts.push(&report.printed.text);
@@ -109,6 +103,12 @@ impl Build<'_> {
             return Ok(None);
         }
         Ok(newest_with(&text, &self.older_pythons(current).await?))
+    }
+
+    /// Returns the version of the recipe, unless someone states it or an image has it.
+    fn guessed_python(&self) -> Option<&str> {
+        let is_guess = self.plan.guess.python && self.recipe.image.is_none();
+        self.recipe.python.as_deref().filter(|_| is_guess)
     }
 
     /// Remembers the version for the next attempt, and returns the error of this one.

@@ -50,6 +50,17 @@ pub struct TestSample {
 }
 
 impl TestSample {
+    /// Returns the numbers of tests by outcome, such as `3 passed, 1 failed`; empty if none ran.
+    pub fn counts(&self) -> String {
+        let outcomes = ["passed", "failed", "error", "skipped", "xfailed"];
+        let counts = outcomes.map(|outcome| (self.count(outcome), outcome));
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts
+            .map(|(count, outcome)| format!("{count} {outcome}"))
+            .collect();
+        counts.join(", ")
+    }
+
     /// Returns the number of tests with an outcome: `passed`, `failed`, `error`, `skipped` or `xfailed`.
     pub fn count(&self, outcome: &str) -> usize {
         let of_it = |test: &&Test| test.outcome == outcome;
