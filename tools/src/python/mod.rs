@@ -18,6 +18,7 @@ pub mod indentation;
 mod index;
 mod module;
 mod names;
+mod placebo;
 mod resolve;
 mod scopes;
 mod single_test;
@@ -25,6 +26,7 @@ mod standard_library;
 mod statements;
 mod tokens;
 mod unreached;
+mod unrelated_inputs;
 
 pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
 pub use called::{Reference, references};
@@ -41,6 +43,7 @@ pub use names::{
     OuterNames, OuterUse, UndefinedName, new_undefined_names, outer_names, outer_uses,
     undefined_names,
 };
+pub use placebo::{LineNumbers, placebo};
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
 pub use single_test::{SingleTest, single_test, without_tests};
@@ -48,3 +51,4 @@ pub use standard_library::is_standard_library;
 pub use statements::Assignment;
 pub use tokens::code_tokens;
 pub use unreached::unreached_assertions;
+pub use unrelated_inputs::unrelated_inputs;

@@ -1,0 +1,345 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::syntax::is_definition;
+use super::*;
+
+const SEEDS: std::ops::Range<u64> = 0..400;
+
+/// Returns a changed text without the inserted comments.
+fn without_comments(changed: &str) -> String {
+    let mut text = changed.to_owned();
+    for comment in COMMENTS {
+        text = text.replace(&format!("  {comment}"), "");
+    }
+    let lines = text.split_inclusive('\n');
+    lines
+        .filter(|line| !COMMENTS.contains(&line.trim_end()))
+        .collect()
+}
+
+/// Returns the distinct results of many seeds, without the inserted comments.
+fn variants(source: &str, lines: LineNumbers) -> BTreeSet<String> {
+    SEEDS
+        .filter_map(|seed| placebo(source, seed, lines))
+        .map(|changed| without_comments(&changed))
+        .collect()
+}
+
+fn only(source: &str) -> BTreeSet<String> {
+    BTreeSet::from([source.to_owned()])
+}
+
+#[test]
+fn comments_end_simple_statements() {
+    let source =
+        "x = 1\ny = f(\n    2,\n)\nz = '''\n# text\n'''\na = b \\\n    + 1\nc = 1  # own\nd = 1;\n";
+    let mut commented = BTreeSet::new();
+    for seed in SEEDS {
+        let changed = placebo(source, seed, LineNumbers::Kept).unwrap();
+        assert_eq!(without_comments(&changed), source);
+        let last = changed.lines().last().unwrap();
+        assert!(COMMENTS.contains(&last), "{changed}");
+        let added = changed.lines().zip(source.lines()).enumerate();
+        commented.extend(
+            added
+                .filter(|(_, (new, old))| new != old)
+                .map(|(at, _)| at + 1),
+        );
+    }
+    assert_eq!(commented, BTreeSet::from([1, 4, 7, 9]));
+}
+
+#[test]
+fn final_comment_keeps_line_end() {
+    let changed = placebo("x = 1\r\ny = 2\r\n", 1, LineNumbers::Moved).unwrap();
+    assert_eq!(
+        changed.matches('\n').count(),
+        changed.matches("\r\n").count()
+    );
+    assert!(changed.ends_with("\r\n"));
+    let changed = placebo("x = 1\ny = 2", 1, LineNumbers::Kept).unwrap();
+    assert_eq!(changed.lines().count(), 3);
+    assert!(!changed.ends_with('\n'));
+}
+
+#[test]
+fn functions_get_an_expression() {
+    let mut expected = BTreeSet::new();
+    for first in EXPRESSIONS {
+        for second in EXPRESSIONS {
+            expected.insert(format!(
+                "def f():\n    'Doc.'\n    global x\n    {first}x = 1\n\ndef g(): {second}return 1\n"
+            ));
+        }
+    }
+    let source = "def f():\n    'Doc.'\n    global x\n    x = 1\n\ndef g(): return 1\n";
+    assert_eq!(variants(source, LineNumbers::Kept), expected);
+}
+
+#[test]
+fn inner_blocks_take_the_expression() {
+    let source = "class A:\n    x = 1\n    def f(self):\n        with self:\n            pass\n";
+    let expected = EXPRESSIONS.map(|expression| {
+        format!("class A:\n    x = 1\n    def f(self):\n        with self:\n            {expression}pass\n")
+    });
+    assert_eq!(
+        variants(source, LineNumbers::Kept),
+        BTreeSet::from(expected)
+    );
+}
+
+#[test]
+fn compiled_and_unchecked_functions_stay() {
+    for source in [
+        "@numba.njit\ndef f(a):\n    total = a\n    return total\n",
+        "@torch.jit.script\nclass A:\n    def f(self):\n        return 1\n",
+        "def f(a):\n    return a\n\n\ng = njit(f)\n",
+        "def f():\n    '''Doc.'''\n",
+    ] {
+        assert_eq!(variants(source, LineNumbers::Kept), only(source));
+    }
+    let source = "if TYPE_CHECKING:\n    import a\n    def f(a):\n        return a\n";
+    assert_eq!(variants(source, LineNumbers::Moved), only(source));
+}
+
+#[test]
+fn variables_are_renamed() {
+    let mut expected = BTreeSet::new();
+    for expression in EXPRESSIONS {
+        for suffix in rename::SUFFIXES.into_iter().chain([""]) {
+            expected.insert(format!(
+                "def f(a):\n    {expression}total{suffix} = a.total\n    return g(total=total{suffix})\n"
+            ));
+        }
+    }
+    let source = "def f(a):\n    total = a.total\n    return g(total=total)\n";
+    assert_eq!(variants(source, LineNumbers::Kept), expected);
+}
+
+/// Returns whether any seed renames a variable.
+fn is_renamed(source: &str) -> bool {
+    let old: BTreeSet<&str> = rename::words(source).collect();
+    variants(source, LineNumbers::Kept).iter().any(|changed| {
+        rename::words(changed).any(|word| {
+            !old.contains(word)
+                && rename::SUFFIXES
+                    .iter()
+                    .any(|suffix| word.ends_with(*suffix))
+        })
+    })
+}
+
+#[test]
+fn bound_variables_can_be_renamed() {
+    for source in [
+        "def f(a):\n    for item in a:\n        g(item)\n",
+        "def f(a):\n    first, second = a\n    return f'{first!r:>{second}}'\n",
+        "async def f(a):\n    if a:\n        total = await a\n        total += 1\n        yield total\n",
+    ] {
+        assert!(is_renamed(source), "{source}");
+    }
+}
+
+#[test]
+fn unsafe_variables_are_not_renamed() {
+    for source in [
+        "def f():\n    total = 1\n    return lambda: total\n",
+        "def f():\n    total = 1\n    return [total for _ in '']\n",
+        "def f():\n    total = 1\n    return locals()\n",
+        "def f():\n    total = 1\n    return sys._getframe(0)\n",
+        "def f():\n    total = 1\n    return f'{total=}'\n",
+        "def f():\n    total = 1\n    return t'{total}'\n",
+        "def f():\n    total = 1\n    return _('%(total)s')\n",
+        "def f():\n    total = 1\n    del total\n",
+        "def f():\n    import total\n    total = 1\n",
+        "def f(total):\n    total = 1\n",
+        "def f(a=total):\n    total = 1\n",
+        "def f():\n    global total\n    total = 1\n",
+        "def f():\n    self.total = 1\n",
+        "def f():\n    _total = 1\n",
+        "def f():\n    t = 1\n",
+        "def f(a):\n    total = 1\n    try:\n        a()\n    except E as total:\n        pass\n",
+        "def f(a):\n    if a:\n        total = 1\n    return total\n",
+        "def f(a):\n    total = total + a\n",
+        "def f(a):\n    for item in a:\n        pass\n    return item\n",
+        "total_val = total_cur = total_tmp = total_obj = 1\ndef f():\n    total = 1\n",
+    ] {
+        assert!(!is_renamed(source), "{source}");
+    }
+}
+
+#[test]
+fn moved_lines_get_empty_lines_and_parentheses() {
+    let expected = ["import a\n\nx = f(1)\n", "import a\n\nx = (f(1))\n"];
+    assert_eq!(
+        variants("import a\nx = f(1)\n", LineNumbers::Moved),
+        BTreeSet::from(expected.map(str::to_owned))
+    );
+    let in_function = variants("def f(a):\n    g(a)\n    return a\n", LineNumbers::Moved);
+    for expected in [
+        "def f(a):\n    []; g(a)\n\n    return a\n",
+        "def f(a):\n    {}; g(a)\n\n    return (a)\n",
+    ] {
+        assert!(in_function.contains(expected), "{in_function:?}");
+    }
+    for source in [
+        "x = a, b\n",
+        "x = yield_ if a else b\n",
+        "x = lambda: a\n",
+        "x: int = a\n",
+    ] {
+        assert_eq!(variants(source, LineNumbers::Moved), only(source));
+    }
+}
+
+#[test]
+fn plain_docstrings_get_a_space() {
+    let expected = ["'''Doc.'''\n", "'''Doc. '''\n"];
+    assert_eq!(
+        variants("'''Doc.'''\n", LineNumbers::Moved),
+        BTreeSet::from(expected.map(str::to_owned))
+    );
+    assert_eq!(
+        variants("'''Doc.'''\n", LineNumbers::Kept),
+        only("'''Doc.'''\n")
+    );
+    for source in [
+        "'Doc.'\n",
+        "r'''Doc.'''\n",
+        "''''''\n",
+        "'''\n>>> f()\n1'''\n",
+        "'''Doc.''' % __doc__\n",
+    ] {
+        assert_eq!(variants(source, LineNumbers::Moved), only(source));
+    }
+}
+
+#[test]
+fn unsuitable_sources_are_rejected() {
+    let long = "#".repeat(MAX_BYTES + 1);
+    for source in [
+        "print 'a'\n",
+        "exec 'a' in b\n",
+        "def f(:\n    pass\n",
+        "x = 1\ry = 2\r",
+        "x = '\0'\n",
+        long.as_str(),
+    ] {
+        assert_eq!(placebo(source, 1, LineNumbers::Moved), None);
+    }
+}
+
+const AWKWARD: &[&str] = &[
+    "",
+    "x = 1",
+    "\"\"\"Only a docstring.\"\"\"",
+    "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\nimport a\n",
+    "import a\r\n\r\n\r\ndef f():\r\n    x = '''\r\n    a\r\n    '''\r\n    return x\r\n",
+    "def f():\n    def g(a):\n        value = a\n        return value\n    return g\n",
+    "@a\n@b(\n    1,\n)\ndef f(): pass\n",
+    "def f(): 'Doc.'; return 1\n",
+    "if x: return_ = 1\nelif y: pass\nelse: z()\n",
+    "x = 1 + \\\n    2\nif x:\n    \\\n    y = 1\n",
+    "x = [\n    1,  # one\n\n    '''\n    [\n    ''',\n]\n",
+    "def f(name):\n    value = name\n    return f'{value!r:>{name}} {{value}} {value:%H}'\n",
+    "def f():\n\tif a:\n\t\treturn b\n\treturn c\n",
+    "import a\n\x0c\ndef f():\n    pass\n\x0cx = 1\n",
+    "def größe(ä):\n    länge = ä\n    return länge  # ü\n\n\nwert = 'ß'\n",
+    "class A(B):\n    x = y = 1\n\n    class C: z = 2\n\n    async def f(self): yield 1\n",
+    "def f():\n    global a\n    a = 1\n    x = yield a\n    return x; pass\n",
+    "match x:\n    case [a, *b] if c: d = a\n    case _:\n        e = 1\ntype X = int\n",
+    "try:\n    import a\nexcept (E, F) as e:\n    raise\nelse:\n    pass\nfinally:\n    x = 1\n    # end \\\n",
+    "def f():\n    pass\n    ",
+];
+
+/// Returns the lines on which statements begin.
+fn statement_rows(text: &str) -> BTreeSet<usize> {
+    let module = Module::parse(text);
+    let nodes = descendants(module.root()).into_iter();
+    nodes
+        .filter(|node| node.kind().ends_with("_statement") || is_definition(*node))
+        .map(|node| node.start_position().row)
+        .collect()
+}
+
+#[test]
+fn awkward_sources_stay_sound() {
+    for source in AWKWARD {
+        for seed in 0..50 {
+            for lines in [LineNumbers::Kept, LineNumbers::Moved] {
+                let changed = placebo(source, seed, lines).expect(source);
+                assert_eq!(placebo(source, seed, lines).as_ref(), Some(&changed));
+                assert_ne!(changed, *source);
+                assert_eq!(Module::parse(changed.as_str()).errors(), []);
+                if lines == LineNumbers::Kept {
+                    assert_eq!(statement_rows(&changed), statement_rows(source));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cookie_lines_stay() {
+    let cookie = "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n";
+    let source = format!("{cookie}import a\nimport b\n");
+    for seed in SEEDS {
+        let changed = placebo(&source, seed, LineNumbers::Moved).unwrap();
+        assert!(changed.starts_with(cookie), "{changed}");
+    }
+}
+
+fn python(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("python3").args(arguments).output().ok()?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn standard_library_keeps_its_meaning() {
+    let locate = "import sysconfig; print(sysconfig.get_paths()['stdlib'])";
+    let Some(folder) = python(&["-c", locate]) else {
+        println!("skipped: python3 is not available");
+        return;
+    };
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder.trim())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "py"))
+        .filter(|path| fs::metadata(path).is_ok_and(|metadata| metadata.len() < 90_000))
+        .collect();
+    paths.sort();
+    let step = (paths.len() / 60).max(1);
+    let (mut modules, mut rows) = (0_usize, Vec::new());
+    for (seed, path) in (0..).zip(paths.iter().step_by(step).take(60)) {
+        let Ok(source) = fs::read_to_string(path) else {
+            continue;
+        };
+        modules += 1;
+        let name = path.display().to_string();
+        for lines in [LineNumbers::Kept, LineNumbers::Moved] {
+            let is_kept = lines == LineNumbers::Kept;
+            if let Some(changed) = placebo(&source, seed, lines) {
+                rows.push((name.clone(), is_kept, source.clone(), changed));
+            }
+        }
+    }
+    assert!(rows.len() * 10 >= modules * 2 * 9, "{}", rows.len());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), serde_json::to_vec(&rows).unwrap()).unwrap();
+    let script = include_str!("compare_modules.py");
+    let path = file.path().to_str().unwrap();
+    let report = python(&["-W", "ignore", "-c", script, path]).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["problems"], serde_json::json!([]));
+    let count = |key: &str| report[key].as_u64().unwrap();
+    assert!(
+        count("changed_functions") * 4 > count("functions") * 3,
+        "{report}"
+    );
+}

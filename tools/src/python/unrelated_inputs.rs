@@ -1,0 +1,363 @@
+//! Finds what a test reads although no behaviour depends on it: the host's name, chance, a file's age, the text of the
+//! code. Such a test may fail on the old code for a reason that has nothing to do with the issue.
+//!
+//! Names are not resolved, so this is a hint for a reader and no proof. A test that hides what it reads is not found.
+
+use std::collections::BTreeSet;
+
+use tree_sitter::Node;
+
+use super::Module;
+
+/// Something that no behaviour depends on, in the order in which it is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Input {
+    HostName,
+    UserName,
+    HashSeed,
+    Chance,
+    FileAge,
+    Bytecode,
+    SourceText,
+    RunRecord,
+    GitObjects,
+    SandboxFiles,
+}
+
+impl Input {
+    fn phrase(self) -> &'static str {
+        match self {
+            Input::HostName => "the host's name",
+            Input::UserName => "the user's name",
+            Input::HashSeed => "the hash seed",
+            Input::Chance => "chance",
+            Input::FileAge => "a file's age",
+            Input::Bytecode => "bytecode",
+            Input::SourceText => "the text of source files",
+            Input::RunRecord => "the record of the run",
+            Input::GitObjects => "git objects",
+            Input::SandboxFiles => "files of the sandbox",
+        }
+    }
+}
+
+/// Returns phrases for the things that the source of a test reads and that no behaviour depends on.
+pub fn unrelated_inputs(test_source: &str) -> Vec<&'static str> {
+    let module = Module::parse(test_source);
+    let mut reader = InputReader::new(&module);
+    // An explicit stack, because a submitted test may nest deeply.
+    let mut nodes = vec![module.root()];
+    while let Some(node) = nodes.pop() {
+        reader.visit(node);
+        nodes.extend(children_to_visit(node));
+    }
+    reader.finish().into_iter().map(Input::phrase).collect()
+}
+
+/// Returns the children that may contain code: not those of imports and docstrings.
+fn children_to_visit(node: Node<'_>) -> Vec<Node<'_>> {
+    match node.kind() {
+        "import_statement" | "import_from_statement" | "comment" => return Vec::new(),
+        "expression_statement" if node.named_child(0).is_some_and(|c| c.kind() == "string") => {
+            return Vec::new();
+        }
+        _ => {}
+    }
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).collect()
+}
+
+struct InputReader<'m> {
+    module: &'m Module,
+    inputs: BTreeSet<Input>,
+    /// Whether the source draws random numbers, and whether it seeds them.
+    draws: bool,
+    seeds: bool,
+    /// Whether the source names the file of a module (`module.__file__`), and reads a file.
+    names_module_file: bool,
+    reads_file: bool,
+    /// Whether it names the folder of a file, which holds data as well.
+    names_folder: bool,
+}
+
+impl<'m> InputReader<'m> {
+    fn new(module: &'m Module) -> Self {
+        InputReader {
+            module,
+            inputs: BTreeSet::new(),
+            draws: false,
+            seeds: false,
+            names_module_file: false,
+            reads_file: false,
+            names_folder: false,
+        }
+    }
+
+    fn visit(&mut self, node: Node<'_>) {
+        match node.kind() {
+            "call" => self.visit_call(node),
+            "attribute" => {
+                if let Some(name) = node.child_by_field_name("attribute") {
+                    self.visit_attribute(self.module.source(name));
+                }
+            }
+            "subscript" => self.visit_subscript(node),
+            "string_content" => self.visit_string(self.module.source(node)),
+            _ => {}
+        }
+    }
+
+    fn visit_attribute(&mut self, name: &str) {
+        let input = match name {
+            "nodename" => Input::HostName,
+            "hash_randomization" => Input::HashSeed,
+            "st_mtime" | "st_mtime_ns" | "st_ctime" | "st_ctime_ns" => Input::FileAge,
+            "co_code" | "co_consts" | "__code__" => Input::Bytecode,
+            "testsfailed" => Input::RunRecord,
+            "__file__" => {
+                self.names_module_file = true;
+                return;
+            }
+            "parent" | "parents" => {
+                self.names_folder = true;
+                return;
+            }
+            _ => return,
+        };
+        self.inputs.insert(input);
+    }
+
+    fn visit_call(&mut self, call: Node<'_>) {
+        let (Some(function), Some(arguments)) = (
+            call.child_by_field_name("function"),
+            call.child_by_field_name("arguments"),
+        ) else {
+            return;
+        };
+        let name: String = (self.module.source(function).chars())
+            .filter(|letter| !letter.is_whitespace())
+            .collect();
+        let parts: Vec<&str> = name.split('.').collect();
+        let [around @ .., last] = parts.as_slice() else {
+            return;
+        };
+        let has_arguments = arguments.named_child_count() > 0;
+        let owner = around.last().copied().unwrap_or_default();
+        match (owner, *last) {
+            (_, "gethostname" | "getfqdn") | ("os", "uname") | ("platform", "node") => {
+                self.inputs.insert(Input::HostName);
+            }
+            (_, "getuser" | "getlogin") => {
+                self.inputs.insert(Input::UserName);
+            }
+            (_, "seed" | "set_seed" | "manual_seed") => self.seeds = true,
+            (_, "urandom" | "uuid1" | "uuid4") | ("secrets", _) => {
+                self.inputs.insert(Input::Chance);
+            }
+            // A generator without a seed.
+            ("random", "Random" | "RandomState" | "default_rng") if has_arguments => {}
+            ("random", "setstate" | "getstate" | "set_state" | "get_state") => self.seeds = true,
+            ("random", _) | ("", "randint" | "randrange") => self.draws = true,
+            (_, "getmtime" | "getctime") => {
+                self.inputs.insert(Input::FileAge);
+            }
+            ("marshal" | "dis", _) | (_, "cache_from_source") => {
+                self.inputs.insert(Input::Bytecode);
+            }
+            ("inspect" | "", "getsource" | "getsourcelines") | ("linecache", _) => {
+                self.inputs.insert(Input::SourceText);
+            }
+            (_, "getsourcefile") => self.names_module_file = true,
+            (_, "dirname") => self.names_folder = true,
+            (_, "open") => self.visit_read(call, !is_written(self.module.source(arguments))),
+            (_, "read_text" | "read_bytes") => self.visit_read(call, true),
+            ("modules", "get") if name == "sys.modules.get" => {
+                if let Some(key) = arguments.named_child(0) {
+                    self.visit_module_key(key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles a call that opens a file. It reads source code if the path is that of a Python file.
+    fn visit_read(&mut self, call: Node<'_>, is_read: bool) {
+        if !is_read {
+            return;
+        }
+        self.reads_file = true;
+        let source = self.module.source(call);
+        if source.contains(".py\"") || source.contains(".py'") {
+            self.inputs.insert(Input::SourceText);
+        }
+    }
+
+    fn visit_subscript(&mut self, subscript: Node<'_>) {
+        let value = subscript.child_by_field_name("value");
+        let key = subscript.child_by_field_name("subscript");
+        if let (Some(value), Some(key)) = (value, key)
+            && self.module.source(value) == "sys.modules"
+        {
+            self.visit_module_key(key);
+        }
+    }
+
+    /// Handles the name of a loaded module. A computed name may be that of the recording module.
+    fn visit_module_key(&mut self, key: Node<'_>) {
+        let source = self.module.source(key);
+        let is_plain = match key.kind() {
+            "string" => !source.starts_with(['f', 'F']),
+            "attribute" => true,
+            _ => source == "__name__",
+        };
+        if !is_plain {
+            self.inputs.insert(Input::RunRecord);
+        }
+    }
+
+    fn visit_string(&mut self, text: &str) {
+        if text.contains("PYTHONHASHSEED") {
+            self.inputs.insert(Input::HashSeed);
+        }
+        if text.contains("__pycache__") || text.ends_with(".pyc") {
+            self.inputs.insert(Input::Bytecode);
+        }
+        if text.contains("testwright_") {
+            self.inputs.insert(Input::RunRecord);
+        }
+        if text == "/etc/hostname" {
+            self.inputs.insert(Input::HostName);
+        }
+        if text.split('/').any(|part| part == ".git") {
+            self.inputs.insert(Input::GitObjects);
+        }
+        if text.contains("/opt/testwright") || text.ends_with("base.tar") {
+            self.inputs.insert(Input::SandboxFiles);
+        }
+    }
+
+    fn finish(mut self) -> BTreeSet<Input> {
+        if self.draws && !self.seeds {
+            self.inputs.insert(Input::Chance);
+        }
+        if self.names_module_file && self.reads_file && !self.names_folder {
+            self.inputs.insert(Input::SourceText);
+        }
+        self.inputs
+    }
+}
+
+/// Returns whether the arguments of `open` have a mode that writes.
+fn is_written(arguments: &str) -> bool {
+    let modes = ["w", "wb", "a", "ab", "x", "xb", "wt", "at"];
+    let mut quoted = arguments.split(['"', '\'']).skip(1).step_by(2);
+    quoted.any(|text| modes.contains(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(statement: &str) -> Vec<&'static str> {
+        unrelated_inputs(&format!("def test_a(path):\n    {statement}\n"))
+    }
+
+    #[test]
+    fn unrelated_inputs_are_named() {
+        for (statement, expected) in [
+            ("assert os.uname()[1] != 'x'", "the host's name"),
+            ("assert os.uname().nodename != 'x'", "the host's name"),
+            ("assert socket.gethostname() != 'x'", "the host's name"),
+            ("assert gethostname() != 'x'", "the host's name"),
+            ("assert platform.node() != 'x'", "the host's name"),
+            ("assert getpass.getuser() != 'x'", "the user's name"),
+            ("assert os.getlogin() != 'x'", "the user's name"),
+            ("assert os.environ['PYTHONHASHSEED'] > '3'", "the hash seed"),
+            ("assert os.urandom(1)[0] > 20", "chance"),
+            ("assert secrets.randbelow(9)", "chance"),
+            ("assert random.random() > 0.1", "chance"),
+            ("assert random.Random().random() > 0.1", "chance"),
+            ("assert np.random.rand() > 0.1", "chance"),
+            ("assert randint(0, 9)", "chance"),
+            ("assert uuid.uuid4().bytes[0]", "chance"),
+            (
+                "assert os.path.getmtime(path) < time.time() - 300",
+                "a file's age",
+            ),
+            ("assert os.stat(path).st_ctime < 1", "a file's age"),
+            ("assert len(f.__code__.co_code) != 40", "bytecode"),
+            ("assert dis.Bytecode(f)", "bytecode"),
+            ("assert marshal.loads(path)", "bytecode"),
+            ("assert (path / '__pycache__').exists()", "bytecode"),
+            ("assert path.endswith('core.cpython-311.pyc')", "bytecode"),
+            (
+                "assert 'x' in inspect.getsource(f)",
+                "the text of source files",
+            ),
+            (
+                "assert open(pkg.core.__file__).read() != 'x'",
+                "the text of source files",
+            ),
+            (
+                "assert open('pkg/core.py', 'rb').read() != 'x'",
+                "the text of source files",
+            ),
+            (
+                "assert Path('pkg/core.py').read_text() != 'x'",
+                "the text of source files",
+            ),
+            (
+                "p = Path(pkg.__file__); assert p.read_bytes()",
+                "the text of source files",
+            ),
+            (
+                "sys.modules['testwr' + 'ight_record'].emit(1)",
+                "the record of the run",
+            ),
+            ("sys.modules.get(''.join(path))", "the record of the run"),
+            ("request.session.testsfailed += 1", "the record of the run"),
+            ("assert Path('.git/objects').exists()", "git objects"),
+            (
+                "assert tarfile.open('/opt/testwright/base.tar')",
+                "files of the sandbox",
+            ),
+        ] {
+            assert_eq!(inputs(statement), [expected], "{statement}");
+        }
+    }
+
+    #[test]
+    fn several_inputs_are_in_order() {
+        let statement = "assert inspect.getsource(f) and uuid.uuid4() and socket.gethostname()";
+        let expected = ["the host's name", "chance", "the text of source files"];
+        assert_eq!(inputs(statement), expected);
+    }
+
+    #[test]
+    fn ordinary_tests_have_no_note() {
+        for statement in [
+            "assert random.Random(0).random() > 0.1",
+            "random.seed(1); assert random.random() > 0.1",
+            "assert np.random.default_rng(3).random() > 0.1",
+            "monkeypatch.setattr(random, 'random', lambda: 0)",
+            "'''Compare os.urandom and __pycache__.'''",
+            "# socket.gethostname()",
+            "assert sys.modules[__name__] and sys.modules['pkg']",
+            "assert sys.modules[Thing.__module__] and sys.modules[f.__module__]",
+            "assert open(os.path.join(os.path.dirname(pkg.__file__), 'a.json')).read()",
+            "assert (Path(pkg.__file__).parent / 'data').read_text()",
+            "assert open(__file__.replace('x', 'y')).read()",
+            "open(path + '/new.py', 'w').write('x = 1')",
+            "(path / 'new.py').write_text('x = 1')",
+            "assert clone('https://github.com/a/b.git/') and read('.gitignore')",
+            "assert platform.system() == 'Linux'",
+            "import random, dis",
+            "assert pkg.seed(3) == pkg.open('w')",
+            "assert node.uname() == 3",
+        ] {
+            assert_eq!(inputs(statement), Vec::<&str>::new(), "{statement}");
+        }
+        assert!(unrelated_inputs("").is_empty());
+        assert!(unrelated_inputs(&"(".repeat(100_000)).is_empty());
+    }
+}
