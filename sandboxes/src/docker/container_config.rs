@@ -73,7 +73,8 @@ pub(super) fn container_config(
         // The first process runs as root without capabilities, because the tools' user could end its own processes.
         user: Some("0:0".to_owned()),
         working_dir: Some(WORKSPACE.to_owned()),
-        hostname: Some("testwright".to_owned()),
+        // The engine names the host after the container's random id, so code cannot know the name beforehand.
+        hostname: None,
         host_config: Some(host),
         ..ContainerCreateBody::default()
     }))

@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use nix::unistd::{chdir, pivot_root, sethostname};
 use super::super::protocol::{Bind, Overlay, Setup};
 use super::error::{JailError, Result, StepContext};
 use super::user_mapping::INSIDE;
+use crate::hex::hex;
 
 /// Folders of programs and libraries.
 pub(super) const SYSTEM: &[&str] = &[
@@ -72,7 +74,8 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
         "mode=755,size=16m",
     )?;
     system(root)?;
-    configuration(root, setup.network)?;
+    let host_name = random_host_name()?;
+    configuration(root, &host_name, setup.network)?;
     devices(root)?;
     if !mount_proc(root)? {
         lacking.push("no /proc".to_owned());
@@ -91,7 +94,7 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     umount2(".", MntFlags::MNT_DETACH).doing("detach the old root")?;
     chdir("/").doing("enter the new root")?;
     set_attributes(Path::new("/"), Attributes::READ_ONLY, false)?;
-    sethostname("testwright").doing("set the host name")?;
+    sethostname(&host_name).doing("set the host name")?;
     if !setup.network && loopback().is_err() {
         lacking.push("no loopback".to_owned());
     }
@@ -122,7 +125,16 @@ fn bind_read_only(root: &Path, host: &Path) -> Result<()> {
     bind(root, &entry)
 }
 
-fn configuration(root: &Path, network: bool) -> Result<()> {
+/// Returns a host name that code cannot know beforehand, of the form that container engines choose.
+fn random_host_name() -> Result<String> {
+    let mut bytes = [0; 6];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .doing("choose a host name")?;
+    Ok(hex(&bytes))
+}
+
+fn configuration(root: &Path, host_name: &str, network: bool) -> Result<()> {
     let etc = root.join("etc");
     make_folder(&etc)?;
     for path in ETC_READ_ONLY.iter().map(Path::new) {
@@ -153,8 +165,11 @@ fn configuration(root: &Path, network: bool) -> Result<()> {
         "nsswitch.conf",
         b"passwd: files\ngroup: files\nhosts: files dns\n",
     )?;
-    write("hostname", b"testwright\n")?;
-    write("hosts", b"127.0.0.1 localhost testwright\n::1 localhost\n")?;
+    write("hostname", format!("{host_name}\n").as_bytes())?;
+    write(
+        "hosts",
+        format!("127.0.0.1 localhost {host_name}\n::1 localhost\n").as_bytes(),
+    )?;
     if network {
         for path in ETC_NETWORK {
             // These are often links into /run, so their content is copied.
