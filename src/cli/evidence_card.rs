@@ -111,7 +111,7 @@ mod tests {
                     warning_as_error: false,
                 }],
                 issue_sentence: Some("f(1) returns 1.".into()),
-                reruns: vec!["hash seed 1, order given: 1 failed again".into()],
+                reruns: vec!["another hash seed: 1 failed again".into()],
                 fixes: vec![FixTrial {
                     outcomes: vec![("t.py::test_it".into(), TestOutcome::Passed)],
                     on_submitted_tests: true,

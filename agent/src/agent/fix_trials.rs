@@ -46,6 +46,9 @@ struct TrialData {
     report: TestReport,
     #[serde(default = "yes")]
     contributed: bool,
+    /// Whether the edit changes no behaviour.
+    #[serde(default)]
+    placebo: bool,
     #[serde(default)]
     neighbours: Siblings,
 }
@@ -138,6 +141,7 @@ fn trial(data: &TrialData) -> FixTrial {
         on_submitted_tests: false,
         crash: (data.report.runner_error.as_deref())
             .map(FixTrial::not_tried)
+            .or_else(|| data.placebo.then(FixTrial::without_effect))
             .or_else(|| crash(&data.patch, &data.report)),
         failures: failures.collect(),
         breaks: broken
@@ -426,6 +430,27 @@ mod tests {
         assert_eq!(of("NameError", 10), None);
         assert_eq!(of("ValueError", 11), None);
     }
+
+    #[test]
+    fn placebo_is_not_a_verdict() {
+        let data = serde_json::json!({
+            "patch": PATCH,
+            "report": TestReport {
+                tests: vec![TestResult::new("t.py::test_a", TestOutcome::Passed)],
+                ..TestReport::default()
+            },
+            "placebo": true,
+        });
+        let trials = RecordedTrial::read(&data, 0);
+        let fix = &trials[0].trial;
+        assert_eq!(
+            fix.crash_text().map(|text| text.0),
+            Some("it changes no behaviour")
+        );
+        let real = serde_json::json!({ "patch": PATCH, "report": TestReport::default() });
+        assert_eq!(RecordedTrial::read(&real, 0)[0].trial.crash, None);
+    }
+
     #[test]
     fn assertion_shows_line_of_test() {
         use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};

@@ -273,10 +273,7 @@ impl Run {
                         })
                         .count()
                         + rerun.report.collection_errors.len();
-                    format!(
-                        "hash seed {}, order {}: {failed} failed again",
-                        rerun.hash_seed, rerun.order
-                    )
+                    format!("{}: {failed} failed again", rerun.conditions())
                 })
                 .collect(),
             python: Some(self.python()),

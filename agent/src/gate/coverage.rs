@@ -9,7 +9,8 @@ use testwright_tools::python::contains_check;
 use testwright_tools::tools::cover::CoverResult;
 use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
 
-use super::rules::{self, Case, Finding, Rule};
+use super::case::Case;
+use super::rules::{self, Finding, Rule};
 
 /// Maximum number of missed ranges to list.
 const MAX_LISTED_RANGES: usize = 20;
@@ -206,6 +207,7 @@ mod tests {
             neighbours: None,
             old: report(outcome),
             reruns: vec![],
+            invented_frames: vec![],
         };
         let covered = CoverResult {
             report: report(outcome),

@@ -20,7 +20,7 @@ pub struct Evidence {
     pub issue_sentence: Option<String>,
     /// Explanation by the model.
     pub reason: Option<String>,
-    /// Outcomes of the reruns, one line each: hash seed, order, and how many tests failed again.
+    /// Outcomes of the reruns, one line each: the conditions, and how many tests failed again.
     pub reruns: Vec<String>,
     /// Version of the Python interpreter that ran the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,8 @@ pub struct FixTrial {
     /// Whether the tests were the submitted ones; otherwise they were an earlier form.
     #[serde(default)]
     pub on_submitted_tests: bool,
-    /// Error raised by the edit itself or by the test runner, so that the trial says nothing about the tests.
+    /// Error raised by the edit itself or by the test runner, or the lack of an effect of the edit. Then the trial
+    /// says nothing about the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<String>,
     /// Failures of tests with the fix: `ID: FAILURE`.
@@ -115,8 +116,15 @@ fn is_zero(number: &usize) -> bool {
 
 /// Begins the `crash` of a trial in which the test runner itself failed.
 const NOT_TRIED: &str = "not tried: ";
+/// Begins the `crash` of a trial whose edit changes no behaviour.
+const NO_EFFECT: &str = "no effect: ";
 
 impl FixTrial {
+    /// Returns the `crash` of a trial whose edit changes no behaviour.
+    pub fn without_effect() -> String {
+        format!("{NO_EFFECT}only comments, docstrings or layout")
+    }
+
     /// Returns the `crash` of a trial in which the test runner itself failed.
     pub fn not_tried(error: &str) -> String {
         format!("{NOT_TRIED}{error}")
@@ -125,8 +133,11 @@ impl FixTrial {
     /// Returns why the trial says nothing about the tests, as a clause and its details.
     pub fn crash_text(&self) -> Option<(&'static str, &str)> {
         let crash = self.crash.as_deref()?;
-        Some(match crash.strip_prefix(NOT_TRIED) {
-            Some(error) => ("it could not be tried", error),
+        if let Some(error) = crash.strip_prefix(NOT_TRIED) {
+            return Some(("it could not be tried", error));
+        }
+        Some(match crash.strip_prefix(NO_EFFECT) {
+            Some(details) => ("it changes no behaviour", details),
             None => ("the edit itself is wrong", crash),
         })
     }

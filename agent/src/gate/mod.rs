@@ -7,15 +7,19 @@
 //! - The patch applies to the clean base.
 //! - It contributes tests.
 //! - At least one of them fails in a sound way, and no test that passed breaks.
-//! - The failure repeats under other conditions.
+//! - The failure repeats under other conditions, and with a placebo in the code under test.
 //! - The failing test runs code under test.
 
+mod case;
 mod coverage;
 mod evidence;
 mod evidence_rows;
+mod record;
 mod reported_error;
+mod reruns;
 mod rules;
 mod sentence;
+mod unrelated_inputs;
 
 pub use coverage::{CoverageVerdict, decide_coverage};
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence};
@@ -102,7 +106,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
     let mut findings = Vec::new();
     for rule in rules::ALL {
         (rule.check)(
-            &rules::Case {
+            &case::Case {
                 submission,
                 issue,
                 applies,
@@ -123,6 +127,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
         notes: failing
             .iter()
             .filter_map(|test| reported_error::other_error(test, issue))
+            .chain(unrelated_inputs::notes(submission, &failing))
             .collect(),
         failing,
     }

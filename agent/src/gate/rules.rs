@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, TestResult, belongs_to_test,
-    is_named_in,
+    Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, belongs_to_test, is_named_in,
 };
 use testwright_tools::python::unreached_assertions;
 use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
 
+use super::case::{Case, failed};
 use super::evidence::TestEvidence;
+use super::{record, reruns};
 
 /// A rule's finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +39,8 @@ pub enum Rule {
     BreaksNothing,
     /// The tests fail again when they are repeated.
     FailsAgain,
+    /// The failure does not depend on the text of the code.
+    HoldsWithPlacebo,
     /// The failing tests run code under test.
     RunsCodeUnderTest,
     /// This rule and the following apply to tests that are wanted for coverage.
@@ -46,13 +49,6 @@ pub enum Rule {
     Asserts,
     /// The tests run all wanted lines.
     RunsWantedLines,
-}
-
-pub(super) struct Case<'a> {
-    pub submission: &'a Submission,
-    pub issue: &'a str,
-    pub applies: &'a Result<(), String>,
-    pub failing: &'a [TestEvidence],
 }
 
 pub(super) struct Check {
@@ -91,7 +87,11 @@ pub(super) const ALL: &[Check] = &[
     },
     Check {
         rule: Rule::FailsAgain,
-        check: fails_again,
+        check: reruns::fails_again,
+    },
+    Check {
+        rule: Rule::HoldsWithPlacebo,
+        check: reruns::holds_with_placebo,
     },
     Check {
         rule: Rule::RunsCodeUnderTest,
@@ -109,13 +109,6 @@ fn contributed(submission: &Submission) -> impl Iterator<Item = &str> {
 
 fn is_contributed(submission: &Submission, id: &str) -> bool {
     contributed(submission).any(|test| belongs_to_test(id, test))
-}
-
-fn failed(test: &TestResult) -> bool {
-    matches!(
-        test.outcome,
-        Outcome::Failed | Outcome::Error | Outcome::Absent
-    )
 }
 
 fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) -> TestEvidence {
@@ -317,6 +310,8 @@ fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
                 .to_owned(),
         );
     }
+    record::holds_lines_of_files(case, wrong);
+    record::fails_in_own_code(case, wrong);
     for test in case.failing {
         if is_own_name(test) {
             wrong(format!(
@@ -429,36 +424,6 @@ fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
          the new tests need into their own file.",
         shared.join(", ")
     ));
-}
-
-fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
-    for test in case.failing {
-        for rerun in &case.submission.reruns {
-            if !fails_in(&rerun.report, &test.id) {
-                wrong(format!(
-                    "{} is flaky: it failed, but not in a rerun (hash seed {}, order: {}).",
-                    test.id, rerun.hash_seed, rerun.order
-                ));
-            }
-        }
-    }
-    if !case.failing.is_empty() && case.submission.reruns.is_empty() {
-        wrong(
-            "the failing tests were not run again, so nothing is known of their stability."
-                .to_owned(),
-        );
-    }
-}
-
-fn fails_in(report: &TestReport, id: &str) -> bool {
-    report
-        .tests
-        .iter()
-        .any(|test| test.id == id && failed(test))
-        || report.collection_errors.iter().any(|error| {
-            id.strip_prefix(error.id.as_str())
-                .is_some_and(|rest| rest.starts_with("::"))
-        })
 }
 
 fn runs_code_under_test(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {

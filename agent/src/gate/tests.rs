@@ -51,8 +51,7 @@ fn report(tests: Vec<TestResult>) -> TestReport {
 
 /// Returns a submission without findings.
 fn sound() -> Submission {
-    let rerun = |hash_seed, order: &str| Rerun {
-        hash_seed,
+    let rerun = |order: &str| Rerun {
         order: order.into(),
         report: report(vec![result(ID, Outcome::Failed)]),
     };
@@ -81,7 +80,8 @@ fn sound() -> Submission {
             result("tests/test_slug.py::test_old", Outcome::Passed),
             result(ID, Outcome::Failed),
         ]),
-        reruns: vec![rerun(1, "given"), rerun(2, "reversed"), rerun(3, "alone")],
+        reruns: ["given", "reversed", "alone", "placebo"].map(rerun).into(),
+        invented_frames: vec![],
     }
 }
 
@@ -274,6 +274,87 @@ fn rerun_without_failure_is_flaky() {
         [Rule::FailsAgain]
     );
     assert_eq!(rules(|s| s.reruns.clear()), [Rule::FailsAgain]);
+}
+
+#[test]
+fn test_of_text_is_refused() {
+    let passes = |s: &mut Submission| s.reruns[3].report.tests[0] = result(ID, Outcome::Passed);
+    assert_eq!(rules(passes), [Rule::HoldsWithPlacebo]);
+    assert_eq!(
+        rules(|s| s.reruns[3].report.tests.clear()),
+        [Rule::HoldsWithPlacebo]
+    );
+    // A run without outcomes says nothing.
+    let is_late = |s: &mut Submission| {
+        s.reruns[3].report.tests.clear();
+        s.reruns[3].report.timed_out = true;
+    };
+    assert_eq!(rules(is_late), []);
+    let is_flaky = |s: &mut Submission| {
+        s.reruns[0].report.tests[0] = result(ID, Outcome::Passed);
+        passes(s);
+    };
+    assert_eq!(rules(is_flaky), [Rule::FailsAgain]);
+    // Code under test that did not run has no placebo.
+    assert_eq!(rules(|s| drop(s.reruns.pop())), []);
+    assert_eq!(rules(|s| drop(s.reruns.drain(..3))), [Rule::FailsAgain]);
+}
+
+#[test]
+fn invented_frame_is_refused() {
+    let mut submission = sound();
+    submission.invented_frames = vec![format!(
+        "{ID}: tests/test_slug.py:9 shows `assert 5 == 4`, but the file has `x = 1`"
+    )];
+    let verdict = verdict(&submission);
+    assert_eq!(verdict.findings[0].rule, Rule::Sound);
+    let text = format!(
+        "the record of {ID} shows a line that its file does not have: tests/test_slug.py:9 shows"
+    );
+    assert!(verdict.text().contains(&text), "{}", verdict.text());
+}
+
+#[test]
+fn failure_in_hook_of_repository_is_refused() {
+    let in_frames = |frames: &[(&str, &str)], kept: bool| {
+        rules(|s| {
+            let failure = s.old.tests[1].failure.as_mut().unwrap();
+            let frame = failure.frames[0].clone();
+            let with = |(file, function): &(&str, &str)| Frame {
+                file: (*file).into(),
+                function: (*function).into(),
+                ..frame.clone()
+            };
+            failure.frames = frames.iter().map(with).collect();
+            s.files.push(ChangedFile {
+                path: "tests/conftest.py".into(),
+                change: Change::Added,
+                kept,
+                reason: None,
+            });
+        })
+    };
+    let hook = ("tests/conftest.py", "pytest_pyfunc_call");
+    assert_eq!(in_frames(&[hook], false), [Rule::Sound]);
+    assert_eq!(in_frames(&[hook], true), []);
+    let plugin = ("tests/plugin.py", "pytest_runtest_call");
+    assert_eq!(in_frames(&[plugin], false), [Rule::Sound]);
+    // The test itself calls a helper.
+    let helper = ("tests/conftest.py", "check");
+    let test = ("tests/test_slug.py", "test_digits");
+    assert_eq!(in_frames(&[test, helper], false), []);
+    assert_eq!(in_frames(&[hook, test], false), []);
+}
+
+#[test]
+fn unrelated_inputs_are_noted() {
+    let mut submission = sound();
+    submission.contributed[0].source =
+        "def test_digits(self):\n    assert os.urandom(1)[0] > 20\n".into();
+    let expected =
+        format!("{ID} reads chance: no behaviour that the issue describes depends on that");
+    assert_eq!(verdict(&submission).notes, [expected]);
+    assert!(verdict(&submission).accepted());
 }
 
 #[test]

@@ -32,6 +32,10 @@ pub struct Submission {
     pub old: TestReport,
     /// Reruns of the failing contributed tests, each under other conditions; empty if none failed.
     pub reruns: Vec<Rerun>,
+    /// Frames in the record of a failing contributed test whose line the file does not have:
+    /// `ID: FILE:LINE shows CODE, but the file has OTHER`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invented_frames: Vec<String>,
 }
 
 /// Outcomes of the tests that the patch leaves unchanged.
@@ -93,10 +97,34 @@ pub enum ProblemKind {
 /// Another run of the failing contributed tests, under other conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rerun {
-    /// `PYTHONHASHSEED` of the run.
-    pub hash_seed: u32,
-    /// The order in which the tests ran: `given`, `reversed`, or `alone`.
+    /// The conditions of the run. `given`, `reversed` and `alone` are the order of the tests, each with a random hash
+    /// seed. `older`: the files are an hour older. `placebo`: the files are an hour older, and the code under test is
+    /// changed without changing its meaning.
     pub order: String,
     /// Outcomes of the tests in this run.
     pub report: TestReport,
+}
+
+impl Rerun {
+    /// [`Rerun::order`] of a run with older files.
+    pub const OLDER: &'static str = "older";
+    /// [`Rerun::order`] of a run with a placebo in the code under test.
+    pub const PLACEBO: &'static str = "placebo";
+
+    /// Returns whether the code under test had a placebo.
+    pub fn has_placebo(&self) -> bool {
+        self.order == Rerun::PLACEBO
+    }
+
+    /// Returns how the conditions differ from those of the first run, as a phrase for people.
+    pub fn conditions(&self) -> &str {
+        match self.order.as_str() {
+            "given" => "another hash seed",
+            "reversed" => "another hash seed, reversed order",
+            "alone" => "another hash seed, each test alone",
+            Rerun::OLDER => "files an hour older",
+            Rerun::PLACEBO => "placebo in the code under test",
+            other => other,
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! `submit`: gathers the facts that the gate decides on.
 //!
 //! Files that cannot be part of a test patch are restored to the base commit permanently, and named. Then the tests
-//! run: the changed files in their old state, the changed files in their new state, and failing tests three more times.
+//! run: the changed files in their old state, the changed files in their new state, and failing tests four more times,
+//! the last time with a placebo in the code under test.
 
 mod code_dependencies;
 mod failures;
+mod invented_frames;
+mod placebo_run;
 mod reruns;
 mod runs;
 mod shadowed_modules;
@@ -78,6 +81,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
     problems.extend(static_problems(&kept, &contributed));
     let patch = context.workspace.patch(&kept);
     let runs = runs::run(context, &kept, &contributed)?;
+    let invented_frames = invented_frames::list(context.workspace, &runs.old, &contributed);
     Ok(Submission {
         patch,
         files,
@@ -88,6 +92,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
         neighbours: runs.neighbours,
         old: runs.old,
         reruns: runs.reruns,
+        invented_frames,
     })
 }
 
@@ -173,12 +178,15 @@ fn summary(submission: &Submission) -> String {
     );
     for test in failures::contributed_failures(&submission.old, &submission.contributed) {
         let line = test.failure.as_ref().map(one_line).unwrap_or_default();
-        let again = submission
+        let reruns = submission
             .reruns
             .iter()
+            .filter(|rerun| !rerun.has_placebo());
+        let again = reruns
+            .clone()
             .filter(|rerun| fails(&rerun.report, &test.id))
             .count();
-        let all = submission.reruns.len();
+        let all = reruns.count();
         lines.push(format!(
             "{} fails: {line} (again in {again} of {all} reruns)",
             test.id

@@ -6,7 +6,7 @@ mod fixed_files;
 mod sibling_tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,10 @@ use super::contribution;
 use super::run_pytest::{deadline, failing};
 use crate::outcomes::report::{Failure, Outcome, Place, TestReport, TestResult};
 use crate::outcomes::text::{one_line, without_passed};
+use crate::python::code_tokens;
 use crate::runners;
 use crate::tool::{Context, Effect, Reply, Route, Tool, ToolError};
-use crate::workspace::forward;
+use crate::workspace::{Workspace, forward};
 use fixed_files::FixedFiles;
 use sibling_tests::{SiblingTests, TrialScope, run_some};
 
@@ -93,6 +94,9 @@ struct Trial {
     contributed: bool,
     /// The other tests of the same files.
     neighbours: SiblingTests,
+    /// Whether the fix changes only comments, docstrings or layout, so that it says nothing about the tests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    placebo: bool,
     /// Whether a file of the fix had been changed before.
     #[serde(skip)]
     is_mixed: bool,
@@ -243,6 +247,7 @@ fn trial(
     parts: u32,
 ) -> Result<Trial, ToolError> {
     let before = context.workspace.changes()?;
+    let placebo = !(texts.iter()).any(|(path, after)| has_effect(context.workspace, path, after));
     let mut fix = Vec::new();
     let mut was: Vec<(&PathBuf, Option<Vec<u8>>)> = Vec::new();
     for (path, after) in texts {
@@ -276,9 +281,37 @@ fn trial(
         report,
         contributed: true,
         neighbours,
+        placebo,
         is_mixed: before.iter().any(|change| fix.contains(&change.path)),
         unchanged: Vec::new(),
     })
+}
+
+/// Summarizes the outcomes of the requested tests with an edit that changes no behaviour.
+fn verdict_without_effect(report: &TestReport) -> String {
+    let mut text = "This edit changes only comments, docstrings or layout, and so no behaviour: it is not a fix, and \
+                    says nothing about the tests."
+        .to_owned();
+    let mut tests = report.tests.iter();
+    if tests.any(|test| test.outcome == Outcome::Passed) {
+        text.push_str(
+            " A test that fails without it and passes with it looks at the code instead of running it.",
+        );
+    }
+    text
+}
+
+/// Returns whether a new text of a file changes more than comments, docstrings and layout.
+fn has_effect(workspace: &Workspace, path: &Path, after: &str) -> bool {
+    if path.extension().is_none_or(|extension| extension != "py") {
+        return true;
+    }
+    let before = workspace.read_text(path).unwrap_or_default();
+    let tokens = code_tokens(after);
+    // Code that cannot be parsed has no tokens.
+    let is_comment = |line: &str| line.trim_start().starts_with('#') || line.trim().is_empty();
+    let is_readable = !tokens.is_empty() || after.lines().all(is_comment);
+    !is_readable || tokens != code_tokens(&before)
 }
 
 impl Trial {
@@ -294,7 +327,10 @@ impl Trial {
     }
 
     fn text(&self, scope: &TrialScope) -> String {
-        let mut answer = scope.verdict(&self.report);
+        let mut answer = match self.placebo {
+            true => verdict_without_effect(&self.report),
+            false => scope.verdict(&self.report),
+        };
         answer.push_str(&self.neighbours.summary());
         if self.is_mixed {
             answer.push_str(

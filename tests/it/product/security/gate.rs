@@ -3,6 +3,8 @@
 //! Each test plants something with `run_python` and submits a test that passes on the unchanged code. The gate must
 //! reject it.
 
+mod unrelated_inputs;
+
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,16 @@ fn submit() -> Value {
 
 /// Runs these replies. Returns the gate's objections to the last submission; empty if it was accepted.
 fn findings(replies: &[Value], boundary: Boundary) -> Vec<String> {
+    let verdict = verdict(replies, boundary);
+    let findings = verdict["findings"].as_array().unwrap();
+    findings
+        .iter()
+        .map(|finding| finding["text"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Runs these replies. Returns the gate's verdict on the last submission.
+fn verdict(replies: &[Value], boundary: Boundary) -> Value {
     let place = TestDir::within(boundary);
     let model = place.recording(replies);
     let steps = replies.len().to_string();
@@ -57,11 +69,7 @@ fn findings(replies: &[Value], boundary: Boundary) -> Vec<String> {
         .iter()
         .rfind(|event| event["event"] == "answer" && event["tool"] == "submit")
         .unwrap_or_else(|| panic!("{answers:#?}"));
-    let findings = last["data"]["verdict"]["findings"].as_array().unwrap();
-    findings
-        .iter()
-        .map(|finding| finding["text"].as_str().unwrap().to_owned())
-        .collect()
+    last["data"]["verdict"].clone()
 }
 
 /// Checks that the submission is rejected because its test passes.

@@ -38,3 +38,12 @@ pub(super) fn failing_ids(old: &TestReport, contributed: &[ContributedTest]) -> 
     }
     ids
 }
+
+/// Returns whether a module or package, by its node id, contains a contributed test.
+pub(super) fn is_contributed_in(module: &str, contributed: &[ContributedTest]) -> bool {
+    let is_inside = |id: &String| {
+        id.strip_prefix(module)
+            .is_some_and(|rest| rest.starts_with("::"))
+    };
+    contribution::ids(contributed).iter().any(is_inside)
+}

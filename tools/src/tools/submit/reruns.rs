@@ -1,8 +1,11 @@
-//! Reruns the failing contributed tests, each time under other conditions.
+//! Reruns the failing contributed tests, each time under other conditions. The hash seeds are random, so that a test
+//! cannot know them.
 //!
 //! If enough processors are available, the reruns start at the same time as the run of the changed files, before the
 //! failing tests are known. The runs may then disturb each other by the files they write or the time they take. Unless
 //! all runs agree, their results are discarded, and all are repeated one after the other.
+
+use std::io::Read;
 
 use crate::config::RunnerKind;
 use crate::outcomes;
@@ -17,12 +20,11 @@ use super::failures::failing_ids;
 /// Maximum number of tests that run in separate processes; further ones run together.
 const MAX_ALONE: usize = 8;
 
-/// Hash seed, order, and divisor of the time left for each rerun.
-const CONDITIONS: [(u32, Order, u32); 3] = [
-    (1, Order::Given, 4),
-    (2, Order::Reversed, 3),
-    (3, Order::Alone, 1),
-];
+/// Order, and divisor of the time left for each rerun.
+const CONDITIONS: [(Order, u32); 3] = [(Order::Given, 4), (Order::Reversed, 3), (Order::Alone, 2)];
+
+/// Smallest hash seed of a rerun. The smaller ones are easy to guess, and 0 is that of the first run.
+const MIN_HASH_SEED: u32 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
@@ -77,7 +79,8 @@ pub(super) fn with_others(
     // Forked processes do not repeat the imports.
     let forks = context.workspace.config().runner.kind == RunnerKind::Pytest && ids.len() > 1;
     let mut of_conditions = Vec::new();
-    for (hash_seed, order, _) in CONDITIONS {
+    for (order, _) in CONDITIONS {
+        let hash_seed = random_hash_seed()?;
         let groups = match forks {
             true => vec![ids],
             false => order.groups(ids),
@@ -101,14 +104,14 @@ pub(super) fn with_others(
         return Ok(None);
     };
     let mut reruns = Vec::new();
-    for ((hash_seed, order, _), count) in CONDITIONS.into_iter().zip(of_conditions) {
+    for ((order, _), count) in CONDITIONS.into_iter().zip(of_conditions) {
         let Some(report) = reports.by_ref().take(count).reduce(outcomes::merge_reports) else {
             return Ok(None);
         };
         if !agree(&old, &report, contributed) {
             return Ok(None);
         }
-        reruns.push(rerun(hash_seed, order, report));
+        reruns.push(rerun(order, report));
     }
     let failing = failing_ids(&old, contributed);
     if failing.is_empty() {
@@ -159,9 +162,9 @@ pub(super) fn one_by_one(
     if ids.is_empty() {
         return Ok(reruns);
     }
-    for (hash_seed, order, parts) in CONDITIONS {
+    for (order, parts) in CONDITIONS {
         let mut options = Options::with_deadline(context.share_of_time(parts));
-        options.hash_seed = hash_seed;
+        options.hash_seed = random_hash_seed()?;
         options.reversed = order == Order::Reversed;
         options.whole_values.clone_from(&ids);
         let mut all: Option<TestReport> = None;
@@ -172,15 +175,49 @@ pub(super) fn one_by_one(
                 None => report,
             });
         }
-        reruns.push(rerun(hash_seed, order, all.unwrap_or_default()));
+        reruns.push(rerun(order, all.unwrap_or_default()));
     }
     Ok(reruns)
 }
 
-fn rerun(hash_seed: u32, order: Order, report: TestReport) -> Rerun {
+fn rerun(order: Order, report: TestReport) -> Rerun {
     Rerun {
-        hash_seed,
         order: order.name().to_owned(),
         report,
+    }
+}
+
+/// Returns a value of `PYTHONHASHSEED` from the operating system's random numbers.
+///
+/// # Errors
+///
+/// Fails if the operating system has none.
+fn random_hash_seed() -> Result<u32, ToolError> {
+    let [a, b, c, d, ..] = random_bytes()?;
+    let number = u32::from_ne_bytes([a, b, c, d]);
+    Ok(MIN_HASH_SEED + number % (u32::MAX - MIN_HASH_SEED + 1))
+}
+
+/// Returns random bytes from the operating system.
+///
+/// # Errors
+///
+/// Fails if the operating system has none.
+pub(super) fn random_bytes() -> Result<[u8; 8], ToolError> {
+    let mut bytes = [0; 8];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn hash_seeds_are_large_and_differ() {
+        let seeds: Vec<u32> = (0..8).map(|_| random_hash_seed().unwrap()).collect();
+        assert!(seeds.iter().all(|seed| *seed >= MIN_HASH_SEED));
+        assert!(seeds.iter().any(|seed| *seed != seeds[0]), "{seeds:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::tools::submission::{Change, ContributedTest, Rerun, SiblingTests};
 use crate::workspace::{FileChange, Workspace};
 
 use super::failures::is_contributed;
-use super::{reruns, sibling_tests};
+use super::{placebo_run, reruns, sibling_tests};
 
 /// Printed if the run of whole files took too long.
 const TIMEOUT_NOTE: &str =
@@ -112,12 +112,21 @@ fn finish(
     contributed: &[ContributedTest],
     before: Option<TestReport>,
     old: TestReport,
-    reruns: Vec<Rerun>,
+    mut reruns: Vec<Rerun>,
 ) -> Result<Runs, ToolError> {
     let neighbours = sibling_tests(context, kept_changes)?;
+    let changed_before = changed_before(context, kept_changes, contributed)?;
+    // The last run and the only one at that time, because it changes files that all tests share.
+    reruns.extend(placebo_run::rerun(
+        context,
+        kept_changes,
+        contributed,
+        &old,
+    )?);
+    revert_test_changes(context.workspace, kept_changes)?;
     Ok(Runs {
         before,
-        changed_before: changed_before(context, kept_changes, contributed)?,
+        changed_before,
         neighbours,
         old,
         reruns,

@@ -54,7 +54,7 @@ fn submit_keeps_and_reruns_tests() {
             .iter()
             .map(|r| r["order"].as_str().unwrap())
             .collect::<Vec<_>>(),
-        ["given", "reversed", "alone"]
+        ["given", "reversed", "alone", "placebo"]
     );
     for rerun in reruns {
         assert_eq!(rerun["report"]["tests"][0]["outcome"], "failed");
@@ -170,11 +170,75 @@ fn flaky_tests_show_in_reruns() {
     write(
         &project,
         "tests/test_new.py",
-        "import os, pkg\ndef test_seed():\n    pkg.half(1)\n    assert os.environ['PYTHONHASHSEED'] == '2'\n",
+        "import os, pkg\ndef test_seed():\n    pkg.half(1)\n    assert os.environ['PYTHONHASHSEED'] not in ('0', '1', '2', '3')\n",
     );
     let (text, data) = client.call("submit", &json!({}));
     assert_eq!(data["before"], Value::Null);
-    assert!(text.contains("(again in 2 of 3 reruns)"), "{text}");
+    assert!(text.contains("(again in 0 of 3 reruns)"), "{text}");
+}
+
+/// Submits a new test that calls the code under test and then checks this condition. Returns the order and the test's
+/// outcome of the last rerun.
+fn last_rerun(project: &Project, condition: &str) -> (String, String) {
+    let mut client = Client::start(project);
+    let test =
+        format!("import os, time, pkg\ndef test_new():\n    pkg.half(1)\n    assert {condition}\n");
+    write(project, "tests/test_new.py", &test);
+    let (_, data) = client.call("submit", &json!({}));
+    let last = data["reruns"].as_array().unwrap().last().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let outcome = text(&last["report"]["tests"][0]["outcome"]);
+    assert_eq!(data["invented_frames"], Value::Null);
+    (text(&last["order"]), outcome)
+}
+
+#[test]
+fn test_of_text_passes_with_placebo() {
+    let project = project();
+    let condition = format!("os.path.getsize(pkg.__file__) != {}", PKG.len());
+    let (order, outcome) = last_rerun(&project, &condition);
+    assert_eq!((order.as_str(), outcome.as_str()), ("placebo", "passed"));
+    let path = project.root().join("pkg/__init__.py");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), PKG);
+    let (order, outcome) = last_rerun(&project, "pkg.half(0) == 0");
+    assert_eq!((order.as_str(), outcome.as_str()), ("placebo", "failed"));
+}
+
+#[test]
+fn test_of_age_passes_with_older_files() {
+    for file in ["__file__", "pkg.__file__"] {
+        let project = project();
+        let condition = format!("time.time() - os.path.getmtime({file}) > 300");
+        let (order, outcome) = last_rerun(&project, &condition);
+        assert_eq!((order.as_str(), outcome.as_str()), ("older", "passed"));
+        let path = project.root().join("pkg/__init__.py");
+        let modified = std::fs::metadata(path).unwrap().modified().unwrap();
+        assert!(modified.elapsed().unwrap().as_secs() < 300);
+    }
+}
+
+#[test]
+fn invented_frame_is_reported() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let test = r#"import sys, pkg
+
+def test_forger(request):
+    pkg.half(4)
+    record = sys.modules["testwr" + "ight_record"]
+    frame = {"base": "workspace", "file": "tests/test_new.py", "line": 4, "function": "test_forger", "code": "assert 5 == 4", "hidden": False}
+    failure = {"exception": "AssertionError", "kinds": ["AssertionError"], "message": "assert 5 == 4", "name": None, "cause": None, "frames": [frame]}
+    record.emit("phase", id="tests/test_new.py::test_forger", when="call", outcome="failed", xfail=False, unexpected=False, seconds=0.1, failure=failure, captured="")
+    request.session.testsfailed += 1
+"#;
+    write(&project, "tests/test_new.py", test);
+    let (_, data) = client.call("submit", &json!({}));
+    assert_eq!(
+        data["invented_frames"],
+        json!([
+            "tests/test_new.py::test_forger: tests/test_new.py:4 shows `assert 5 == 4`, but the file has `pkg.half(4)`"
+        ])
+    );
 }
 
 /// Records each import in a file beside the workspace.
@@ -212,12 +276,12 @@ fn isolated_tests_reuse_imports() {
     );
     let reruns = data["reruns"].as_array().unwrap();
     let tests = |rerun: &Value| rerun["report"]["tests"].as_array().unwrap().len();
-    assert_eq!(reruns.iter().map(tests).collect::<Vec<_>>(), [3, 3, 3]);
+    assert_eq!(reruns.iter().map(tests).collect::<Vec<_>>(), [3, 3, 3, 3]);
     for rerun in reruns {
         assert_eq!(rerun["report"]["contradicted"], Value::Null);
     }
-    // One import for the file, and one for each of the three reruns.
-    assert_eq!(imports(), 4);
+    // One import for the file, and one for each of the four reruns.
+    assert_eq!(imports(), 5);
 
     // Two tests pass alone, and one of them passes before the others.
     let order = SEVERAL.replace("pkg.half(0) == 0", "len(STATE) == 1");
@@ -244,7 +308,7 @@ fn isolated_tests_reuse_imports() {
         3,
         "{text}"
     );
-    assert!(imports() > before + 4);
+    assert!(imports() > before + 5);
 }
 
 /// Fails with another exception if it runs twice at the same time, and makes a test beside it fail too.

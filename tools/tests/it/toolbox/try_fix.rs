@@ -235,3 +235,32 @@ fn several_fixes_are_tried() {
     let good = |at: usize| data["variants"][at]["neighbours"]["good"].clone();
     assert_eq!((good(0), good(1)), (json!(1), json!(0)));
 }
+
+#[test]
+fn edit_without_effect_is_not_a_fix() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let test = format!(
+        "\ndef test_size():\n    import os\n    assert pkg.half(4) != 2 or os.path.getsize(pkg.__file__) != {}\n",
+        PKG.len()
+    );
+    write(&project, "tests/test_a.py", &format!("{TESTS}{test}"));
+    let old = "    return n // 2 if n > 0 else 1";
+    let edit = |new: &str| {
+        let edit = json!({ "path": "pkg/__init__.py", "old": old, "new": new });
+        json!({ "edits": [edit] })
+    };
+    let comment = format!("    # The rest is lost.\n\n{old}");
+    let (text, data) = client.call("try_fix", &edit(&comment));
+    let expected = "This edit changes only comments, docstrings or layout, and so no behaviour: it is not a fix, and \
+                    says nothing about the tests. A test that fails without it and passes with it looks at the code \
+                    instead of running it.";
+    assert!(text.starts_with(expected), "{text}");
+    assert_eq!(data["placebo"], true);
+    let (text, data) = client.call("try_fix", &edit("    return n // 2"));
+    assert!(
+        text.starts_with("The test that you added or changed passes"),
+        "{text}"
+    );
+    assert_eq!(data["placebo"], serde_json::Value::Null);
+}
