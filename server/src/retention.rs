@@ -16,6 +16,8 @@ use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 const INTERVAL: Duration = Duration::from_secs(3600);
+/// Time until the next attempt after an error, such as a busy database.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Number of files of the artifact store to process at a time.
 const REMOVAL_BATCH_SIZE: i64 = 100;
 /// Number of runs and comparisons to consider at a time for freeing space.
@@ -52,42 +54,46 @@ impl Retention {
     /// Enforces retention now and every hour until `end`.
     pub(crate) async fn run_until(&self, end: StopSignal) {
         loop {
+            let is_done = tokio::select! {
+                () = stopped(end.clone()) => return,
+                is_done = self.enforce_retention() => is_done,
+            };
+            let pause = if is_done { INTERVAL } else { RETRY_INTERVAL };
             tokio::select! {
                 () = stopped(end.clone()) => return,
-                () = self.enforce_retention() => {}
-            }
-            tokio::select! {
-                () = stopped(end.clone()) => return,
-                () = tokio::time::sleep(INTERVAL) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
-    async fn enforce_retention(&self) {
-        if let Err(error) = self.remove_folders().await {
-            tracing::warn!(
-                error = error.with_cause(),
-                "could not remove folders of runs"
-            );
-        }
-        if let Err(error) = self.remove_ended().await {
-            tracing::warn!(error = error.with_cause(), "could not remove old runs");
-        }
-        if let Err(error) = self.free_space().await {
-            tracing::warn!(
-                error = error.with_cause(),
-                "could not reduce the artifact store to its limit"
-            );
-        }
-        if let Err(error) = self.remove_artifacts().await {
-            tracing::warn!(
-                error = error.with_cause(),
-                "could not remove old files from the artifact store"
-            );
+    /// Removes everything that is too old or too large. Returns whether that succeeded.
+    async fn enforce_retention(&self) -> bool {
+        let outcomes = [
+            (
+                self.remove_folders().await,
+                "could not remove folders of runs",
+            ),
+            (self.remove_ended().await, "could not remove old runs"),
+            (
+                self.free_space().await,
+                "could not reduce the artifact store to its limit",
+            ),
+            (
+                self.remove_artifacts().await,
+                "could not remove old files from the artifact store",
+            ),
+        ];
+        let mut is_done = true;
+        for (outcome, message) in outcomes {
+            if let Err(error) = outcome {
+                tracing::warn!(error = error.with_cause(), "{message}");
+                is_done = false;
+            }
         }
         if let Some(measured) = self.measure_cache().await {
             self.telemetry.metrics.cache_measured(&measured);
         }
+        is_done
     }
 
     async fn measure_cache(&self) -> Option<Vec<(String, u64)>> {
