@@ -12,6 +12,7 @@ mod contribution;
 mod coverage;
 mod coverage_metrics;
 mod files;
+mod foreign_files;
 mod grade;
 mod grading_key;
 mod instance;
@@ -20,12 +21,15 @@ mod logs;
 mod outcome_pairs;
 mod patch_selection;
 mod portable_result;
+mod repeats;
 mod results;
 mod run_config;
 mod runs;
 mod schedule;
+mod special_files;
 mod test_run_cache;
 mod timeline;
+mod traces;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,9 +53,9 @@ pub(crate) use run_config::run_config;
 pub use schedule::{Job, Progress, Step, Workers, grade_all, grade_job, ungraded, workers};
 
 /// Version of grading; changes whenever the same runs would get other verdicts.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/9");
 /// Version of the runs; changes whenever the harness would run tests differently.
-const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 
 /// Settings and services of the harness.
 #[derive(Clone)]

@@ -48,15 +48,35 @@ pub struct Observations {
     /// Ids that one side cannot have, because it ran the same test with other parameters. They are absent there, but
     /// did not fail.
     pub unmatched: BTreeSet<String>,
-    /// Files that both the prediction and the golden code patch change, so that the prediction itself determines what
-    /// is old and new there.
-    pub edits: Vec<String>,
-    /// Files of the prediction that Python runs before any test, in place of modules that run and record tests.
+    /// Files of the prediction that are not tests, as clauses such as `edits code under test: src/a.py`. With them, the
+    /// prediction itself can decide about outcomes.
     #[serde(default)]
-    pub startup: Vec<String>,
+    pub foreign: Vec<String>,
+    /// Other runs of the contributed tests, made if the first runs are a success.
+    #[serde(default)]
+    pub repeats: Vec<Repeat>,
     /// Contradictions in the outcomes, which tests must have forged.
     #[serde(default)]
     pub forged: Vec<String>,
+}
+
+/// A repeat of the runs on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Repeat {
+    /// Condition that differs from the first runs.
+    pub condition: Condition,
+    /// Outcomes of the tests that ran.
+    pub pairs: Pairs,
+}
+
+/// A condition that must not change the outcome of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// Another value of `PYTHONHASHSEED`.
+    HashSeed,
+    /// A change of the code under test that does not change its meaning.
+    Placebo,
 }
 
 impl Observations {
@@ -76,6 +96,15 @@ impl Observations {
     /// Returns whether a test failed. A test that did not finish counts as failed.
     fn fails(&self, id: &str, outcome: Outcome) -> bool {
         fails(outcome) && !(outcome == Outcome::Absent && self.unmatched.contains(id))
+    }
+
+    /// Returns whether the contributed tests have the same outcomes alone as with the other tests of their files.
+    pub(crate) fn is_same_alone(&self) -> bool {
+        let alone = self.isolated.as_ref();
+        alone.is_some_and(|alone| {
+            self.contributed()
+                .all(|(id, pair)| alone.get(id) == Some(&pair))
+        })
     }
 
     fn others(&self) -> impl Iterator<Item = (&String, Pair)> {

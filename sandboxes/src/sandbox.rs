@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::SandboxError;
 
@@ -290,16 +290,37 @@ pub async fn output(
     command: &Command,
     deadline: Duration,
 ) -> Result<Output> {
+    output_with_input(sandbox, command, b"", deadline).await
+}
+
+/// Runs a command like [`output`], with this standard input.
+///
+/// # Errors
+///
+/// Fails like [`output`]. A process that does not read its input is no error.
+pub async fn output_with_input(
+    sandbox: &dyn Sandbox,
+    command: &Command,
+    input: &[u8],
+    deadline: Duration,
+) -> Result<Output> {
     let Process {
-        stdin,
+        mut stdin,
         stdout,
         stderr,
         exit,
     } = sandbox.spawn(command).await?;
-    drop(stdin);
     let work = async {
         let doing = || format!("the output of `{}`", command.argv.join(" "));
-        let (out, err) = tokio::try_join!(read_all(&doing, stdout), read_all(&doing, stderr))?;
+        let write = async move {
+            // Fails if the process ends without reading.
+            let _ = stdin.write_all(input).await;
+            let _ = stdin.shutdown().await;
+            drop(stdin);
+            Ok(())
+        };
+        let (_, out, err) =
+            tokio::try_join!(write, read_all(&doing, stdout), read_all(&doing, stderr))?;
         Ok(Output {
             code: exit.await?,
             stdout: out,

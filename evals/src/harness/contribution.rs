@@ -9,6 +9,8 @@ use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{Layout, decode_source};
 
+use super::foreign_files;
+
 /// Files that may contain pytest's configuration.
 pub(crate) const CONFIGURATION: [&str; 7] = Layout::CONFIGURATION;
 
@@ -41,43 +43,12 @@ pub(super) struct Contribution {
     pub files: Vec<String>,
     /// Test files that also exist without the patch.
     pub modified: Vec<String>,
-    /// Python files of the code under test that the patch changes.
-    pub sources: Vec<String>,
-    /// Files of the patch that run before any test.
-    pub startup: Vec<String>,
+    /// Files of the patch that are not tests, as clauses such as `edits code under test: src/a.py`.
+    pub foreign: Vec<String>,
     /// Deleted tests, for a note.
     pub deleted: Vec<String>,
-}
-
-/// Modules that run and record tests.
-const RUNNERS: [&str; 5] = ["pytest", "_pytest", "pluggy", "coverage", "unittest"];
-
-/// Returns whether Python loads the file automatically, or in place of a module that runs and records tests. Such a
-/// module takes effect in every folder on the import path, such as the repository or `src`.
-fn is_of_startup(path: &str, tree: &Tree) -> bool {
-    let mut above = String::new();
-    let mut parts = path.split('/').peekable();
-    while let Some(part) = parts.next() {
-        let is_file = parts.peek().is_none();
-        let module = part.strip_suffix(".py").unwrap_or(part);
-        if !is_file || module.len() < part.len() {
-            let is_own = matches!(module, "sitecustomize" | "usercustomize")
-                || module.starts_with("testwright_");
-            let is_runner = RUNNERS.contains(&module) && !is_test_folder(&above);
-            above.push_str(part);
-            // The repository under test may be pytest itself.
-            if (is_own || is_runner) && !tree.contains(&above) && !tree.has_folder(&above) {
-                return true;
-            }
-        }
-        above.push('/');
-    }
-    false
-}
-
-/// Returns whether a path lies in a test folder, where a package may have the name of the package it tests.
-fn is_test_folder(above: &str) -> bool {
-    above.split('/').any(|part| part.starts_with("test"))
+    /// Tests that read what no behaviour depends on, as clauses such as `test_a.py::test reads chance`.
+    pub unrelated_inputs: Vec<String>,
 }
 
 impl Contribution {
@@ -101,9 +72,8 @@ impl Contribution {
     fn read(applied: &AppliedPatch, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
         let mut all = Contribution::default();
         for (path, file) in &applied.files {
-            if file.is_some() && is_of_startup(path, tree) {
-                all.startup.push(path.clone());
-            }
+            all.foreign
+                .extend(foreign_files::reason(path, &applied.files, tree, layout));
             let before = tree.read(path)?;
             let now = file.as_ref().map(|file| file.content.as_slice());
             let (then, after) = (before.as_deref().map(decode_source), now.map(decode_source));
@@ -114,6 +84,15 @@ impl Contribution {
                 layout,
             );
             for test in tests {
+                let inputs = match test.change {
+                    Change::Deleted => Vec::new(),
+                    _ => python::unrelated_inputs(&test.source),
+                };
+                if !inputs.is_empty() {
+                    let inputs = inputs.join(", ");
+                    all.unrelated_inputs
+                        .push(format!("{} reads {inputs}", test.id));
+                }
                 match test.change {
                     Change::Deleted => all.deleted.push(test.id),
                     Change::Added => all.tests.push(test.id),
@@ -128,8 +107,6 @@ impl Contribution {
                     all.files.push(path.clone());
                     all.modified.extend(before.is_some().then(|| path.clone()));
                 }
-            } else if path.ends_with(".py") && !layout.is_test_path(path) {
-                all.sources.push(path.clone());
             }
         }
         Ok(all)

@@ -10,8 +10,7 @@ use testwright_sandboxes::{Command, Sandbox, SandboxError};
 /// Maximum paths per command, so that they fit into its arguments.
 const MAX_PATHS_PER_COMMAND: usize = 200;
 
-/// Writes files over a sandbox's workspace. They get a new modification time, so Python never uses a compiled copy of
-/// an earlier file for them.
+/// Writes files over a sandbox's workspace. They get a new modification time until [`super::traces`] changes it.
 pub(super) async fn write_files(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
     let workspace = sandbox.info().paths.workspace.clone();
     let deleted_paths = files.iter().filter(|(_, file)| file.is_none());

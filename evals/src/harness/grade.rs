@@ -4,7 +4,6 @@ use std::path::Path;
 
 use futures::future::join;
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::repository::AppliedPatch;
 use testwright_tools::outcomes::text::text;
 
 use super::contribution::Contribution;
@@ -103,14 +102,8 @@ impl Harness {
         graded.notes.extend(applied.notes.iter().cloned());
         let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
             .map_err(at_stage("source"))?;
-        for path in &tests.sources {
-            graded.notes.push(format!("edits code under test: {path}"));
-        }
-        for path in &tests.startup {
-            graded
-                .notes
-                .push(format!("adds {path}, which runs before its tests"));
-        }
+        let notes = tests.foreign.iter().chain(&tests.unrelated_inputs);
+        graded.notes.extend(notes.cloned());
         for id in &tests.deleted {
             graded.notes.push(format!("deletes {id}"));
         }
@@ -134,7 +127,12 @@ impl Harness {
             [old?, new?]
         };
 
-        let observations = observed(instance, prepared, &tests, &applied, &old, &new);
+        let mut observations = observed(instance, prepared, &tests, &old, &new);
+        if observations.verdict().strict.fail_to_pass {
+            let files = [&applied, &new_files];
+            let repeats = self.repeats(prepared, &tests, files, &observations, timeline);
+            observations.repeats = repeats.await?;
+        }
         let verdict = observations.verdict();
         graded.old_class = verdict.old_class;
         graded.strict = verdict.strict;
@@ -193,19 +191,10 @@ impl Harness {
     }
 }
 
-/// Returns whether the file is prose, such as a changelog, which no code reads.
-fn is_prose(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let prose = ["rst", "md", "txt"];
-    name.rsplit_once('.')
-        .is_none_or(|(_, end)| prose.contains(&end))
-}
-
 fn observed(
     instance: &Instance,
     prepared: &PreparedInstance,
     tests: &Contribution,
-    applied: &AppliedPatch,
     old: &Runs,
     new: &Runs,
 ) -> Observations {
@@ -225,13 +214,8 @@ fn observed(
             &tests.tests,
             &instance.problem_statement,
         ),
-        edits: applied
-            .files
-            .keys()
-            .filter(|path| prepared.fix.contains_key(*path) && !is_prose(path))
-            .cloned()
-            .collect(),
-        startup: tests.startup.clone(),
+        foreign: tests.foreign.clone(),
+        repeats: Vec::new(),
         forged: forged(prepared, old, new),
     }
 }

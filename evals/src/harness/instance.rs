@@ -1,5 +1,7 @@
 //! Prepares an instance: old and new code as two states in which tests can run.
 
+use std::collections::BTreeMap;
+
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, BuildEvent, Environment};
 use testwright_sandboxes::error::ErrorKind;
@@ -20,11 +22,23 @@ const MAX_PATCH_BYTES: usize = 32 << 20;
 const MAX_CHANGED_FILES: usize = 5_000;
 const MAX_CHANGED_BYTES: usize = 256 << 20;
 
-/// A saved state with files to put over it. On both sides all files of the fix are written, so that no test can
-/// distinguish the sides by modification times.
+/// A saved state with files to put over it. The same files are written on both sides: see [`super::traces`].
+#[derive(Clone)]
 pub(super) struct CodeState {
     pub environment: Environment,
     pub files: Files,
+    /// Text that files show instead of the text that their bytecode was compiled from.
+    pub shown: BTreeMap<String, String>,
+}
+
+impl CodeState {
+    pub(super) fn new(environment: Environment, files: Files) -> CodeState {
+        CodeState {
+            environment,
+            files,
+            shown: BTreeMap::new(),
+        }
+    }
 }
 
 /// An instance that is ready for grading predictions.
@@ -168,22 +182,13 @@ impl Harness {
             let fixed = source
                 .with_files(&fix.files, &self.cache)
                 .map_err(at_stage("source"))?;
-            let of = |environment| CodeState {
-                environment,
-                files: Files::new(),
-            };
+            let of = |environment| CodeState::new(environment, Files::new());
             let new = self.environment(instance, &fixed, progress).await?;
             (of(environment), of(new))
         } else {
-            let old = CodeState {
-                environment: environment.clone(),
-                files: before(&tree, &fix.files).map_err(at_stage("source"))?,
-            };
-            let new = CodeState {
-                environment,
-                files: fix.files.clone(),
-            };
-            (old, new)
+            let old_files = before(&tree, &fix.files).map_err(at_stage("source"))?;
+            let old = CodeState::new(environment.clone(), old_files);
+            (old, CodeState::new(environment, fix.files.clone()))
         };
         Ok(PreparedInstance {
             layout,

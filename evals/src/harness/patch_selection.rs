@@ -165,19 +165,12 @@ impl Harness {
             .keys()
             .any(|path| requires_reinstallation(path))
         {
-            CodeState {
-                environment: self
-                    .environment_with(instance, &applied.files, progress)
-                    .await?,
-                files: Files::new(),
-            }
+            let environment = self.environment_with(instance, &applied.files, progress);
+            CodeState::new(environment.await?, Files::new())
         } else {
             let mut files = prepared.old.files.clone();
             files.extend(applied.files);
-            CodeState {
-                environment: prepared.old.environment.clone(),
-                files,
-            }
+            CodeState::new(prepared.old.environment.clone(), files)
         };
         let resolves = self.resolves(prepared, &code, timeline).await?;
         Ok(Candidate {

@@ -25,7 +25,7 @@ const SEEDS: [u32; 2] = [0, 1];
 pub(super) struct CodeSide<'a> {
     pub name: &'static str,
     part: Activity,
-    state: &'a CodeState,
+    pub state: &'a CodeState,
     /// Lines of this side that the fix changes.
     lines: &'a Lines,
 }
@@ -331,6 +331,32 @@ fn own_run<'a>(side: CodeSide<'a>, files: &'a Files, tests: &Contribution) -> Te
         of_prediction: false,
         hash_seed: SEEDS[usize::from(has_test_ids)],
         part: Activity::Golden,
+    }
+}
+
+/// Returns a run of contributed tests in another state of a side, or of their whole files, without coverage.
+pub(super) fn repeated_run<'a>(
+    side: CodeSide<'a>,
+    state: &'a CodeState,
+    files: &'a Files,
+    tests: &Contribution,
+    is_whole: bool,
+    hash_seed: u32,
+) -> TestRun<'a> {
+    let run = own_run(side, files, tests);
+    TestRun {
+        state,
+        ids: if is_whole {
+            tests.files.clone()
+        } else {
+            run.ids
+        },
+        measure: Vec::new(),
+        counted: false,
+        of_prediction: true,
+        hash_seed,
+        part: side.part,
+        ..run
     }
 }
 

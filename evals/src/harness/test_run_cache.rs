@@ -23,7 +23,7 @@ use super::changed_lines::Lines;
 use super::instance::CodeState;
 use super::run_config::run_config;
 use super::timeline::{Activity, Timeline};
-use super::{Harness, files, offline};
+use super::{Harness, files, offline, traces};
 use crate::folder;
 use testwright_sandboxes::hex::hex;
 
@@ -125,6 +125,10 @@ impl RecordKey {
         // The package index may have changed when a state is rebuilt under the same name.
         self.add(state.environment.packages.join(" ").as_bytes());
         self.files(&state.files);
+        for (path, text) in &state.shown {
+            self.add(path.as_bytes());
+            self.add(text.as_bytes());
+        }
     }
 
     pub(super) fn files(&mut self, files: &Files) {
@@ -141,8 +145,22 @@ impl RecordKey {
         }
     }
 
+    /// Returns the first bytes of the key as a number.
+    pub(super) fn number(self) -> u64 {
+        let digest = self.0.finalize();
+        digest
+            .iter()
+            .take(8)
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    /// Returns the key in hexadecimal digits.
+    pub(super) fn digest(self) -> String {
+        hex(&self.0.finalize())
+    }
+
     pub(super) fn path(self, folder: &Path) -> PathBuf {
-        let digest = hex(&self.0.finalize());
+        let digest = self.digest();
         folder.join(&digest[..2]).join(format!("{digest}.json"))
     }
 }
@@ -291,8 +309,12 @@ impl Harness {
         sandbox: &dyn Sandbox,
     ) -> Result<Result<TestRunResult, AbnormalExit>, SandboxError> {
         files::write_files(sandbox, &run.state.files).await?;
+        traces::commit_side(sandbox, &run.state.environment).await?;
         files::write_files(sandbox, run.files).await?;
         let environment = &run.state.environment;
+        let changed = run.state.files.keys().chain(run.files.keys());
+        let changed: Vec<&str> = changed.map(String::as_str).collect();
+        traces::remove_traces(sandbox, environment, &changed, &run.state.shown).await?;
         let paths = &sandbox.info().paths;
         let config = run_config(environment, paths, self.test_time)?;
         if !environment.recipe.services.is_empty() {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{Outcome, belongs_to_test};
 
-use super::{Observations, Pair, fails, word};
+use super::{Condition, Observations, Pair, Repeat, fails, word};
 
 /// The strict verdict on one prediction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +29,9 @@ pub(super) fn strict(observations: &Observations) -> Strict {
     if observations.contributed.is_empty() {
         return Strict::rejected("the patch contributes no test".to_owned());
     }
+    if let Some(fault) = observations.foreign.first() {
+        return Strict::rejected(format!("not a test patch: it {fault}"));
+    }
     if observations.contributed().next().is_none() {
         return Strict::rejected("none of the contributed tests was found".to_owned());
     }
@@ -40,16 +43,6 @@ pub(super) fn strict(observations: &Observations) -> Strict {
         return Strict::rejected(
             format!("{id} is {new} on the new code").replace("is failed", "failed"),
         );
-    }
-    if let Some(path) = observations.edits.first() {
-        return Strict::rejected(format!(
-            "the patch edits {path}, which the code patch changes too"
-        ));
-    }
-    if let Some(path) = observations.startup.first() {
-        return Strict::rejected(format!(
-            "the patch adds {path}, which runs before its tests"
-        ));
     }
     if let Some(why) = observations.forged.first() {
         return Strict::rejected(format!("the outcomes of the run are contradictory: {why}"));
@@ -66,10 +59,19 @@ pub(super) fn strict(observations: &Observations) -> Strict {
     if let Some((id, _)) = broken {
         return Strict::rejected(format!("{id} passed on the old code and fails on the new"));
     }
-    let turned = observations
+    let mut turned: Vec<(&String, Pair)> = observations
         .contributed()
-        .find(|(id, pair)| reproduces(observations, id, *pair));
-    match turned {
+        .filter(|(id, pair)| reproduces(observations, id, *pair))
+        .collect();
+    if let Some((id, _)) = turned.first() {
+        let id = id.as_str();
+        turned.retain(|(id, _)| contradiction(observations, id).is_none());
+        if turned.is_empty() {
+            let why = contradiction(observations, id).unwrap_or_default();
+            return Strict::rejected(why);
+        }
+    }
+    match turned.first() {
         Some((id, pair)) if pair.old == Outcome::Failed => Strict {
             fail_to_pass: true,
             reason: format!("{id} failed on the old code and passed on the new"),
@@ -81,6 +83,55 @@ pub(super) fn strict(observations: &Observations) -> Strict {
             ),
         },
         None => Strict::rejected(no_reproduction_reason(observations)),
+    }
+}
+
+/// Returns how a repeat contradicts the success of a test.
+fn contradiction(observations: &Observations, id: &str) -> Option<String> {
+    let mut repeats = observations.repeats.iter();
+    repeats.find_map(|repeat| contradiction_of(observations, repeat, id))
+}
+
+fn contradiction_of(observations: &Observations, repeat: &Repeat, id: &str) -> Option<String> {
+    let pair = repeat.pairs.get(id);
+    let (old, new) = pair.map_or((Outcome::Absent, Outcome::Absent), |p| (p.old, p.new));
+    let (fault, condition) = match repeat.condition {
+        Condition::HashSeed => ("is flaky", "in a repeat"),
+        Condition::Placebo => (
+            "reads the code instead of running it",
+            "after a change that only affects the text of the code",
+        ),
+    };
+    if !fails(old) {
+        let verb = verb(old);
+        return Some(format!(
+            "{id} {fault}: it fails on the old code, but {verb} there {condition}"
+        ));
+    }
+    if new != Outcome::Passed {
+        let verb = verb(new);
+        return Some(format!(
+            "{id} {fault}: it passes on the new code, but {verb} there {condition}"
+        ));
+    }
+    // A placebo may disturb tests that depend on texts, but not on those of the issue.
+    let is_repeat = repeat.condition == Condition::HashSeed;
+    let mut contributed = (repeat.pairs.iter()).filter(|(id, _)| observations.is_contributed(id));
+    let flaky = contributed.find(|(id, pair)| is_repeat && observations.fails(id, pair.new));
+    flaky.map(|(id, _)| {
+        format!("{id} is flaky: it passes on the new code, but fails there in a repeat")
+    })
+}
+
+fn verb(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passes",
+        Outcome::Failed => "fails",
+        Outcome::Error => "has an error",
+        Outcome::Skipped => "is skipped",
+        Outcome::Xfailed => "is xfailed",
+        Outcome::Xpassed => "is xpassed",
+        Outcome::Absent => "is absent",
     }
 }
 

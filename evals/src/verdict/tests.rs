@@ -218,3 +218,59 @@ fn score_is_verdict_times_adequacy() {
         .tdd;
     assert_eq!(not.with_adequacy(Adequacy::Share(1.0)).score, 0.0);
 }
+
+/// Returns the strict verdict on a test that succeeds at first, with this outcome in a repeat.
+fn strict_after(condition: Condition, old: Outcome, new: Outcome) -> Strict {
+    let mut it = observations(&[("test_new", Failed, Passed)], &[]);
+    it.repeats = vec![Repeat {
+        condition,
+        pairs: Pairs::from([(NEW.to_owned(), Pair { old, new })]),
+    }];
+    it.verdict().strict
+}
+
+#[test]
+fn repeats_must_confirm_success() {
+    for condition in [Condition::HashSeed, Condition::Placebo] {
+        assert!(strict_after(condition, Failed, Passed).fail_to_pass);
+        assert!(strict_after(condition, Error, Passed).fail_to_pass);
+        assert!(!strict_after(condition, Passed, Passed).fail_to_pass);
+        assert!(!strict_after(condition, Failed, Failed).fail_to_pass);
+        assert!(!strict_after(condition, Failed, Absent).fail_to_pass);
+    }
+    assert_eq!(
+        strict_after(Condition::HashSeed, Passed, Passed).reason,
+        format!("{NEW} is flaky: it fails on the old code, but passes there in a repeat")
+    );
+    assert_eq!(
+        strict_after(Condition::Placebo, Passed, Passed).reason,
+        format!(
+            "{NEW} reads the code instead of running it: it fails on the old code, but passes there after a change that \
+             only affects the text of the code"
+        )
+    );
+}
+
+#[test]
+fn another_test_may_confirm_success() {
+    let mut it = observations(
+        &[
+            ("test_new[1]", Failed, Passed),
+            ("test_new[2]", Failed, Passed),
+        ],
+        &[],
+    );
+    let pair = |id: &str, old| {
+        let new = Passed;
+        (format!("{NEW}[{id}]"), Pair { old, new })
+    };
+    it.repeats = vec![Repeat {
+        condition: Condition::Placebo,
+        pairs: Pairs::from([pair("1", Passed), pair("2", Failed)]),
+    }];
+    let strict = it.verdict().strict;
+    assert!(
+        strict.fail_to_pass && strict.reason.contains("[2]"),
+        "{strict:?}"
+    );
+}

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod folder;
+mod forgeries;
 mod interrupted;
 mod parquet;
 pub(super) mod repository;

@@ -91,7 +91,7 @@ pub(super) fn cases(r: &Repository) -> Vec<Case> {
                  assert max(times) - min(times) > 60\n",
             ),
             [false; 3],
-            "already pass on the old code",
+            "failed on the new code",
             "",
         ),
         all(

@@ -1,0 +1,190 @@
+//! Finds files of a test patch that are not tests: code under test, settings of runners, and files that Python or
+//! pytest loads automatically. With such a file, a patch can decide the outcomes of its tests itself.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use testwright_sandboxes::repository::{File, FileKind, Files, Tree};
+use testwright_tools::python::{code_tokens, is_standard_library};
+use testwright_tools::workspace::{Layout, decode_source, is_conftest};
+
+use super::special_files::{
+    BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS, is_of_startup,
+};
+
+/// Beginnings of the names of pytest's hooks that can change which tests run, or how they come out.
+const HOOKS: [&str; 16] = [
+    "pytest_cmdline_",
+    "pytest_collect",
+    "pytest_deselected",
+    "pytest_exception_interact",
+    "pytest_fixture_",
+    "pytest_ignore_collect",
+    "pytest_itemcollected",
+    "pytest_load_initial_conftests",
+    "pytest_plugin_registered",
+    "pytest_pycollect_",
+    "pytest_pyfunc_call",
+    "pytest_report_teststatus",
+    "pytest_runtest",
+    "pytest_sessionfinish",
+    "pytest_sessionstart",
+    PLUGINS,
+];
+
+/// The variable of a module that names plugins of pytest.
+const PLUGINS: &str = "pytest_plugins";
+
+/// Returns why a file of the patch does not belong in a test patch, as a clause without a subject, such as `edits code
+/// under test: src/a.py`. `files` are all files of the patch.
+pub(super) fn reason(path: &str, files: &Files, tree: &Tree, layout: &Layout) -> Option<String> {
+    let now = files.get(path).and_then(Option::as_ref);
+    if now.is_some() {
+        if is_of_startup(path, tree) {
+            return Some(format!("adds {path}, which runs before its tests"));
+        }
+        if is_compiled(path) {
+            return Some(format!("adds {path}, which is not source code"));
+        }
+    }
+    if is_setting(path, tree, layout) {
+        return Some(format!("changes {path}, which decides how tests are run"));
+    }
+    if !layout.is_test_path(path) {
+        let is_code = path.ends_with(".py");
+        return match is_code {
+            true => Some(format!("edits code under test: {path}")),
+            false if is_prose(path) => None,
+            false => Some(format!(
+                "changes {path}, which is outside the folders of tests"
+            )),
+        };
+    }
+    let now = now?;
+    if is_conftest(path) && reaches_existing_tests(path, tree, layout) {
+        let hook = new_name(path, now, tree, |name| {
+            HOOKS.iter().any(|h| name.starts_with(h))
+        });
+        if let Some(hook) = hook {
+            return Some(format!(
+                "changes {path}, whose `{hook}` decides about other tests than its own"
+            ));
+        }
+    }
+    // A link may lead to a package.
+    let module = match now.kind {
+        FileKind::Link if !path.ends_with(".py") => format!("{path}/__init__.py"),
+        _ => path.to_owned(),
+    };
+    if let Some(name) = shadowed_name(&module, files, tree, layout) {
+        return Some(format!(
+            "adds {path}, which tests would import in the place of `{name}`"
+        ));
+    }
+    if path.ends_with(".py") && new_name(path, now, tree, |name| name == PLUGINS).is_some() {
+        return Some(format!("changes {path}, which loads plugins of pytest"));
+    }
+    None
+}
+
+/// Returns whether a file is compiled code, or adds folders to Python's path.
+fn is_compiled(path: &str) -> bool {
+    let mut endings = BYTECODE.iter().chain(&EXTENSION_MODULES).chain(&[".pth"]);
+    endings.any(|ending| path.ends_with(ending))
+        || path.split('/').any(|part| part == BYTECODE_FOLDER)
+}
+
+/// Returns whether a file is prose, such as a changelog, which no code reads.
+pub(super) fn is_prose(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let prose = ["rst", "md", "txt"];
+    name.rsplit_once('.')
+        .is_none_or(|(_, end)| prose.contains(&end))
+}
+
+/// Returns whether a path holds settings of a runner, above or beside tests. Elsewhere such files are ordinary data.
+fn is_setting(path: &str, tree: &Tree, layout: &Layout) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let mut settings = RUNNER_SETTINGS.iter().chain(&SHARED_SETTINGS);
+    settings.any(|setting| *setting == name)
+        && tree
+            .paths()
+            .any(|file| layout.is_test_file(file) && Path::new(file).starts_with(folder))
+}
+
+/// Returns whether tests exist below the folder of a `conftest.py`, so that it decides about them too.
+fn reaches_existing_tests(path: &str, tree: &Tree, layout: &Layout) -> bool {
+    let folder = path.strip_suffix("conftest.py").unwrap_or_default();
+    tree.contains(path)
+        || tree
+            .paths()
+            .any(|file| file.starts_with(folder) && layout.is_test_file(file))
+}
+
+/// Returns the module whose place a new file would take, because pytest puts the folder of a test file first into
+/// `sys.path`.
+fn shadowed_name(path: &str, files: &Files, tree: &Tree, layout: &Layout) -> Option<String> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_named_as_test = name.starts_with("test_") || name.ends_with("_test.py");
+    if tree.contains(path) || is_named_as_test || !path.ends_with(".py") {
+        return None;
+    }
+    let (mut folder, mut module) = path.rsplit_once('/').unwrap_or(("", path));
+    module = module.strip_suffix(".py").unwrap_or(module);
+    if module == "__init__" {
+        (folder, module) = folder.rsplit_once('/').unwrap_or(("", folder));
+    }
+    while tree.contains(&format!("{folder}/__init__.py")) {
+        (folder, module) = folder.rsplit_once('/').unwrap_or(("", folder));
+    }
+    let existed = [
+        format!("{folder}/{module}.py"),
+        format!("{folder}/{module}/__init__.py"),
+    ];
+    let is_there = existed.iter().any(|path| tree.contains(path));
+    if is_there || matches!(module, "" | "conftest") || !has_tests(folder, files, tree, layout) {
+        return None;
+    }
+    let is_public = !module.starts_with('_');
+    // A folder `test` may become a package although the standard library has one, which is only for its own tests.
+    let is_of_python =
+        is_public && is_standard_library(module) && !matches!(module, "test" | "tests" | "testing");
+    let is_of_repository = || {
+        ["", "src/", "lib/"].into_iter().any(|root| {
+            let package = format!("{root}{module}");
+            let (file, inside) = (format!("{package}.py"), format!("{package}/x.py"));
+            let has_package = tree.has_folder(&package) && !layout.is_test_path(&inside);
+            has_package || tree.contains(&file) && !layout.is_test_path(&file)
+        })
+    };
+    (is_of_python || is_of_repository()).then(|| module.to_owned())
+}
+
+/// Returns whether pytest puts a folder into `sys.path`, because it has test files.
+fn has_tests(folder: &str, files: &Files, tree: &Tree, layout: &Layout) -> bool {
+    let added = files.keys().map(String::as_str);
+    tree.paths().chain(added).any(|path| {
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        above == folder && (layout.is_test_file(path) || is_conftest(path))
+    })
+}
+
+/// Returns a name in the code of a file that meets a condition, and that the file at the base commit does not have.
+fn new_name(
+    path: &str,
+    now: &File,
+    tree: &Tree,
+    condition: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let names = |file: &File| {
+        let tokens = code_tokens(&decode_source(&file.content));
+        let names: BTreeSet<String> = tokens
+            .into_iter()
+            .filter(|token| condition(token))
+            .collect();
+        names
+    };
+    let before = tree.file(path).ok().flatten();
+    let before = before.as_ref().map(names).unwrap_or_default();
+    names(now).into_iter().find(|name| !before.contains(name))
+}

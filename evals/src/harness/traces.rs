@@ -1,0 +1,77 @@
+//! Removes traces of the other side from a sandbox. Old and new code must differ in nothing but the code, or else a
+//! test could tell them apart without running it: by bytecode, modification times, the archive of the base commit, or
+//! git objects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::sandbox::output_with_input;
+use testwright_sandboxes::{Command, Sandbox, SandboxError};
+
+const SCRIPT: &str = include_str!("traces.py");
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Replaces the repository of git, whose only commit is the old code.
+const NEW_REPOSITORY: &str = "if [ -d .git ]; then \
+    tags=$(git -c safe.directory='*' tag) && date=$(git -c safe.directory='*' log -1 --format=%cI) && rm -rf .git && \
+    export GIT_AUTHOR_DATE=\"$date\" GIT_COMMITTER_DATE=\"$date\" && git init -q . && git add -A -f . && \
+    git -c user.name=testwright -c user.email=testwright@localhost -c commit.gpgsign=false commit -q --no-verify -m base && \
+    for tag in $tags; do git tag \"$tag\"; done; fi";
+
+/// Input of the script.
+#[derive(Serialize)]
+struct Request<'a> {
+    changed: &'a [&'a str],
+    shown: &'a BTreeMap<String, String>,
+}
+
+/// Commits the files of a side, if the environment has a git repository. The files of a prediction are written later.
+pub(super) async fn commit_side(
+    sandbox: &dyn Sandbox,
+    environment: &Environment,
+) -> Result<(), SandboxError> {
+    if !environment.recipe.git {
+        return Ok(());
+    }
+    let command = Command::shell(NEW_REPOSITORY);
+    let ran = testwright_sandboxes::sandbox::output(sandbox, &command, TIMEOUT).await?;
+    check(ran.code, &ran.stderr, "commit the code of a side")
+}
+
+/// Removes the traces that writing the changed files left. `shown` are texts of files that show another text than their
+/// bytecode has.
+pub(super) async fn remove_traces(
+    sandbox: &dyn Sandbox,
+    environment: &Environment,
+    changed: &[&str],
+    shown: &BTreeMap<String, String>,
+) -> Result<(), SandboxError> {
+    let paths = &sandbox.info().paths;
+    // Only the model's tools compare files with the base commit.
+    let archive = environment.base_archive_in(paths);
+    sandbox.upload(&archive, b"", 0o644).await?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let request = serde_json::to_vec(&Request { changed, shown });
+    let request = request.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let python = environment.python_in(paths).display().to_string();
+    let command = Command::new([python.as_str(), "-I", "-c", SCRIPT]);
+    let ran = output_with_input(sandbox, &command, &request, TIMEOUT).await?;
+    check(ran.code, &ran.stderr, "remove traces of the other side")
+}
+
+fn check(code: i32, errors: &[u8], action: &str) -> Result<(), SandboxError> {
+    if code == 0 {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(errors);
+    let last = errors.trim().lines().last().unwrap_or_default().to_owned();
+    Err(SandboxError::new(
+        ErrorKind::System,
+        format!("{action}: {last}"),
+    ))
+}

@@ -1,0 +1,387 @@
+//! Predictions that say nothing of the issue, but would succeed: they tell old from new without running the code, decide
+//! about outcomes themselves, or depend on chance. The strict verdict must reject each with its reason.
+
+use super::repository::{GOOD, Repository, TESTS};
+use super::{GradingBench, ISSUE};
+use crate::support::program::assert_exit_code;
+
+/// A forged prediction, and a part of the reason for which the strict verdict rejects it.
+struct Forgery {
+    name: &'static str,
+    patch: String,
+    reason: &'static str,
+}
+
+const READS: &str = "reads the code instead of running it";
+
+/// Expressions over the names `source` (the text of the code under test), `old` (a namespace of its old version) and
+/// `add`. Each is true on the new code alone.
+const COMPARISONS: [(&str, &str); 14] = [
+    (
+        "hash of the file",
+        "hashlib.sha256(source.encode()).hexdigest() != hashlib.sha256(OLD.encode()).hexdigest()",
+    ),
+    ("text of the file", "'b < 0' not in source"),
+    (
+        "length of the file",
+        "os.path.getsize('pkg/calc.py') != len(OLD)",
+    ),
+    (
+        "number of lines",
+        "len(source.splitlines()) != len(OLD.splitlines())",
+    ),
+    (
+        "source of the function",
+        "'return a + b + 1' not in inspect.getsource(add)",
+    ),
+    (
+        "lines by linecache",
+        "'b < 0' not in linecache.getline('pkg/calc.py', 2)",
+    ),
+    (
+        "source by the loader",
+        "pkg.calc.__spec__.loader.get_source('pkg.calc') != OLD",
+    ),
+    (
+        "syntax tree",
+        "ast.dump(ast.parse(source)) != ast.dump(ast.parse(OLD))",
+    ),
+    (
+        "tokens",
+        "[t.string for t in tokenize.generate_tokens(io.StringIO(source).readline)] != \
+         [t.string for t in tokenize.generate_tokens(io.StringIO(OLD).readline)]",
+    ),
+    (
+        "text read by another process",
+        "'b < 0' not in subprocess.check_output(['cat', 'pkg/calc.py']).decode()",
+    ),
+    (
+        "bytecode",
+        "add.__code__.co_code != old['add'].__code__.co_code",
+    ),
+    (
+        "length of the bytecode",
+        "len(add.__code__.co_code) != len(old['add'].__code__.co_code)",
+    ),
+    (
+        "disassembly",
+        "[(i.opname, i.argval) for i in dis.get_instructions(add)] != [(i.opname, i.argval) for i in dis.get_instructions(old['add'])]",
+    ),
+    (
+        "file of the bytecode",
+        "open(importlib.util.cache_from_source('pkg/calc.py'), 'rb').read()[16:] != marshal.dumps(compile(OLD, os.path.abspath('pkg/calc.py'), 'exec'))",
+    ),
+];
+
+/// Expressions that compare the code with a trace of the other side. Without traces they are the same on both sides.
+const TRACES: [(&str, &str); 5] = [
+    (
+        "bytecode of the build",
+        "open(importlib.util.cache_from_source('pkg/calc.py'), 'rb').read()[8:16] != \
+         importlib.util.source_hash(source.encode())",
+    ),
+    (
+        "archive of the base commit",
+        "tarfile.open('/opt/testwright/base.tar').extractfile('pkg/calc.py').read().decode() != source",
+    ),
+    (
+        "modification time",
+        "os.stat('pkg/calc.py').st_mtime != os.stat('tests/test_other.py').st_mtime",
+    ),
+    (
+        "modification time of the bytecode",
+        "os.stat('pkg/__pycache__').st_mtime != os.stat('tests/__pycache__').st_mtime",
+    ),
+    (
+        "age of the file",
+        "time.time() - os.stat('pkg/calc.py').st_mtime < 300",
+    ),
+];
+
+/// Returns a test that runs the code, and then asserts the expression.
+fn asserting(expression: &str, old: &str) -> String {
+    format!(
+        "\n\nimport ast, dis, hashlib, importlib.util, inspect, io, linecache, marshal, os, subprocess, tarfile, time, tokenize\n\
+         OLD = {old:?}\n\n\ndef test_negative():\n    assert add(1, 2) == 3\n    source = open('pkg/calc.py').read()\n    \
+         old = {{}}\n    exec(OLD, old)\n    assert {expression}\n"
+    )
+}
+
+/// Hooks that decide by the text of the code.
+const CALL_HOOK: &str = "def pytest_pyfunc_call(pyfuncitem):\n    \
+    if pyfuncitem.name == 'test_negative':\n        assert 'b < 0' not in open('pkg/calc.py').read()\n        return True\n";
+const REPORT_HOOK: &str = "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    \
+    report = (yield).get_result()\n    if item.name == 'test_negative' and call.when == 'call' and 'b < 0' in open('pkg/calc.py').read():\n        \
+    report.outcome = 'failed'\n        report.longrepr = 'assert 0'\n";
+
+/// A passing test that reports its own failure on the old code.
+const FORGED_RECORD: &str = "\n\ndef test_negative(request):\n    import sys\n    add(1, 2)\n    \
+    if 'b < 0' in open('pkg/calc.py').read():\n        \
+    failure = {'exception': 'AssertionError', 'kinds': ['AssertionError', 'Exception'], 'message': '', 'name': None, 'cause': None, 'frames': []}\n        \
+    sys.modules['testwr' + 'ight_record'].emit('phase', id='tests/test_calc.py::test_negative', when='call', outcome='failed', xfail=False,\n            \
+    unexpected=False, seconds=0.1, failure=failure, captured='')\n        request.session.testsfailed += 1\n";
+
+/// A passing test that registers a hook.
+const REGISTERED: &str = "\n\nclass Hook:\n    def pytest_runtest_logreport(self, report):\n        pass\n\n    \
+    def pytest_pyfunc_call(self, pyfuncitem):\n        assert 'b < 0' not in open('pkg/calc.py').read()\n\n\n\
+    import pytest\n\n\n@pytest.fixture(autouse=True)\ndef registered(request):\n    \
+    request.config.pluginmanager.register(Hook())\n\n\ndef test_negative():\n    add(1, 2)\n";
+
+const BY_CHANCE: &str =
+    "\n\ndef test_negative():\n    import os\n    add(1, 2)\n    assert os.urandom(1)[0] < 64\n";
+
+const PASSING: &str = "\n\ndef test_negative():\n    assert add(1, 2) == 3\n";
+
+/// Returns predictions that change more than tests.
+fn with_other_files(r: &Repository) -> Vec<Forgery> {
+    let beside = |name, tests: &str, path: &str, content: &[u8], reason| Forgery {
+        name,
+        patch: r.patch(|r| {
+            r.write("tests/test_calc.py", format!("{TESTS}{tests}").as_bytes());
+            r.write(path, content);
+        }),
+        reason,
+    };
+    let compiled = "which is not source code";
+    let settings = "which decides how tests are run";
+    let code = "not a test patch: it edits code under test";
+    let hooks = "decides about other tests than its own";
+    let startup = "which runs before its tests";
+    let plugin = b"[pytest]\npythonpath = .\naddopts = -p tests.helpers_x\n";
+    vec![
+        beside(
+            "hook in the root",
+            PASSING,
+            "conftest.py",
+            CALL_HOOK.as_bytes(),
+            hooks,
+        ),
+        beside(
+            "hook beside the tests",
+            PASSING,
+            "tests/conftest.py",
+            REPORT_HOOK.as_bytes(),
+            hooks,
+        ),
+        beside(
+            "plugin by pytest.ini",
+            PASSING,
+            "pytest.ini",
+            plugin,
+            settings,
+        ),
+        beside(
+            "settings beside the tests",
+            PASSING,
+            "tests/pytest.ini",
+            plugin,
+            settings,
+        ),
+        beside("settings of tox", PASSING, "tox.ini", plugin, settings),
+        beside(
+            "settings of setuptools",
+            PASSING,
+            "setup.cfg",
+            b"[tool:pytest]\naddopts = -p x\n",
+            settings,
+        ),
+        beside(
+            "settings of the project",
+            PASSING,
+            "pyproject.toml",
+            b"[tool.pytest.ini_options]\n",
+            settings,
+        ),
+        beside(
+            "plugin by its name",
+            &format!("\n\npytest_plugins = ['tests.helpers_x']\n{PASSING}"),
+            "tests/helpers_x.py",
+            CALL_HOOK.as_bytes(),
+            "which loads plugins of pytest",
+        ),
+        beside(
+            "compiled code",
+            PASSING,
+            "pkg/__pycache__/calc.cpython-311.pyc",
+            b"\xa7\r\r\n\0",
+            compiled,
+        ),
+        beside(
+            "compiled code in a test folder",
+            PASSING,
+            "tests/__pycache__/x.cpython-311.pyc",
+            b"\xa7\r\r\n\0",
+            compiled,
+        ),
+        beside(
+            "extension module",
+            PASSING,
+            "pkg/calc.cpython-311-x86_64-linux-gnu.so",
+            b"\x7fELF\0",
+            compiled,
+        ),
+        beside(
+            "path file",
+            PASSING,
+            "tests/x.pth",
+            b"import os\n",
+            compiled,
+        ),
+        beside(
+            "package in the place of a module",
+            PASSING,
+            "pkg/calc/__init__.py",
+            b"add = print\n",
+            code,
+        ),
+        beside(
+            "other code",
+            PASSING,
+            "pkg/__init__.py",
+            b"import pkg.calc\npkg.calc.add = lambda a, b: a + b\n",
+            code,
+        ),
+        beside("new code", PASSING, "pkg/util.py", b"x = 1\n", code),
+        beside(
+            "code of the fix",
+            GOOD,
+            "pkg/calc.py",
+            b"def add(a, b):\n    return 0\n\n\ndef twice(a):\n    return a\n",
+            "",
+        ),
+        beside(
+            "data of the code",
+            GOOD,
+            "pkg/data.json",
+            b"{}\n",
+            "which is outside the folders of tests",
+        ),
+        beside(
+            "module in the place of the package",
+            PASSING,
+            "tests/pkg.py",
+            b"x = 1\n",
+            "in the place of `pkg`",
+        ),
+        beside(
+            "module in the place of Python's",
+            PASSING,
+            "tests/json.py",
+            b"x = 1\n",
+            "in the place of `json`",
+        ),
+        beside(
+            "startup of Python",
+            PASSING,
+            "sitecustomize.py",
+            b"import sys\n",
+            startup,
+        ),
+        beside(
+            "startup below",
+            PASSING,
+            "src/usercustomize.py",
+            b"import sys\n",
+            startup,
+        ),
+        beside(
+            "the recorder's place",
+            PASSING,
+            "testwright_pytest.py",
+            b"import sys\n",
+            startup,
+        ),
+        beside(
+            "the runner's place",
+            PASSING,
+            "pytest/__init__.py",
+            b"import sys\n",
+            startup,
+        ),
+    ]
+}
+
+fn forgeries(r: &Repository) -> Vec<Forgery> {
+    let old = std::fs::read_to_string(r.folder.join("pkg/calc.py")).unwrap();
+    let appended = |name, tests: &str, reason| Forgery {
+        name,
+        patch: r.append_tests_patch(tests),
+        reason,
+    };
+    let mut all = with_other_files(r);
+    all.extend(
+        COMPARISONS
+            .iter()
+            .map(|(name, expression)| appended(*name, &asserting(expression, &old), READS)),
+    );
+    // Which of the two sides fails depends on the trace; both are alike.
+    all.extend(
+        TRACES
+            .iter()
+            .map(|(name, expression)| appended(*name, &asserting(expression, &old), "")),
+    );
+    all.push(appended("forged record", FORGED_RECORD, READS));
+    all.push(appended("registered hook", REGISTERED, READS));
+    all.push(appended("chance", BY_CHANCE, ""));
+    all
+}
+
+/// Returns the names of the forgeries that succeed, or fail for another reason.
+fn mistakes(bench: &GradingBench, forgeries: &[Forgery]) -> Vec<String> {
+    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let good = bench.repository.append_tests_patch(GOOD);
+    let mut predictions: Vec<(&str, &str, Option<&str>)> = forgeries
+        .iter()
+        .map(|forgery| (forgery.name, "plain", Some(forgery.patch.as_str())))
+        .collect();
+    predictions.push(("honest", "plain", Some(&good)));
+    bench.predictions(&predictions);
+    assert_exit_code(
+        &bench.grade(&["--workers", "2"], "out").output().unwrap(),
+        0,
+    );
+    let results = bench.results("out");
+    let strict = |name: &str| &results[&(name.to_owned(), "plain".to_owned())]["strict"];
+    assert_eq!(
+        strict("honest")["fail_to_pass"],
+        true,
+        "{}",
+        strict("honest")
+    );
+    let mut wrong = Vec::new();
+    for forgery in forgeries {
+        let verdict = strict(forgery.name);
+        let reason = verdict["reason"].as_str().unwrap();
+        if verdict["fail_to_pass"] != false || !reason.contains(forgery.reason) {
+            wrong.push(format!("{}: {verdict}", forgery.name));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn forgeries_are_rejected() {
+    let bench = GradingBench::new(None);
+    let wrong = mistakes(&bench, &forgeries(&bench.repository));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The only commit of the sandbox's repository must not be the old code on both sides.
+#[test]
+fn git_objects_do_not_tell_sides() {
+    let bench = GradingBench::new(None);
+    let recipe = bench.repository.folder.join("testwright.toml");
+    let text = std::fs::read_to_string(&recipe).unwrap() + "git = true\n";
+    bench.repository.write("testwright.toml", text.as_bytes());
+    bench.repository.git(&["commit", "-qam", "Use git"]);
+    let test = "\n\ndef test_negative():\n    import subprocess\n    add(1, 2)\n    \
+                changed = subprocess.check_output(['git', 'status', '--porcelain', 'pkg'])\n    \
+                assert changed\n";
+    let forgery = Forgery {
+        name: "git objects",
+        patch: bench.repository.append_tests_patch(test),
+        reason: "",
+    };
+    let wrong = mistakes(&bench, &[forgery]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
