@@ -8,6 +8,7 @@
 mod changed_lines;
 #[cfg(fuzzing)]
 pub mod changed_lines;
+mod code_patch;
 mod contribution;
 mod coverage;
 mod coverage_metrics;
@@ -26,6 +27,7 @@ mod results;
 mod run_config;
 mod runs;
 mod schedule;
+mod sentinel;
 mod special_files;
 mod test_run_cache;
 mod timeline;

@@ -1,6 +1,8 @@
 //! Ranking of code patches by generated tests: the result for each patch, and the quality of the ranking.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ranking;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +11,11 @@ use testwright_tools::outcomes::report::Outcome;
 
 use crate::predictions::Prediction;
 use crate::statistics::Rate;
+
+pub use ranking::{
+    PatchGroup, RankedPatch, SelectionVerdict, codet_choice, codet_groups, rank_patches,
+    tied_patches,
+};
 
 /// Result of a set of tests on a patch: a line of `selection.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,16 +28,29 @@ pub struct SelectionResult {
     pub patch: String,
     /// Tests that fail on the old code and pass with the patch.
     pub passed: Vec<String>,
-    /// Tests that fail on the old code and do not pass with the patch.
+    /// Tests that fail on the old code and do not pass with the patch. If the outcomes are forged, these are all tests
+    /// that fail on the old code.
     pub failed: Vec<String>,
+    /// Other tests of the same files that pass on the old code, and with the patch fail, error or do not run.
+    #[serde(default)]
+    pub regresses: Vec<String>,
+    /// Why the outcomes are forged: something other than the tests decides how they come out.
+    #[serde(default)]
+    pub forged: Option<String>,
+    /// Code of the patch that can satisfy assertions whatever they check, as `PATH:LINE: REASON`.
+    #[serde(default)]
+    pub suspicions: Vec<String>,
+    /// Files of the patch that do not count because they are not code, as `PATH: REASON`.
+    #[serde(default)]
+    pub left_out: Vec<String>,
     /// Outcomes of the tests on the old code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub old: BTreeMap<String, Outcome>,
     /// Outcomes of the tests with the patch; empty if no test fails on the old code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub new: BTreeMap<String, Outcome>,
-    /// Whether every test of the golden tests' files that passes with the golden patch also passes with this one;
-    /// `None` without golden tests.
+    /// Whether every test of the golden tests' files that passes with the golden patch also passes with this one, and
+    /// no outcome is forged; `None` without golden tests.
     pub resolves: Option<bool>,
     /// Why the patch could not be tried with the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,16 +72,6 @@ impl SelectionResult {
             ..SelectionResult::default()
         }
     }
-
-    /// Returns whether the patch passes at least one of the tests that fail on the old code.
-    pub fn is_kept(&self) -> bool {
-        !self.passed.is_empty()
-    }
-
-    /// Returns whether at least one test that fails on the old code was tried on the patch.
-    pub fn is_sorted(&self) -> bool {
-        !self.passed.is_empty() || !self.failed.is_empty()
-    }
 }
 
 /// Quality of a set of tests for ranking patches.
@@ -71,11 +81,17 @@ pub struct SelectionSummary {
     pub tests: String,
     /// Patches without infrastructure failures.
     pub patches: u64,
-    /// Patches that pass at least one test that fails on the old code.
+    /// Patches that pass at least one test that fails on the old code, and are not forged.
     pub selected: u64,
-    /// Patches that pass no test and fail at least one.
+    /// Selected patches that break another test.
+    #[serde(default)]
+    pub regressing: u64,
+    /// Patches whose outcomes are forged.
+    #[serde(default)]
+    pub forged: u64,
+    /// Patches that pass no test and fail at least one, and are not forged.
     pub dropped: u64,
-    /// Patches for which no test fails on the old code.
+    /// Patches for which no test fails on the old code, or that could not be tried.
     pub undecided: u64,
     /// Patches with infrastructure failures, which are in no other figure.
     pub infrastructure: u64,
@@ -98,6 +114,9 @@ pub struct Choice {
     pub patch: String,
     /// Whether the patch resolves the issue; `None` without golden tests.
     pub resolves: Option<bool>,
+    /// Names of the patches that share the first place, in order. The chosen patch is the first one.
+    #[serde(default)]
+    pub tied: Vec<String>,
 }
 
 /// Returns the choices by instance and set of tests. A single patch, or patches that pass no test, give no choice.
@@ -109,12 +128,16 @@ pub fn choices(results: &[SelectionResult]) -> Vec<Choice> {
     }
     let several = groups.into_values().filter(|group| group.len() > 1);
     several
-        .filter_map(|group| codet_choice(&group))
-        .map(|chosen| Choice {
-            instance_id: chosen.instance_id.clone(),
-            tests: chosen.tests.clone(),
-            patch: chosen.patch.clone(),
-            resolves: chosen.resolves,
+        .filter_map(|group| {
+            let tied = tied_patches(&group);
+            let chosen = tied.first()?;
+            Some(Choice {
+                instance_id: chosen.instance_id.clone(),
+                tests: chosen.tests.clone(),
+                patch: chosen.patch.clone(),
+                resolves: chosen.resolves,
+                tied: tied.iter().map(|result| result.patch.clone()).collect(),
+            })
         })
         .collect()
 }
@@ -154,15 +177,18 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
         .filter(|choice| choice.tests == tests)
         .filter_map(|choice| choice.resolves)
         .collect();
+    let count = |verdict: SelectionVerdict| {
+        let matches = valid_results.iter().filter(|r| r.verdict() == verdict);
+        matches.count() as u64
+    };
     SelectionSummary {
         tests: tests.to_owned(),
         patches: valid_results.len() as u64,
         selected: selected_results.len() as u64,
-        dropped: valid_results
-            .iter()
-            .filter(|r| r.is_sorted() && !r.is_kept())
-            .count() as u64,
-        undecided: valid_results.iter().filter(|r| !r.is_sorted()).count() as u64,
+        regressing: count(SelectionVerdict::Regresses),
+        forged: count(SelectionVerdict::Forged),
+        dropped: count(SelectionVerdict::Dropped),
+        undecided: count(SelectionVerdict::Undecided),
         infrastructure: (all.len() - valid_results.len()) as u64,
         precision: Rate::of(good, judged),
         recall: Rate::of(good, resolving),
@@ -170,44 +196,8 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
     }
 }
 
-/// Patches that pass the same tests.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PatchGroup<'r> {
-    /// Number of patches times the number of tests they pass.
-    pub score: usize,
-    /// Results of the patches in the group.
-    pub patches: Vec<&'r SelectionResult>,
-}
-
-/// Groups patches that pass the same tests, as CodeT does (arXiv 2207.10397). The score of a group is its number of
-/// patches times the number of tests they pass. The best group comes first; patches that pass no test are in no group.
-pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'r>> {
-    let mut groups: Vec<(BTreeSet<&String>, Vec<&'r SelectionResult>)> = Vec::new();
-    for result in of_instance.iter().filter(|r| r.is_kept()) {
-        let passed: BTreeSet<&String> = result.passed.iter().collect();
-        match groups.iter_mut().find(|(tests, _)| *tests == passed) {
-            Some((_, group)) => group.push(result),
-            None => groups.push((passed, vec![result])),
-        }
-    }
-    let scored = groups.into_iter().map(|(tests, patches)| PatchGroup {
-        score: tests.len() * patches.len(),
-        patches,
-    });
-    let mut scored: Vec<PatchGroup<'r>> = scored.collect();
-    scored.sort_by_key(|group| std::cmp::Reverse(group.score));
-    scored
-}
-
-/// Returns the first patch of CodeT's best group, or `None` if no patch passes a test.
-pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
-    let best = codet_groups(of_instance).into_iter().next()?;
-    best.patches.first().copied()
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn result(
@@ -230,21 +220,6 @@ mod tests {
     }
 
     #[test]
-    fn codet_maximizes_patches_times_tests() {
-        let all = [
-            result("i", "p1", &["a"], &["b"], false),
-            result("i", "p2", &["a", "b"], &[], true),
-            result("i", "p3", &["a"], &["b"], false),
-            result("i", "p4", &[], &["a", "b"], false),
-        ];
-        let of: Vec<&SelectionResult> = all.iter().collect();
-        // 2 patches × 1 test against 1 patch × 2 tests: the first group.
-        assert_eq!(codet_choice(&of).unwrap().patch, "p1");
-        assert_eq!(codet_choice(&of[1..]).unwrap().patch, "p2");
-        assert_eq!(codet_choice(&of[3..]), None);
-    }
-
-    #[test]
     fn choices_need_several_patches() {
         let all = [
             result("i", "p1", &["a"], &["b"], false),
@@ -261,9 +236,36 @@ mod tests {
                 tests: "t".to_owned(),
                 patch: "p2".to_owned(),
                 resolves: Some(true),
+                tied: vec!["p2".to_owned()],
             }]
         );
         assert_eq!(summaries(&all)[0].codet.denominator, 1);
+    }
+
+    #[test]
+    fn forged_patches_are_not_selected() {
+        let all = [
+            result("i", "right", &["a"], &[], true),
+            SelectionResult {
+                regresses: vec!["b".to_owned()],
+                ..result("i", "breaks", &["a"], &[], false)
+            },
+            SelectionResult {
+                forged: Some("x".to_owned()),
+                ..result("i", "forges", &[], &["a"], false)
+            },
+        ];
+        let summary = &summaries(&all)[0];
+        let counts = (
+            summary.selected,
+            summary.regressing,
+            summary.forged,
+            summary.dropped,
+            summary.undecided,
+        );
+        assert_eq!(counts, (2, 1, 1, 0, 0));
+        assert_eq!(summary.precision.denominator, 2);
+        assert_eq!(summary.codet.numerator, 1);
     }
 
     #[test]

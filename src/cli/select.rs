@@ -1,5 +1,6 @@
 //! `testwright select`: selects candidate code patches with generated tests.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +8,10 @@ use serde::Serialize;
 use testwright_evals::document::format::short_rate;
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{self, Prediction, Predictions};
-use testwright_evals::selection::{Choice, SelectionResult, SelectionSummary, choices, summaries};
+use testwright_evals::selection::{
+    Choice, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, choices,
+    rank_patches, summaries,
+};
 
 use super::eval::GradeArgs;
 use super::output::{self, ProgressLine, escape_line};
@@ -84,6 +88,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         output::print_json(&selection)?;
     } else {
         output::print_stdout(table(&selection.summaries));
+        output::print_stdout(format_rankings(&selection.results));
         let lines: Vec<String> = selection.choices.iter().map(format_choice).collect();
         output::print_stdout(lines.concat());
         let path = grading.out.join(FILE);
@@ -166,13 +171,68 @@ fn format_choice(choice: &Choice) -> String {
         tests,
         patch,
         resolves,
+        tied,
     } = choice;
     let line = format!(
         "{instance_id}: best patch by {tests}: {patch}, which {}",
         describe_resolution(*resolves)
     );
-    let line = line.trim_end_matches(", which ");
-    format!("{}\n", escape_line(line))
+    let mut text = format!("{}\n", escape_line(line.trim_end_matches(", which ")));
+    if tied.len() > 1 {
+        let line = format!(
+            "{instance_id}: {} patches tie for the first place by {tests}: {}; {patch} is taken because it comes first",
+            tied.len(),
+            tied.join(", ")
+        );
+        text.push_str(&format!("{}\n", escape_line(&line)));
+    }
+    text
+}
+
+/// Formats the ranking of each instance with several patches, one line per patch.
+fn format_rankings(results: &[SelectionResult]) -> String {
+    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results {
+        let of_instance = by_instance.entry(&result.instance_id).or_default();
+        of_instance.push(result);
+    }
+    let rankings = by_instance.values().map(|of_instance| {
+        let ranked = rank_patches(of_instance);
+        match ranked.len() {
+            0 | 1 => String::new(),
+            _ => format_ranking(&ranked),
+        }
+    });
+    rankings.collect()
+}
+
+fn format_ranking(ranked: &[RankedPatch]) -> String {
+    let name = |patch: &RankedPatch| escape_line(&patch.result.patch).into_owned();
+    let width = ranked.iter().map(|patch| name(patch).chars().count()).max();
+    let width = width.unwrap_or_default();
+    let line = |patch: &RankedPatch| {
+        let result = &patch.result;
+        let verdict = result.verdict().as_str();
+        let mut parts = Vec::new();
+        if patch.sets > 0 {
+            parts.push(format!(
+                "{} of {} failing tests pass, passes {} of {} test sets",
+                result.passed.len(),
+                result.passed.len() + result.failed.len(),
+                patch.passed_sets,
+                patch.sets
+            ));
+        }
+        parts.extend(result.reasons());
+        let line = format!(
+            "{}: {:width$}  {verdict:<9}  {}",
+            escape_line(&result.instance_id),
+            name(patch),
+            escape_line(&parts.join("; "))
+        );
+        format!("{}\n", line.trim_end())
+    };
+    ranked.iter().map(line).collect()
 }
 
 fn describe_resolution(resolves: Option<bool>) -> &'static str {
@@ -184,17 +244,18 @@ fn describe_resolution(resolves: Option<bool>) -> &'static str {
 }
 
 fn format_result(result: &SelectionResult) -> String {
-    let verdict = match (&result.infrastructure, &result.not_tried) {
-        (Some(why), _) => format!("infrastructure: {why}"),
-        (None, Some(why)) => format!("not tried: {why}"),
-        _ if result.is_kept() => "kept".to_owned(),
-        _ if result.is_sorted() => "dropped".to_owned(),
-        _ => "undecided: no test fails on the old code".to_owned(),
+    let reasons = result.reasons().join("; ");
+    let verdict = match (&result.infrastructure, &result.not_tried, result.verdict()) {
+        (Some(why), ..) => format!("infrastructure: {why}"),
+        (None, Some(why), _) => format!("not tried: {why}"),
+        (.., SelectionVerdict::Undecided) => "undecided: no test fails on the old code".to_owned(),
+        (.., verdict) if reasons.is_empty() => verdict.as_str().to_owned(),
+        (.., verdict) => format!("{}: {reasons}", verdict.as_str()),
     };
     let truth = describe_resolution(result.resolves);
     format!(
-        "{:<32} {:<28} {verdict:<10} {truth}",
-        result.instance_id, result.tests
+        "{:<32} {:<28} {:<28} {verdict:<10} {truth}",
+        result.instance_id, result.tests, result.patch
     )
 }
 
@@ -207,6 +268,8 @@ fn table(summaries: &[SelectionSummary]) -> String {
     let heads = [
         "patches",
         "kept",
+        "regressing",
+        "forged",
         "dropped",
         "undecided",
         "precision",
@@ -222,6 +285,8 @@ fn table(summaries: &[SelectionSummary]) -> String {
         let cells = [
             s.patches.to_string(),
             s.selected.to_string(),
+            s.regressing.to_string(),
+            s.forged.to_string(),
             s.dropped.to_string(),
             s.undecided.to_string(),
             short_rate(&s.precision),
@@ -243,16 +308,57 @@ mod tests {
 
     #[test]
     fn selected_patch_is_one_line() {
-        let choice = |resolves| Choice {
+        let choice = |resolves, tied: &[&str]| Choice {
             instance_id: "i".to_owned(),
             tests: "otter".to_owned(),
             patch: "p2".to_owned(),
             resolves,
+            tied: tied.iter().map(|name| (*name).to_owned()).collect(),
         };
-        assert_eq!(format_choice(&choice(None)), "i: best patch by otter: p2\n");
         assert_eq!(
-            format_choice(&choice(Some(false))),
+            format_choice(&choice(None, &["p2"])),
+            "i: best patch by otter: p2\n"
+        );
+        assert_eq!(
+            format_choice(&choice(Some(false), &["p2"])),
             "i: best patch by otter: p2, which does not resolve the issue\n"
         );
+        assert_eq!(
+            format_choice(&choice(None, &["p2", "p3"])),
+            "i: best patch by otter: p2\n\
+             i: 2 patches tie for the first place by otter: p2, p3; p2 is taken because it comes first\n"
+        );
+    }
+
+    #[test]
+    fn each_ranked_patch_has_a_line() {
+        let result = |tests: &str, patch: &str, passed: &[&str], failed: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            SelectionResult {
+                instance_id: "i".to_owned(),
+                tests: tests.to_owned(),
+                patch: patch.to_owned(),
+                passed: names(passed),
+                failed: names(failed),
+                ..SelectionResult::default()
+            }
+        };
+        let mut results = vec![
+            result("a", "right", &["t"], &[]),
+            result("b", "right", &["t"], &[]),
+            result("a", "wrong", &["t"], &[]),
+            result("b", "wrong", &[], &["t"]),
+            result("a", "forges", &[], &["t"]),
+        ];
+        results[2].regresses = vec!["u".to_owned()];
+        results[4].forged = Some("it passes everything".to_owned());
+        assert_eq!(
+            format_rankings(&results),
+            "i: right   kept       2 of 2 failing tests pass, passes 2 of 2 test sets\n\
+             i: wrong   regresses  1 of 2 failing tests pass, passes 1 of 2 test sets; breaks u\n\
+             i: forges  forged     0 of 1 failing tests pass, passes 0 of 1 test sets; it passes everything\n"
+        );
+        // A single patch has no rank.
+        assert_eq!(format_rankings(&results[..2]), "");
     }
 }

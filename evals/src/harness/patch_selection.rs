@@ -6,13 +6,15 @@ use std::sync::Mutex;
 
 use futures::future::join_all;
 use testwright_sandboxes::repository::Files;
-use testwright_tools::outcomes::report::Outcome;
+use testwright_tools::outcomes::file_of;
+use testwright_tools::outcomes::report::{Outcome, TestReport, belongs_to_test};
 
+use super::code_patch::CodePatch;
 use super::contribution::Contribution;
 use super::instance::{CodeState, PreparedInstance, requires_reinstallation};
-use super::outcome_pairs::pairs;
+use super::outcome_pairs::{pairs, unmatched_parameters};
 use super::schedule::{Progress, Step};
-use super::test_run_cache::{RunRecord, TestRun};
+use super::sentinel::CheckedRun;
 use super::timeline::{Activity, RunSlots, Timeline};
 use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
@@ -54,6 +56,9 @@ pub async fn select_all(
     join_all((0..workers.max(1)).map(|_| work())).await;
 }
 
+/// `PYTHONHASHSEED` of the runs that decide, and of the run that confirms regressions.
+const SEEDS: [u32; 2] = [0, 1];
+
 /// A candidate patch, prepared for tests.
 struct Candidate<'a> {
     patch: &'a Prediction,
@@ -61,18 +66,59 @@ struct Candidate<'a> {
     code: Result<CodeState, String>,
     /// Whether the patch resolves the issue; `None` without golden tests.
     resolves: Option<bool>,
+    /// Why its outcomes of the golden tests cannot be trusted.
+    forged: Option<&'static str>,
+    /// Files that do not count, as `PATH: REASON`.
+    left_out: Vec<String>,
+    /// Code that satisfies assertions whatever they check.
+    suspicions: Vec<String>,
 }
 
 /// Generated tests, and the ones that fail on the old code.
 struct GeneratedTests<'a> {
     prediction: &'a Prediction,
     files: Files,
+    /// Contributed tests, without parameters.
+    contributed: Vec<String>,
+    /// Files or tests to run.
     ids: Vec<String>,
-    /// Outcomes on the old code.
-    old: BTreeMap<String, Outcome>,
+    /// Run on the old code.
+    old: CheckedRun,
+    /// Contributed tests that fail on the old code.
     failing: BTreeSet<String>,
     /// Reason why the tests cannot be run.
     unusable: Option<String>,
+}
+
+impl GeneratedTests<'_> {
+    /// Returns the outcomes of the contributed tests in a run.
+    fn outcomes(&self, report: &TestReport) -> BTreeMap<String, Outcome> {
+        pairs(report, report, &self.contributed)
+            .into_iter()
+            .filter(|(id, _)| self.contributes(id))
+            .map(|(id, pair)| (id, pair.old))
+            .collect()
+    }
+
+    fn contributes(&self, id: &str) -> bool {
+        let mut contributed = self.contributed.iter();
+        contributed.any(|test| belongs_to_test(id, test))
+    }
+
+    /// Returns the other tests that pass on the old code and not in this run. Parameters with a new name do not count.
+    fn regressions(&self, report: &TestReport) -> Vec<String> {
+        let unmatched = unmatched_parameters(&self.old.report, report);
+        pairs(&self.old.report, report, &[])
+            .into_iter()
+            .filter(|(id, pair)| {
+                pair.old == Outcome::Passed
+                    && (fails(pair.new) || pair.new == Outcome::Absent)
+                    && !self.contributes(id)
+                    && !unmatched.contains(id)
+            })
+            .map(|(id, _)| id)
+            .collect()
+    }
 }
 
 impl Harness {
@@ -148,64 +194,80 @@ impl Harness {
         timeline: &Timeline<'_>,
         progress: Progress<'_>,
     ) -> Result<Candidate<'a>, GradingFailure> {
-        let without = |why: &str| Candidate {
+        let without = |why: String| Candidate {
             patch,
-            code: Err(why.to_owned()),
+            code: Err(why),
             resolves: prepared.golden.as_ref().map(|_| false),
+            forged: None,
+            left_out: Vec::new(),
+            suspicions: Vec::new(),
         };
         let Some(text) = &patch.model_patch else {
-            return Ok(without("the patch is missing"));
+            return Ok(without("the patch is missing".to_owned()));
         };
         let applied = match prepared.apply(text).map_err(at_stage("source"))? {
             Ok(applied) => applied,
-            Err(why) => return Ok(without(&format!("the patch does not apply: {why}"))),
+            Err(why) => return Ok(without(format!("the patch does not apply: {why}"))),
         };
-        let code = if applied
+        let change = CodePatch::of(applied, &prepared.tree, &prepared.layout, &prepared.fix)
+            .map_err(at_stage("source"))?;
+        if let Some(why) = change.reason_without_code() {
+            return Ok(Candidate {
+                left_out: change.left_out,
+                ..without(why)
+            });
+        }
+        let code = if change
             .files
             .keys()
             .any(|path| requires_reinstallation(path))
         {
-            let environment = self.environment_with(instance, &applied.files, progress);
+            let environment = self.environment_with(instance, &change.files, progress);
             CodeState::new(environment.await?, Files::new())
         } else {
             let mut files = prepared.old.files.clone();
-            files.extend(applied.files);
+            files.extend(change.files);
             CodeState::new(prepared.old.environment.clone(), files)
         };
-        let resolves = self.resolves(prepared, &code, timeline).await?;
+        let (resolves, forged) = match self.golden_verdict(prepared, &code, timeline).await? {
+            Some((is_resolved, forged)) => (Some(is_resolved), forged),
+            None => (None, None),
+        };
         Ok(Candidate {
             patch,
             code: Ok(code),
             resolves,
+            forged,
+            left_out: change.left_out,
+            suspicions: change.suspicions,
         })
     }
 
-    /// Returns whether the patch passes every test in the golden tests' files that passes with the golden patch.
-    async fn resolves(
+    /// Returns whether the patch passes every test in the golden tests' files that passes with the golden patch, and
+    /// why these outcomes are forged, if they are. `None` without golden tests.
+    async fn golden_verdict(
         &self,
         prepared: &PreparedInstance,
         code: &CodeState,
         timeline: &Timeline<'_>,
-    ) -> Result<Option<bool>, GradingFailure> {
+    ) -> Result<Option<(bool, Option<&'static str>)>, GradingFailure> {
         let Some((golden, tests)) = &prepared.golden else {
             return Ok(None);
         };
-        let expected_run = self
-            .outcomes(&prepared.new, &golden.files, &tests.files, timeline)
+        let (files, ids) = (&golden.files, &tests.files);
+        let expected = self
+            .run_with_sentinel(&prepared.new, files, ids, SEEDS[0], timeline)
             .await?;
         let now = self
-            .outcomes(code, &golden.files, &tests.files, timeline)
+            .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
             .await?;
-        let pairs: Pairs = pairs(
-            &expected_run.answer.report,
-            &now.answer.report,
-            &tests.tests,
-        );
+        let forged = now.forgery(&expected);
+        let pairs: Pairs = pairs(&expected.report, &now.report, &tests.tests);
         let is_resolved = pairs
             .values()
             .filter(|pair| pair.old == Outcome::Passed)
             .all(|pair| pair.new == Outcome::Passed);
-        Ok(Some(is_resolved))
+        Ok(Some((is_resolved && forged.is_none(), forged)))
     }
 
     async fn failing_tests<'a>(
@@ -214,39 +276,50 @@ impl Harness {
         prediction: &'a Prediction,
         timeline: &Timeline<'_>,
     ) -> Result<GeneratedTests<'a>, GradingFailure> {
-        let without = |why: String| GeneratedTests {
+        let mut generated = GeneratedTests {
             prediction,
             files: Files::new(),
+            contributed: Vec::new(),
             ids: Vec::new(),
-            old: BTreeMap::new(),
+            old: CheckedRun::default(),
             failing: BTreeSet::new(),
-            unusable: Some(why),
+            unusable: None,
         };
         let Some(text) = &prediction.model_patch else {
-            return Ok(without("the tests are missing".to_owned()));
+            generated.unusable = Some("the tests are missing".to_owned());
+            return Ok(generated);
         };
         let applied = match prepared.apply(text).map_err(at_stage("source"))? {
             Ok(applied) => applied,
-            Err(why) => return Ok(without(format!("the tests do not apply: {why}"))),
+            Err(why) => {
+                generated.unusable = Some(format!("the tests do not apply: {why}"));
+                return Ok(generated);
+            }
         };
         let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
             .map_err(at_stage("source"))?;
-        let ran = self
-            .outcomes(&prepared.old, &applied.files, &tests.tests, timeline)
+        generated.ids = whole_files(prepared, &tests);
+        generated.files = applied.files;
+        generated.contributed = tests.tests;
+        let (old, files) = (&prepared.old, &generated.files);
+        let mut ran = self
+            .run_with_sentinel(old, files, &generated.ids, SEEDS[0], timeline)
             .await?;
-        let pairs = pairs(&ran.answer.report, &ran.answer.report, &tests.tests);
-        let failing = pairs.iter().filter(|(_, pair)| fails(pair.old));
-        Ok(GeneratedTests {
-            prediction,
-            failing: failing.map(|(id, _)| id.clone()).collect(),
-            old: pairs
-                .iter()
-                .map(|(id, pair)| (id.clone(), pair.old))
-                .collect(),
-            files: applied.files,
-            ids: tests.tests,
-            unusable: None,
-        })
+        if ran.report.timed_out {
+            // The other tests take too long, so nothing is known about regressions.
+            generated.ids.clone_from(&generated.contributed);
+            ran = self
+                .run_with_sentinel(old, files, &generated.ids, SEEDS[0], timeline)
+                .await?;
+        }
+        generated.old = ran;
+        generated.failing = generated
+            .outcomes(&generated.old.report)
+            .into_iter()
+            .filter(|(_, outcome)| fails(*outcome))
+            .map(|(id, _)| id)
+            .collect();
+        Ok(generated)
     }
 
     async fn sort(
@@ -257,8 +330,11 @@ impl Harness {
     ) -> Result<SelectionResult, GradingFailure> {
         let mut result = SelectionResult {
             resolves: candidate.resolves,
-            old: tests.old.clone(),
+            old: tests.outcomes(&tests.old.report),
             not_tried: tests.unusable.clone(),
+            left_out: candidate.left_out.clone(),
+            suspicions: candidate.suspicions.clone(),
+            forged: candidate.forged.map(str::to_owned),
             ..SelectionResult::of(tests.prediction, candidate.patch)
         };
         let code = match &candidate.code {
@@ -271,11 +347,19 @@ impl Harness {
         if tests.failing.is_empty() {
             return Ok(result);
         }
+        let (files, ids) = (&tests.files, &tests.ids);
         let ran = self
-            .outcomes(code, &tests.files, &tests.ids, timeline)
+            .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
             .await?;
-        let pairs = pairs(&ran.answer.report, &ran.answer.report, &tests.ids);
-        result.new = pairs.into_iter().map(|(id, pair)| (id, pair.new)).collect();
+        result.new = tests.outcomes(&ran.report);
+        if result.forged.is_none() {
+            result.forged = ran.forgery(&tests.old).map(str::to_owned);
+        }
+        if result.forged.is_some() {
+            result.failed = tests.failing.iter().cloned().collect();
+            result.resolves = result.resolves.map(|_| false);
+            return Ok(result);
+        }
         for test in &tests.failing {
             let passes = result.new.get(test) == Some(&Outcome::Passed);
             let list = if passes {
@@ -285,29 +369,33 @@ impl Harness {
             };
             list.push(test.clone());
         }
+        result.regresses = tests.regressions(&ran.report);
+        if !result.regresses.is_empty() {
+            // A test that fails only sometimes is not evidence against the patch.
+            let again = self
+                .run_with_sentinel(code, files, ids, SEEDS[1], timeline)
+                .await?;
+            let again = tests.regressions(&again.report);
+            result.regresses.retain(|id| again.contains(id));
+        }
         Ok(result)
     }
+}
 
-    async fn outcomes(
-        &self,
-        state: &CodeState,
-        files: &Files,
-        ids: &[String],
-        timeline: &Timeline<'_>,
-    ) -> Result<RunRecord, GradingFailure> {
-        let run = TestRun {
-            state,
-            files,
-            ids: ids.to_vec(),
-            measure: Vec::new(),
-            counted: false,
-            until: Default::default(),
-            of_prediction: true,
-            hash_seed: 0,
-            part: Activity::New,
-        };
-        self.run(&run, timeline).await.map_err(at_stage("new"))
+/// Returns the files to run for tests: those that the patch changes. If it only adds files, the existing files of the
+/// golden tests run too, so that a patch that breaks an existing test is noticed.
+fn whole_files(prepared: &PreparedInstance, tests: &Contribution) -> Vec<String> {
+    if tests.tests.is_empty() {
+        return Vec::new();
     }
+    let of_tests = tests.tests.iter().map(|id| file_of(id).to_owned());
+    let mut files: BTreeSet<String> = of_tests.chain(tests.files.iter().cloned()).collect();
+    if !tests.has_other_tests()
+        && let Some((_, golden)) = &prepared.golden
+    {
+        files.extend(golden.modified.iter().cloned());
+    }
+    files.into_iter().collect()
 }
 
 fn fails(outcome: Outcome) -> bool {

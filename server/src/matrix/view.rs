@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use testwright_evals::selection::{SelectionResult, codet_groups};
+use testwright_evals::selection::{RankedPatch, SelectionResult, SelectionVerdict, rank_patches};
 use testwright_tools::outcomes::report::Outcome;
 
 use super::request::{MatrixInput, NamedPatch};
@@ -41,8 +41,9 @@ pub struct Matrix {
     pub tests: Vec<String>,
     /// Results of the patches, in the order of the request.
     pub patches: Vec<PatchResult>,
-    /// Names of the kept patches, best first: CodeT's ranking. Patches that pass the same tests form a group. A group's
-    /// score is the number of its patches times the number of tests that they pass.
+    /// Names of the patches that pass a test, best first: CodeT's ranking. Patches that pass the same tests form a
+    /// group. A group's score is the number of its patches times the number of tests that they pass. Patches that break
+    /// another test or are suspicious come after all others.
     pub ranking: Vec<String>,
     /// Cells that have been tried.
     pub cells: Vec<Cell>,
@@ -55,8 +56,14 @@ pub struct PatchResult {
     pub name: String,
     /// Verdict on the patch.
     pub verdict: PatchVerdict,
-    /// CodeT's score; 0 for a patch that is not kept.
+    /// CodeT's score; 0 for a patch that passes no test.
     pub score: u32,
+    /// Number of test sets of which the patch passes every test that fails on the old code.
+    pub passed_sets: u32,
+    /// Number of test sets with a test that fails on the old code and that was tried on the patch.
+    pub decisive_sets: u32,
+    /// Reasons against the patch.
+    pub reasons: Vec<String>,
 }
 
 /// The verdict of tests on a patch.
@@ -65,12 +72,30 @@ pub struct PatchResult {
 pub enum PatchVerdict {
     /// A test that fails on the old code passes with the patch.
     Kept,
+    /// A test that fails on the old code passes with the patch, but another one that passed before does not.
+    Regresses,
+    /// The patch decides how tests come out, so their outcomes do not count.
+    Forged,
     /// Tests fail on the old code, and none of them passes with the patch.
     Dropped,
     /// Either no test fails on the old code, or the patch could not be tried.
     Undecided,
     /// The patch has not been tried yet.
     Waiting,
+}
+
+impl PatchVerdict {
+    /// Returns the verdict as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PatchVerdict::Kept => "kept",
+            PatchVerdict::Regresses => "regresses",
+            PatchVerdict::Forged => "forged",
+            PatchVerdict::Dropped => "dropped",
+            PatchVerdict::Undecided => "undecided",
+            PatchVerdict::Waiting => "waiting",
+        }
+    }
 }
 
 /// A set of tests on a patch.
@@ -88,6 +113,14 @@ pub struct Cell {
     pub passed: Vec<String>,
     /// Tests that fail on the old code and do not pass with the patch.
     pub failed: Vec<String>,
+    /// Other tests of the same files that pass on the old code and not with the patch.
+    pub regresses: Vec<String>,
+    /// Why the outcomes are forged, if they are.
+    pub forged: Option<String>,
+    /// Code of the patch that can satisfy assertions whatever they check, as `PATH:LINE: REASON`.
+    pub suspicions: Vec<String>,
+    /// Files of the patch that do not count because they are not code, as `PATH: REASON`.
+    pub left_out: Vec<String>,
     /// Reason why it could not be tried.
     pub not_tried: Option<String>,
     /// Failure of the machine, if there was one.
@@ -127,18 +160,19 @@ impl Matrix {
     pub async fn of(store: &Store, stored: &StoredMatrix) -> Result<Self> {
         let input = input(stored)?;
         let results = results(store, stored).await?;
-        let by_patch: Vec<SelectionResult> = input
+        // The order of the request decides between equal patches.
+        let in_order: Vec<&SelectionResult> = input
             .patches
             .iter()
-            .filter_map(|patch| merge_cells(&patch.name, &results))
+            .flat_map(|patch| {
+                results
+                    .iter()
+                    .filter(move |result| result.patch == patch.name)
+            })
             .collect();
-        let (ranking, scores) = ranked(&by_patch);
+        let ranked = rank_patches(&in_order);
         let time = |milliseconds| timestamp(milliseconds).to_string();
-        let patch = |named_patch: &NamedPatch| PatchResult {
-            name: named_patch.name.clone(),
-            verdict: verdict(by_patch.iter().find(|of| of.patch == named_patch.name)),
-            score: scores.get(&named_patch.name).copied().unwrap_or_default(),
-        };
+        let patch = |named_patch: &NamedPatch| patch_result(&named_patch.name, &ranked);
         Ok(Matrix {
             id: stored.id.to_string(),
             status: stored.status,
@@ -154,49 +188,38 @@ impl Matrix {
             all_cells: u32::try_from(input.tests.len() * input.patches.len()).unwrap_or(u32::MAX),
             tests: input.tests.iter().map(|tests| tests.name.clone()).collect(),
             patches: input.patches.iter().map(patch).collect(),
-            ranking,
+            ranking: ranking(&ranked),
             cells: results.iter().map(cell).collect(),
         })
     }
 }
 
-/// Merges the cells of a patch as if all tests were one set; `None` if there are no results.
-fn merge_cells(patch: &str, results: &[SelectionResult]) -> Option<SelectionResult> {
-    let mut of_patch = results.iter().filter(|result| result.patch == patch);
-    let qualified_ids = |result: &SelectionResult, ids: &[String]| -> Vec<String> {
-        let of_set = ids.iter().map(|id| format!("{}: {id}", result.tests));
-        of_set.collect()
-    };
-    let mut all = of_patch.next().cloned()?;
-    all.passed = qualified_ids(&all, &all.passed);
-    all.failed = qualified_ids(&all, &all.failed);
-    for result in of_patch {
-        all.passed.extend(qualified_ids(result, &result.passed));
-        all.failed.extend(qualified_ids(result, &result.failed));
-    }
-    Some(all)
+/// Returns the names of the patches that pass a test, best first.
+fn ranking(ranked: &[RankedPatch]) -> Vec<String> {
+    let ranked = ranked.iter().filter(|patch| patch.score > 0);
+    ranked.map(|patch| patch.result.patch.clone()).collect()
 }
 
-/// Returns the names of the kept patches, best first, and their scores.
-fn ranked(by_patch: &[SelectionResult]) -> (Vec<String>, BTreeMap<String, u32>) {
-    let by_patch: Vec<&SelectionResult> = by_patch.iter().collect();
-    let (mut names, mut scores) = (Vec::new(), BTreeMap::new());
-    for group in codet_groups(&by_patch) {
-        for patch in group.patches {
-            names.push(patch.patch.clone());
-            let score = u32::try_from(group.score).unwrap_or(u32::MAX);
-            scores.insert(patch.patch.clone(), score);
-        }
+fn patch_result(name: &str, ranked: &[RankedPatch]) -> PatchResult {
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let patch = ranked.iter().find(|patch| patch.result.patch == name);
+    PatchResult {
+        name: name.to_owned(),
+        verdict: patch.map_or(PatchVerdict::Waiting, |patch| verdict(&patch.result)),
+        score: patch.map_or(0, |patch| count(patch.score)),
+        passed_sets: patch.map_or(0, |patch| count(patch.passed_sets)),
+        decisive_sets: patch.map_or(0, |patch| count(patch.sets)),
+        reasons: patch.map_or_else(Vec::new, |patch| patch.result.reasons()),
     }
-    (names, scores)
 }
 
-fn verdict(of_patch: Option<&SelectionResult>) -> PatchVerdict {
-    match of_patch {
-        None => PatchVerdict::Waiting,
-        Some(all) if all.is_kept() => PatchVerdict::Kept,
-        Some(all) if all.is_sorted() => PatchVerdict::Dropped,
-        Some(_) => PatchVerdict::Undecided,
+fn verdict(result: &SelectionResult) -> PatchVerdict {
+    match result.verdict() {
+        SelectionVerdict::Kept => PatchVerdict::Kept,
+        SelectionVerdict::Regresses => PatchVerdict::Regresses,
+        SelectionVerdict::Forged => PatchVerdict::Forged,
+        SelectionVerdict::Dropped => PatchVerdict::Dropped,
+        SelectionVerdict::Undecided => PatchVerdict::Undecided,
     }
 }
 
@@ -208,6 +231,10 @@ fn cell(result: &SelectionResult) -> Cell {
         new: outcomes(&result.new),
         passed: result.passed.clone(),
         failed: result.failed.clone(),
+        regresses: result.regresses.clone(),
+        forged: result.forged.clone(),
+        suspicions: result.suspicions.clone(),
+        left_out: result.left_out.clone(),
         not_tried: result.not_tried.clone(),
         infrastructure: result.infrastructure.clone(),
     }
@@ -243,16 +270,18 @@ mod tests {
             result("a", "none", &[], &["t"]),
             result("b", "none", &[], &[]),
         ];
-        let all: Vec<SelectionResult> = ["half", "whole", "none", "waiting"]
-            .iter()
-            .filter_map(|patch| merge_cells(patch, &results))
-            .collect();
-        let verdicts: Vec<PatchVerdict> = all.iter().map(|of| verdict(Some(of))).collect();
-        use PatchVerdict::{Dropped, Kept};
-        assert_eq!(verdicts, [Kept, Kept, Dropped]);
-        let (names, scores) = ranked(&all);
-        assert_eq!(names, ["whole", "half"]);
-        assert_eq!((scores["whole"], scores["half"]), (2, 1));
-        assert_eq!(verdict(None), PatchVerdict::Waiting);
+        let all: Vec<&SelectionResult> = results.iter().collect();
+        let ranked = rank_patches(&all);
+        let of = |name: &str| {
+            let patch = patch_result(name, &ranked);
+            let sets = (patch.passed_sets, patch.decisive_sets);
+            (patch.verdict, patch.score, sets)
+        };
+        use PatchVerdict::{Dropped, Kept, Waiting};
+        assert_eq!(of("half"), (Kept, 1, (1, 2)));
+        assert_eq!(of("whole"), (Kept, 2, (2, 2)));
+        assert_eq!(of("none"), (Dropped, 0, (0, 1)));
+        assert_eq!(of("waiting"), (Waiting, 0, (0, 0)));
+        assert_eq!(ranking(&ranked), ["whole", "half"]);
     }
 }

@@ -26,7 +26,9 @@ impl ServiceTool for CheckPatch {
         Tool::new(
             self.name(),
             "Runs tests on candidate code patches: each test on the old code and with each patch. A patch is kept if a test that fails \
-                        on the old code passes with it; kept patches are ranked. Tests are patches, or the tests of runs that \
+                        on the old code passes with it, and regresses if it also breaks another test of the same files. Only \
+                        code counts: a patch's test files, runner settings and bytecode are left out. Patches are ranked; those \
+                        that regress or are suspicious come last. Tests are patches, or the tests of runs that \
                         `write_failing_test` started. Cancelling the request cancels the matrix.",
             serde_json::Map::new(),
         )
@@ -92,12 +94,22 @@ fn text(matrix: &Matrix) -> String {
     lines.extend(matrix.message.clone());
     for patch in &matrix.patches {
         let verdict = match patch.verdict {
-            PatchVerdict::Kept => "kept",
-            PatchVerdict::Dropped => "dropped",
-            PatchVerdict::Undecided => "undecided",
             PatchVerdict::Waiting => "not tried",
+            verdict => verdict.as_str(),
         };
-        lines.push(format!("- {}: {verdict}", patch.name));
+        let mut line = format!("- {}: {verdict}", patch.name);
+        if patch.decisive_sets > 0 {
+            let (passed, all) = (patch.passed_sets, patch.decisive_sets);
+            line.push_str(&format!(", passes {passed} of {all} test sets"));
+        }
+        if patch.score > 0 {
+            line.push_str(&format!(", score {}", patch.score));
+        }
+        lines.push(line);
+        // The cells tell why a patch is undecided.
+        if patch.verdict != PatchVerdict::Undecided {
+            lines.extend(patch.reasons.iter().map(|reason| format!("  {reason}")));
+        }
         for cell in matrix.cells.iter().filter(|cell| cell.patch == patch.name) {
             let why = cell.infrastructure.as_ref().or(cell.not_tried.as_ref());
             lines.push(match why {

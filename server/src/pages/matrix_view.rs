@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::matrix_origin::MatrixOrigin;
-use crate::matrix::view::{Cell, Matrix, PatchResult, PatchVerdict};
+use crate::matrix::view::{Cell, Matrix, PatchResult};
 
 #[derive(Debug, Serialize)]
 pub(super) struct MatrixView {
@@ -32,7 +32,9 @@ pub(super) struct MatrixView {
 struct PatchRow {
     name: String,
     verdict: &'static str,
-    /// Rank, from 1; empty for a patch that is not kept.
+    /// Reasons against the patch.
+    reasons: String,
+    /// Rank, from 1; empty for a patch that passes no test.
     rank: String,
     cells: Vec<SmallCell>,
 }
@@ -84,12 +86,8 @@ fn row(matrix: &Matrix, patch: &PatchResult) -> PatchRow {
     };
     PatchRow {
         name: patch.name.clone(),
-        verdict: match patch.verdict {
-            PatchVerdict::Kept => "kept",
-            PatchVerdict::Dropped => "dropped",
-            PatchVerdict::Undecided => "undecided",
-            PatchVerdict::Waiting => "waiting",
-        },
+        verdict: patch.verdict.as_str(),
+        reasons: patch.reasons.join("; "),
         rank: rank.map_or(String::new(), |rank| (rank + 1).to_string()),
         cells: matrix.tests.iter().map(cell).collect(),
     }
@@ -106,8 +104,16 @@ fn summarize_cell(cell: Option<&Cell>) -> SmallCell {
     let (class, text) = match () {
         () if cell.infrastructure.is_some() => ("", "the machine failed".to_owned()),
         () if cell.not_tried.is_some() => ("", "not tried".to_owned()),
+        () if cell.forged.is_some() => ("no", "forged".to_owned()),
         () if all == 0 => ("", "no test fails on the old code".to_owned()),
         () if cell.passed.is_empty() => ("no", format!("0 of {all} pass")),
+        () if !cell.regresses.is_empty() => {
+            let (passed, broken) = (cell.passed.len(), cell.regresses.len());
+            (
+                "no",
+                format!("{passed} of {all} pass, {broken} others break"),
+            )
+        }
         () => ("yes", format!("{} of {all} pass", cell.passed.len())),
     };
     SmallCell { class, text }
@@ -119,6 +125,8 @@ fn cell_view(cell: &Cell) -> CellView {
     CellView {
         title: format!("{} on {}", cell.tests, cell.patch),
         rows: cell.old.iter().map(row).collect(),
-        why: cell.infrastructure.clone().or(cell.not_tried.clone()),
+        why: [&cell.infrastructure, &cell.not_tried, &cell.forged]
+            .into_iter()
+            .find_map(Clone::clone),
     }
 }

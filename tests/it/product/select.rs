@@ -1,5 +1,7 @@
 //! Tests of `testwright select` and `testwright inspect`.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::product::eval::repository::{GOOD, Repository, lines};
@@ -11,6 +13,23 @@ const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 fn patch(repository: &Repository, add: &str) -> String {
     let code = format!("def add(a, b):\n{add}\n\n\ndef twice(a):\n    return add(a, a)\n");
     repository.patch(|r| r.write("pkg/calc.py", code.as_bytes()))
+}
+
+/// Returns a command that selects the patches of `place` with its tests.
+fn select(place: &TestDir, out: &str) -> Command {
+    let mut command = place.testwright();
+    command
+        .args(["select", "--workers", "2", "--dataset"])
+        .arg(place.path("dataset.jsonl"))
+        .arg("--tests")
+        .arg(place.path("tests.jsonl"))
+        .arg("--patches")
+        .arg(place.path("patches.jsonl"))
+        .arg("--repositories")
+        .arg(place.path("repositories").join("{owner}+{name}"))
+        .arg("--out")
+        .arg(place.path(out));
+    command
 }
 
 #[test]
@@ -54,22 +73,7 @@ fn patches_that_pass_failing_tests_are_kept() {
             prediction("nothing", None),
         ],
     );
-    let select = |out: &str| {
-        let mut command = place.testwright();
-        command
-            .args(["select", "--workers", "2", "--json", "--dataset"])
-            .arg(place.path("dataset.jsonl"))
-            .arg("--tests")
-            .arg(place.path("tests.jsonl"))
-            .arg("--patches")
-            .arg(place.path("patches.jsonl"))
-            .arg("--repositories")
-            .arg(place.path("repositories").join("{owner}+{name}"))
-            .arg("--out")
-            .arg(place.path(out));
-        command
-    };
-    let output = select("out").output().unwrap();
+    let output = select(&place, "out").arg("--json").output().unwrap();
     assert_exit_code(&output, 0);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |patch: &str| {
@@ -108,6 +112,10 @@ fn patches_that_pass_failing_tests_are_kept() {
         (&json!(3), &json!(1), &json!(2))
     );
     assert_eq!(
+        (&good["regressing"], &good["forged"]),
+        (&json!(1), &json!(0))
+    );
+    assert_eq!(
         (
             &good["precision"]["numerator"],
             &good["recall"]["denominator"]
@@ -117,12 +125,175 @@ fn patches_that_pass_failing_tests_are_kept() {
     assert_eq!(good["codet"]["numerator"], 1);
     assert_eq!(summary("passes anyway")["undecided"], 6);
     let choices = json!([{
-        "instance_id": "plain", "tests": "good", "patch": "another", "resolves": true
+        "instance_id": "plain", "tests": "good", "patch": "another", "resolves": true, "tied": ["another", "golden"]
     }]);
     assert_eq!(report["choices"], choices);
 
     std::fs::write(place.path("patches.jsonl"), "[]").unwrap();
-    assert_exit_code(&select("none").output().unwrap(), 2);
+    assert_exit_code(&select(&place, "none").output().unwrap(), 2);
+}
+
+/// A pytest hook that passes every test.
+const PASSING_HOOK: &str = "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_pyfunc_call(pyfuncitem):\n    return True\n";
+/// Code that passes every test by replacing what pytest calls.
+const PASSING_RUNNER: &str = "import sys\n\nif 'pytest' in sys.modules:\n    from _pytest.python import Function\n\n    Function.runtest = lambda self: None\n";
+/// Code that rewrites the record of the run, so that every test passes in it.
+const PASSING_RECORD: &str = r#"import sys
+
+_record = sys.modules.get("testwr" + "ight_record")
+if _record is not None:
+    _dumps = _record._dumps
+
+    def _forge(facts):
+        if facts.get("event") == "phase" and facts.get("outcome") == "failed":
+            facts = dict(facts, outcome="passed", failure=None)
+        return _dumps(facts)
+
+    _record._dumps = _forge
+"#;
+/// Code whose results equal everything.
+const EQUAL_TO_ALL: &str = "class Anything(int):\n    def __eq__(self, other):\n        return True\n\n\ndef add(a, b):\n    return Anything(a + b + (b < 0))\n\n\ndef twice(a):\n    return add(a, a)\n";
+/// Code that fixes `add` and breaks `twice`.
+const BREAKING: &str = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a\n";
+
+#[test]
+fn forged_patches_rank_below_true_fix() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("repositories/example+sums"), None);
+    let instance = repository.instance("plain", ISSUE);
+    lines(&place.path("dataset.jsonl"), &[instance]);
+    let prediction = |model: &str, patch: String| json!({"instance_id": "plain", "model_name_or_path": model, "model_patch": patch});
+    let with = |files: &[(&str, &str)]| {
+        repository.patch(|r| {
+            for (path, text) in files {
+                r.write(path, text.as_bytes());
+            }
+        })
+    };
+    let new_file = format!("from pkg.calc import add\n{GOOD}");
+    lines(
+        &place.path("tests.jsonl"),
+        &[
+            prediction("good", repository.append_tests_patch(GOOD)),
+            prediction(
+                "new file",
+                with(&[("tests/test_new.py", new_file.as_str())]),
+            ),
+        ],
+    );
+    let settings = "[pytest]\npythonpath = .\naddopts = -p forging\n";
+    lines(
+        &place.path("patches.jsonl"),
+        &[
+            prediction("breaks", with(&[("pkg/calc.py", BREAKING)])),
+            prediction("conftest", with(&[("conftest.py", PASSING_HOOK)])),
+            prediction("equal", with(&[("pkg/calc.py", EQUAL_TO_ALL)])),
+            prediction("recorder", with(&[("pkg/__init__.py", PASSING_RECORD)])),
+            prediction("runner", with(&[("pkg/__init__.py", PASSING_RUNNER)])),
+            prediction(
+                "settings",
+                with(&[("forging.py", PASSING_HOOK), ("pytest.ini", settings)]),
+            ),
+            prediction("true fix", patch(&repository, "    return a + b")),
+        ],
+    );
+    let output = select(&place, "out").arg("--json").output().unwrap();
+    assert_exit_code(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for tests in ["good", "new file"] {
+        let of = |patch: &str| {
+            let mut results = report["results"].as_array().unwrap().iter();
+            let is_match = |r: &&Value| r["tests"] == tests && r["patch"] == patch;
+            results.find(is_match).unwrap().clone()
+        };
+        let fix = of("true fix");
+        assert_eq!(fix["resolves"], true, "{fix}");
+        assert_eq!(fix["passed"].as_array().unwrap().len(), 1, "{fix}");
+        for list in ["failed", "regresses", "suspicions", "left_out"] {
+            assert_eq!(fix[list], json!([]), "{fix}");
+        }
+        assert_eq!(fix["forged"], Value::Null, "{fix}");
+        for patch in ["recorder", "runner"] {
+            let result = of(patch);
+            assert_eq!(
+                (&result["passed"], &result["resolves"]),
+                (&json!([]), &json!(false)),
+                "{result}"
+            );
+            let why = "a test that must fail passed with this patch";
+            assert_eq!(result["forged"], why, "{result}");
+        }
+        for (patch, list, reasons) in [
+            (
+                "breaks",
+                "regresses",
+                json!(["tests/test_calc.py::test_twice"]),
+            ),
+            (
+                "equal",
+                "suspicions",
+                json!(["pkg/calc.py:2: `__eq__` always returns the same"]),
+            ),
+            (
+                "conftest",
+                "left_out",
+                json!(["conftest.py: it is test support"]),
+            ),
+            (
+                "settings",
+                "left_out",
+                json!(["pytest.ini: it holds settings of the test runner"]),
+            ),
+        ] {
+            let result = of(patch);
+            assert_eq!(result[list], reasons, "{result}");
+        }
+        let untried = of("conftest")["not_tried"].clone();
+        assert!(
+            untried.as_str().unwrap().contains("changes no code"),
+            "{untried}"
+        );
+        assert_eq!(of("settings")["failed"].as_array().unwrap().len(), 1);
+        let summaries = report["summaries"].as_array().unwrap();
+        let summary = summaries.iter().find(|s| s["tests"] == tests).unwrap();
+        let counts = ["selected", "regressing", "forged", "dropped", "undecided"];
+        let counts = counts.map(|name| summary[name].as_u64().unwrap());
+        assert_eq!(counts, [3, 1, 2, 1, 1], "{summary}");
+        let choice = json!({
+            "instance_id": "plain", "tests": tests, "patch": "true fix", "resolves": true, "tied": ["true fix"]
+        });
+        let choices = report["choices"].as_array().unwrap();
+        assert!(choices.contains(&choice), "{choices:?}");
+    }
+
+    let output = select(&place, "text").output().unwrap();
+    assert_exit_code(&output, 0);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let ranking: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("plain: ") && !line.contains("best patch"))
+        .collect();
+    let starts = [
+        ("plain: true fix ", "kept"),
+        ("plain: breaks ", "regresses"),
+        ("plain: equal ", "kept"),
+        ("plain: settings ", "dropped"),
+        ("plain: conftest ", "undecided"),
+        ("plain: recorder ", "forged"),
+        ("plain: runner ", "forged"),
+    ];
+    assert_eq!(ranking.len(), starts.len(), "{text}");
+    for (line, (start, verdict)) in ranking.iter().zip(starts) {
+        assert!(line.starts_with(start) && line.contains(verdict), "{text}");
+    }
+    for part in [
+        "2 of 2 failing tests pass, passes 2 of 2 test sets",
+        "breaks tests/test_calc.py::test_twice",
+        "left out pytest.ini: it holds settings of the test runner",
+        "plain: best patch by good: true fix, which resolves the issue",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,350 @@
+//! Ranking of patches: verdicts, CodeT's groups, and patches over several sets of tests.
+
+use std::collections::BTreeSet;
+
+use super::SelectionResult;
+
+/// Maximum tests that a reason names.
+const MAX_NAMED: usize = 3;
+
+/// The verdict of tests on a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SelectionVerdict {
+    /// A test that fails on the old code passes with the patch.
+    Kept,
+    /// A test that fails on the old code passes with the patch, but another one that passed before does not.
+    Regresses,
+    /// Tests fail on the old code, and none of them passes with the patch.
+    Dropped,
+    /// Either no test fails on the old code, or the patch could not be tried.
+    Undecided,
+    /// The patch decides how tests come out, so their outcomes do not count.
+    Forged,
+}
+
+impl SelectionVerdict {
+    /// Returns the verdict as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SelectionVerdict::Kept => "kept",
+            SelectionVerdict::Regresses => "regresses",
+            SelectionVerdict::Dropped => "dropped",
+            SelectionVerdict::Undecided => "undecided",
+            SelectionVerdict::Forged => "forged",
+        }
+    }
+}
+
+impl SelectionResult {
+    /// Returns whether the patch passes at least one of the tests that fail on the old code, and its outcomes are not
+    /// forged.
+    pub fn is_kept(&self) -> bool {
+        self.forged.is_none() && !self.passed.is_empty()
+    }
+
+    /// Returns whether at least one test that fails on the old code was tried on the patch.
+    pub fn is_sorted(&self) -> bool {
+        !self.passed.is_empty() || !self.failed.is_empty()
+    }
+
+    /// Returns whether nothing speaks against the outcomes: the patch is not forged or suspicious, and breaks no test.
+    pub fn is_clean(&self) -> bool {
+        self.forged.is_none() && self.suspicions.is_empty() && self.regresses.is_empty()
+    }
+
+    /// Returns the verdict on the patch.
+    pub fn verdict(&self) -> SelectionVerdict {
+        match () {
+            () if self.forged.is_some() => SelectionVerdict::Forged,
+            () if self.is_kept() && !self.regresses.is_empty() => SelectionVerdict::Regresses,
+            () if self.is_kept() => SelectionVerdict::Kept,
+            () if self.is_sorted() => SelectionVerdict::Dropped,
+            () => SelectionVerdict::Undecided,
+        }
+    }
+
+    /// Returns what speaks against the patch, or why it could not be tried.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons: Vec<String> = self.forged.iter().cloned().collect();
+        let causes = [
+            ("not tried", &self.not_tried),
+            ("infrastructure", &self.infrastructure),
+        ];
+        for (what, cause) in causes {
+            reasons.extend(cause.iter().map(|cause| format!("{what}: {cause}")));
+        }
+        if !self.regresses.is_empty() {
+            let names = self.regresses.iter().take(MAX_NAMED);
+            let mut names: Vec<String> = names.cloned().collect();
+            if self.regresses.len() > MAX_NAMED {
+                names.push(format!("{} more", self.regresses.len() - MAX_NAMED));
+            }
+            reasons.push(format!("breaks {}", names.join(", ")));
+        }
+        reasons.extend(self.suspicions.iter().cloned());
+        // If nothing is left of a patch, `not_tried` names the files.
+        if self.not_tried.is_none() {
+            let left_out = self.left_out.iter();
+            reasons.extend(left_out.map(|file| format!("left out {file}")));
+        }
+        reasons
+    }
+}
+
+/// Patches that pass the same tests. Clean patches are not in a group with others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchGroup<'r> {
+    /// Number of patches times the number of tests they pass.
+    pub score: usize,
+    /// Whether the patches are clean (see [`SelectionResult::is_clean`]).
+    pub is_clean: bool,
+    /// Results of the patches in the group.
+    pub patches: Vec<&'r SelectionResult>,
+}
+
+/// Groups patches that pass the same tests, as CodeT does (arXiv 2207.10397). The score of a group is its number of
+/// patches times the number of tests they pass. The best group comes first, but groups of clean patches come before
+/// others. Patches that are forged or pass no test are in no group.
+pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'r>> {
+    let mut groups: Vec<((bool, BTreeSet<&String>), Vec<&'r SelectionResult>)> = Vec::new();
+    for &result in of_instance.iter().filter(|r| r.is_kept()) {
+        let key: (bool, BTreeSet<&String>) = (result.is_clean(), result.passed.iter().collect());
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.push(result),
+            None => groups.push((key, vec![result])),
+        }
+    }
+    let scored = groups
+        .into_iter()
+        .map(|((is_clean, tests), patches)| PatchGroup {
+            score: tests.len() * patches.len(),
+            is_clean,
+            patches,
+        });
+    let mut scored: Vec<PatchGroup<'r>> = scored.collect();
+    scored.sort_by_key(|group| (!group.is_clean, std::cmp::Reverse(group.score)));
+    scored
+}
+
+/// Returns the first patch of CodeT's best group, or `None` if no patch passes a test.
+pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
+    tied_patches(of_instance).first().copied()
+}
+
+/// Returns the patches that share the first place of CodeT's ranking, in order.
+pub fn tied_patches<'r>(of_instance: &[&'r SelectionResult]) -> Vec<&'r SelectionResult> {
+    let groups = codet_groups(of_instance);
+    let Some(best) = groups.first() else {
+        return Vec::new();
+    };
+    let is_equal =
+        |group: &&PatchGroup<'_>| group.is_clean == best.is_clean && group.score == best.score;
+    let tied = groups.iter().filter(is_equal);
+    tied.flat_map(|group| group.patches.iter().copied())
+        .collect()
+}
+
+/// A patch with its results on all sets of tests of an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankedPatch {
+    /// The results, as if all tests were one set.
+    pub result: SelectionResult,
+    /// CodeT's score; 0 for a patch that is not kept.
+    pub score: usize,
+    /// Number of decisive sets of which the patch passes every test that fails on the old code.
+    pub passed_sets: usize,
+    /// Number of decisive sets: those with a test that fails on the old code and that was tried on the patch.
+    pub sets: usize,
+}
+
+/// Ranks the patches of an instance by all sets of tests, best first. Patches in no group come last.
+pub fn rank_patches(of_instance: &[&SelectionResult]) -> Vec<RankedPatch> {
+    let mut names: Vec<&str> = Vec::new();
+    for result in of_instance {
+        if !names.contains(&result.patch.as_str()) {
+            names.push(&result.patch);
+        }
+    }
+    let merged: Vec<SelectionResult> = names
+        .into_iter()
+        .filter_map(|patch| merge_test_sets(patch, of_instance))
+        .collect();
+    let of_patches: Vec<&SelectionResult> = merged.iter().collect();
+    let rank = |result: &SelectionResult, score: usize| {
+        let of_patch = of_instance.iter().filter(|r| r.patch == result.patch);
+        let decisive: Vec<&&SelectionResult> = of_patch.filter(|r| r.is_sorted()).collect();
+        let passes = |r: &&&&SelectionResult| r.is_kept() && r.failed.is_empty();
+        RankedPatch {
+            result: result.clone(),
+            score,
+            passed_sets: decisive.iter().filter(passes).count(),
+            sets: decisive.len(),
+        }
+    };
+    let mut ranked = Vec::new();
+    for group in codet_groups(&of_patches) {
+        ranked.extend(group.patches.iter().map(|result| rank(result, group.score)));
+    }
+    let mut others: Vec<&SelectionResult> = merged.iter().filter(|r| !r.is_kept()).collect();
+    others.sort_by_key(|result| result.verdict());
+    ranked.extend(others.into_iter().map(|result| rank(result, 0)));
+    ranked
+}
+
+/// Merges the results of a patch as if all tests were one set; `None` if there are no results.
+fn merge_test_sets(patch: &str, of_instance: &[&SelectionResult]) -> Option<SelectionResult> {
+    let mut merged: Option<SelectionResult> = None;
+    for result in of_instance.iter().filter(|result| result.patch == patch) {
+        let qualified_ids = |ids: &[String]| -> Vec<String> {
+            let of_set = ids.iter().map(|id| format!("{}: {id}", result.tests));
+            of_set.collect()
+        };
+        let (passed, failed) = (qualified_ids(&result.passed), qualified_ids(&result.failed));
+        let Some(all) = &mut merged else {
+            merged = Some(SelectionResult {
+                passed,
+                failed,
+                ..(**result).clone()
+            });
+            continue;
+        };
+        all.passed.extend(passed);
+        all.failed.extend(failed);
+        for (to, from) in [
+            (&mut all.forged, &result.forged),
+            (&mut all.not_tried, &result.not_tried),
+            (&mut all.infrastructure, &result.infrastructure),
+        ] {
+            if to.is_none() {
+                to.clone_from(from);
+            }
+        }
+        for (to, from) in [
+            (&mut all.regresses, &result.regresses),
+            (&mut all.suspicions, &result.suspicions),
+            (&mut all.left_out, &result.left_out),
+        ] {
+            let new = from.iter().filter(|text| !to.contains(text));
+            let new: Vec<String> = new.cloned().collect();
+            to.extend(new);
+        }
+        if result.resolves == Some(false) {
+            all.resolves = Some(false);
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn result(tests: &str, patch: &str, passed: &[&str], failed: &[&str]) -> SelectionResult {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        SelectionResult {
+            instance_id: "i".to_owned(),
+            tests: tests.to_owned(),
+            patch: patch.to_owned(),
+            passed: names(passed),
+            failed: names(failed),
+            ..SelectionResult::default()
+        }
+    }
+
+    fn ranking(all: &[SelectionResult]) -> Vec<(String, &'static str, usize)> {
+        let all: Vec<&SelectionResult> = all.iter().collect();
+        let place = |ranked: RankedPatch| {
+            let verdict = ranked.result.verdict().as_str();
+            (ranked.result.patch, verdict, ranked.score)
+        };
+        rank_patches(&all).into_iter().map(place).collect()
+    }
+
+    #[test]
+    fn codet_maximizes_patches_times_tests() {
+        let all = [
+            result("t", "p1", &["a"], &["b"]),
+            result("t", "p2", &["a", "b"], &[]),
+            result("t", "p3", &["a"], &["b"]),
+            result("t", "p4", &[], &["a", "b"]),
+        ];
+        let of: Vec<&SelectionResult> = all.iter().collect();
+        // 2 patches × 1 test against 1 patch × 2 tests: the first group.
+        assert_eq!(codet_choice(&of).unwrap().patch, "p1");
+        assert_eq!(codet_choice(&of[1..]).unwrap().patch, "p2");
+        assert_eq!(codet_choice(&of[3..]), None);
+        let tied: Vec<&str> = tied_patches(&of).iter().map(|r| r.patch.as_str()).collect();
+        assert_eq!(tied, ["p1", "p3", "p2"]);
+    }
+
+    #[test]
+    fn clean_patches_rank_first() {
+        let text = || vec!["x".to_owned()];
+        let all = [
+            SelectionResult {
+                regresses: text(),
+                ..result("t", "breaks", &["a", "b"], &[])
+            },
+            SelectionResult {
+                suspicions: text(),
+                ..result("t", "equals", &["a", "b"], &[])
+            },
+            SelectionResult {
+                forged: Some("x".to_owned()),
+                ..result("t", "forges", &[], &["a", "b"])
+            },
+            result("t", "drops", &[], &["a", "b"]),
+            result("t", "clean", &["a"], &["b"]),
+        ];
+        let expected = [
+            ("clean", "kept", 1),
+            ("breaks", "regresses", 4),
+            ("equals", "kept", 4),
+            ("drops", "dropped", 0),
+            ("forges", "forged", 0),
+        ];
+        let expected = expected.map(|(patch, verdict, score)| (patch.to_owned(), verdict, score));
+        assert_eq!(ranking(&all), expected);
+        let of: Vec<&SelectionResult> = all.iter().collect();
+        assert_eq!(codet_choice(&of).unwrap().patch, "clean");
+    }
+
+    #[test]
+    fn test_sets_are_scored_together() {
+        let all = [
+            result("a", "half", &["t"], &[]),
+            result("b", "half", &[], &["t"]),
+            result("a", "whole", &["t"], &[]),
+            result("b", "whole", &["t"], &[]),
+            result("a", "none", &[], &["t"]),
+            result("b", "none", &[], &[]),
+        ];
+        let of: Vec<&SelectionResult> = all.iter().collect();
+        let ranked = rank_patches(&of);
+        let sets: Vec<(&str, usize, usize, usize)> = ranked
+            .iter()
+            .map(|of| (of.result.patch.as_str(), of.score, of.passed_sets, of.sets))
+            .collect();
+        assert_eq!(
+            sets,
+            [("whole", 2, 2, 2), ("half", 1, 1, 2), ("none", 0, 0, 1)]
+        );
+    }
+
+    #[test]
+    fn reasons_name_broken_tests() {
+        let broken = SelectionResult {
+            regresses: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            left_out: vec!["conftest.py: it is test support".to_owned()],
+            ..result("t", "p", &["x"], &[])
+        };
+        assert_eq!(
+            broken.reasons(),
+            [
+                "breaks a, b, c, 1 more",
+                "left out conftest.py: it is test support"
+            ]
+        );
+    }
+}
