@@ -157,7 +157,7 @@ fn write_reports(
 ) -> Result<GradingReport, ReportError> {
     // Sort by name as in the report, because the position determines a set's letter.
     sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
-    let report = GradingReport::of(&sets, remarks, run);
+    let report = GradingReport::from_sets(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
     put(folder, &format!("{name}.json"), &json(&report)?)?;
     put(folder, &format!("{name}.md"), markdown(&report).as_bytes())?;
@@ -166,7 +166,11 @@ fn write_reports(
 }
 
 impl GradingReport {
-    fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunMetadata) -> GradingReport {
+    fn from_sets(
+        sets: &[PredictionSet],
+        mut remarks: Vec<String>,
+        run: &RunMetadata,
+    ) -> GradingReport {
         remarks.extend(run.notes.iter().cloned());
         remarks.extend(group_warnings(&run.predictions));
         let by_name = |set: &PredictionSet| set.prediction.clone();

@@ -64,7 +64,7 @@ pub struct SelectionResult {
 }
 
 impl SelectionResult {
-    pub(crate) fn of(tests: &Prediction, patch: &Prediction) -> Self {
+    pub(crate) fn new(tests: &Prediction, patch: &Prediction) -> Self {
         SelectionResult {
             instance_id: patch.instance_id.clone(),
             tests: tests.model_name_or_path.clone(),
@@ -190,9 +190,9 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
         dropped: count(SelectionVerdict::Dropped),
         undecided: count(SelectionVerdict::Undecided),
         infrastructure: (all.len() - valid_results.len()) as u64,
-        precision: Rate::of(good, judged),
-        recall: Rate::of(good, resolving),
-        codet: Rate::of(choices.iter().filter(|good| **good).count(), choices.len()),
+        precision: Rate::new(good, judged),
+        recall: Rate::new(good, resolving),
+        codet: Rate::new(choices.iter().filter(|good| **good).count(), choices.len()),
     }
 }
 

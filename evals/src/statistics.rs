@@ -27,7 +27,7 @@ pub struct Rate {
 
 impl Rate {
     /// Computes a rate with its interval.
-    pub fn of(numerator: usize, denominator: usize) -> Rate {
+    pub fn new(numerator: usize, denominator: usize) -> Rate {
         Rate {
             numerator: numerator as u64,
             denominator: denominator as u64,
@@ -69,7 +69,7 @@ const RESAMPLES: usize = 2_000;
 
 impl Mean {
     /// Computes the mean of values with its interval.
-    pub fn of(values: &[f64]) -> Mean {
+    pub fn from_values(values: &[f64]) -> Mean {
         let sum: f64 = values.iter().sum();
         Mean {
             numerator: sum,
@@ -145,19 +145,19 @@ mod tests {
             assert!(close(a, low) && close(b, high), "{k}/{n}: {a} {b}");
         }
         assert_eq!(wilson(0, 0), None);
-        assert_eq!(Rate::of(0, 0).rate, None);
+        assert_eq!(Rate::new(0, 0).rate, None);
     }
 
     #[test]
     fn bootstrap_contains_mean_and_is_deterministic() {
         let values: Vec<f64> = (0..100).map(|i| f64::from(i) / 100.0).collect();
-        let mean = Mean::of(&values);
+        let mean = Mean::from_values(&values);
         let [low, high] = mean.interval.unwrap();
         let true_half = 1.96 * (1.0f64 / 12.0 / 100.0).sqrt();
         assert!((high - low - 2.0 * true_half).abs() < 0.01, "{low} {high}");
         assert!(low < mean.mean.unwrap() && mean.mean.unwrap() < high);
-        assert_eq!(mean, Mean::of(&values));
-        assert_eq!(Mean::of(&[]).interval, None);
-        assert_eq!(Mean::of(&[0.3; 7]).interval, None);
+        assert_eq!(mean, Mean::from_values(&values));
+        assert_eq!(Mean::from_values(&[]).interval, None);
+        assert_eq!(Mean::from_values(&[0.3; 7]).interval, None);
     }
 }

@@ -14,7 +14,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(first), second, name] = texts(data) else {
         return;
     };
-    let lines = ChangedLines::of(&first);
+    let lines = ChangedLines::from_patch(&first);
     let paths = touched_paths(&first);
     for file in lines.removed.keys().chain(lines.added.keys()) {
         assert!(paths.contains(file), "{file:?} is not among {paths:?}");
@@ -40,7 +40,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
         return;
     }
     assert!(touched_paths(&written).contains(&changed.path), "{written}");
-    let lines = ChangedLines::of(&written);
+    let lines = ChangedLines::from_patch(&written);
     let without = |text: &str, gone: Option<&BTreeSet<u32>>| -> Vec<String> {
         let numbered = (1..).zip(text.split_inclusive('\n'));
         numbered

@@ -22,7 +22,7 @@ pub struct AttemptEnd {
 }
 
 impl AttemptEnd {
-    pub fn of(status: JobStatus) -> Self {
+    pub fn new(status: JobStatus) -> Self {
         AttemptEnd {
             status,
             results: AttemptResults::default(),
@@ -35,7 +35,7 @@ impl AttemptEnd {
         AttemptEnd {
             results: AttemptResults::explained(&message),
             failure: Some(message),
-            ..AttemptEnd::of(JobStatus::Infrastructure)
+            ..AttemptEnd::new(JobStatus::Infrastructure)
         }
     }
 
@@ -43,7 +43,7 @@ impl AttemptEnd {
     pub fn of_failures(failures: Vec<String>) -> Self {
         match failures.into_iter().next() {
             Some(failure) => AttemptEnd::failed(failure),
-            None => AttemptEnd::of(JobStatus::Done),
+            None => AttemptEnd::new(JobStatus::Done),
         }
     }
 
@@ -66,14 +66,14 @@ pub(crate) async fn run_attempt(
 ) -> AttemptEnd {
     tokio::select! {
         worked = work => worked.unwrap_or_else(|error| match error.kind {
-            Kind::Interrupted => AttemptEnd::of(JobStatus::Queued),
+            Kind::Interrupted => AttemptEnd::new(JobStatus::Queued),
             kind => AttemptEnd {
                 shortage: kind.shortage(),
                 ..AttemptEnd::failed(error.with_cause())
             },
         }),
-        () = wait_until_unwanted(store, attempt) => AttemptEnd::of(JobStatus::Cancelled),
-        () = stopped(stop) => AttemptEnd::of(JobStatus::Queued),
+        () = wait_until_unwanted(store, attempt) => AttemptEnd::new(JobStatus::Cancelled),
+        () = stopped(stop) => AttemptEnd::new(JobStatus::Queued),
     }
 }
 

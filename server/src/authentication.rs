@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    fn of(headers: &[(header::HeaderName, &str)]) -> Option<String> {
+    fn read_token(headers: &[(header::HeaderName, &str)]) -> Option<String> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(name, value.parse().unwrap());
@@ -181,16 +181,22 @@ mod tests {
     fn token_is_read_from_header_or_cookie() {
         let cookie = |value| (header::COOKIE, value);
         let sent = |value| (header::AUTHORIZATION, value);
-        assert_eq!(of(&[sent("Bearer a")]).unwrap(), "a");
-        assert_eq!(of(&[sent("bearer  a ")]).unwrap(), "a");
-        assert_eq!(of(&[cookie("x=1; testwright_token=b; y=2")]).unwrap(), "b");
+        assert_eq!(read_token(&[sent("Bearer a")]).unwrap(), "a");
+        assert_eq!(read_token(&[sent("bearer  a ")]).unwrap(), "a");
         assert_eq!(
-            of(&[sent("Bearer a"), cookie("testwright_token=b")]).unwrap(),
+            read_token(&[cookie("x=1; testwright_token=b; y=2")]).unwrap(),
+            "b"
+        );
+        assert_eq!(
+            read_token(&[sent("Bearer a"), cookie("testwright_token=b")]).unwrap(),
             "a"
         );
         // A malformed header is not replaced by the cookie.
-        assert_eq!(of(&[sent("Basic a"), cookie("testwright_token=b")]), None);
-        assert_eq!(of(&[cookie("testwright_tokens=b")]), None);
-        assert_eq!(of(&[]), None);
+        assert_eq!(
+            read_token(&[sent("Basic a"), cookie("testwright_token=b")]),
+            None
+        );
+        assert_eq!(read_token(&[cookie("testwright_tokens=b")]), None);
+        assert_eq!(read_token(&[]), None);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct PreparedMatrixRun {
 }
 
 impl PreparedMatrixRun {
-    pub(crate) async fn of(
+    pub(crate) async fn prepare(
         harnesses: &HarnessCache,
         request: &CellRequest,
         out: PathBuf,

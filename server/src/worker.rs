@@ -86,7 +86,7 @@ impl JobSource for Worker {
                     settings: &self.settings,
                     folder: self.folder_of(attempt),
                 };
-                self.complete(attempt, work.work(attempt)).await
+                self.complete(attempt, work.process_attempt(attempt)).await
             }
             // `Store::take` claims no other kind.
             JobKind::Grading | JobKind::Comparison | JobKind::GitHubTask => {
@@ -95,7 +95,7 @@ impl JobSource for Worker {
                     harnesses: &self.harnesses,
                     folder: self.folder_of(attempt),
                 };
-                self.complete(attempt, work.work(attempt)).await
+                self.complete(attempt, work.process_attempt(attempt)).await
             }
         }
     }
@@ -292,7 +292,7 @@ impl Worker {
                 (infrastructure_ending(error), log)
             }
             // The store ends the run if it was cancelled.
-            _ => (AttemptEnd::of(JobStatus::Queued), None),
+            _ => (AttemptEnd::new(JobStatus::Queued), None),
         }
     }
 
@@ -333,7 +333,7 @@ impl Worker {
         stop: StopSignal,
     ) -> Result<Record> {
         let mut prepared = tokio::select! {
-            prepared = PreparedMatrixRun::of(&self.harnesses, cell, out) => prepared?,
+            prepared = PreparedMatrixRun::prepare(&self.harnesses, cell, out) => prepared?,
             () = stopped(stop.clone()) => {
                 return Err(Error::interrupted("finish the run: it was cancelled"));
             }

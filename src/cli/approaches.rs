@@ -34,7 +34,7 @@ struct Description {
 }
 
 impl Description {
-    fn of(approach: &dyn Approach) -> Description {
+    fn from_approach(approach: &dyn Approach) -> Description {
         Description {
             name: approach.name(),
             description: approach.description(),
@@ -112,7 +112,7 @@ fn levels(approach: &dyn Approach) -> BTreeMap<&'static str, Vec<String>> {
 pub(super) fn run(args: &Args) -> Result<()> {
     let all: Vec<Description> = ALL
         .iter()
-        .map(|approach| Description::of(*approach))
+        .map(|approach| Description::from_approach(*approach))
         .collect();
     if args.json {
         return super::output::print_json(&all);

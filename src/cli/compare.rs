@@ -247,7 +247,7 @@ async fn make_runs(
         inputs,
         remote: remote.map(|remote| remote as _),
     };
-    let summary = all.work(listener).await;
+    let summary = all.run_plan(listener).await;
     progress.clear();
     summary
 }
@@ -274,7 +274,7 @@ async fn remote_runs(
             limits: plan.limits.clone(),
             repositories: args.grade.repositories.clone(),
             test_seconds: args.grade.test_seconds,
-            model: Some(ModelSettings::of(settings)),
+            model: Some(ModelSettings::from_settings(settings)),
         },
     };
     remote.put_plan(plan).await?;

@@ -15,7 +15,7 @@ pub struct CpuPermit {
 
 impl CpuPermit {
     /// Creates a share of these processors, one per permit. No processor is held yet.
-    pub fn of(all: Arc<Semaphore>) -> Self {
+    pub fn new(all: Arc<Semaphore>) -> Self {
         CpuPermit {
             all: Some(all),
             held: None,

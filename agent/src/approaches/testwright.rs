@@ -159,7 +159,7 @@ impl View {
             View::Issue => Ok(None),
             View::PassingTest => prompt(PassingFirst {}.render()).map(Some),
             View::Code => {
-                let index = Index::of(&run.tree()?).map_err(infrastructure)?;
+                let index = Index::from_tree(&run.tree()?).map_err(infrastructure)?;
                 let functions = functions(&index, &run.issue.folded_text(), FUNCTIONS);
                 prompt(CodeFirst { functions }.render()).map(Some)
             }

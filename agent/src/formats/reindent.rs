@@ -21,7 +21,7 @@ struct SharedLine {
 
 impl Reindent {
     /// Creates it for lines of a reply that go into this file.
-    pub(super) fn of<'r>(reply: impl Iterator<Item = &'r str>, file: &str) -> Reindent {
+    pub(super) fn from_reply<'r>(reply: impl Iterator<Item = &'r str>, file: &str) -> Reindent {
         let lines: Vec<&str> = reply.collect();
         let all: String = lines.iter().map(|line| indentation(line)).collect();
         let steps = step(file).and_then(|there| {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn lines_are_indented_like_neighbours() {
-        let mut reindent = Reindent::of(std::iter::empty(), "");
+        let mut reindent = Reindent::from_reply(std::iter::empty(), "");
         reindent.share(0, "def f():", "    def f():");
         reindent.share(1, "    a", "      a");
         for (line, expected_line) in [
@@ -119,7 +119,7 @@ mod tests {
         ] {
             assert_eq!(reindent.indented(2, line), expected_line, "{line}");
         }
-        let mut further = Reindent::of(std::iter::empty(), "");
+        let mut further = Reindent::from_reply(std::iter::empty(), "");
         further.share(0, "        a", "    a");
         assert_eq!(further.indented(1, "    b"), "b");
         assert_eq!(further.indented(1, "b"), "b");
@@ -129,14 +129,14 @@ mod tests {
     fn spaces_become_tabs() {
         let file = "class A:\n\tdef f(self):\n\t\treturn 1\n";
         let reindent = |reply: &str| {
-            let mut reindent = Reindent::of(reply.lines(), file);
+            let mut reindent = Reindent::from_reply(reply.lines(), file);
             reindent.share(0, "class A:", "class A:");
             reindent.indented(1, reply)
         };
         assert_eq!(reindent("        x"), "\t\tx");
         // A line of a string, between lines with tabs.
         let reply = ["\tx = '''", "    y", "\t'''"];
-        let reindent = Reindent::of(reply.into_iter(), file);
+        let reindent = Reindent::from_reply(reply.into_iter(), file);
         assert_eq!(reindent.indented(1, reply[1]), reply[1]);
         assert!(!reindent.translates());
     }

@@ -124,7 +124,7 @@ fn apply(
             )));
         };
         let all = original.iter().chain(&patched).copied();
-        let mut reindent = Reindent::of(all, &file);
+        let mut reindent = Reindent::from_reply(all, &file);
         for (number, line) in original.iter().enumerate() {
             reindent.share(number, line, before[at + number]);
         }

@@ -101,7 +101,7 @@ fn read(scheme: &str, rest: &str, base: Option<&BaseUrl>) -> Result<Address, Ref
     let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let (owner, name, number) = issue_in(path)?;
-    let server = Server::of(scheme, host, base)?;
+    let server = Server::from_host(scheme, host, base)?;
     Ok(Address {
         apis: server.apis,
         web: server.web,
@@ -159,7 +159,7 @@ struct Server {
 
 impl Server {
     /// Returns the server at `host`, if it is GitHub's or the one in the settings.
-    fn of(scheme: &str, host: &str, base: Option<&BaseUrl>) -> Result<Server, Refusal> {
+    fn from_host(scheme: &str, host: &str, base: Option<&BaseUrl>) -> Result<Server, Refusal> {
         let public = host == "github.com" || host == "api.github.com";
         let Some(base) = base else {
             if public {

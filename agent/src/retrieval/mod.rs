@@ -40,7 +40,7 @@ impl Index {
     /// # Errors
     ///
     /// Fails if a file cannot be read.
-    pub fn of(tree: &Tree) -> Result<Index, SandboxError> {
+    pub fn from_tree(tree: &Tree) -> Result<Index, SandboxError> {
         let mut files = Vec::new();
         for path in tree.paths().filter(|path| path.ends_with(".py")) {
             if let Some(text) = tree.text(path)? {

@@ -36,7 +36,7 @@ pub(super) struct Step {
 pub(super) fn steps(issue: &Issue) -> Vec<Step> {
     let mut reader = StepReader::default();
     for (n, part) in issue.parts.iter().enumerate() {
-        reader.part(n, part, &ContextProse::of(issue, n));
+        reader.part(n, part, &ContextProse::from_issue(issue, n));
     }
     let mut steps = reader.steps;
     pointed_at(&mut steps, issue);
@@ -53,7 +53,7 @@ struct ContextProse {
 }
 
 impl ContextProse {
-    fn of(issue: &Issue, n: usize) -> ContextProse {
+    fn from_issue(issue: &Issue, n: usize) -> ContextProse {
         let prose = |at: Option<usize>| match at.and_then(|i| issue.parts.get(i)).map(|p| &p.kind) {
             Some(Kind::Prose(text)) => text.as_str(),
             _ => "",

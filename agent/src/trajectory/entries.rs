@@ -223,7 +223,7 @@ impl Change {
     }
 
     /// Returns the change shown in a line of a call.
-    pub fn of(line: &str) -> Self {
+    pub fn from_line(line: &str) -> Self {
         let signs = [Change::Removed, Change::Added];
         let change = signs.into_iter().find(|c| line.starts_with(c.sign()));
         change.unwrap_or(Change::Same)
@@ -264,8 +264,8 @@ edits:
             readable(&other),
             "edits: []\n  tests: [\"a\",\"b\"]\n  text:\n1\n2"
         );
-        assert_eq!(Change::of("    - x"), Change::Removed);
-        assert_eq!(Change::of("    + x"), Change::Added);
-        assert_eq!(Change::of("- x"), Change::Same);
+        assert_eq!(Change::from_line("    - x"), Change::Removed);
+        assert_eq!(Change::from_line("    + x"), Change::Added);
+        assert_eq!(Change::from_line("- x"), Change::Same);
     }
 }

@@ -38,7 +38,7 @@ pub struct EntryLine {
 
 impl EntryView {
     /// Prepares an entry for a page.
-    pub fn of(entry: Entry) -> Self {
+    pub fn from_entry(entry: Entry) -> Self {
         let (kind, is_open) = match entry.kind {
             EntryKind::Prompt => ("asked", false),
             EntryKind::Reply => ("reply", true),
@@ -63,7 +63,7 @@ fn lines(text: &str) -> Vec<EntryLine> {
     let mut in_call = false;
     let line = |line: &str| {
         in_call |= line.starts_with(CALL);
-        let kind = match Change::of(line) {
+        let kind = match Change::from_line(line) {
             Change::Removed if in_call => "removed",
             Change::Added if in_call => "added",
             _ => "same",

@@ -127,7 +127,7 @@ impl<'a> Agents<'a> {
         model: Arc<dyn Model>,
     ) -> Result<Outcome> {
         let job = self.job(ask, &code.0, out)?;
-        let processor = CpuPermit::of(self.processors.clone());
+        let processor = CpuPermit::new(self.processors.clone());
         let progress = self.progress.clone();
         match cell_run::execute(job, self.harness, code, model, processor, progress).await {
             Ok(record) => Ok(record.outcome),

@@ -157,7 +157,7 @@ fn of_instance(
         golden_patch: patch(instance.patch.as_ref(), requested_inputs.golden),
         other_patch: patch(other, requested_inputs.other),
         test_files: match requested_inputs.tests {
-            Some(_) => ChangedLines::of(tests).added.into_keys().collect(),
+            Some(_) => ChangedLines::from_patch(tests).added.into_keys().collect(),
             None => Vec::new(),
         },
     }

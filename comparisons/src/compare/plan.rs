@@ -213,7 +213,11 @@ impl Plan {
             },
             code_patches: None,
             prompts: custom_prompts::digest(),
-            instances: dataset.instances.iter().map(PlannedInstance::of).collect(),
+            instances: dataset
+                .instances
+                .iter()
+                .map(PlannedInstance::from_instance)
+                .collect(),
         }
     }
 
@@ -331,7 +335,7 @@ impl Plan {
 }
 
 impl PlannedInstance {
-    fn of(instance: &Instance) -> Self {
+    fn from_instance(instance: &Instance) -> Self {
         PlannedInstance {
             id: instance.instance_id.clone(),
             repository: instance.repo.clone(),

@@ -197,7 +197,7 @@ impl CostCounter {
 
 impl RunRecord {
     /// Builds the record of a run. `outcome` is the current outcome, or the recorded one if the run had already ended.
-    pub fn of(cell: &RunSpec, events: &[Event], outcome: &Outcome) -> Self {
+    pub fn from_events(cell: &RunSpec, events: &[Event], outcome: &Outcome) -> Self {
         let (cost, stages) = costs(events);
         let patch = outcome.patch().filter(|patch| !patch.trim().is_empty());
         let status = match patch {

@@ -61,7 +61,10 @@ impl RunContext<'_> {
         let out = self.folder.join(cell.folder());
         let outcome = match cell_run::final_outcome(&out)? {
             Some(outcome) => outcome,
-            None => self.work(cell, instance, code, &out, progress).await?,
+            None => {
+                self.run_locally(cell, instance, code, &out, progress)
+                    .await?
+            }
         };
         record(cell, &out, outcome)
     }
@@ -81,7 +84,7 @@ impl RunContext<'_> {
         record(cell, &out, outcome)
     }
 
-    async fn work(
+    async fn run_locally(
         &self,
         cell: &RunSpec,
         instance: &Instance,
@@ -92,7 +95,7 @@ impl RunContext<'_> {
         let task = self.task(cell, instance)?;
         let job = task.job(self.harness, self.settings, &code.0, out)?;
         let model = self.model(cell, progress.clone())?;
-        let processor = CpuPermit::of(self.processors.clone());
+        let processor = CpuPermit::new(self.processors.clone());
         let record = cell_run::execute(job, self.harness, code, model, processor, progress).await?;
         Ok(record.outcome)
     }
@@ -138,5 +141,5 @@ fn record(cell: &RunSpec, out: &Path, outcome: Outcome) -> Result<(RunRecord, Ou
         false => Vec::new(),
     };
     trajectory_page::write(out, &cell.name(), &events, &outcome)?;
-    Ok((RunRecord::of(cell, &events, &outcome), outcome))
+    Ok((RunRecord::from_events(cell, &events, &outcome), outcome))
 }

@@ -153,7 +153,7 @@ impl Schedule<'_> {
     ///
     /// Fails if a file in the folder cannot be read or written, or a run fails with a usage error. Infrastructure
     /// failures are recorded as runs.
-    pub async fn work(&self, listener: StepListener) -> Result<Summary> {
+    pub async fn run_plan(&self, listener: StepListener) -> Result<Summary> {
         let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
         instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
         let ids = || instances.iter().map(|i| i.instance_id.as_str());
@@ -382,7 +382,9 @@ impl Schedule<'_> {
     ) -> Result<(RunRecord, Outcome)> {
         let code = match code {
             Ok(code) => code,
-            Err(outcome) => return Ok((RunRecord::of(cell, &[], outcome), outcome.clone())),
+            Err(outcome) => {
+                return Ok((RunRecord::from_events(cell, &[], outcome), outcome.clone()));
+            }
         };
         let progress = Arc::new(CellProgress {
             cell: cell.clone(),
@@ -401,7 +403,7 @@ fn failed_run(cell: &RunSpec, run: Result<(RunRecord, Outcome)>) -> Result<(RunR
                 hint: error.hint,
                 shortage: error.kind.shortage(),
             };
-            Ok((RunRecord::of(cell, &[], &outcome), outcome))
+            Ok((RunRecord::from_events(cell, &[], &outcome), outcome))
         }
         run => run,
     }

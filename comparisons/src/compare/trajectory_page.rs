@@ -36,7 +36,10 @@ pub(super) fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outco
         own: Trajectory {
             outcome: outcome.summary(),
             patch: outcome.written_patch(),
-            entries: entries(events).into_iter().map(EntryView::of).collect(),
+            entries: entries(events)
+                .into_iter()
+                .map(EntryView::from_entry)
+                .collect(),
         },
     };
     let text = |text: &str| untrusted_text::escape_lines(&entry_view::cut(text));

@@ -43,11 +43,11 @@ impl CaseEnvironment {
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> std::result::Result<CaseEnvironment, Box<Infrastructure>> {
         let (source, environment) = harness.code_at(location, revision, progress).await?;
-        Ok(CaseEnvironment::of(harness, source, environment))
+        Ok(CaseEnvironment::new(harness, source, environment))
     }
 
     /// Wraps a source whose environment has already been built.
-    pub fn of(harness: &Harness, source: Source, environment: Environment) -> CaseEnvironment {
+    pub fn new(harness: &Harness, source: Source, environment: Environment) -> CaseEnvironment {
         CaseEnvironment {
             backend: harness.backend.clone(),
             source,

@@ -171,7 +171,7 @@ mod tests {
     use crate::clover::problem::golden;
     use testwright_tools::workspace::Layout;
 
-    fn of(body: &str) -> (Vec<Blank>, Counts) {
+    fn find_blanks(body: &str) -> (Vec<Blank>, Counts) {
         let text = format!("import a\n\ndef test_x(b):\n{body}\n\ndef late(): pass\n");
         let tests = isolated_tests(
             "test_a.py",
@@ -185,8 +185,9 @@ mod tests {
 
     #[test]
     fn assertion_becomes_the_last_line() {
-        let (blanks, _) =
-            of("    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()");
+        let (blanks, _) = find_blanks(
+            "    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()",
+        );
         let pairs: Vec<(String, String)> = blanks
             .iter()
             .map(|blank| {
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn trivial_and_copied_assertions_are_rejected() {
-        let (blanks, counts) = of(
+        let (blanks, counts) = find_blanks(
             "    assert True\n    assert 1 == 2\n    assert b == b\n    assert 1 < b < 3\n    assert a == b\n    assert (a) == b, 'again'\n    def f():\n        assert b",
         );
         assert_eq!(blanks.len(), 2);
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn common_references_are_left_out() {
-        let (mut blanks, _) = of("    assert b == 200\n    assert b.x == 3");
+        let (mut blanks, _) = find_blanks("    assert b == 200\n    assert b.x == 3");
         for n in 0..200 {
             let mut other = blanks[0].clone();
             other.question = Question::Assertion {

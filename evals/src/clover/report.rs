@@ -82,7 +82,7 @@ pub struct MeanCost {
 }
 
 impl MeanCost {
-    fn of(costs: &[AnswerCost]) -> Option<MeanCost> {
+    fn from_costs(costs: &[AnswerCost]) -> Option<MeanCost> {
         let mean = |sum: f64| sum / costs.len() as f64;
         let dollars: Option<f64> = costs.iter().map(|cost| cost.dollars).sum();
         (!costs.is_empty()).then(|| MeanCost {
@@ -137,7 +137,7 @@ type Key = (String, Task, Form);
 
 impl CloverReport {
     /// Computes the report from the grades, the known costs of answers, and facts to show at its top.
-    pub fn of(
+    pub fn from_grades(
         judgements: &[Grade],
         costs: &BTreeMap<AnswerKey, AnswerCost>,
         facts: Vec<(String, String)>,
@@ -156,7 +156,7 @@ impl CloverReport {
             .iter()
             .map(|((task, form, system, budget), all)| {
                 let rate = |holds: fn(&Grade) -> bool| {
-                    Rate::of(all.iter().filter(|j| holds(j)).count(), all.len())
+                    Rate::new(all.iter().filter(|j| holds(j)).count(), all.len())
                 };
                 let mut classes: BTreeMap<AnswerClass, u64> = BTreeMap::new();
                 for judgement in all {
@@ -165,7 +165,7 @@ impl CloverReport {
                 let costs = all.iter().filter_map(|j| costs.get(&j.key()).copied());
                 let costs: Vec<AnswerCost> = costs.collect();
                 Row {
-                    cost: MeanCost::of(&costs),
+                    cost: MeanCost::from_costs(&costs),
                     system: system.clone(),
                     task: *task,
                     form: *form,
@@ -296,7 +296,7 @@ fn pairs(judgements: &[Grade]) -> Vec<SystemPair> {
                 first: first.clone(),
                 second: second.clone(),
                 interval: bootstrap_of(both.len(), |drawn| difference(&both, drawn)),
-                compared: PairedComparison::of(both),
+                compared: PairedComparison::from_pairs(both),
             });
         }
     }

@@ -20,7 +20,7 @@ pub struct ChangedLines {
 
 impl ChangedLines {
     /// Returns the changed lines in the Python files of a unified diff.
-    pub fn of(patch: &str) -> ChangedLines {
+    pub fn from_patch(patch: &str) -> ChangedLines {
         let mut changed = ChangedLines::default();
         let mut reader = HunkReader::default();
         for line in patch.lines() {
@@ -98,14 +98,14 @@ mod tests {
     #[test]
     fn hunk_at_the_maximum_line_is_read() {
         let patch = "--- a/a.py\n+++ b/a.py\n@@ -4294967295,2 +4294967295,2 @@\n-a\n-b\n+c\n+d\n";
-        let changed = ChangedLines::of(patch);
+        let changed = ChangedLines::from_patch(patch);
         assert_eq!(changed.added.keys().collect::<Vec<_>>(), ["a.py"]);
     }
 
     #[test]
     fn quoted_file_names_are_unescaped() {
         let patch = "--- \"a/\\303\\244.py\"\n+++ \"b/\\r\\a\\\".py\"\n@@ -1 +1 @@\n-a\n+b\n";
-        let changed = ChangedLines::of(patch);
+        let changed = ChangedLines::from_patch(patch);
         let files: Vec<_> = changed.added.keys().chain(changed.removed.keys()).collect();
         assert_eq!(files, ["\r\u{7}\".py", "ä.py"]);
     }
@@ -116,7 +116,7 @@ mod tests {
                      @@ -20 +21,2 @@\n-q\n\\ No newline at end of file\n+q\n+r\n\
                      diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-a\n+b\n\
                      diff --git a/n.py b/n.py\nnew file mode 100644\n--- /dev/null\n+++ b/n.py\t2020\n@@ -0,0 +1,2 @@\n+a\n+b\n";
-        let changed = ChangedLines::of(patch);
+        let changed = ChangedLines::from_patch(patch);
         let lines = |set: &Lines, file: &str| set[file].iter().copied().collect::<Vec<_>>();
         assert_eq!(lines(&changed.removed, "a.py"), [4, 20]);
         assert_eq!(lines(&changed.added, "a.py"), [4, 5, 21, 22]);

@@ -48,7 +48,7 @@ pub(super) struct CodePatch {
 
 impl CodePatch {
     /// Separates the code of a patch. Files in test folders count as code if the golden patch, `fix`, changes them.
-    pub(super) fn of(
+    pub(super) fn from_patch(
         applied: AppliedPatch,
         tree: &Tree,
         layout: &Layout,

@@ -53,7 +53,7 @@ pub(super) struct Contribution {
 
 impl Contribution {
     /// Reads the patch in a thread with a large stack, because code may be deeply nested.
-    pub(super) fn of(
+    pub(super) fn from_patch(
         applied: &AppliedPatch,
         tree: &Tree,
         layout: &Layout,

@@ -100,7 +100,7 @@ impl Harness {
         };
         graded.applied = true;
         graded.notes.extend(applied.notes.iter().cloned());
-        let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
+        let tests = Contribution::from_patch(&applied, &prepared.tree, &prepared.layout)
             .map_err(at_stage("source"))?;
         let notes = tests.foreign.iter().chain(&tests.unrelated_inputs);
         graded.notes.extend(notes.cloned());

@@ -171,8 +171,8 @@ impl Harness {
         let golden = match instance.test_patch.as_deref() {
             Some(patch) if !patch.trim().is_empty() => {
                 let applied = self.apply_golden(instance, &source, "test patch", patch)?;
-                let tests =
-                    Contribution::of(&applied, &tree, &layout).map_err(at_stage("source"))?;
+                let tests = Contribution::from_patch(&applied, &tree, &layout)
+                    .map_err(at_stage("source"))?;
                 Some((applied, tests))
             }
             _ => None,
@@ -195,7 +195,7 @@ impl Harness {
             tree,
             old,
             new,
-            changed: ChangedLines::of(patch),
+            changed: ChangedLines::from_patch(patch),
             fix: fix.files,
             golden,
         })

@@ -148,7 +148,7 @@ impl Harness {
                     done(SelectionResult {
                         infrastructure: Some(failed.to_string()),
                         shortage: failed.shortage,
-                        ..SelectionResult::of(tests, patch)
+                        ..SelectionResult::new(tests, patch)
                     });
                 }),
             }
@@ -209,8 +209,9 @@ impl Harness {
             Ok(applied) => applied,
             Err(why) => return Ok(without(format!("the patch does not apply: {why}"))),
         };
-        let change = CodePatch::of(applied, &prepared.tree, &prepared.layout, &prepared.fix)
-            .map_err(at_stage("source"))?;
+        let change =
+            CodePatch::from_patch(applied, &prepared.tree, &prepared.layout, &prepared.fix)
+                .map_err(at_stage("source"))?;
         if let Some(why) = change.reason_without_code() {
             return Ok(Candidate {
                 left_out: change.left_out,
@@ -296,7 +297,7 @@ impl Harness {
                 return Ok(generated);
             }
         };
-        let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
+        let tests = Contribution::from_patch(&applied, &prepared.tree, &prepared.layout)
             .map_err(at_stage("source"))?;
         generated.ids = whole_files(prepared, &tests);
         generated.files = applied.files;
@@ -335,7 +336,7 @@ impl Harness {
             left_out: candidate.left_out.clone(),
             suspicions: candidate.suspicions.clone(),
             forged: candidate.forged.map(str::to_owned),
-            ..SelectionResult::of(tests.prediction, candidate.patch)
+            ..SelectionResult::new(tests.prediction, candidate.patch)
         };
         let code = match &candidate.code {
             Ok(code) => code,

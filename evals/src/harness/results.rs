@@ -71,7 +71,7 @@ impl Results {
     }
 
     /// Returns the result with this key, unless it failed because of the machine.
-    pub fn of(&self, prediction: &str, instance_id: &str, key: &str) -> Option<&InstanceResult> {
+    pub fn get(&self, prediction: &str, instance_id: &str, key: &str) -> Option<&InstanceResult> {
         let names = (prediction.to_owned(), instance_id.to_owned());
         let line = self.stored.by_name.get(&names);
         line.map(|line| &line.graded)

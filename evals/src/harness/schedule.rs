@@ -124,7 +124,7 @@ pub fn ungraded<'a>(
             let instance = job.instance;
             let key = key(harness, instance, prediction);
             let existing_result =
-                results.of(&prediction.model_name_or_path, &instance.instance_id, &key);
+                results.get(&prediction.model_name_or_path, &instance.instance_id, &key);
             if let Some(result) = existing_result {
                 progress(Step::Graded {
                     result: Box::new(result.clone()),

@@ -82,7 +82,7 @@ pub(super) fn read(
         return drop(Stage::InTime, "changes no code");
     }
     let layout = layout_at(repository, base)?;
-    let paths = Paths::of(&changes, &layout);
+    let paths = Paths::from_changes(&changes, &layout);
     if let Some(reason) = paths.rejection_reason(&layout, &changes) {
         return drop(Stage::InTime, reason);
     }
@@ -100,7 +100,7 @@ pub(super) fn read(
     if patch.len() + test_patch.len() > PATCHES {
         return drop(Stage::NamesIssue, "has patches of more than 2 MiB");
     }
-    let difficulty = Difficulty::of(&paths, is_code, &patch, &test_patch);
+    let difficulty = Difficulty::from_patches(&paths, is_code, &patch, &test_patch);
     if let Some(most) = selection.max_changed_lines
         && difficulty.code_lines > most
     {

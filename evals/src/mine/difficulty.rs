@@ -20,7 +20,7 @@ pub(super) struct Difficulty {
 }
 
 impl Difficulty {
-    pub(super) fn of(
+    pub(super) fn from_patches(
         paths: &Paths,
         is_code: fn(&str) -> bool,
         patch: &str,
@@ -79,7 +79,7 @@ mod tests {
             code: vec!["a.py".to_owned(), "N.md".to_owned()],
             ..Paths::default()
         };
-        let facts = Difficulty::of(&paths, is_code, patch, patch);
+        let facts = Difficulty::from_patches(&paths, is_code, patch, patch);
         assert_eq!((facts.code_files, facts.code_lines), (1, 2));
         assert_eq!((facts.code_hunks, facts.test_lines), (2, 4));
     }

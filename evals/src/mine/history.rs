@@ -26,7 +26,7 @@ const MAX_MERGE_DEPTH: usize = 4;
 const MESSAGES: usize = 250;
 
 impl Change {
-    fn of(commit: Commit) -> Option<Change> {
+    fn from_commit(commit: Commit) -> Option<Change> {
         Some(Change {
             base: commit.parents.first()?.clone(),
             pull_request: pull_request(&commit.message),
@@ -89,7 +89,7 @@ pub(super) fn changes(
             since: Some(selection.since),
             until: selection.until,
         })?;
-        for change in commits.into_iter().filter_map(Change::of) {
+        for change in commits.into_iter().filter_map(Change::from_commit) {
             if !seen_hashes.insert(change.commit.hash.clone()) {
                 continue;
             }

@@ -21,7 +21,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn of(changes: &[FileChange], layout: &Layout) -> Paths {
+    pub(super) fn from_changes(changes: &[FileChange], layout: &Layout) -> Paths {
         let mut paths = Paths::default();
         for change in changes {
             let list = if change.submodule {
@@ -108,11 +108,11 @@ mod tests {
             submodule: true,
             ..changed("tests/integration")
         });
-        let paths = Paths::of(&changes, &layout);
+        let paths = Paths::from_changes(&changes, &layout);
         assert_eq!(paths.code, ["pkg/a.py", "CHANGES.md"]);
         assert_eq!(paths.tests, ["selftest/check_a.py", "selftest/data.txt"]);
         assert_eq!(paths.rejection_reason(&layout, &changes), None);
-        let plain = Paths::of(&changes, &Layout::default());
+        let plain = Paths::from_changes(&changes, &Layout::default());
         assert_eq!(plain.tests, Vec::<String>::new());
         assert_eq!(paths.submodules, ["tests/integration"]);
     }
@@ -122,7 +122,7 @@ mod tests {
         let layout = Layout::default();
         let lack = |names: &[&str]| {
             let changes: Vec<FileChange> = names.iter().map(|name| changed(name)).collect();
-            Paths::of(&changes, &layout).rejection_reason(&layout, &changes)
+            Paths::from_changes(&changes, &layout).rejection_reason(&layout, &changes)
         };
         assert_eq!(lack(&["pkg/a.py", "tests/test_a.py"]), None);
         assert_eq!(

@@ -72,7 +72,7 @@ impl Counts {
         }
     }
 
-    fn of(&self, stage: Stage) -> usize {
+    fn get(&self, stage: Stage) -> usize {
         self.0.get(&stage).copied().unwrap_or_default()
     }
 }
@@ -131,7 +131,7 @@ impl Table {
     pub fn new(counts: Counts, dropped: Vec<RejectedChange>) -> Table {
         let stages = Stage::ALL.map(|stage| Row {
             condition: stage.words(),
-            changes: counts.of(stage),
+            changes: counts.get(stage),
         });
         let mut reasons: BTreeMap<(Stage, String), (usize, String)> = BTreeMap::new();
         for one in &dropped {

@@ -80,7 +80,7 @@ pub(super) fn compare(sets: &[PredictionSet]) -> Option<Comparison> {
                     first: first.prediction.clone(),
                     second: second.prediction.clone(),
                     instances: both.len() as u64,
-                    paired: PairedComparison::of(both),
+                    paired: PairedComparison::from_pairs(both),
                 });
             }
         }

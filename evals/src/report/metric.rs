@@ -53,5 +53,5 @@ pub(super) fn counts(graded: &InstanceResult) -> bool {
 /// Returns the share of results for which `holds` is true. Missing and non-applying predictions count as failures.
 pub(super) fn rate(graded: &[&InstanceResult], holds: impl Fn(&InstanceResult) -> bool) -> Rate {
     let those = graded.iter().filter(|g| counts(g) && holds(g)).count();
-    Rate::of(those, graded.len())
+    Rate::new(those, graded.len())
 }

@@ -33,7 +33,7 @@ pub struct PairedComparison {
 
 impl PairedComparison {
     /// Compares two approaches, given for each instance whether the first and the second solve it.
-    pub fn of(pairs: impl IntoIterator<Item = (bool, bool)>) -> PairedComparison {
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (bool, bool)>) -> PairedComparison {
         let mut counts = [0u64; 4];
         for pair in pairs {
             let at = match pair {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn pairs_are_counted() {
-        let paired = PairedComparison::of([
+        let paired = PairedComparison::from_pairs([
             (true, true),
             (true, false),
             (true, false),
@@ -137,7 +137,7 @@ mod tests {
             (1, 2, 1, 1)
         );
         assert!(close(paired.difference.unwrap(), 0.2));
-        assert_eq!(PairedComparison::of([]).difference, None);
+        assert_eq!(PairedComparison::from_pairs([]).difference, None);
     }
 
     /// Checks by simulation that the test detects the minimum difference in four of five trials.

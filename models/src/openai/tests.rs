@@ -61,7 +61,7 @@ fn client(server: &Server, stream: bool) -> OpenAi {
     OpenAi::new(settings(server, stream)).unwrap()
 }
 
-fn whole(message: Value, finish: &str) -> Value {
+fn build_completion(message: Value, finish: &str) -> Value {
     json!({
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107,

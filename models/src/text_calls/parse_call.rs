@@ -159,7 +159,7 @@ pub(super) fn collect(
             if let Some(inner @ Value::Object(_)) = map.get("function") {
                 return collect(inner, tools, tagged, whole, into);
             }
-            into.push(of(map, tools, tagged, whole));
+            into.push(parse_map_call(map, tools, tagged, whole));
         }
         _ if tagged => into.push(ParsedCall::Malformed {
             name: None,
@@ -169,7 +169,12 @@ pub(super) fn collect(
     }
 }
 
-fn of(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -> ParsedCall {
+fn parse_map_call(
+    map: &Map<String, Value>,
+    tools: &[ToolSpec],
+    tagged: bool,
+    whole: bool,
+) -> ParsedCall {
     let name = NAME_KEYS
         .iter()
         .find_map(|key| Some((*key, map.get(*key)?.as_str()?)));

@@ -168,7 +168,7 @@ async fn uncollectable_files_are_reported() {
         ]
     );
 
-    std::fs::remove_dir_all(place.work().join("tests")).unwrap();
+    std::fs::remove_dir_all(place.work_folder().join("tests")).unwrap();
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     assert_eq!(
         built.notes,
@@ -183,7 +183,7 @@ async fn uncollectable_files_are_reported() {
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     let crash = "some tests crash the process that runs them (exit code 139)";
     assert_eq!(built.notes, [crash]);
-    std::fs::remove_file(place.work().join("crash")).unwrap();
+    std::fs::remove_file(place.work_folder().join("crash")).unwrap();
 
     let mut strange = recipe();
     strange.runner.options.push("--strange".to_owned());
@@ -327,7 +327,7 @@ async fn setuptools_path_falls_back_to_hook() {
             "src",
             "odd",
         ] {
-            let old = place.work().join(old);
+            let old = place.work_folder().join(old);
             let _ = std::fs::remove_file(&old).or_else(|_| std::fs::remove_dir_all(&old));
         }
         place.write(file, &content);
@@ -355,7 +355,7 @@ async fn setuptools_path_falls_back_to_hook() {
 async fn unknown_python_is_not_built() {
     let Some(place) = TestDir::new() else { return };
     for python in ["backend.py", "thing", "tests"] {
-        let python = place.work().join(python);
+        let python = place.work_folder().join(python);
         let _ = std::fs::remove_file(&python).or_else(|_| std::fs::remove_dir_all(&python));
     }
     let error = place.build(&place.source(), &recipe()).await.unwrap_err();

@@ -122,7 +122,7 @@ async fn projects_are_installed_and_tried_separately() {
     let Some(place) = TestDir::new() else { return };
     place.git(&["rm", "-rfq", "--cached", "--ignore-unmatch", "."]);
     for folder in ["a", "b"] {
-        let work = place.work().join(folder);
+        let work = place.work_folder().join(folder);
         std::fs::create_dir_all(work.join("tests")).unwrap();
         std::fs::write(work.join("tests/test_x.py"), "def test_x(): pass\n").unwrap();
     }
@@ -133,9 +133,12 @@ async fn projects_are_installed_and_tried_separately() {
         "tests",
         "tracked.txt",
     ] {
-        std::fs::rename(place.work().join(path), place.work().join("a").join(path))
-            .or_else(|_| std::fs::remove_dir_all(place.work().join(path)))
-            .unwrap();
+        std::fs::rename(
+            place.work_folder().join(path),
+            place.work_folder().join("a").join(path),
+        )
+        .or_else(|_| std::fs::remove_dir_all(place.work_folder().join(path)))
+        .unwrap();
     }
     place.write("b/pyproject.toml", &PYPROJECT.replace("thing", "other"));
     place.write("b/backend.py", &backend("raise RuntimeError('no')"));

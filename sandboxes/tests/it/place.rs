@@ -147,12 +147,12 @@ impl TestDir {
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) {
-        let path = self.work().join(path);
+        let path = self.work_folder().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    pub(crate) fn work(&self) -> PathBuf {
+    pub(crate) fn work_folder(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
@@ -185,7 +185,7 @@ impl TestDir {
 
     pub(crate) fn git(&self, arguments: &[&str]) {
         let output = std::process::Command::new("git")
-            .current_dir(self.work())
+            .current_dir(self.work_folder())
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
             .args(arguments)
             .output()
@@ -199,7 +199,7 @@ impl TestDir {
         self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
         let cache = self.folder.path().join("cache");
         let repository = open(
-            self.work().to_str().unwrap(),
+            self.work_folder().to_str().unwrap(),
             None,
             &cache,
             &OpenOptions::default(),

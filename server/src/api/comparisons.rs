@@ -56,7 +56,7 @@ impl Comparison {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn of(state: &ApiState, stored: &StoredComparison) -> ApiResult<Self> {
+    pub async fn load(state: &ApiState, stored: &StoredComparison) -> ApiResult<Self> {
         let all = Comparison::all(state, std::slice::from_ref(stored)).await?;
         all.into_iter().next().ok_or_else(no_comparison)
     }
@@ -201,7 +201,7 @@ pub async fn create(
     let Json(request) = body?;
     let key = idempotency::key(&headers)?;
     let (stored, is_new) = add(&state, &caller, &request, key).await?;
-    let comparison = Comparison::of(&state, &stored).await?;
+    let comparison = Comparison::load(&state, &stored).await?;
     let address = format!("/v1/comparisons/{}", stored.id);
     Ok(idempotency::answer(is_new, address, comparison))
 }
@@ -303,7 +303,7 @@ pub fn not_graded() -> Problem {
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
-    if !Comparison::of(&state, &stored).await?.is_open() {
+    if !Comparison::load(&state, &stored).await?.is_open() {
         return Err(Problem::new(
             StatusCode::CONFLICT,
             "the comparison has ended",
@@ -329,5 +329,5 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Compar
 }
 
 async fn read_comparison(state: &ApiState, id: &str) -> ApiResult<Comparison> {
-    Comparison::of(state, &find(state, id).await?).await
+    Comparison::load(state, &find(state, id).await?).await
 }

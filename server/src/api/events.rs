@@ -113,7 +113,7 @@ impl Follower {
             }
             if run.status.has_ended() {
                 self.ended = true;
-                let run = serde_json::to_string(&Run::of(&run)).ok()?;
+                let run = serde_json::to_string(&Run::from_stored(&run)).ok()?;
                 return Some(Event::default().event("end").data(run));
             }
             if self.ends_at < Instant::now() {

@@ -27,7 +27,7 @@ pub struct Gradings {
 }
 
 impl Gradings {
-    fn of(stored: GradingBatch) -> Self {
+    fn from_stored(stored: GradingBatch) -> Self {
         let open = ["queued", "running"];
         Gradings {
             created_at: timestamp(stored.created_at).to_string(),
@@ -93,7 +93,7 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
     let mut batches = state.store.grading_batches(&filter).await?;
     let next = paging::truncate_page(&mut batches, limit).map(|last| last.batch.clone());
     Ok(GradingList {
-        batches: batches.into_iter().map(Gradings::of).collect(),
+        batches: batches.into_iter().map(Gradings::from_stored).collect(),
         next,
     })
 }
@@ -111,7 +111,7 @@ pub async fn cancel_batch(state: &ApiState, batch: &str) -> ApiResult<Gradings> 
         ..GradingFilter::default()
     };
     let batches = state.store.grading_batches(&of_batch).await?;
-    let gradings = batches.into_iter().next().map(Gradings::of);
+    let gradings = batches.into_iter().next().map(Gradings::from_stored);
     gradings.ok_or_else(no_gradings)
 }
 

@@ -97,7 +97,7 @@ pub async fn create(
     let Json(request) = body?;
     let key = idempotency::key(&headers)?;
     let (stored, is_new) = add(&state, &caller, &request, key).await?;
-    let matrix = Matrix::of(&state.store, &stored).await?;
+    let matrix = Matrix::load(&state.store, &stored).await?;
     let address = format!("/v1/matrices/{}", stored.id);
     Ok(idempotency::answer(is_new, address, matrix))
 }
@@ -206,7 +206,7 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Matrix>> {
     let stored = find(&state, &id).await?;
-    Ok(Json(Matrix::of(&state.store, &stored).await?))
+    Ok(Json(Matrix::load(&state.store, &stored).await?))
 }
 
 /// Cancel a matrix
@@ -217,7 +217,7 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<M
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = cancel_matrix(&state, &id).await?;
-    accepted(Matrix::of(&state.store, &stored).await?)
+    accepted(Matrix::load(&state.store, &stored).await?)
 }
 
 /// Cancels a matrix and returns it.
@@ -239,7 +239,7 @@ pub async fn cancel_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = retry_matrix(&state, &id).await?;
-    accepted(Matrix::of(&state.store, &stored).await?)
+    accepted(Matrix::load(&state.store, &stored).await?)
 }
 
 /// Queues a matrix again and returns it.

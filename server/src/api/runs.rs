@@ -61,7 +61,7 @@ pub struct Run {
 
 impl Run {
     /// Creates the view of a stored run.
-    pub fn of(run: &StoredRun) -> Self {
+    pub fn from_stored(run: &StoredRun) -> Self {
         let record = run.record_value();
         let field = |name: &str| record.get(name).cloned();
         let outcome = record.is_object().then(|| {
@@ -159,7 +159,7 @@ pub async fn create(
     let key = idempotency::key(&headers)?;
     let (run, is_new) = add(&state, &caller, &request, key).await?;
     let address = format!("/v1/runs/{}", run.id);
-    Ok(idempotency::answer(is_new, address, Run::of(&run)))
+    Ok(idempotency::answer(is_new, address, Run::from_stored(&run)))
 }
 
 /// Stores and queues a run; `false` if the request is repeated.
@@ -220,7 +220,7 @@ pub async fn list(
     let next = paging::truncate_page(&mut runs, limit).map(|run| run.id.to_string());
     Ok(Json(Runs {
         next,
-        runs: runs.iter().map(Run::of).collect(),
+        runs: runs.iter().map(Run::from_stored).collect(),
     }))
 }
 
@@ -230,7 +230,7 @@ pub async fn list(
     (status = 404, description = "no such run"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Run>> {
-    Ok(Json(Run::of(&find(&state, &id).await?)))
+    Ok(Json(Run::from_stored(&find(&state, &id).await?)))
 }
 
 /// Cancel a run
@@ -240,7 +240,7 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<R
     (status = 409, description = "already ended"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
-    accepted(Run::of(&cancel_run(&state, &id).await?))
+    accepted(Run::from_stored(&cancel_run(&state, &id).await?))
 }
 
 /// Cancels a run and returns it.
@@ -262,7 +262,7 @@ pub async fn cancel_run(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     (status = 409, description = "running, or has a result"),
 ))]
 pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
-    accepted(Run::of(&retry_run(&state, &id).await?))
+    accepted(Run::from_stored(&retry_run(&state, &id).await?))
 }
 
 /// Queues a run again and returns it.

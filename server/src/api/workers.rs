@@ -31,7 +31,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    fn of(worker: StoredWorker) -> Self {
+    fn from_stored(worker: StoredWorker) -> Self {
         let process = worker.process;
         let time = |milliseconds| timestamp(milliseconds).to_string();
         Worker {
@@ -85,7 +85,7 @@ pub async fn read(state: &ApiState) -> ApiResult<Workers> {
         state.store.queue_state().await?,
     );
     Ok(Workers {
-        workers: workers.into_iter().map(Worker::of).collect(),
+        workers: workers.into_iter().map(Worker::from_stored).collect(),
         queue: Queue {
             queued: queue.count(JobStatus::Queued),
             running: queue.count(JobStatus::Running),

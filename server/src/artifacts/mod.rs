@@ -51,7 +51,7 @@ impl Digest {
         is_digest.then(|| Digest(text.to_owned()))
     }
 
-    fn of(hash: Sha256) -> Self {
+    fn from_hash(hash: Sha256) -> Self {
         Digest(hex(&hash.finalize()))
     }
 
@@ -143,7 +143,7 @@ impl Artifacts {
     ///
     /// Fails if the store does not respond or cannot be written to.
     pub async fn put(&self, content: Vec<u8>) -> Result<Blob> {
-        let digest = Digest::of(Sha256::new_with_prefix(&content));
+        let digest = Digest::from_hash(Sha256::new_with_prefix(&content));
         let bytes = content.len() as u64;
         let put = self.store.put(&self.blob(&digest), content.into()).await;
         put.map_err(|e| self.failed("write to", &e))?;
@@ -204,7 +204,7 @@ impl Artifacts {
             file.write_all(&part).await.map_err(unwritten)?;
         }
         file.flush().await.map_err(unwritten)?;
-        if Digest::of(hash) != *digest {
+        if Digest::from_hash(hash) != *digest {
             let what = format!("read from the artifact store {}", self.address);
             let cause = format!("the object {} is damaged", digest.as_str());
             return Err(Error::infrastructure(what).cause(cause));
@@ -262,7 +262,7 @@ async fn digest_of(file: &FilePath) -> std::io::Result<(Digest, u64)> {
     loop {
         let read = file.read(&mut part).await?;
         if read == 0 {
-            return Ok((Digest::of(hash), bytes));
+            return Ok((Digest::from_hash(hash), bytes));
         }
         hash.update(&part[..read]);
         bytes += read as u64;

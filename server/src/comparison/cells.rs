@@ -58,7 +58,7 @@ pub struct ModelSettings {
 
 impl ModelSettings {
     /// Takes the settings that affect results from those of this process.
-    pub fn of(settings: &Settings) -> Self {
+    pub fn from_settings(settings: &Settings) -> Self {
         let model = &settings.model;
         ModelSettings {
             base_url: model.base_url.as_ref().map(ToString::to_string),
@@ -85,7 +85,7 @@ impl CellSettings {
     /// Fails if the approach is unknown, or if the worker's model settings differ from the comparison's.
     pub fn check_model(&self, worker: &Settings, approach: &str) -> Result<()> {
         let kind = Variant::parse(approach)?.approach.model();
-        let own = ModelSettings::of(worker);
+        let own = ModelSettings::from_settings(worker);
         match &self.model {
             Some(comparison_settings)
                 if kind == ModelKind::Language && *comparison_settings != own =>

@@ -123,7 +123,7 @@ impl ComparisonServer {
                 limits: plan.limits.clone(),
                 repositories: request.repositories().to_owned(),
                 test_seconds: request.test_seconds(),
-                model: Some(ModelSettings::of(settings)),
+                model: Some(ModelSettings::from_settings(settings)),
             },
         };
         let (harness, _) = grading.harness().await?;
@@ -145,7 +145,7 @@ impl ComparisonServer {
             inputs,
             remote: Some(&runs),
         };
-        let summary = all.work(listener).await?;
+        let summary = all.run_plan(listener).await?;
         let sets = prediction_sets(plan, &summary.runs);
         write_predictions(folder, &sets)?;
         if summary.interrupted {

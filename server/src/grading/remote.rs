@@ -32,7 +32,7 @@ impl StoreGradings {
     pub fn new(batch: Batch, grading: &GradingRun) -> Self {
         StoreGradings {
             batch,
-            settings: GradingSettings::of(grading),
+            settings: GradingSettings::from_grading(grading),
         }
     }
 

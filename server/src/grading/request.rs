@@ -38,7 +38,7 @@ pub(super) struct GradingSettings {
 }
 
 impl GradingSettings {
-    pub(super) fn of(grading: &GradingRun) -> Self {
+    pub(super) fn from_grading(grading: &GradingRun) -> Self {
         let settings = &grading.settings;
         GradingSettings {
             repositories: grading.options.repositories.clone(),

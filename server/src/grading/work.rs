@@ -29,7 +29,7 @@ impl GradingWork<'_> {
     /// # Errors
     ///
     /// Fails if the request is invalid, this worker would grade differently, or the database or the machine fails.
-    pub async fn work(&self, attempt: &Attempt) -> Result<AttemptEnd> {
+    pub async fn process_attempt(&self, attempt: &Attempt) -> Result<AttemptEnd> {
         let text = self.store.grading_request(&attempt.id).await?;
         let request: GradingRequest = serde_json::from_str(&text)
             .map_err(|error| Error::infrastructure("read the request").cause(error))?;

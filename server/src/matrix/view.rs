@@ -157,7 +157,7 @@ impl Matrix {
     /// # Errors
     ///
     /// Fails if a database query fails, or if the stored request or a stored cell is invalid.
-    pub async fn of(store: &Store, stored: &StoredMatrix) -> Result<Self> {
+    pub async fn load(store: &Store, stored: &StoredMatrix) -> Result<Self> {
         let input = input(stored)?;
         let results = results(store, stored).await?;
         // The order of the request decides between equal patches.

@@ -35,14 +35,14 @@ impl MatrixWork<'_> {
     /// # Errors
     ///
     /// Fails if the repository cannot be read, the harness cannot be set up, or the database or the machine fails.
-    pub async fn work(&self, attempt: &Attempt) -> Result<AttemptEnd> {
+    pub async fn process_attempt(&self, attempt: &Attempt) -> Result<AttemptEnd> {
         let stored = self.store.matrix(&attempt.id.clone().into()).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;
         let mut finished_cells = results(self.store, &stored).await?;
         // Cells that failed because of the machine are tried again.
         finished_cells.retain(|cell| cell.infrastructure.is_none());
-        let missing = Missing::of(&input, &finished_cells);
+        let missing = Missing::from_input(&input, &finished_cells);
         let args = HarnessArgs {
             repositories: input.repository.clone(),
             test_time: Duration::from_secs(self.settings.limits.test_seconds),
@@ -101,7 +101,7 @@ impl MatrixWork<'_> {
 struct Missing(Vec<(Prediction, Vec<Prediction>)>);
 
 impl Missing {
-    fn of(input: &MatrixInput, finished_cells: &[SelectionResult]) -> Self {
+    fn from_input(input: &MatrixInput, finished_cells: &[SelectionResult]) -> Self {
         let is_finished = |tests: &str, patch: &str| {
             let mut cells = finished_cells.iter();
             cells.any(|cell| cell.tests == tests && cell.patch == patch)

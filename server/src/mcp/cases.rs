@@ -51,7 +51,7 @@ pub(super) struct CaseVerdict {
 }
 
 impl CaseVerdict {
-    pub(super) fn of(verification: &Verification) -> CaseVerdict {
+    pub(super) fn from_verification(verification: &Verification) -> CaseVerdict {
         let (outcome, reason) = match &verification.outcome {
             CaseOutcome::Passed => ("passed", None),
             CaseOutcome::Failed { message } => ("failed", Some(message.clone())),
@@ -128,7 +128,7 @@ pub(super) async fn open_place(
     commit: Option<&str>,
 ) -> Result<(CaseEnvironment, SandboxPermit), CallError> {
     let api = &call.parts.api;
-    let place = SandboxPlace::of(api, repository, commit, None).await?;
+    let place = SandboxPlace::resolve(api, repository, commit, None).await?;
     let owner = call.caller().owner;
     let opened = async {
         let room = call.parts.sessions.acquire_sandbox(&owner).await?;

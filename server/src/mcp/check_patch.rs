@@ -68,7 +68,7 @@ async fn follow(
     loop {
         let stored = matrices::find(api, stored.id.as_str()).await?;
         let cell_count = api.store.cells(&stored.id).await?.len();
-        let matrix = Matrix::of(&api.store, &stored).await?;
+        let matrix = Matrix::load(&api.store, &stored).await?;
         if last_progress != Some((cell_count, matrix.status)) {
             last_progress = Some((cell_count, matrix.status));
             let text = format!("matrix {}: {}", matrix.id, matrix.status.as_str());

@@ -98,7 +98,7 @@ impl ServiceTool for CheckTest {
         let args: CheckArgs = call.arguments()?;
         let test_input = TestInput::of(&args)?;
         let parts = call.parts;
-        let place = SandboxPlace::of(
+        let place = SandboxPlace::resolve(
             &parts.api,
             args.repository.as_deref(),
             args.commit.as_deref(),

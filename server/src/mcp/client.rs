@@ -161,7 +161,7 @@ impl ServerHandler for McpClient {
             session: &self.session,
             arguments: request.arguments.unwrap_or_default(),
             context: &context,
-            progress: CallProgress::of(&context),
+            progress: CallProgress::from_context(&context),
         };
         let called = tool.call(&call).await;
         call.progress.flush().await;

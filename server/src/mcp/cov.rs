@@ -92,7 +92,7 @@ impl ServiceTool for Cov {
         let (place, _room) = open_place(call, repository, commit).await?;
         let covered = unless_cancelled(call, cov(&place, &cases, &options)).await?;
         let covered: Vec<CoveredCase> = (covered.iter())
-            .map(|case| CoveredCase::of(case, &args.files))
+            .map(|case| CoveredCase::from_coverage(case, &args.files))
             .collect();
         let text: Vec<String> = covered.iter().map(CoveredCase::text).collect();
         answer(&text.join("\n"), &Covered { cases: covered })
@@ -100,7 +100,7 @@ impl ServiceTool for Cov {
 }
 
 impl CoveredCase {
-    fn of(case: &CaseCoverage, requested_paths: &[String]) -> CoveredCase {
+    fn from_coverage(case: &CaseCoverage, requested_paths: &[String]) -> CoveredCase {
         let is_requested =
             |path: &String| requested_paths.is_empty() || requested_paths.contains(path);
         let files = case.files.iter().filter(|(path, _)| is_requested(path));
@@ -111,9 +111,9 @@ impl CoveredCase {
             (test.clone(), lines.collect())
         });
         CoveredCase {
-            verdict: CaseVerdict::of(&case.verification),
+            verdict: CaseVerdict::from_verification(&case.verification),
             files: files
-                .map(|(path, lines)| (path.clone(), CoveredFile::of(lines)))
+                .map(|(path, lines)| (path.clone(), CoveredFile::from_lines(lines)))
                 .collect(),
             contexts: contexts.collect(),
             problem: case.problem.clone(),
@@ -142,7 +142,7 @@ impl CoveredCase {
 }
 
 impl CoveredFile {
-    fn of(lines: &FileLines) -> CoveredFile {
+    fn from_lines(lines: &FileLines) -> CoveredFile {
         CoveredFile {
             hit: ranges(lines.hit.iter().copied()).join(","),
             missed: ranges(lines.missed.iter().copied()).join(","),

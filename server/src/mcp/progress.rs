@@ -25,7 +25,7 @@ enum Message {
 }
 
 impl CallProgress {
-    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+    pub(super) fn from_context(context: &RequestContext<RoleServer>) -> Self {
         let sender = context.meta.get_progress_token().map(|token| {
             let (sender, receiver) = mpsc::unbounded_channel();
             tokio::spawn(forward(context.peer.clone(), token, receiver));

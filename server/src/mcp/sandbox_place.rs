@@ -20,7 +20,7 @@ pub(super) struct SandboxPlace {
 }
 
 impl SandboxPlace {
-    pub(super) async fn of(
+    pub(super) async fn resolve(
         api: &ApiState,
         repository: Option<&str>,
         commit: Option<&str>,

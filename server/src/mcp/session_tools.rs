@@ -74,7 +74,7 @@ impl ServiceTool for OpenSession {
             )));
         }
         let parts = call.parts;
-        let place = SandboxPlace::of(
+        let place = SandboxPlace::resolve(
             &parts.api,
             args.repository.as_deref(),
             args.commit.as_deref(),

@@ -56,7 +56,10 @@ impl ServiceTool for Verify {
         let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
         let (place, _room) = open_place(call, repository, commit).await?;
         let verified = unless_cancelled(call, verify(&place, &cases, &options)).await?;
-        let verdicts: Vec<CaseVerdict> = verified.iter().map(CaseVerdict::of).collect();
+        let verdicts: Vec<CaseVerdict> = verified
+            .iter()
+            .map(CaseVerdict::from_verification)
+            .collect();
         let lines: Vec<String> = verdicts.iter().map(CaseVerdict::line).collect();
         answer(&lines.join("\n"), &Verified { cases: verdicts })
     }

@@ -73,7 +73,7 @@ pub(super) async fn show(
     };
     let mut runs = state.store.runs(&filter).await?;
     let files = state.store.artifacts(&stored.id).await?;
-    let comparison = Comparison::of(&state, &stored).await?;
+    let comparison = Comparison::load(&state, &stored).await?;
     let title = comparison.name.clone();
     let is_open = comparison.is_open();
     let page = ComparisonPage {
@@ -85,7 +85,7 @@ pub(super) async fn show(
         may_retry: stored.request.is_some() && stored.status.may_be_retried(),
         chosen: filter.status.map_or("", JobStatus::as_str),
         next: paging::truncate_page(&mut runs, PAGE).map(|run| run.id.to_string()),
-        runs: runs.iter().map(RunRow::of).collect(),
+        runs: runs.iter().map(RunRow::from_run).collect(),
         files: files.into_iter().map(|file| file.name).collect(),
         comparison,
     };

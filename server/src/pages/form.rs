@@ -7,8 +7,8 @@ use crate::api::{ApiResult, Problem};
 use crate::request::{RunLimits, RunRequest};
 use testwright_config::settings::Settings;
 
-const STEPS: Number = Number::whole("steps", "Model calls");
-const TOKENS: Number = Number::whole("tokens", "Tokens");
+const STEPS: Number = Number::integer("steps", "Model calls");
+const TOKENS: Number = Number::integer("tokens", "Tokens");
 const DOLLARS: Number = Number::decimal("dollars", "US dollars");
 const MINUTES: Number = Number::decimal("minutes", "Minutes");
 
@@ -32,7 +32,7 @@ pub(super) struct NumberField {
 }
 
 impl Number {
-    pub(super) const fn whole(name: &'static str, label: &'static str) -> Self {
+    pub(super) const fn integer(name: &'static str, label: &'static str) -> Self {
         Number {
             name,
             label,

@@ -51,9 +51,9 @@ struct MatrixRow {
 }
 
 impl MatrixRow {
-    async fn of(store: &Store, stored: &StoredMatrix, known_cells: i64) -> Result<Self> {
+    async fn load(store: &Store, stored: &StoredMatrix, known_cells: i64) -> Result<Self> {
         let input = view::input(stored)?;
-        let origin = MatrixOrigin::of(store, &input).await?;
+        let origin = MatrixOrigin::load(store, &input).await?;
         Ok(MatrixRow {
             id: stored.id.to_string(),
             title: origin.title,
@@ -91,7 +91,7 @@ async fn list(
     let mut matrices = Vec::new();
     for stored in &stored_matrices {
         let cell_count = counts.get(stored.id.as_str()).copied().unwrap_or_default();
-        matrices.push(MatrixRow::of(store, stored, cell_count).await?);
+        matrices.push(MatrixRow::load(store, stored, cell_count).await?);
     }
     let live = filter.before.is_none().then(|| "poll".to_owned());
     Ok(render(
@@ -107,9 +107,9 @@ async fn list(
 
 async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
     let stored = matrices::find(&state, &id).await?;
-    let origin = MatrixOrigin::of(&state.store, &view::input(&stored)?).await?;
+    let origin = MatrixOrigin::load(&state.store, &view::input(&stored)?).await?;
     let title = origin.title.clone();
-    let view = MatrixView::of(Matrix::of(&state.store, &stored).await?, origin);
+    let view = MatrixView::new(Matrix::load(&state.store, &stored).await?, origin);
     let live = (!stored.status.has_ended()).then(|| "poll".to_owned());
     Ok(render(
         &state,

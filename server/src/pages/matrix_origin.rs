@@ -18,7 +18,7 @@ pub(super) struct MatrixOrigin {
 }
 
 impl MatrixOrigin {
-    pub(super) async fn of(store: &Store, input: &MatrixInput) -> Result<Self> {
+    pub(super) async fn load(store: &Store, input: &MatrixInput) -> Result<Self> {
         // Tests from a run have its id as their name, unless the request names them.
         let id = input.tests.iter().find_map(|of| JobId::parse(&of.name));
         let run = match id {

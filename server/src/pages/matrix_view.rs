@@ -54,7 +54,7 @@ struct CellView {
 }
 
 impl MatrixView {
-    pub(super) fn of(matrix: Matrix, origin: MatrixOrigin) -> Self {
+    pub(super) fn new(matrix: Matrix, origin: MatrixOrigin) -> Self {
         let row = |patch: &PatchResult| row(&matrix, patch);
         MatrixView {
             may_cancel: !matrix.status.has_ended() && !matrix.cancelling,

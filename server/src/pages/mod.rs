@@ -176,7 +176,7 @@ async fn list(
         statuses: JobStatus::of_runs().map(JobStatus::as_str).collect(),
         chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
         next,
-        runs: runs.iter().map(RunRow::of).collect(),
+        runs: runs.iter().map(RunRow::from_run).collect(),
     };
     let live = is_first.then(|| "poll".to_owned());
     Ok(render(
@@ -192,7 +192,7 @@ async fn list(
 
 async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
     let run = runs::find(&state, &id).await?;
-    let view = RunView::of(&state, &run).await?;
+    let view = RunView::load(&state, &run).await?;
     let title = view.run.title.clone();
     let live = (!run.status.has_ended()).then(|| format!("/v1/runs/{}/events", run.id));
     Ok(render(

@@ -24,12 +24,12 @@ use testwright_config::settings::{Effort, Settings};
 
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
-const SAMPLES: Number = Number::whole("samples", "Samples");
+const SAMPLES: Number = Number::integer("samples", "Samples");
 const DOLLARS: Number = Number::decimal("dollars", "US dollars for all runs together");
-const STEPS: Number = Number::whole("steps", "Model calls per run");
-const TOKENS: Number = Number::whole("tokens", "Tokens per run");
+const STEPS: Number = Number::integer("steps", "Model calls per run");
+const TOKENS: Number = Number::integer("tokens", "Tokens per run");
 const MINUTES: Number = Number::decimal("minutes", "Minutes per run");
-const TEST_SECONDS: Number = Number::whole(
+const TEST_SECONDS: Number = Number::integer(
     "test_seconds",
     "Timeout of a test run during grading, in seconds",
 );

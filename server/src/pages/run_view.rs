@@ -44,7 +44,7 @@ pub(super) struct RunRow {
 }
 
 impl RunRow {
-    pub(super) fn of(run: &StoredRun) -> Self {
+    pub(super) fn from_run(run: &StoredRun) -> Self {
         let record = run.record_value();
         let usage = &record["usage"];
         let count = |name: &str| usage[name].as_u64();
@@ -111,7 +111,7 @@ struct DiffLine {
 }
 
 impl RunView {
-    pub(super) async fn of(state: &ApiState, run: &StoredRun) -> Result<Self> {
+    pub(super) async fn load(state: &ApiState, run: &StoredRun) -> Result<Self> {
         let stored = state.store.events(&run.id, 0, MAX_EVENTS).await?;
         let events: Vec<Event> = stored
             .iter()
@@ -135,10 +135,13 @@ impl RunView {
             evidence: outcome.as_ref().map(evidence).unwrap_or_default(),
             tests,
             fixes,
-            usage: UsageChart::of(&usage_timeline(&events)),
+            usage: UsageChart::from_points(&usage_timeline(&events)),
             issue: issue(&events, run),
-            entries: entries(&events).into_iter().map(EntryView::of).collect(),
-            run: RunRow::of(run),
+            entries: entries(&events)
+                .into_iter()
+                .map(EntryView::from_entry)
+                .collect(),
+            run: RunRow::from_run(run),
         })
     }
 }

@@ -42,7 +42,7 @@ struct Row {
 
 impl UsageChart {
     /// Creates the chart; `None` if no tokens were used, as with rule-based approaches.
-    pub(super) fn of(points: &[UsagePoint]) -> Option<Self> {
+    pub(super) fn from_points(points: &[UsagePoint]) -> Option<Self> {
         let last = points.last().filter(|last| last.tokens > 0)?;
         let place = |seconds: f64, tokens: u64| {
             let x = seconds / last.seconds.max(f64::MIN_POSITIVE);
@@ -106,14 +106,14 @@ mod tests {
             tokens,
             dollars: None,
         };
-        assert!(UsageChart::of(&[]).is_none());
-        let chart = UsageChart::of(&[point(1.0, 50), point(2.0, 100)]).unwrap();
+        assert!(UsageChart::from_points(&[]).is_none());
+        let chart = UsageChart::from_points(&[point(1.0, 50), point(2.0, 100)]).unwrap();
         assert_eq!(
             chart.line,
             "6.0,134.0 450.0,134.0 450.0,70.0 894.0,70.0 894.0,6.0"
         );
-        assert!(UsageChart::of(&[point(1.0, 0)]).is_none());
-        let chart = UsageChart::of(&[point(0.0, 10)]).unwrap();
+        assert!(UsageChart::from_points(&[point(1.0, 0)]).is_none());
+        let chart = UsageChart::from_points(&[point(0.0, 10)]).unwrap();
         assert_eq!(chart.line, "6.0,134.0 6.0,134.0 6.0,6.0");
     }
 }

@@ -342,7 +342,7 @@ fn read(row: &AnyRow) -> Result<StoredComparison> {
             max_dollars: row.try_get("max_dollars")?,
             is_cancelled: row.try_get::<i64, _>("cancel")? != 0,
             request: row.try_get("request")?,
-            status: JobStatus::of(row)?,
+            status: JobStatus::from_row(row)?,
             ended_at: row.try_get("ended_at")?,
             message: row.try_get("message")?,
             traceparent: row.try_get("traceparent")?,

@@ -254,7 +254,7 @@ fn read(row: &AnyRow) -> Result<StoredGrading> {
     let read = || -> std::result::Result<StoredGrading, sqlx::Error> {
         Ok(StoredGrading {
             id: JobId::stored(row.try_get("id")?),
-            status: JobStatus::of(row)?,
+            status: JobStatus::from_row(row)?,
             batch: row.try_get("batch")?,
             message: row.try_get("message")?,
         })

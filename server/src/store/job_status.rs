@@ -82,7 +82,7 @@ impl JobStatus {
         !matches!(self, JobStatus::Queued | JobStatus::Running)
     }
 
-    pub(super) fn of(row: &AnyRow) -> Result<Self, sqlx::Error> {
+    pub(super) fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
         let status: &str = row.try_get("status")?;
         let unknown = || sqlx::Error::Decode(format!("unknown status {status}").into());
         Self::parse(status).ok_or_else(unknown)

@@ -218,7 +218,7 @@ impl Store {
             // Dropping the transaction rolls the event back.
             return Ok(None);
         };
-        let ended = JobStatus::of(&row).map_err(failed)?;
+        let ended = JobStatus::from_row(&row).map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
         // A GitHub task may be waiting for the end of the run.
         self.announce_job();

@@ -286,7 +286,7 @@ fn read(row: &AnyRow) -> Result<StoredMatrix> {
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,
-            status: JobStatus::of(row)?,
+            status: JobStatus::from_row(row)?,
             request: row.try_get("request")?,
             repository: row.try_get("repository")?,
             owner: row.try_get("owner")?,

@@ -54,7 +54,7 @@ struct Window {
 
 impl StoreQuota {
     /// Returns the limits of a model and the name they are configured under, found in the same way as its price.
-    fn of(&self, model: &ModelName) -> Option<(&str, &ModelLimits)> {
+    fn find_limits(&self, model: &ModelName) -> Option<(&str, &ModelLimits)> {
         let names = price_names(model);
         let entry = names
             .iter()
@@ -65,7 +65,7 @@ impl StoreQuota {
     /// Returns whether calls of this model have a limit in dollars.
     pub fn limits_dollars(&self, model: &ModelName) -> bool {
         let a_day = self
-            .of(model)
+            .find_limits(model)
             .and_then(|(_, limits)| limits.dollars_per_day);
         let of_batch = self.budget.as_ref().and_then(|budget| budget.dollars);
         a_day.or(of_batch).is_some()
@@ -81,7 +81,7 @@ impl StoreQuota {
             dollars,
             ends_at,
         };
-        let (model, limits) = self.of(model).unzip();
+        let (model, limits) = self.find_limits(model).unzip();
         let model = model.unwrap_or_default();
         let a_day = limits.and_then(|limits| limits.dollars_per_day);
         let day = now / DAY;
@@ -97,7 +97,7 @@ impl StoreQuota {
     }
 
     fn minute(&self, model: &ModelName, now: i64) -> Option<Window> {
-        let (model, limits) = self.of(model)?;
+        let (model, limits) = self.find_limits(model)?;
         let minute = now / MINUTE;
         let is_limited = limits.requests_per_minute.is_some() || limits.tokens_per_minute.is_some();
         is_limited.then(|| Window {

@@ -306,7 +306,7 @@ fn read(row: &AnyRow) -> Result<StoredRun> {
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,
-            status: JobStatus::of(row)?,
+            status: JobStatus::from_row(row)?,
             request: row.try_get("request")?,
             title: row.try_get("title")?,
             repository: row.try_get("repository")?,

@@ -16,7 +16,7 @@ pub(super) fn infrastructure_ending(error: Error) -> AttemptEnd {
             explanation: encode(&Outcome::of_error(error)).ok(),
             ..AttemptResults::default()
         },
-        ..AttemptEnd::of(JobStatus::Infrastructure)
+        ..AttemptEnd::new(JobStatus::Infrastructure)
     }
 }
 

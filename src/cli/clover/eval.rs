@@ -136,7 +136,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         ),
     ];
     facts.extend(evaluation::cost_facts(&args.out)?);
-    let report = CloverReport::of(&judgements, &answer_costs(&args.out)?, facts);
+    let report = CloverReport::from_grades(&judgements, &answer_costs(&args.out)?, facts);
     let page = evaluation::write(&args.out, &report)?;
     match args.json {
         true => output::print_json(&report)?,

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         paid.extend(answer_costs(folder)?);
         all.extend(grades);
     }
-    let report = CloverReport::of(&all, &paid, facts);
+    let report = CloverReport::from_grades(&all, &paid, facts);
     let page = evaluation::write(&args.folders[0], &report)?;
     match args.json {
         true => output::print_json(&report)?,

@@ -33,7 +33,7 @@ pub struct FileContent {
 
 impl FileContent {
     /// Encodes the current content of a changed file.
-    pub fn of(change: FileChange) -> FileContent {
+    pub fn from_change(change: FileChange) -> FileContent {
         FileContent {
             path: change.path,
             content: change.now.map(|bytes| BASE64_STANDARD.encode(bytes)),
@@ -71,7 +71,7 @@ impl Tool for Changes {
         let mut left_out: Vec<String> = oversized.into_iter().map(|c| c.path).collect();
         left_out.extend(without_the_largest(&mut changes));
         left_out.truncate(MAX_NAMES);
-        let files: Vec<FileContent> = changes.into_iter().map(FileContent::of).collect();
+        let files: Vec<FileContent> = changes.into_iter().map(FileContent::from_change).collect();
         let mut data = json!({ "files": files });
         if !left_out.is_empty() {
             data["left_out"] = json!(left_out);

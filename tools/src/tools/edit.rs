@@ -60,7 +60,7 @@ impl Tool for Edit {
             if old.is_some() || args.function.is_some() {
                 return Err(ToolError::refused("Say by `new` what comes instead."));
             }
-            return Tool::call(&Revert, context, revert::RevertArgs::of(args.path));
+            return Tool::call(&Revert, context, revert::RevertArgs::new(args.path));
         };
         let old = match (old, args.function) {
             (Some(_), Some(_)) => {

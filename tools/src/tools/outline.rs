@@ -36,7 +36,7 @@ pub struct OutlineArgs {
 
 impl OutlineArgs {
     /// Creates arguments for a whole file.
-    pub fn of(path: String) -> Self {
+    pub fn new(path: String) -> Self {
         OutlineArgs {
             path,
             within: None,
@@ -66,7 +66,7 @@ struct OutlinedDefinition {
 }
 
 impl OutlinedDefinition {
-    fn of(definition: &Definition) -> Self {
+    fn from_definition(definition: &Definition) -> Self {
         OutlinedDefinition {
             name: definition.qualified.clone(),
             first: definition.first,
@@ -138,7 +138,7 @@ impl Tool for Outline {
             lines: module.text().lines().count(),
             definitions: definitions
                 .into_iter()
-                .map(OutlinedDefinition::of)
+                .map(OutlinedDefinition::from_definition)
                 .collect(),
         };
         for line in lines.iter().take(MAX_SHOWN) {

@@ -90,7 +90,7 @@ impl Tool for ReadFunction {
         let mut name = match (args.name.as_deref().map(str::trim), &path) {
             (Some(name), _) => name.to_owned(),
             (None, Some(path)) => {
-                let outline = outline::OutlineArgs::of(path.clone());
+                let outline = outline::OutlineArgs::new(path.clone());
                 let Reply { text, data } = Tool::call(&Outline, context, outline)?;
                 let data = ReadDefinitions {
                     definitions: Vec::new(),

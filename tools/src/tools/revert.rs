@@ -25,7 +25,7 @@ pub struct RevertArgs {
 
 impl RevertArgs {
     /// Creates arguments that restore a file, or everything in a folder.
-    pub fn of(path: String) -> Self {
+    pub fn new(path: String) -> Self {
         RevertArgs { path: Some(path) }
     }
 }

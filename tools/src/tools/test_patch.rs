@@ -45,7 +45,11 @@ impl Tool for TestPatch {
         let sorted = SortedChanges {
             files: parts.files,
             problems: parts.problems,
-            kept: parts.kept.into_iter().map(FileContent::of).collect(),
+            kept: parts
+                .kept
+                .into_iter()
+                .map(FileContent::from_change)
+                .collect(),
         };
         let text = format!("{} files are kept.", sorted.kept.len());
         Ok(Reply::new(text, sorted))

@@ -69,7 +69,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(data: &Metadata) -> Stamp {
+    fn from_metadata(data: &Metadata) -> Stamp {
         Stamp {
             inode: data.ino(),
             size: data.size(),
@@ -184,7 +184,7 @@ impl Tracker {
             let Some(name) = path.to_str() else { continue };
             let whole = root.join(path);
             let data = fs::symlink_metadata(&whole).ok().filter(|d| !d.is_dir());
-            let stamp = data.as_ref().map(Stamp::of);
+            let stamp = data.as_ref().map(Stamp::from_metadata);
             if stamp.is_some() && self.same.get(path) == stamp.as_ref() {
                 continue;
             }

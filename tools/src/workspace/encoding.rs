@@ -51,7 +51,7 @@ impl Codec {
     /// # Errors
     ///
     /// Fails if the bytes are not text.
-    pub(super) fn of(bytes: &[u8], is_python: bool) -> Result<Codec, EncodingError> {
+    pub(super) fn from_bytes(bytes: &[u8], is_python: bool) -> Result<Codec, EncodingError> {
         if bytes.contains(&0) {
             return Err(EncodingError::Binary);
         }

@@ -29,7 +29,7 @@ impl TextFile {
     pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<TextFile, EncodingError> {
         let (codec, mark) = match mark(bytes) {
             Some((codec, mark)) => (codec, mark),
-            None => (Codec::of(bytes, is_python(path))?, &b""[..]),
+            None => (Codec::from_bytes(bytes, is_python(path))?, &b""[..]),
         };
         let content = &bytes[mark.len()..];
         if codec == Codec::Utf8 && content.contains(&0) {

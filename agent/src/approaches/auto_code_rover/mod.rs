@@ -65,7 +65,7 @@ struct CodeBudget {
 }
 
 impl CodeBudget {
-    fn of(code_tokens: usize) -> CodeBudget {
+    fn new(code_tokens: usize) -> CodeBudget {
         CodeBudget {
             left: code_tokens,
             round: code_tokens / SHARES,
@@ -119,13 +119,13 @@ fn assistant(content: String) -> Message {
 
 async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
     let tree = run.tree()?;
-    let code = CodeSearch::of(&tree)?;
+    let code = CodeSearch::from_tree(&tree)?;
     let task = AutoCodeRoverTask {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
     };
     let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
-    let mut budget = CodeBudget::of(code_tokens);
+    let mut budget = CodeBudget::new(code_tokens);
     for round in 1..=ROUNDS {
         let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
         let calls = search::calls(&reply);
@@ -198,7 +198,7 @@ mod tests {
             let text = format!("{name}: 1 found\n{}", "x = 1\n".repeat(100));
             (name.to_owned(), text)
         };
-        let mut budget = CodeBudget::of(400);
+        let mut budget = CodeBudget::new(400);
         let mut all = 0;
         for _ in 0..ROUNDS {
             let results = budget.round(["a(b)", "c(d)"].map(result).into_iter());
@@ -209,7 +209,7 @@ mod tests {
             all += token_count;
         }
         assert!(all <= 400 + ROUNDS * 40 && budget.is_spent(), "{all}");
-        let mut wide = CodeBudget::of(100_000);
+        let mut wide = CodeBudget::new(100_000);
         assert_eq!(wide.round([result("a(b)")].into_iter()), [result("a(b)").1]);
         assert!(!wide.is_spent());
     }

@@ -95,8 +95,8 @@ struct Hit<'f> {
 }
 
 impl CodeSearch {
-    pub(super) fn of(tree: &Tree) -> Flow<Self> {
-        let index = Index::of(tree).map_err(infrastructure)?;
+    pub(super) fn from_tree(tree: &Tree) -> Flow<Self> {
+        let index = Index::from_tree(tree).map_err(infrastructure)?;
         let files = index.files().iter().map(|file| SearchedFile {
             outline: Module::parse(file.text.clone()).outline(),
             path: file.path.clone(),

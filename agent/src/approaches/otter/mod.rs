@@ -55,7 +55,7 @@ impl Approach for Otter {
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = stages(run, OtterConfig::of(&context.options)).await;
+        let outcome = stages(run, OtterConfig::from_options(&context.options)).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }
@@ -109,7 +109,7 @@ pub(super) struct OtterConfig {
 }
 
 impl OtterConfig {
-    fn of(options: &Options) -> Self {
+    fn from_options(options: &Options) -> Self {
         OtterConfig {
             planner: options.is_on(&PLANNER),
             refinement: options.is_on(&REFINEMENT),
@@ -124,7 +124,7 @@ impl OtterConfig {
 
 impl Default for OtterConfig {
     fn default() -> Self {
-        OtterConfig::of(&Options::default())
+        OtterConfig::from_options(&Options::default())
     }
 }
 
@@ -139,7 +139,7 @@ async fn stages(run: &mut Run, config: OtterConfig) -> Flow<Outcome> {
 
 /// Writes a draft for each configuration that leads to one. Localization runs once for all of them.
 pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<Draft>> {
-    let repository = Repository::of(run)?;
+    let repository = Repository::from_run(run)?;
     let combined_config = OtterConfig {
         tests: configs.iter().any(|config| config.tests),
         focal: configs.iter().any(|config| config.focal),
@@ -162,7 +162,7 @@ async fn draft(
 ) -> Flow<Option<Draft>> {
     let plan = match config.planner {
         true => plan::plan(run, repository, localized, config).await?,
-        false => Plan::of(localized, config),
+        false => Plan::from_localized(localized, config),
     };
     let target = plan.target;
     let target = target.unwrap_or_else(|| Action::new_test(localized, repository));

@@ -50,7 +50,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Creates the plan without a planner, which reads everything localized.
-    pub(super) fn of(localized: &Localized, config: OtterConfig) -> Plan {
+    pub(super) fn from_localized(localized: &Localized, config: OtterConfig) -> Plan {
         let tests = localized.tests.iter().filter(|_| config.tests);
         let focal = localized.focal.iter().filter(|_| config.focal);
         Plan {
@@ -86,7 +86,7 @@ pub(super) async fn plan(
     let question = OtterPlan {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
-        code: Plan::of(localized, config).code(repository),
+        code: Plan::from_localized(localized, config).code(repository),
     };
     let reply = ask(run, &question).await?;
     let (mut plan, mut invalid) = read(&reply, repository, config);

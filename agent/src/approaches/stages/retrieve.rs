@@ -65,7 +65,7 @@ pub(crate) fn retrieve(
             retrieval::within(&read(tree, paths)?, remaining_tokens, are_numbered)
         }
         None => {
-            let index = Index::of(tree).map_err(infrastructure)?;
+            let index = Index::from_tree(tree).map_err(infrastructure)?;
             let ranked = index.ranked(&run.issue.folded_text());
             let ranked = ranked
                 .into_iter()

@@ -195,7 +195,7 @@ struct Fit {
 impl Fit {
     /// Returns how to indent the added lines.
     fn reindent(&self, hunk: &Hunk, old: &[&str], file: &str) -> Reindent {
-        let mut reindent = Reindent::of(hunk.lines.iter().map(HunkLine::text), file);
+        let mut reindent = Reindent::from_reply(hunk.lines.iter().map(HunkLine::text), file);
         let lines = hunk.lines.iter().enumerate();
         let shared = lines.take(self.to).skip(self.from);
         let shared = shared.filter_map(|(number, line)| Some((number, line.old()?)));

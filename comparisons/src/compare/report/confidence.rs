@@ -44,8 +44,8 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
         let holding = confident_tests.clone().filter(|(_, holds)| *holds).count();
         ConfidencePoint {
             min_confidence,
-            precision: Rate::of(holding, confident_tests.count()),
-            recall: Rate::of(holding, judged.len()),
+            precision: Rate::new(holding, confident_tests.count()),
+            recall: Rate::new(holding, judged.len()),
         }
     };
     let all = point(None);

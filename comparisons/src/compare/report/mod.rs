@@ -54,7 +54,7 @@ pub struct ComparisonReport {
 
 impl ComparisonReport {
     /// Computes the report from a plan and its graded runs.
-    pub fn of(data: &Data) -> Self {
+    pub fn from_data(data: &Data) -> Self {
         let pairs = pairs::pairs(data);
         ComparisonReport {
             testwright: env!("CARGO_PKG_VERSION").to_owned(),
@@ -81,7 +81,7 @@ impl ComparisonReport {
 /// Fails if the folder cannot be read, or a report cannot be rendered or written.
 pub fn write(folder: &Path) -> Result<ComparisonReport> {
     let data = Data::read(folder)?;
-    let report = ComparisonReport::of(&data);
+    let report = ComparisonReport::from_data(&data);
     let sections = sections::sections(&report);
     let facts = sections::facts(&report);
     let markdown = document::markdown(TITLE, &facts, &sections, "report.json");

@@ -91,7 +91,7 @@ fn pair(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Pair {
         first: first.system.name(),
         second: second.system.name(),
         instances: both.len() as u64,
-        paired: PairedComparison::of(both.iter().map(|(_, a, b)| (*a, *b))),
+        paired: PairedComparison::from_pairs(both.iter().map(|(_, a, b)| (*a, *b))),
         p_value_holm: 1.0,
         discordant: discordant.collect(),
     }
@@ -135,7 +135,7 @@ pub(super) fn ablations(data: &Data) -> Vec<Ablation> {
             system: of.system.name(),
             base: base.system.name(),
             instances: both.len() as u64,
-            paired: PairedComparison::of(both.iter().map(|(_, a, b)| (*a, *b))),
+            paired: PairedComparison::from_pairs(both.iter().map(|(_, a, b)| (*a, *b))),
         })
     };
     data.systems.iter().filter_map(ablation).collect()

@@ -23,7 +23,7 @@ pub struct Score {
 
 impl Score {
     /// Computes the share of a system's verdicts for which `holds` is true.
-    pub fn of(system: &SystemRuns, holds: impl Fn(&Verdict) -> bool) -> Self {
+    pub fn from_system(system: &SystemRuns, holds: impl Fn(&Verdict) -> bool) -> Self {
         let by_instance: Vec<(usize, usize)> = system
             .verdicts()
             .map(|(_, samples)| (samples.iter().filter(|v| holds(v)).count(), samples.len()))
@@ -37,13 +37,13 @@ impl Score {
         let instances = by_instance.len() as u64;
         if by_instance.iter().all(|(_, of)| *of == 1) {
             let holding = by_instance.iter().filter(|(held, _)| *held == 1).count();
-            return Score::of_rate(&Rate::of(holding, by_instance.len()));
+            return Score::of_rate(&Rate::new(holding, by_instance.len()));
         }
         let shares: Vec<f64> = by_instance
             .iter()
             .map(|(held, of)| *held as f64 / *of as f64)
             .collect();
-        let mean = Mean::of(&shares);
+        let mean = Mean::from_values(&shares);
         let always = by_instance.iter().all(|(held, of)| held == of);
         let never = by_instance.iter().all(|(held, _)| *held == 0);
         Score {

@@ -456,7 +456,7 @@ mod tests {
         let groups = |names: &[&str]| -> Vec<Group> {
             let group = |name: &&str| Group {
                 name: (*name).to_owned(),
-                fail_to_pass: Rate::of(1, 1),
+                fail_to_pass: Rate::new(1, 1),
             };
             names.iter().map(group).collect()
         };

@@ -129,14 +129,14 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
     let holding = submitted_verdicts.iter().filter(|v| v.fail_to_pass).count();
     let samples = of.runs.first().map_or(0, Vec::len);
     let fail_to_pass = match of.system.oracle_samples {
-        None => Score::of(of, |v| v.fail_to_pass),
+        None => Score::from_system(of, |v| v.fail_to_pass),
         Some(_) => {
             let best = of
                 .verdicts()
                 .map(|(_, all)| all.iter().any(|v| v.fail_to_pass));
             let best: Vec<bool> = best.collect();
             let holding = best.iter().filter(|holds| **holds).count();
-            Score::of_rate(&Rate::of(holding, best.len()))
+            Score::of_rate(&Rate::new(holding, best.len()))
         }
     };
     SystemSummary {
@@ -145,11 +145,11 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
         judged: verdicts.len() as u64,
         not_judged: (expected - verdicts.len()) as u64,
         submitted: submitted.len() as u64,
-        success: Score::of(of, |v| v.success),
-        tdd_fail_to_pass: Score::of(of, |v| v.tdd_fail_to_pass),
-        tdd_score: Mean::of(&scores),
-        coverage_delta: Mean::of(&deltas),
-        precision: Rate::of(holding, submitted_verdicts.len()),
+        success: Score::from_system(of, |v| v.success),
+        tdd_fail_to_pass: Score::from_system(of, |v| v.tdd_fail_to_pass),
+        tdd_score: Mean::from_values(&scores),
+        coverage_delta: Mean::from_values(&deltas),
+        precision: Rate::new(holding, submitted_verdicts.len()),
         by_confidence: confidence::points(of),
         pass_at: (1..=samples).map(|k| pass_at(of, k)).collect(),
         classes: classes(&submitted_verdicts),
@@ -171,7 +171,7 @@ fn classes(verdicts: &[&super::data::Verdict]) -> Vec<(OldClass, Rate)> {
             .iter()
             .filter(|v| v.old_class.unwrap_or(OldClass::None) == class);
         let holding = those.clone().filter(|v| v.fail_to_pass).count();
-        (class, Rate::of(holding, those.count()))
+        (class, Rate::new(holding, those.count()))
     };
     OldClass::ALL.map(of_class).into()
 }
@@ -226,7 +226,7 @@ fn group(name: &str, of: &SystemRuns, instances: impl Iterator<Item = usize>) ->
     let holding = verdicts.iter().filter(|holds| **holds).count();
     (!verdicts.is_empty()).then(|| Group {
         name: name.to_owned(),
-        fail_to_pass: Rate::of(holding, verdicts.len()),
+        fail_to_pass: Rate::new(holding, verdicts.len()),
     })
 }
 

@@ -36,7 +36,7 @@ impl Candidate {
         format!("{}::{}", self.path, self.test)
     }
 
-    fn of(test: &IsolatedTest, question: Question) -> Candidate {
+    fn new(test: &IsolatedTest, question: Question) -> Candidate {
         Candidate {
             name: test.name(),
             path: test.path.clone(),
@@ -91,7 +91,7 @@ pub(super) fn targets(
             .iter()
             .min_by(|a, b| chance(&a.qualified).total_cmp(&chance(&b.qualified)));
         match one {
-            Some(target) => candidates.push(Candidate::of(test, targets::question(target))),
+            Some(target) => candidates.push(Candidate::new(test, targets::question(target))),
             None => counts.drop(DropReason::NoTarget),
         }
     }
@@ -123,7 +123,7 @@ pub(super) fn blocks(
                     block.with_source(text)
                 });
                 let blocks = blocks.collect();
-                candidates.push(Candidate::of(test, Question::Blocks { blocks }));
+                candidates.push(Candidate::new(test, Question::Blocks { blocks }));
             }
             Err(why) => counts.drop(why),
         }

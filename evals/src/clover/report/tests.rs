@@ -52,7 +52,7 @@ fn costs() -> BTreeMap<AnswerKey, AnswerCost> {
 #[test]
 fn mean_costs_appear_in_rows() {
     let row = |costs: &BTreeMap<AnswerKey, AnswerCost>| {
-        let report = CloverReport::of(&judgements(), costs, Vec::new());
+        let report = CloverReport::from_grades(&judgements(), costs, Vec::new());
         report
             .rows
             .into_iter()
@@ -66,13 +66,14 @@ fn mean_costs_appear_in_rows() {
     unpriced.values_mut().next().unwrap().dollars = None;
     assert_eq!(row(&unpriced).cost.unwrap().dollars, None);
     assert_eq!(row(&BTreeMap::new()).cost, None);
-    let text = CloverReport::of(&judgements(), &costs(), Vec::new()).markdown("report.json");
+    let text =
+        CloverReport::from_grades(&judgements(), &costs(), Vec::new()).markdown("report.json");
     assert!(text.contains("3.0"), "{text}");
 }
 
 #[test]
 fn rates_and_context_effect_are_computed() {
-    let report = CloverReport::of(&judgements(), &BTreeMap::new(), Vec::new());
+    let report = CloverReport::from_grades(&judgements(), &BTreeMap::new(), Vec::new());
     let row = &report.rows[0];
     assert_eq!(
         (
@@ -102,7 +103,7 @@ fn utilisation_needs_every_context() {
     let mut all = judgements();
     all.retain(|j| !(j.problem == "p9" && j.budget == Budget::Tokens(8)));
     assert_eq!(
-        CloverReport::of(&all, &BTreeMap::new(), Vec::new()).utilisation[0].problems,
+        CloverReport::from_grades(&all, &BTreeMap::new(), Vec::new()).utilisation[0].problems,
         9
     );
 }
@@ -110,7 +111,7 @@ fn utilisation_needs_every_context() {
 #[test]
 fn report_renders_as_text_and_page() {
     let facts = vec![("Problems".to_owned(), "10".to_owned())];
-    let report = CloverReport::of(&judgements(), &costs(), facts);
+    let report = CloverReport::from_grades(&judgements(), &costs(), facts);
     let text = report.markdown("report.json");
     assert!(
         text.contains("- Problems: 10") && text.contains("Δmax"),

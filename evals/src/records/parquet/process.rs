@@ -25,7 +25,7 @@ const MAX_MESSAGE: u64 = 4 << 10;
 struct ScaledLimit(u64, u64, u64);
 
 impl ScaledLimit {
-    fn of(&self, file: u64) -> u64 {
+    fn scale_to(&self, file: u64) -> u64 {
         let ScaledLimit(base, factor, max) = self;
         base.saturating_add(factor.saturating_mul(file)).min(*max)
     }
@@ -63,7 +63,7 @@ pub(crate) fn to_json_lines(bytes: &[u8]) -> Result<String, ParquetFileError> {
     if !bytes.ends_with(MAGIC) || bytes.len() < 12 {
         return Err(ParquetFileError::CutShort);
     }
-    let max_output = OUTPUT.of(bytes.len() as u64);
+    let max_output = OUTPUT.scale_to(bytes.len() as u64);
     let mut file = tempfile::tempfile()?;
     file.write_all(bytes)?;
     file.rewind()?;
@@ -124,7 +124,7 @@ pub fn parquet_main() -> ExitCode {
 
 fn limit_resources(file: u64) -> io::Result<()> {
     let limits = [
-        (Resource::As, MEMORY.of(file)),
+        (Resource::As, MEMORY.scale_to(file)),
         (Resource::Cpu, MAX_CPU_SECONDS),
         (Resource::Core, 0),
     ];

@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns the messages of the request that follows a reply with these acts.
 async fn sent_back(first: Act, stream: bool) -> Vec<Value> {
-    let ok = Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let ok = Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![first, ok]).await;
     let model = client(&server, stream);
     let mut request = request();
@@ -38,7 +38,7 @@ async fn signatures_are_sent_back_unchanged() {
     let calls = [call("a", "{\"pattern\": \"x\"}"), call("b", "{oops")];
     let whole = Act::json(
         200,
-        &whole(json!({"content": null, "tool_calls": calls}), "tool_calls"),
+        &build_completion(json!({"content": null, "tool_calls": calls}), "tool_calls"),
     );
     let pieces = calls
         .iter()
@@ -64,7 +64,7 @@ async fn signatures_are_sent_back_unchanged() {
 async fn reasoning_is_sent_back_with_calls() {
     let call = json!({"index": 0, "id": "a", "function": {"name": "search", "arguments": "{\"pattern\": \"x\"}"}});
     let message = json!({"content": "", "reasoning_content": "I think.", "annotations": [], "tool_calls": [call]});
-    let whole = Act::json(200, &whole(message, "tool_calls"));
+    let whole = Act::json(200, &build_completion(message, "tool_calls"));
     let events = [
         delta(json!({"reasoning_content": "I "})),
         delta(json!({"reasoning_content": "think."})),
@@ -80,7 +80,7 @@ async fn reasoning_is_sent_back_with_calls() {
 
 #[tokio::test]
 async fn refused_extra_fields_stay_omitted() {
-    let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let ok = || Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
     let refused = "'messages.2' : for 'role:assistant' the following must be satisfied[('messages.2' : property 'reasoning_content' is unsupported)]";
     let server = Server::new(vec![Act::refuse(400, refused), ok(), ok()]).await;
     let model = client(&server, false);
@@ -104,7 +104,7 @@ async fn refused_extra_fields_stay_omitted() {
 #[tokio::test]
 async fn reasoning_with_key_is_redacted() {
     let message = json!({"content": "x", "reasoning_content": "the key is sk-secret-1"});
-    let server = Server::new(vec![Act::json(200, &whole(message, "stop"))]).await;
+    let server = Server::new(vec![Act::json(200, &build_completion(message, "stop"))]).await;
     let mut settings = settings(&server, false);
     settings.api_key = Some(SecretString::from("sk-secret-1"));
     let reply = OpenAi::new(settings).unwrap().complete(&request()).await;

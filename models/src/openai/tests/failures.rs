@@ -346,7 +346,10 @@ async fn retry_waits_as_server_asks() {
             ("date", "Sat, 21 Nov 2026 22:00:00 GMT"),
         ]),
         Act::refuse(500, "boom"),
-        Act::json(200, &whole(json!({"content": "at last"}), "stop")),
+        Act::json(
+            200,
+            &build_completion(json!({"content": "at last"}), "stop"),
+        ),
     ])
     .await;
     let waits = Arc::new(Mutex::new(Vec::new()));

@@ -3,7 +3,7 @@
 use super::*;
 
 fn ok() -> Act {
-    Act::json(200, &whole(json!({"content": "ok"}), "stop"))
+    Act::json(200, &build_completion(json!({"content": "ok"}), "stop"))
 }
 
 fn long_request(length: usize) -> Request {

@@ -3,7 +3,7 @@
 use super::*;
 
 fn ok() -> Act {
-    Act::json(200, &whole(json!({"content": "ok"}), "stop"))
+    Act::json(200, &build_completion(json!({"content": "ok"}), "stop"))
 }
 
 /// Returns the bodies that were sent for two requests, of which the first is refused with these messages.

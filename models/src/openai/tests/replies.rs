@@ -6,7 +6,7 @@ use super::*;
 async fn plain_reply_counts_cached_tokens() {
     let server = Server::new(vec![Act::json(
         200,
-        &whole(json!({"role": "assistant", "content": "hello"}), "stop"),
+        &build_completion(json!({"role": "assistant", "content": "hello"}), "stop"),
     )])
     .await;
     let mut settings = settings(&server, false);
@@ -45,7 +45,7 @@ async fn request_without_tools_keeps_text() {
     let text = "<tool_call>{\"name\": \"search\", \"arguments\": {}}</tool_call>";
     let server = Server::new(vec![Act::json(
         200,
-        &whole(json!({"content": text}), "stop"),
+        &build_completion(json!({"content": text}), "stop"),
     )])
     .await;
     let mut request = request();
@@ -68,7 +68,7 @@ async fn good_and_bad_tool_calls() {
         call("f", "search", json!("[1]")),
         call("g", "", json!("{}")),
     ]});
-    let reply = answer_to(Act::json(200, &whole(message, "stop")))
+    let reply = answer_to(Act::json(200, &build_completion(message, "stop")))
         .await
         .unwrap();
     assert_eq!(reply.finish, Finish::ToolCalls);
@@ -110,7 +110,7 @@ async fn decorated_calls_are_cleaned() {
         call("search", json!(format!("{inner}<|call|>"))),
     ];
     let message = json!({"role": "assistant", "content": null, "tool_calls": calls});
-    let reply = answer_to(Act::json(200, &whole(message, "tool_calls"))).await;
+    let reply = answer_to(Act::json(200, &build_completion(message, "tool_calls"))).await;
     let reply = reply.unwrap();
     assert_eq!(reply.malformed, []);
     assert_eq!(reply.calls.len(), calls.len());
@@ -125,7 +125,7 @@ async fn decorated_calls_are_cleaned() {
 #[tokio::test]
 async fn cut_reply_reports_length() {
     let message = json!({"tool_calls": [{"id": "a", "function": {"name": "search", "arguments": "{\"pattern\": \"abc\""}}]});
-    let reply = answer_to(Act::json(200, &whole(message, "length")))
+    let reply = answer_to(Act::json(200, &build_completion(message, "length")))
         .await
         .unwrap();
     assert_eq!(reply.finish, Finish::Length);
@@ -140,7 +140,7 @@ async fn cut_reply_reports_length() {
 #[tokio::test]
 async fn text_calls_are_parsed() {
     let message = json!({"content": "Looking.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>"});
-    let reply = answer_to(Act::json(200, &whole(message, "stop")))
+    let reply = answer_to(Act::json(200, &build_completion(message, "stop")))
         .await
         .unwrap();
     assert_eq!(reply.content, "Looking.");

@@ -6,9 +6,9 @@ use crate::name::Deployment;
 #[tokio::test]
 async fn history_follows_protocol() {
     let server = Server::new(vec![
-        Act::json(200, &whole(json!({"content": "ok"}), "stop")),
+        Act::json(200, &build_completion(json!({"content": "ok"}), "stop")),
         Act::refuse(400, "registry/m does not support tools"),
-        Act::json(200, &whole(json!({"content": "ok"}), "stop")),
+        Act::json(200, &build_completion(json!({"content": "ok"}), "stop")),
     ])
     .await;
     let model = client(&server, false);
@@ -79,7 +79,7 @@ async fn history_follows_protocol() {
 
 #[tokio::test]
 async fn consecutive_user_messages_are_joined() {
-    let ok = Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let ok = Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![ok]).await;
     let user = |content: &str| Message::User {
         content: content.to_owned(),
@@ -113,7 +113,7 @@ async fn null_content_falls_back_to_text() {
     // The wording of llama-cpp-python's server.
     let refused = "7 validation errors: {'type': 'string_type', 'loc': ('body', 'messages', 2, 'content'), \
                    'msg': 'Input should be a valid string', 'input': None}";
-    let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let ok = || Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![Act::refuse(500, refused), ok(), ok()]).await;
     let model = client(&server, false);
     let mut request = request();
@@ -139,7 +139,7 @@ async fn null_content_falls_back_to_text() {
 
 #[tokio::test]
 async fn refused_fields_stay_omitted() {
-    let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let ok = || Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![
         Act::refuse(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
         Act::refuse(400, "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."),
@@ -187,7 +187,7 @@ async fn contradictory_refusals_end() {
 async fn azure_uses_deployment_address() {
     let server = Server::new(vec![Act::json(
         200,
-        &whole(json!({"content": "ok"}), "stop"),
+        &build_completion(json!({"content": "ok"}), "stop"),
     )])
     .await;
     let mut settings = settings(&server, false);

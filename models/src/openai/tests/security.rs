@@ -5,7 +5,7 @@ async fn many_hostile_calls_get_unique_ids() {
     // This never ended when there were only a thousand ids.
     let call = json!({"function": {"name": "search", "arguments": "{}"}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": vec![call; 2_500]});
-    let reply = answer_to(Act::json(200, &whole(message, "tool_calls"))).await;
+    let reply = answer_to(Act::json(200, &build_completion(message, "tool_calls"))).await;
     let reply = reply.unwrap();
     let ids: std::collections::HashSet<&str> = reply.calls.iter().map(|c| c.id.as_str()).collect();
     assert_eq!((reply.calls.len(), ids.len()), (2_500, 2_500));
@@ -13,7 +13,7 @@ async fn many_hostile_calls_get_unique_ids() {
 
 #[tokio::test]
 async fn hostile_token_counts_do_not_overflow() {
-    let mut body = whole(json!({"role": "assistant", "content": "x"}), "stop");
+    let mut body = build_completion(json!({"role": "assistant", "content": "x"}), "stop");
     body["usage"] = json!({"prompt_tokens": 1e19, "completion_tokens": 1e30, "cache_read_input_tokens": 1.2e19});
     let usage = answer_to(Act::json(200, &body)).await.unwrap().usage;
     let mut sum = usage;

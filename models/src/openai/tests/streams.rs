@@ -118,7 +118,7 @@ async fn thoughts_without_opening_tag_are_no_calls() {
 async fn unstreamed_reply_is_read() {
     let server = Server::new(vec![Act::json(
         200,
-        &whole(json!({"content": "hello"}), "stop"),
+        &build_completion(json!({"content": "hello"}), "stop"),
     )])
     .await;
     let reply = client(&server, true).complete(&request()).await.unwrap();

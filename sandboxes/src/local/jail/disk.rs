@@ -65,7 +65,7 @@ impl DiskWatch {
         let factor = if setup.building { BUILD_FACTOR } else { 1 };
         let everybody = folders
             .first()
-            .and_then(|folder| FileSystem::of(folder))
+            .and_then(|folder| FileSystem::from_folder(folder))
             .map_or(DiskUsage::default(), |file_system| file_system.used);
         DiskWatch {
             folders,
@@ -93,7 +93,7 @@ impl DiskWatch {
 
     /// Returns the reason why the sandbox must end, if it must.
     pub(super) fn check(&mut self) -> Option<String> {
-        let Some(now) = FileSystem::of(self.folders.first()?) else {
+        let Some(now) = FileSystem::from_folder(self.folders.first()?) else {
             self.room = u64::MAX;
             return None;
         };
@@ -190,7 +190,7 @@ struct FileSystem {
 }
 
 impl FileSystem {
-    fn of(folder: &Path) -> Option<FileSystem> {
+    fn from_folder(folder: &Path) -> Option<FileSystem> {
         let stats = statvfs(folder).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(stats.fragment_size());
         Some(FileSystem {

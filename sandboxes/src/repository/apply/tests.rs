@@ -27,14 +27,14 @@ impl TestRepository {
         place.write("dir/\u{e4}.py", "y = '\u{e4}'\n".as_bytes());
         place.write("run.sh", b"#!/bin/sh\n");
         place.write("bytes.bin", &(0..=255).collect::<Vec<u8>>().repeat(8));
-        std::os::unix::fs::symlink("a.py", place.work().join("link")).unwrap();
-        std::os::unix::fs::symlink("/tmp", place.work().join("away")).unwrap();
+        std::os::unix::fs::symlink("a.py", place.work_folder().join("link")).unwrap();
+        std::os::unix::fs::symlink("/tmp", place.work_folder().join("away")).unwrap();
         place.git(&["add", "-A"]);
         place.git(&["commit", "-q", "-m", "base"]);
         place
     }
 
-    fn work(&self) -> PathBuf {
+    fn work_folder(&self) -> PathBuf {
         let work = self.folder.path().join("work");
         std::fs::create_dir_all(&work).unwrap();
         work
@@ -45,14 +45,14 @@ impl TestRepository {
     }
 
     fn write(&self, path: &str, content: &[u8]) {
-        let path = self.work().join(path);
+        let path = self.work_folder().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
     fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
-            .current_dir(self.work())
+            .current_dir(self.work_folder())
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
             .args(arguments)
             .output()
@@ -70,7 +70,7 @@ impl TestRepository {
     }
 
     fn source(&self) -> Source {
-        let work = self.work();
+        let work = self.work_folder();
         let options = OpenOptions::default();
         let repository = open(work.to_str().unwrap(), None, &self.cache(), &options);
         repository.unwrap().source().unwrap()
@@ -228,15 +228,15 @@ fn files_are_added_deleted_renamed() {
     let place = TestRepository::new();
     place.write("sub/new.py", b"n = 1\n");
     place.write("sub/empty.py", b"");
-    std::fs::remove_file(place.work().join("dos.txt")).unwrap();
+    std::fs::remove_file(place.work_folder().join("dos.txt")).unwrap();
     place.git(&["mv", "a.py", "sub/moved.py"]);
     place.write("sub/moved.py", patched().as_bytes());
     place.git(&["mv", "dir/with blank.py", "dir/other blank.py"]);
     place.write("dir/\u{e4}.py", b"y = 2\n");
     place.git(&["mv", "dir/\u{e4}.py", "dir/\u{f6}.py"]);
     std::fs::copy(
-        place.work().join("bytes.bin"),
-        place.work().join("copy.bin"),
+        place.work_folder().join("bytes.bin"),
+        place.work_folder().join("copy.bin"),
     )
     .unwrap();
     let expected = files([
@@ -267,14 +267,14 @@ fn files_are_added_deleted_renamed() {
 fn modes_links_and_bytes_apply() {
     let place = TestRepository::new();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(place.work().join("run.sh"), executable).unwrap();
+    std::fs::set_permissions(place.work_folder().join("run.sh"), executable).unwrap();
     let mut bytes = (0..=255).collect::<Vec<u8>>().repeat(8);
     bytes[700] = 0;
     place.write("bytes.bin", &bytes);
     place.write("new.bin", b"\0\xff\xfe");
-    std::fs::remove_file(place.work().join("link")).unwrap();
-    std::os::unix::fs::symlink("run.sh", place.work().join("link")).unwrap();
-    std::os::unix::fs::symlink("dir", place.work().join("more")).unwrap();
+    std::fs::remove_file(place.work_folder().join("link")).unwrap();
+    std::os::unix::fs::symlink("run.sh", place.work_folder().join("link")).unwrap();
+    std::os::unix::fs::symlink("dir", place.work_folder().join("more")).unwrap();
     let patch = place.diff(&[]);
     assert!(patch.contains("GIT binary patch") && patch.contains("new mode 100755"));
     let changed = place.exactly(&patch);
@@ -374,7 +374,7 @@ fn changed_source_differs() {
     // File modes are kept.
     let run = [("run.sh".to_owned(), text("#!/bin/dash\n"))].into();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(place.work().join("run.sh"), mode).unwrap();
+    std::fs::set_permissions(place.work_folder().join("run.sh"), mode).unwrap();
     place.git(&["commit", "-q", "-a", "-m", "mode"]);
     let changed = place.source().with_changes(&run, &place.cache()).unwrap();
     assert_eq!(

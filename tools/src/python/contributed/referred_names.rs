@@ -53,7 +53,7 @@ pub(super) struct ReferredNames<'m> {
 }
 
 impl<'m> ReferredNames<'m> {
-    pub(super) fn of(module: &'m Module, layout: &Layout) -> Self {
+    pub(super) fn from_module(module: &'m Module, layout: &Layout) -> Self {
         let mut names = ReferredNames {
             module,
             layout: layout.clone(),

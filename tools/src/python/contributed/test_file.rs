@@ -84,7 +84,7 @@ impl TestFile {
         let mut reader = TestFileReader {
             module,
             layout,
-            referred: ReferredNames::of(module, layout),
+            referred: ReferredNames::from_module(module, layout),
             units: HashMap::new(),
             classes: Vec::new(),
             by_path: HashMap::new(),

@@ -139,7 +139,7 @@ fn sibling_tests(
     kept_changes: &[FileChange],
 ) -> Result<Option<SiblingTests>, ToolError> {
     let shared = sibling_tests::shared(context.workspace, kept_changes);
-    let files = sibling_tests::of(context.workspace, &shared, kept_changes);
+    let files = sibling_tests::find_files(context.workspace, &shared, kept_changes);
     if files.is_empty() {
         return Ok(None);
     }

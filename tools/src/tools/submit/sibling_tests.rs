@@ -22,7 +22,7 @@ pub(super) fn shared(workspace: &Workspace, kept_changes: &[FileChange]) -> Vec<
 }
 
 /// Returns unchanged test files in the folders of the shared files and below, nearest first.
-pub(super) fn of(
+pub(super) fn find_files(
     workspace: &Workspace,
     shared: &[String],
     kept_changes: &[FileChange],

@@ -81,8 +81,8 @@ fn write(project: &Project, path: &str, content: &str) {
     std::fs::write(project.root().join(path), content).unwrap();
 }
 
-/// Returns a report without the parts that differ between runs.
-fn told(client: &mut Client, ids: &[&str]) -> (String, Value) {
+/// Runs tests and returns the report without the parts that differ between runs.
+fn run_pytest(client: &mut Client, ids: &[&str]) -> (String, Value) {
     let (text, mut data) = client.call("run_pytest", &json!({ "tests": ids }));
     data["seconds"] = Value::Null;
     for test in data["tests"].as_array_mut().unwrap() {
@@ -114,7 +114,7 @@ fn until_loaded(project: &Project, times: usize) {
 fn repeated_run_loads_nothing() {
     let project = project(&[]);
     let mut client = Client::start(&project);
-    let cold = told(&mut client, &["tests/test_a.py"]);
+    let cold = run_pytest(&mut client, &["tests/test_a.py"]);
     assert!(
         cold.0.starts_with("9 tests: 3 failed, 1 error, 3 passed"),
         "{}",
@@ -122,14 +122,17 @@ fn repeated_run_loads_nothing() {
     );
     until_loaded(&project, 3);
     for _ in 0..3 {
-        assert_eq!(cold, told(&mut client, &["tests/test_a.py"]));
+        assert_eq!(cold, run_pytest(&mut client, &["tests/test_a.py"]));
     }
-    let one = told(&mut client, &["tests/test_a.py::test_fails"]);
+    let one = run_pytest(&mut client, &["tests/test_a.py::test_fails"]);
     assert!(one.0.starts_with("1 test: 1 failed"), "{}", one.0);
     assert_eq!(loads(&project), 3);
     // Other programs start and end meanwhile.
     client.call("run_python", &json!({ "code": "print(1)" }));
-    assert_eq!(one, told(&mut client, &["tests/test_a.py::test_fails"]));
+    assert_eq!(
+        one,
+        run_pytest(&mut client, &["tests/test_a.py::test_fails"])
+    );
     assert_eq!(loads(&project), 3);
     assert!(client.close());
 }
@@ -139,7 +142,7 @@ fn edits_cause_collection_or_reload() {
     let project = project(&[]);
     let mut client = Client::start(&project);
     let id = ["tests/test_a.py::test_fails"];
-    assert!(told(&mut client, &id).0.contains("assert 1 == 2"));
+    assert!(run_pytest(&mut client, &id).0.contains("assert 1 == 2"));
     until_loaded(&project, 3);
     write(
         &project,
@@ -147,19 +150,19 @@ fn edits_cause_collection_or_reload() {
         &TESTS.replace("half(3) == 2", "half(9) == 2"),
     );
     for _ in 0..2 {
-        assert!(told(&mut client, &id).0.contains("assert 4 == 2"));
+        assert!(run_pytest(&mut client, &id).0.contains("assert 4 == 2"));
     }
     assert_eq!(loads(&project), 3);
 
     write(&project, "pkg/__init__.py", &PKG.replace("// 2", "// 3"));
-    assert!(told(&mut client, &id).0.contains("assert 3 == 2"));
+    assert!(run_pytest(&mut client, &id).0.contains("assert 3 == 2"));
     until_loaded(&project, 6);
-    assert!(told(&mut client, &id).0.contains("assert 3 == 2"));
+    assert!(run_pytest(&mut client, &id).0.contains("assert 3 == 2"));
     assert_eq!(loads(&project), 6);
 
     // Files that loaded code reads may have any content.
     write(&project, "tests/data.json", "{}");
-    assert!(told(&mut client, &id).0.contains("assert 3 == 2"));
+    assert!(run_pytest(&mut client, &id).0.contains("assert 3 == 2"));
     until_loaded(&project, 9);
 }
 
@@ -178,29 +181,29 @@ fn imports_are_preloaded_for_repeated_runs() {
         || std::fs::read(project.root().join("../loads-of-late")).map_or(0, |bytes| bytes.len());
     let mut client = Client::start(&project);
     let id = ["tests/test_a.py"];
-    let cold = told(&mut client, &id);
+    let cold = run_pytest(&mut client, &id);
     until_loaded(&project, 3);
-    assert_eq!(cold, told(&mut client, &id));
+    assert_eq!(cold, run_pytest(&mut client, &id));
     // Imported by the new process, the one that tries the import, the collector, and the process that it was forked
     // from.
     let times = of_late();
     assert_eq!(times, 4);
     for _ in 0..3 {
-        assert_eq!(cold, told(&mut client, &id));
+        assert_eq!(cold, run_pytest(&mut client, &id));
     }
     write(&project, "tests/test_a.py", &format!("{late}\n"));
-    assert_eq!(cold, told(&mut client, &id));
+    assert_eq!(cold, run_pytest(&mut client, &id));
     assert_eq!(of_late(), times);
 
     write(&project, "late.py", "VALUE = 2\n");
-    assert!(told(&mut client, &id).0.contains("assert 2 == 1"));
+    assert!(run_pytest(&mut client, &id).0.contains("assert 2 == 1"));
 }
 
 #[test]
 fn server_ends_with_toolbox() {
     let project = project(&[]);
     let mut client = Client::start(&project);
-    told(&mut client, &["tests/test_a.py"]);
+    run_pytest(&mut client, &["tests/test_a.py"]);
     until_loaded(&project, 3);
     assert!(client.close());
     let mark = project.config.scratch.display().to_string();
@@ -393,10 +396,10 @@ fn forked_and_new_processes_agree() {
     for (name, files, outcome, is_forked) in BATTERY {
         let project = project(files);
         let mut client = Client::start(&project);
-        let cold = told(&mut client, &["tests/test_a.py"]);
+        let cold = run_pytest(&mut client, &["tests/test_a.py"]);
         assert!(cold.0.starts_with(outcome), "{name}: {}", cold.0);
         for _ in 0..3 {
-            let warm = told(&mut client, &["tests/test_a.py"]);
+            let warm = run_pytest(&mut client, &["tests/test_a.py"]);
             assert_eq!(cold, warm, "{name}");
         }
         if *is_forked {
@@ -409,7 +412,7 @@ fn forked_and_new_processes_agree() {
         write(&project, "tests/test_a.py", &format!("{text}\n"));
         assert_eq!(
             cold,
-            told(&mut client, &["tests/test_a.py"]),
+            run_pytest(&mut client, &["tests/test_a.py"]),
             "{name}, collected again"
         );
     }
