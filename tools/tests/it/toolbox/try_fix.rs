@@ -199,7 +199,7 @@ fn several_fixes_are_tried() {
     write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
     let edit = |new: &str, variant: u32| json!({ "path": "pkg/__init__.py", "old": "n > 0", "new": new, "variant": variant });
     let edits =
-        json!({ "edits": [edit("n >= 0", 1), edit("n >= 0 and n != 1", 2), edit("n > 0 ", 3)] });
+        json!({ "edits": [edit("n >= 0", 1), edit("n >= 0 and n != 1", 2), edit("n > 0 + 0", 3)] });
     let (text, data) = client.call("try_fix", &edits);
     insta::assert_snapshot!(text, @r"
     Variant 1
@@ -226,7 +226,7 @@ fn several_fixes_are_tried() {
     (Neighbours ran with variants 1 and 2 only, with which the tests pass.)
     ");
     assert_eq!(data["variants"].as_array().unwrap().len(), 3);
-    let wrong = json!({ "edits": [edit("n > 0 ", 1), edit("n > 0  ", 2)] });
+    let wrong = json!({ "edits": [edit("n > 0 + 0", 1), edit("n > 0 - 0", 2)] });
     let (text, data) = client.call("try_fix", &wrong);
     assert!(
         text.ends_with("\n\n(Neighbours ran with variant 1 only, since the tests pass with none.)"),
