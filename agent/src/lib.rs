@@ -10,6 +10,7 @@
 //! - [`approaches`]: lists the ways to write a test; [`formats`], [`retrieval`] and [`rule_based`] serve them.
 //! - [`agent`]: the loop of model calls and tool calls.
 //! - [`gate`]: decides whether a submitted test is accepted.
+//! - [`check`]: checks a given test with the gate.
 //! - [`outcome`]: the outcome of a run.
 //! - [`trajectory`]: records a run, so that it can be read, resumed and replayed.
 //! - [`job`]: carries out one run from start to end.
@@ -30,6 +31,7 @@ pub mod retrieval;
 pub mod rule_based;
 
 pub mod agent;
+pub mod check;
 pub mod gate;
 pub mod outcome;
 pub mod trajectory;

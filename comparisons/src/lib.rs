@@ -2,6 +2,7 @@
 //!
 //! - [`compare`]: runs approaches on a dataset and reports on them.
 //! - [`grading`]: grades predictions with the harness.
+//! - [`check`]: checks predictions with the gate, without golden patches.
 //! - [`clover`]: asks models CLOVER's problems and grades the answers.
 //! - [`inspect`]: a run or a comparison as text.
 //! - [`record_file`]: an append-only file of JSON records that several processes write.
@@ -10,6 +11,7 @@
 
 pub mod compare;
 
+pub mod check;
 pub mod clover;
 pub mod grading;
 pub mod inspect;

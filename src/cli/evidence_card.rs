@@ -7,12 +7,11 @@ use testwright_agent::agent::Outcome;
 use testwright_agent::gate::{self, Evidence};
 
 const BOLD: Style = Style::new().bold();
-const GREEN: Style = AnsiColor::Green.on_default();
-const RED: Style = AnsiColor::Red.on_default();
+pub(super) const GREEN: Style = AnsiColor::Green.on_default();
+pub(super) const RED: Style = AnsiColor::Red.on_default();
 const CYAN: Style = AnsiColor::Cyan.on_default();
 const DIM: Style = Style::new().dimmed();
-
-const PLAIN: Style = Style::new();
+pub(super) const PLAIN: Style = Style::new();
 
 /// Formats the result of a run. The output stream removes the styles if it is not a terminal.
 pub(super) fn render(outcome: &Outcome) -> Text {
@@ -57,9 +56,14 @@ pub(super) fn render_card(evidence: &Evidence) -> Text {
 }
 
 fn rows(evidence: &Evidence, text: &mut Text) {
-    for (name, value) in gate::evidence_rows(evidence) {
+    push_rows(&gate::evidence_rows(evidence), text);
+}
+
+/// Formats names and texts as indented rows. A text may have several lines.
+pub(super) fn push_rows(rows: &[(&str, String)], text: &mut Text) {
+    for (name, value) in rows {
         for (i, line) in value.lines().enumerate() {
-            let name = if i == 0 { name } else { "" };
+            let name = if i == 0 { *name } else { "" };
             text.push(PLAIN, "  ")
                 .push(DIM, format!("{name:<10}"))
                 .push(PLAIN, format!(" {}\n", escape_line(line)));

@@ -1,6 +1,7 @@
 //! The command line. Each command has its own file.
 
 mod approaches;
+mod check;
 mod clover;
 mod compare;
 mod completions;
@@ -59,6 +60,8 @@ enum Command {
     Run(Box<run::Args>),
     /// Write a test that covers given lines
     Cover(Box<cover::Args>),
+    /// Check given tests: whether each fails, and whether for the reason of the issue
+    Check(Box<check::Args>),
     /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),
     /// Show the result of a run, as text or as Markdown for a comment on the issue
@@ -117,6 +120,7 @@ pub async fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
         Command::Cover(args) => cover::run(&args).await,
+        Command::Check(args) => check::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,

@@ -2,6 +2,8 @@
 
 /// `testwright eval cases`: the lines that each test runs.
 mod cases;
+/// `testwright check`, for given tests and for a dataset.
+mod check;
 /// `testwright clover`.
 mod clover;
 /// `testwright compare`, in one process and with workers.

@@ -24,8 +24,9 @@ mod unrelated_inputs;
 pub use coverage::{CoverageVerdict, decide_coverage};
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence};
 pub use evidence_rows::evidence_rows;
+pub use reruns::{failed_again, holds_placebo};
 pub use rules::{Finding, Rule};
-pub use sentence::{best_sentence, quoted_sentence};
+pub use sentence::{best_sentence, longest_quotation, quoted_sentence};
 
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
 //! Rules about the reruns of the failing tests.
 
 use testwright_tools::outcomes::report::TestReport;
-use testwright_tools::tools::submission::Rerun;
+use testwright_tools::tools::submission::{Rerun, Submission};
 
 use super::case::{Case, failed};
 
 /// Checks that the tests fail again under other conditions.
 pub(super) fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     for test in case.failing {
-        for rerun in plain_reruns(case) {
-            if !fails_in(&rerun.report, &test.id) {
+        for (rerun, failed_again) in failed_again(case.submission, &test.id) {
+            if !failed_again {
                 wrong(format!(
                     "{} is flaky: it failed, but not in a rerun ({}).",
                     test.id,
@@ -18,7 +18,7 @@ pub(super) fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
             }
         }
     }
-    if !case.failing.is_empty() && plain_reruns(case).next().is_none() {
+    if !case.failing.is_empty() && plain_reruns(case.submission).next().is_none() {
         wrong(
             "the failing tests were not run again, so nothing is known of their stability."
                 .to_owned(),
@@ -28,17 +28,9 @@ pub(super) fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 
 /// Checks that the tests fail with a placebo in the code under test. A flaky test may pass for another reason.
 pub(super) fn holds_with_placebo(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
-    let mut reruns = case.submission.reruns.iter();
-    let Some(with_placebo) = reruns.find(|rerun| rerun.has_placebo()) else {
-        return;
-    };
-    let report = &with_placebo.report;
-    if report.timed_out || report.runner_error.is_some() {
-        return;
-    }
     for test in case.failing {
-        let is_stable = plain_reruns(case).all(|rerun| fails_in(&rerun.report, &test.id));
-        if is_stable && !fails_in(report, &test.id) {
+        let is_stable = failed_again(case.submission, &test.id).all(|(_, failed)| failed);
+        if is_stable && holds_placebo(case.submission, &test.id) == Some(false) {
             wrong(format!(
                 "{} passes once the code is changed without changing its meaning (a comment, a blank line, another name of \
                  a local variable): it looks at the code instead of running it. Test what the code does.",
@@ -48,9 +40,25 @@ pub(super) fn holds_with_placebo(case: &Case<'_>, wrong: &mut dyn FnMut(String))
     }
 }
 
+/// Returns the reruns on the unchanged code, and whether the test failed in each.
+pub fn failed_again<'a>(
+    submission: &'a Submission,
+    id: &'a str,
+) -> impl Iterator<Item = (&'a Rerun, bool)> {
+    plain_reruns(submission).map(move |rerun| (rerun, fails_in(&rerun.report, id)))
+}
+
+/// Returns whether the test failed with a placebo in the code under test; `None` if no such run was completed.
+pub fn holds_placebo(submission: &Submission, id: &str) -> Option<bool> {
+    let with_placebo = submission.reruns.iter().find(|rerun| rerun.has_placebo())?;
+    let report = &with_placebo.report;
+    let is_complete = !report.timed_out && report.runner_error.is_none();
+    is_complete.then(|| fails_in(report, id))
+}
+
 /// Returns the reruns on the unchanged code.
-fn plain_reruns<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Rerun> {
-    let reruns = case.submission.reruns.iter();
+fn plain_reruns(submission: &Submission) -> impl Iterator<Item = &Rerun> {
+    let reruns = submission.reruns.iter();
     reruns.filter(|rerun| !rerun.has_placebo())
 }
 

@@ -46,6 +46,12 @@ const QUOTED: usize = 12;
 /// Returns the longest quotation from the issue in the text, in any kind of quotation marks, as the issue has
 /// it.
 pub fn quoted_sentence(issue: &str, text: &str) -> Option<String> {
+    longest_quotation(issue, text, QUOTED)
+}
+
+/// Returns the longest quotation from the issue in the text that has at least `min_len` characters. Text between two
+/// quotations, which begins with a space, is not one.
+pub fn longest_quotation(issue: &str, text: &str, min_len: usize) -> Option<String> {
     const MARKS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('`', '`'), ('«', '»'), ('\'', '\'')];
     let plain = single_spaced(issue);
     let mut best: Option<String> = None;
@@ -59,7 +65,10 @@ pub fn quoted_sentence(issue: &str, text: &str) -> Option<String> {
             let is_longer = best
                 .as_ref()
                 .is_none_or(|best| best.chars().count() < length);
-            if (QUOTED..=MAX_SENTENCE_LEN).contains(&length) && is_longer && plain.contains(quoted)
+            if (min_len..=MAX_SENTENCE_LEN).contains(&length)
+                && is_longer
+                && !rest.starts_with(' ')
+                && plain.contains(quoted)
             {
                 best = Some(quoted.to_owned());
             }
@@ -136,6 +145,12 @@ mod tests {
         }
         assert_eq!(quoted("\"I expected nothing of the kind\""), None);
         assert_eq!(quoted("it's \"daily\""), None);
+        let short = |text| longest_quotation(ISSUE, text, 4);
+        assert_eq!(
+            short("assert 'version' == 'other'").as_deref(),
+            Some("version")
+        );
+        assert_eq!(short("assert 'x' the docs 'y'"), None);
     }
 
     #[test]

@@ -257,6 +257,16 @@ impl<'a> Setup<'a> {
         self.or_interrupted(prepared).await
     }
 
+    /// Starts another session in a sandbox of a prepared environment. An interrupt leaves nothing running.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the sandbox fails, or an interrupt arrives.
+    pub async fn session_in(&self, environment: &Environment) -> Result<Session> {
+        self.or_interrupted(self.session(environment, BTreeMap::new()))
+            .await
+    }
+
     async fn or_interrupted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use testwright_agent::gate::Evidence;
 use testwright_agent::job::Record;
 use testwright_agent::trajectory::Event;
+use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::compare::report::ComparisonReport;
 use testwright_comparisons::compare::{Plan, RunRecord};
 use testwright_evals::predictions::Prediction;
@@ -28,7 +29,7 @@ fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
     generator.subschema_for::<T>();
 }
 
-const FORMATS: [Format; 11] = [
+const FORMATS: [Format; 12] = [
     Format {
         title: "evidence.json",
         what: "Evidence for an accepted test. One JSON object, an `Evidence`.",
@@ -59,6 +60,12 @@ const FORMATS: [Format; 11] = [
         title: "results.jsonl",
         what: "Graded predictions. JSON lines; each line is an `InstanceResult`.",
         types: &[add::<InstanceResult>],
+    },
+    Format {
+        title: "checks.jsonl",
+        what: "Predictions checked by `testwright check --dataset`. JSON lines; each line is a `CheckRecord`. `testwright check --json` prints \
+               a list of `CheckEvidence`, each with the name of its `test`.",
+        types: &[add::<CheckRecord>],
     },
     Format {
         title: "report.json",

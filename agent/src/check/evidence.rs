@@ -1,0 +1,264 @@
+//! The evidence on a given test, as structured data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::Tree;
+use testwright_tools::outcomes::report::{
+    FailureClass, Frame, Place, belongs_to_test, is_named_in,
+};
+use testwright_tools::python::{Module, flatten};
+use testwright_tools::tools::submission::Submission;
+
+use crate::gate::{self, Finding, TestEvidence, Verdict};
+
+/// Minimum characters of a message, or of a quoted value in it, to look for in the issue.
+const MIN_MESSAGE_LEN: usize = 4;
+
+/// The gate's verdict on a given test, and its evidence.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckEvidence {
+    /// Whether the test fails on the old code for a sound reason, and again in every rerun.
+    pub accepted: bool,
+    /// Reason why the test could not be run, such as a patch that does not apply. The other fields are then empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Problems with the test; empty if it is accepted.
+    pub findings: Vec<Finding>,
+    /// The failing tests.
+    pub failing: Vec<FailureEvidence>,
+    /// Tests of the patch that already pass on the old code.
+    pub passing: Vec<String>,
+    /// Parts of the patch that were dropped, with reasons.
+    pub dropped: Vec<String>,
+    /// Notes that are not faults, but worth a second look.
+    pub notes: Vec<String>,
+    /// Test as the gate ran it, as a patch for `git apply`.
+    pub patch: String,
+}
+
+/// A failing test on the old code, and how its failure relates to the issue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureEvidence {
+    /// Node id, including parameters.
+    pub id: String,
+    /// Description of the failure.
+    pub fails: String,
+    /// Class of the failure.
+    pub class: FailureClass,
+    /// Class of the exception.
+    pub exception: String,
+    /// First line of the exception's message.
+    pub message: String,
+    /// Frame in which the exception arose.
+    pub frame: Option<Frame>,
+    /// Whether the issue names the exception.
+    pub exception_in_issue: bool,
+    /// Whether the issue contains the message, or a quoted value of it with at least 4 characters.
+    pub message_in_issue: bool,
+    /// Classes and functions under test that the issue names, and in which the exception arose or which the test names.
+    pub code_in_issue: Vec<String>,
+    /// Sentence of the issue that the failure corresponds to.
+    pub issue_sentence: Option<String>,
+    /// Number of files under test in which the test ran code.
+    pub files_run: usize,
+    /// Reruns under other conditions, without a placebo.
+    pub reruns: Vec<RerunEvidence>,
+    /// Whether the test failed again with a placebo in the code under test; `None` if no such run was completed.
+    pub placebo_held: Option<bool>,
+}
+
+/// The outcome of a failing test in a rerun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunEvidence {
+    /// Differences from the conditions of the first run.
+    pub conditions: String,
+    /// Whether the test failed again.
+    pub failed_again: bool,
+}
+
+impl CheckEvidence {
+    pub(super) fn new(
+        submission: Submission,
+        verdict: Verdict,
+        issue: &str,
+        tree: &Tree,
+    ) -> Result<Self, SandboxError> {
+        let definitions = definitions_in_issue(&verdict.failing, issue, tree)?;
+        let failing = verdict.failing.iter();
+        Ok(CheckEvidence {
+            accepted: verdict.accepted(),
+            refused: None,
+            failing: failing
+                .map(|test| FailureEvidence::new(test, &submission, issue, &definitions))
+                .collect(),
+            findings: verdict.findings,
+            passing: verdict.passing,
+            dropped: verdict.dropped,
+            notes: verdict.notes,
+            patch: submission.patch,
+        })
+    }
+
+    /// Returns the evidence on a test that cannot be run.
+    pub fn refused(reason: String) -> Self {
+        CheckEvidence {
+            refused: Some(reason),
+            ..CheckEvidence::default()
+        }
+    }
+}
+
+impl FailureEvidence {
+    fn new(
+        test: &TestEvidence,
+        submission: &Submission,
+        issue: &str,
+        definitions: &BTreeMap<&str, Vec<String>>,
+    ) -> Self {
+        let mut contributed = submission.contributed.iter();
+        let own = contributed.find(|own| belongs_to_test(&test.id, &own.id));
+        let source = own.map_or("", |own| own.source.as_str());
+        let words = format!("{} {} {} {source}", test.exception, test.message, test.id);
+        let message = test.message.lines().next().unwrap_or_default().trim();
+        let is_long = message.chars().count() >= MIN_MESSAGE_LEN;
+        let reruns = gate::failed_again(submission, &test.id);
+        FailureEvidence {
+            id: test.id.clone(),
+            fails: format!("{}{}", test.line(), test.limits()),
+            class: test.class,
+            exception: test.exception.clone(),
+            message: message.to_owned(),
+            frame: test.frame.clone(),
+            exception_in_issue: is_named_in(&test.exception, issue),
+            message_in_issue: (is_long && issue.contains(message))
+                || gate::longest_quotation(issue, &test.message, MIN_MESSAGE_LEN).is_some(),
+            code_in_issue: code_in_issue(test, source, issue, definitions),
+            issue_sentence: gate::best_sentence(issue, &words),
+            files_run: test.executed.len(),
+            reruns: reruns
+                .map(|(rerun, failed_again)| RerunEvidence {
+                    conditions: rerun.conditions().to_owned(),
+                    failed_again,
+                })
+                .collect(),
+            placebo_held: gate::holds_placebo(submission, &test.id),
+        }
+    }
+}
+
+/// Returns the names of the classes and functions that the issue names, by file that a failing test ran.
+fn definitions_in_issue<'a>(
+    failing: &'a [TestEvidence],
+    issue: &str,
+    tree: &Tree,
+) -> Result<BTreeMap<&'a str, Vec<String>>, SandboxError> {
+    let mut definitions: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for path in failing.iter().flat_map(|test| &test.executed) {
+        if definitions.contains_key(path.as_str()) {
+            continue;
+        }
+        let text = tree.text(path)?.unwrap_or_default();
+        let outline = Module::parse(&text).outline();
+        let names = flatten(&outline).into_iter().map(|found| &found.name);
+        let names = names.filter(|name| is_named_in(name, issue)).cloned();
+        definitions.insert(path.as_str(), names.collect());
+    }
+    Ok(definitions)
+}
+
+/// Returns the code under test that the issue names, and that raised the exception or is named in the test's `source`.
+fn code_in_issue(
+    test: &TestEvidence,
+    source: &str,
+    issue: &str,
+    definitions: &BTreeMap<&str, Vec<String>>,
+) -> Vec<String> {
+    let frame = test.frame.iter().find(|frame| frame.place == Place::Source);
+    let raised_in = frame.and_then(|frame| frame.function.rsplit('.').next());
+    // Tracebacks name `<module>` and `<lambda>`.
+    let raised_in = raised_in.filter(|name| !name.starts_with('<') && is_named_in(name, issue));
+    let executed = test.executed.iter();
+    let defined = executed.filter_map(|path| definitions.get(path.as_str()));
+    let used = defined.flatten().filter(|name| is_named_in(name, source));
+    let names: BTreeSet<&str> = used.map(String::as_str).chain(raised_in).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testwright_tools::outcomes::report::{Outcome, Phase};
+    use testwright_tools::tools::submission::{Change, ContributedTest};
+
+    const ISSUE: &str =
+        "`truncate` cuts badly\n\nslugify('How to bake') gives 'how-to-', not 'how-to'.";
+
+    fn failure(message: &str, place: Place, function: &str) -> TestEvidence {
+        TestEvidence {
+            id: "tests/test_a.py::test_a".to_owned(),
+            outcome: Outcome::Failed,
+            phase: Phase::Call,
+            class: FailureClass::Assertion,
+            exception: "AssertionError".to_owned(),
+            message: message.to_owned(),
+            frame: Some(Frame {
+                file: "a.py".to_owned(),
+                line: 1,
+                function: function.to_owned(),
+                code: String::new(),
+                place,
+            }),
+            missing_name: None,
+            executed: vec!["slugs/slug.py".to_owned()],
+            unreached: Vec::new(),
+            test_double: None,
+            warning_as_error: false,
+        }
+    }
+
+    fn evidence(test: &TestEvidence) -> FailureEvidence {
+        let submission = Submission {
+            patch: String::new(),
+            files: Vec::new(),
+            contributed: vec![ContributedTest {
+                id: test.id.clone(),
+                change: Change::Added,
+                line: 1,
+                source: "def test_a():\n    assert slugify('a') == 'b'\n".to_owned(),
+            }],
+            problems: Vec::new(),
+            before: None,
+            changed_before: None,
+            neighbours: None,
+            old: Default::default(),
+            reruns: Vec::new(),
+            invented_frames: Vec::new(),
+        };
+        let names = ["slugify", "truncate"].map(str::to_owned).to_vec();
+        let definitions = BTreeMap::from([("slugs/slug.py", names)]);
+        FailureEvidence::new(test, &submission, ISSUE, &definitions)
+    }
+
+    #[test]
+    fn failure_is_compared_with_issue() {
+        let quoted = evidence(&failure(
+            "assert 'how-to-' == 'other'\n  more",
+            Place::Test,
+            "test_a",
+        ));
+        assert!(quoted.message_in_issue && !quoted.exception_in_issue);
+        assert_eq!(quoted.message, "assert 'how-to-' == 'other'");
+        assert_eq!(quoted.code_in_issue, ["slugify"]);
+        assert_eq!((quoted.files_run, quoted.placebo_held), (1, None));
+        let raised = evidence(&failure(
+            "assert 'abcd' not in 'efgh'",
+            Place::Source,
+            "Slug.truncate",
+        ));
+        assert!(!raised.message_in_issue);
+        assert_eq!(raised.code_in_issue, ["slugify", "truncate"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Checks a given test: the gate's verdict and its evidence, without a model, candidate fixes or a golden patch.
+
+mod evidence;
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use testwright_sandboxes::repository::{self, File, FileKind, Files, Source};
+use testwright_tools::tool::Tool as _;
+use testwright_tools::tools::Restore;
+use testwright_tools::tools::changes::LINK;
+
+use crate::gate::{self, SubmissionCheck};
+use crate::session::Session;
+use testwright_config::error::Result;
+
+pub use evidence::{CheckEvidence, FailureEvidence, RerunEvidence};
+
+/// Timeout of the check, not counting the start of the sandbox.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(900);
+
+/// A test to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestInput {
+    /// A patch for `git apply` on the old code.
+    Patch(String),
+    /// A test file, existing or new.
+    File {
+        /// Path in the repository.
+        path: String,
+        /// Full content.
+        content: Vec<u8>,
+    },
+}
+
+/// A test that the gate has judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedTest {
+    /// The verdict as a message.
+    pub text: String,
+    /// The verdict and its evidence.
+    pub evidence: CheckEvidence,
+}
+
+impl TestInput {
+    /// Returns the files of the test, relative to the old code. The inner error says why the patch does not apply.
+    fn files(&self, source: &Source) -> Result<std::result::Result<Files, String>> {
+        let patch = match self {
+            TestInput::Patch(patch) => patch,
+            TestInput::File { path, content } => {
+                let file = File {
+                    content: content.clone(),
+                    kind: FileKind::Plain,
+                };
+                return Ok(Ok(Files::from([(path.clone(), Some(file))])));
+            }
+        };
+        let applied = repository::apply(&source.tree()?, &Files::new(), patch)?;
+        Ok(match applied {
+            Ok(applied) => Ok(applied.files),
+            Err(why) => Err(format!("the patch does not apply: {why}")),
+        })
+    }
+}
+
+/// Checks a test in a session that has no other changes. The inner error says why the test cannot be run.
+///
+/// # Errors
+///
+/// Fails if the old code cannot be read, or a sandbox fails.
+pub async fn check_test(
+    session: &Session,
+    source: &Source,
+    issue: &str,
+    input: &TestInput,
+) -> Result<std::result::Result<CheckedTest, String>> {
+    let files: Vec<Value> = match input.files(source)? {
+        Ok(files) => files.iter().map(encode_file).collect(),
+        Err(why) => return Ok(Err(why)),
+    };
+    let put = session
+        .call(Restore::NAME, json!({ "files": files }), CHECK_TIMEOUT)
+        .await?;
+    if put.refused {
+        return Ok(Err(put.text));
+    }
+    let check = gate::check_submission(session, source, issue, &json!({}), CHECK_TIMEOUT).await?;
+    Ok(match check {
+        SubmissionCheck::Refused(text) => Err(text),
+        SubmissionCheck::Judged {
+            submission,
+            verdict,
+        } => Ok(CheckedTest {
+            text: verdict.text(),
+            evidence: CheckEvidence::new(*submission, verdict, issue, &source.tree()?)?,
+        }),
+    })
+}
+
+/// Checks a test like [`check_test`], and returns only the evidence. A test that cannot be run is not accepted.
+///
+/// # Errors
+///
+/// Fails for the same reasons as [`check_test`].
+pub async fn gather_evidence(
+    session: &Session,
+    source: &Source,
+    issue: &str,
+    input: &TestInput,
+) -> Result<CheckEvidence> {
+    Ok(match check_test(session, source, issue, input).await? {
+        Ok(checked) => checked.evidence,
+        Err(reason) => CheckEvidence::refused(reason),
+    })
+}
+
+/// Encodes a file for the tool `restore`.
+fn encode_file((path, file): (&String, &Option<File>)) -> Value {
+    let mode = file.as_ref().and_then(|file| match file.kind {
+        FileKind::Plain => None,
+        FileKind::Executable => Some(0o100_755),
+        FileKind::Link => Some(LINK),
+    });
+    let content = file
+        .as_ref()
+        .map(|file| BASE64_STANDARD.encode(&file.content));
+    json!({ "path": path, "content": content, "mode": mode })
+}

@@ -1,0 +1,213 @@
+//! `testwright check`: judges given tests with the gate's evidence, without a model or a golden patch.
+
+mod dataset;
+mod test_args;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::evidence_card::{GREEN, PLAIN, RED, push_rows};
+use super::output::{self, Text, escape_line};
+use super::repository_args::RepositoryArgs;
+use super::terminal::RunProgress;
+use dataset::DatasetArgs;
+use test_args::GivenTest;
+use testwright_agent::agent::Progress;
+use testwright_agent::check::{CheckEvidence, gather_evidence};
+use testwright_agent::issues;
+use testwright_agent::setup::{Setup, interrupted};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_server::artifacts::shared_environments;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 all tests are accepted, 1 some are not. With --dataset: 0 all predictions were \
+                  checked, 3 some could not be.\n\n\
+                  Examples:\n  testwright check issue.md --repo path/to/repository tests.patch\n  \
+                  testwright check issue.md tests/test_new.py tests/test_other.py=draft.py\n  \
+                  testwright check --dataset swt-bench-lite.parquet --predictions mine.jsonl --out checked"
+)]
+pub(super) struct Args {
+    /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
+    #[arg(required_unless_present = "dataset")]
+    issue: Option<String>,
+    /// Test: a patch, a Python file in the repository's folder, or PATH=FILE, where PATH is the
+    /// file's path in the repository
+    #[arg(required_unless_present = "dataset", value_name = "TEST")]
+    tests: Vec<String>,
+    #[command(flatten)]
+    place: RepositoryArgs,
+    #[command(flatten)]
+    dataset: DatasetArgs,
+    /// Print the evidence as a JSON list
+    #[arg(long)]
+    json: bool,
+}
+
+/// A test as the user names it, and its evidence.
+#[derive(Debug, Serialize)]
+struct CheckedTest {
+    test: String,
+    #[serde(flatten)]
+    evidence: CheckEvidence,
+}
+
+pub(super) async fn run(args: &Args) -> Result<u8> {
+    let settings = args.place.settings(|_| {})?;
+    if let Some(dataset) = &args.dataset.dataset {
+        return args.dataset.check(dataset, settings, args.json).await;
+    }
+    let terminal = Arc::new(RunProgress::new(args.json));
+    let mut checked = Vec::new();
+    let ended = check_tests(args, &settings, &terminal, &mut checked).await;
+    terminal.clear();
+    if args.json && ended.is_ok() {
+        output::print_json(&checked)?;
+    } else if !args.json {
+        checked
+            .iter()
+            .for_each(|check| output::print_stdout(render(&check.test, &check.evidence)));
+    }
+    ended?;
+    let is_accepted = |check: &CheckedTest| check.evidence.accepted;
+    Ok(u8::from(!checked.iter().all(is_accepted)))
+}
+
+/// Checks the tests in one environment, each in its own sandbox.
+async fn check_tests(
+    args: &Args,
+    settings: &Settings,
+    terminal: &Arc<RunProgress>,
+    checked: &mut Vec<CheckedTest>,
+) -> Result<()> {
+    let options = issues::Options::from_settings(settings, false);
+    let issue = issues::load(args.issue.as_deref().unwrap_or("-"), &options).await?;
+    let place = args.place.repository_location(Some(&issue));
+    let tests = test_args::read(&args.tests, &place.location)?;
+    let notes = settings.notes.iter().chain(&issue.notes);
+    notes.for_each(|note| terminal.note(note));
+    let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
+        .await?
+        .for_issue(Some(&issue));
+    let (source, environment, _) = setup.prepare_environment(&place, None).await?;
+    let issue = issue.text();
+    for GivenTest { name, input } in tests {
+        let session = setup.session_in(&environment).await?;
+        terminal.phase("check", &name);
+        let evidence = tokio::select! {
+            evidence = gather_evidence(&session, &source, &issue, &input) => evidence,
+            () = interrupted() => Err(Error::interrupted("check the tests: interrupted")),
+        };
+        let closed = session.close().await;
+        let evidence = evidence?;
+        closed?;
+        checked.push(CheckedTest {
+            test: name,
+            evidence,
+        });
+    }
+    Ok(())
+}
+
+/// Formats the evidence on a test for people.
+fn render(name: &str, evidence: &CheckEvidence) -> Text {
+    let mut text = Text::default();
+    let (style, verdict) = match evidence.accepted {
+        true => (GREEN.bold(), "accepted"),
+        false => (RED.bold(), "not accepted"),
+    };
+    text.push(style, verdict)
+        .push(PLAIN, format!(" {}\n", escape_line(name)));
+    push_rows(&evidence_rows(evidence), &mut text);
+    text
+}
+
+fn evidence_rows(evidence: &CheckEvidence) -> Vec<(&'static str, String)> {
+    let mut rows: Vec<(&'static str, String)> = Vec::new();
+    let refused = evidence.refused.iter().cloned();
+    rows.extend(refused.map(|reason| ("not run", reason)));
+    for finding in &evidence.findings {
+        rows.push(("finding", finding.text.clone()));
+    }
+    for test in &evidence.failing {
+        rows.push(("test", test.id.clone()));
+        rows.push(("fails", test.fails.clone()));
+        if let Some(sentence) = &test.issue_sentence {
+            rows.push(("issue", format!("“{sentence}”")));
+        }
+        let outcome = |failed_again| match failed_again {
+            true => "failed again",
+            false => "did not fail again",
+        };
+        let reruns = test.reruns.iter();
+        let reruns = reruns.map(|rerun| {
+            let outcome = outcome(rerun.failed_again);
+            format!("{}: {outcome}", rerun.conditions)
+        });
+        rows.push(("reruns", reruns.collect::<Vec<_>>().join("\n")));
+        let placebo = test.placebo_held.map_or("not run", outcome);
+        rows.push(("placebo", placebo.to_owned()));
+    }
+    for id in &evidence.passing {
+        rows.push(("passes", format!("{id} (on the old code already)")));
+    }
+    for note in &evidence.notes {
+        rows.push(("note", note.clone()));
+    }
+    for dropped in &evidence.dropped {
+        rows.push(("left out", dropped.clone()));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testwright_agent::check::{FailureEvidence, RerunEvidence};
+    use testwright_agent::gate::{Finding, Rule};
+    use testwright_tools::outcomes::report::FailureClass;
+
+    #[test]
+    fn evidence_is_shown_in_rows() {
+        let evidence = CheckEvidence {
+            findings: vec![Finding {
+                rule: Rule::HoldsWithPlacebo,
+                text: "it looks at the code".to_owned(),
+            }],
+            failing: vec![FailureEvidence {
+                id: "t.py::test_it".to_owned(),
+                fails: "assertion: AssertionError: assert 1 == 2".to_owned(),
+                class: FailureClass::Assertion,
+                exception: "AssertionError".to_owned(),
+                message: "assert 1 == 2".to_owned(),
+                frame: None,
+                exception_in_issue: false,
+                message_in_issue: false,
+                code_in_issue: Vec::new(),
+                issue_sentence: Some("f(1) returns 1.".to_owned()),
+                files_run: 1,
+                reruns: vec![RerunEvidence {
+                    conditions: "another hash seed".to_owned(),
+                    failed_again: true,
+                }],
+                placebo_held: Some(false),
+            }],
+            passing: vec!["t.py::test_other".to_owned()],
+            notes: vec!["it reads the time".to_owned()],
+            ..CheckEvidence::default()
+        };
+        insta::assert_snapshot!(render("t.patch\x1b[2J", &evidence).plain(), @r"
+        not accepted t.patch\u{1b}[2J
+          finding    it looks at the code
+          test       t.py::test_it
+          fails      assertion: AssertionError: assert 1 == 2
+          issue      “f(1) returns 1.”
+          reruns     another hash seed: failed again
+          placebo    did not fail again
+          passes     t.py::test_other (on the old code already)
+          note       it reads the time
+        ");
+    }
+}

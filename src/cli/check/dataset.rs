@@ -1,0 +1,132 @@
+//! `testwright check --dataset`: checks the predictions for a whole dataset.
+
+use std::path::{Path, PathBuf};
+
+use testwright_evals::dataset::Dataset;
+use testwright_evals::{harness, predictions};
+
+use crate::cli::output::{self, ProgressLine, escape_line};
+use testwright_comparisons::check::{
+    CHECKS_FILE, CheckListener, CheckRecord, check_predictions, count_patches,
+};
+use testwright_comparisons::grading::{GradingOptions, GradingRun, records};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+use testwright_server::artifacts::shared_environments;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DatasetArgs {
+    /// Check the predictions for this dataset: JSON lines, a JSON list or Parquet, in SWE-bench's
+    /// format. Golden patches are neither needed nor read
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires_all = ["predictions", "out"],
+        conflicts_with_all = ["issue", "tests", "repo", "commit", "requirement", "extra", "env"]
+    )]
+    pub dataset: Option<PathBuf>,
+    /// Predictions for the dataset, as for `testwright eval`; may be repeated
+    #[arg(long, value_name = "FILE", requires = "dataset")]
+    predictions: Vec<PathBuf>,
+    /// Instances of the dataset to use: ids or globs, separated by commas
+    #[arg(long, value_name = "IDS|GLOB", requires = "dataset")]
+    instances: Option<String>,
+    /// URL or path template of git repositories; {owner} and {name} are substituted
+    #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
+    repositories: String,
+    /// Maximum concurrent instances; fewer if memory or disk space is short [default: half the
+    /// CPUs]
+    #[arg(long, value_name = "N", requires = "dataset")]
+    workers: Option<usize>,
+    /// Folder for the results (checks.jsonl). Run again with the same folder to resume
+    #[arg(long, value_name = "DIR", requires = "dataset")]
+    out: Option<PathBuf>,
+}
+
+impl DatasetArgs {
+    pub(super) async fn check(&self, path: &Path, settings: Settings, json: bool) -> Result<u8> {
+        let Some(out) = &self.out else {
+            return Err(Error::usage("check the predictions").cause("--out is required"));
+        };
+        let whole = Dataset::read(path).map_err(records)?;
+        let dataset = match &self.instances {
+            Some(pattern) => whole.select(pattern).map_err(|error| {
+                Error::usage(format!("select instances from {}", path.display())).cause(error)
+            })?,
+            None => whole.clone(),
+        };
+        let files: Vec<&Path> = self.predictions.iter().map(PathBuf::as_path).collect();
+        let (sets, warnings) = predictions::read(&files, &whole, &dataset).map_err(records)?;
+        for line in predictions::summary(&sets, &warnings) {
+            output::print_stderr(escape_line(&line));
+        }
+        let run = GradingRun {
+            options: GradingOptions {
+                repositories: self.repositories.clone(),
+                test_seconds: settings.limits.test_seconds,
+                workers: self.workers,
+            },
+            whole,
+            dataset,
+            out: out.clone(),
+            shared: shared_environments(&settings)?,
+            settings,
+        };
+        let progress = CheckProgress::new(count_patches(&run, &sets), json);
+        let checked = check_predictions(&run, &sets, &progress).await;
+        progress.live.clear();
+        let checked = checked?;
+        let failed = checked.iter().filter(|check| check.evidence.is_none());
+        let failed = failed.count();
+        if json {
+            output::print_json(&checked)?;
+        } else {
+            let evidence = checked.iter().filter_map(|check| check.evidence.as_ref());
+            let accepted = evidence.filter(|evidence| evidence.accepted).count();
+            output::print_stdout(format!(
+                "{} predictions: {accepted} accepted, {} not accepted, {failed} could not be checked\n",
+                checked.len(),
+                checked.len() - accepted - failed
+            ));
+            let path = out.join(CHECKS_FILE);
+            output::print_stderr(escape_line(&format!("results: {}", path.display())));
+        }
+        Ok(if failed > 0 { 3 } else { 0 })
+    }
+}
+
+struct CheckProgress {
+    live: ProgressLine,
+    quiet: bool,
+}
+
+impl CheckProgress {
+    fn new(all: usize, quiet: bool) -> Self {
+        let style = "{bar:30} {pos}/{len}  {per_sec}, {eta} left";
+        CheckProgress {
+            live: ProgressLine::new(Some(all as u64), style, quiet),
+            quiet,
+        }
+    }
+}
+
+impl CheckListener for CheckProgress {
+    fn note(&self, text: &str) {
+        self.live.print_line(&escape_line(&format!("note: {text}")));
+    }
+
+    fn checked(&self, record: &CheckRecord, fresh: bool) {
+        self.live.advance(fresh);
+        if self.quiet || !fresh {
+            return;
+        }
+        let result = match (&record.evidence, &record.infrastructure) {
+            (Some(evidence), _) if evidence.accepted => "accepted".to_owned(),
+            (Some(_), _) => "not accepted".to_owned(),
+            (None, Some(failure)) => format!("not checked: {failure}"),
+            (None, None) => "not checked".to_owned(),
+        };
+        let line = format!("{} {}: {result}", record.instance_id, record.prediction);
+        self.live.print_line(&escape_line(&line));
+    }
+}

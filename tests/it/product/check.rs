@@ -1,0 +1,206 @@
+//! `testwright check`, for given tests and for the predictions of a dataset.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::product::eval::repository::{GOOD as NEGATIVE, Repository, lines};
+use crate::support::program::{TestDir, assert_exit_code, example};
+
+const GOOD: &str = "from slugs import slugify\n\n\ndef test_cut():\n    \
+                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+const PASSING: &str = "from slugs import slugify\n\n\ndef test_bread():\n    assert slugify(\"bread\") == \"bread\"\n";
+
+/// Returns the command with these tests: the path and content of a Python file, or the name and content of another file.
+fn check(place: &TestDir, tests: &[(&str, &str)]) -> Command {
+    let mut command = place.testwright();
+    command.args(["check", &example("issue.md"), "--repo", &example("slugs")]);
+    command.args(["--python", "3.11"]);
+    for (number, (name, text)) in tests.iter().enumerate() {
+        let file = match name.ends_with(".py") {
+            true => place.path(&format!("{number}.py")),
+            false => place.path(name),
+        };
+        std::fs::write(&file, text).unwrap();
+        command.arg(match name.ends_with(".py") {
+            true => format!("{name}={}", file.display()),
+            false => file.display().to_string(),
+        });
+    }
+    command
+}
+
+fn has_finding(evidence: &Value, rule: &str) -> bool {
+    let findings = evidence["findings"].as_array().unwrap();
+    findings.iter().any(|finding| finding["rule"] == rule)
+}
+
+#[test]
+fn given_tests_are_judged_with_evidence() {
+    let place = TestDir::new();
+    let code = std::fs::read_to_string(example("slugs/src/slugs/slug.py")).unwrap();
+    let length = format!(
+        "import slugs.slug\n\n\ndef test_bread():\n    assert slugs.slugify(\"bread\") == \"bread\"\n    \
+         assert len(open(slugs.slug.__file__, \"rb\").read()) != {}\n",
+        code.len()
+    );
+    let code: Vec<&str> = code.lines().collect();
+    let [.., docstring, cut] = code[..] else {
+        panic!("the file has only a line")
+    };
+    let edit = format!(
+        "--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n@@ -{line},2 +{line},2 @@\n {docstring}\n-{cut}\n+{cut}.strip(\"-\")\n",
+        line = code.len() - 1
+    );
+    let misplaced = edit.replace("slug.py", "no.py");
+    let tests = [
+        ("tests/test_given.py", GOOD),
+        ("tests/test_given.py", PASSING),
+        ("tests/test_given.py", &*length),
+        ("edit.patch", &*edit),
+        ("misplaced.diff", &*misplaced),
+    ];
+    let output = check(&place, &tests).arg("--json").output().unwrap();
+    assert_exit_code(&output, 1);
+    let checked: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let accepted: Vec<&Value> = checked.iter().map(|check| &check["accepted"]).collect();
+    assert_eq!(accepted, [true, false, false, false, false], "{checked:#?}");
+
+    let failure = &checked[0]["failing"][0];
+    assert_eq!(failure["id"], "tests/test_given.py::test_cut");
+    assert_eq!(failure["class"], "assertion");
+    assert_eq!(failure["placebo_held"], true);
+    assert_eq!(failure["message_in_issue"], true);
+    assert_eq!(failure["exception_in_issue"], false);
+    assert_eq!(failure["code_in_issue"], json!(["slugify"]));
+    let reruns = failure["reruns"].as_array().unwrap();
+    assert!(reruns.len() >= 3 && reruns.iter().all(|rerun| rerun["failed_again"] == true));
+
+    assert!(has_finding(&checked[1], "fails"), "{:#}", checked[1]);
+    let passing = json!(["tests/test_given.py::test_bread"]);
+    assert_eq!(checked[1]["passing"], passing);
+    assert!(
+        has_finding(&checked[2], "holds_with_placebo"),
+        "{:#}",
+        checked[2]
+    );
+    assert_eq!(checked[2]["failing"][0]["placebo_held"], false);
+    assert!(has_finding(&checked[3], "tests_only"), "{:#}", checked[3]);
+    let refused = checked[4]["refused"].as_str().unwrap();
+    assert!(refused.contains("the patch does not apply"), "{refused}");
+}
+
+#[test]
+fn accepted_test_ends_with_zero() {
+    let place = TestDir::new();
+    let tests = [("tests/test_given.py", GOOD)];
+    let output = check(&place, &tests).output().unwrap();
+    assert_exit_code(&output, 0);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        stdout.starts_with("accepted tests/test_given.py="),
+        "{stdout}"
+    );
+    for row in [
+        "\n  fails      assertion: AssertionError: assert 'how-to-' == 'how-to'",
+        "\n  issue      “",
+        "\n  reruns     another hash seed: failed again",
+        "\n  placebo    failed again",
+    ] {
+        assert!(stdout.contains(row), "{row}: {stdout}");
+    }
+    for word in ["confidence", "probability"] {
+        assert!(!stdout.contains(word), "{stdout}");
+    }
+}
+
+#[test]
+fn unreadable_test_is_usage_error() {
+    let place = TestDir::new();
+    for (tests, argument, cause) in [
+        (vec![], "no.patch", "the file no.patch does not exist"),
+        (vec![], "a.py=no.py", "the file no.py does not exist"),
+        (
+            vec![("notes.txt", "notes")],
+            "",
+            "it is neither a patch nor a Python file",
+        ),
+        (vec![("a.patch", "notes")], "", "it contains no diff"),
+        (
+            vec![("../outside.py", GOOD)],
+            "",
+            "it is outside the repository",
+        ),
+    ] {
+        let mut command = check(&place, &tests);
+        command.args(Some(argument).filter(|argument| !argument.is_empty()));
+        let output = command.output().unwrap();
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            stderr.contains(cause) && stderr.contains("\n  hint: "),
+            "{stderr}"
+        );
+    }
+    let without_test = place
+        .testwright()
+        .args(["check", &example("issue.md")])
+        .output()
+        .unwrap();
+    assert_exit_code(&without_test, 2);
+}
+
+#[test]
+fn predictions_are_checked_once_without_golden_patches() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("repositories/example+sums"), None);
+    let mut instance = repository.instance("plain", "add(1, -2) gives 0, and I expected -1.");
+    for golden in ["patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS"] {
+        instance.as_object_mut().unwrap().remove(golden);
+    }
+    lines(&place.path("dataset.jsonl"), &[instance]);
+    let passing =
+        repository.append_tests_patch("\n\ndef test_short():\n    assert add(1, 1) == 2\n");
+    let prediction = |model: &str, patch: Option<&str>| json!({"instance_id": "plain", "model_name_or_path": model, "model_patch": patch});
+    let good = prediction("good", Some(&repository.append_tests_patch(NEGATIVE)));
+    let check = |second: Value| {
+        let predictions = [good.clone(), second, prediction("nothing", None)];
+        lines(&place.path("predictions.jsonl"), &predictions);
+        let mut command = place.testwright();
+        command.args(["check", "--workers", "2", "--dataset"]);
+        command
+            .arg(place.path("dataset.jsonl"))
+            .arg("--predictions");
+        command.arg(place.path("predictions.jsonl"));
+        command.arg("--repositories");
+        command.arg(place.path("repositories").join("{owner}+{name}"));
+        command.arg("--out").arg(place.path("out"));
+        let output = command.output().unwrap();
+        assert_exit_code(&output, 0);
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let expected = "2 predictions: 1 accepted, 1 not accepted, 0 could not be checked\n";
+        assert_eq!(stdout, expected);
+        let stored = std::fs::read_to_string(place.path("out/checks.jsonl")).unwrap();
+        let records = stored
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let new = stderr.lines().filter(|line| line.starts_with("plain "));
+        let newly_checked = new.count();
+        (records.collect::<Vec<Value>>(), newly_checked)
+    };
+    let second = prediction("second", Some(&passing));
+    let (records, newly_checked) = check(second.clone());
+    assert_eq!((records.len(), newly_checked), (2, 2));
+    assert_eq!(records[0]["prediction"], "good");
+    assert_eq!(records[0]["evidence"]["accepted"], true, "{records:#?}");
+    assert!(has_finding(&records[1]["evidence"], "fails"));
+    assert_eq!(check(second), (records.clone(), 0));
+
+    // Another patch of the same prediction set replaces the earlier result.
+    let changed = passing.replace("test_short", "test_brief");
+    let (again, newly_checked) = check(prediction("second", Some(&changed)));
+    assert_eq!((again.len(), newly_checked), (2, 1));
+    assert_eq!(again[0], records[0]);
+    assert_ne!(again[1]["sha256"], records[1]["sha256"]);
+}
