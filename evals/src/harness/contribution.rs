@@ -102,11 +102,9 @@ impl Contribution {
                     }
                 }
             }
-            if layout.is_test_file(path) {
-                if now.is_some() {
-                    all.files.push(path.clone());
-                    all.modified.extend(before.is_some().then(|| path.clone()));
-                }
+            if layout.is_test_file(path) && now.is_some() {
+                all.files.push(path.clone());
+                all.modified.extend(before.is_some().then(|| path.clone()));
             }
         }
         Ok(all)

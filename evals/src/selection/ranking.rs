@@ -102,13 +102,16 @@ pub struct PatchGroup<'r> {
     pub patches: Vec<&'r SelectionResult>,
 }
 
+/// Whether the patches of a group are clean, and the tests that they pass.
+type GroupKey<'r> = (bool, BTreeSet<&'r String>);
+
 /// Groups patches that pass the same tests, as CodeT does (arXiv 2207.10397). The score of a group is its number of
 /// patches times the number of tests they pass. The best group comes first, but groups of clean patches come before
 /// others. Patches that are forged or pass no test are in no group.
 pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'r>> {
-    let mut groups: Vec<((bool, BTreeSet<&String>), Vec<&'r SelectionResult>)> = Vec::new();
+    let mut groups: Vec<(GroupKey<'r>, Vec<&'r SelectionResult>)> = Vec::new();
     for &result in of_instance.iter().filter(|r| r.is_kept()) {
-        let key: (bool, BTreeSet<&String>) = (result.is_clean(), result.passed.iter().collect());
+        let key: GroupKey<'r> = (result.is_clean(), result.passed.iter().collect());
         match groups.iter_mut().find(|(other, _)| *other == key) {
             Some((_, group)) => group.push(result),
             None => groups.push((key, vec![result])),
