@@ -29,7 +29,8 @@ pub struct CheckRecord {
     pub instance_id: String,
     /// Name of the prediction set (`model_name_or_path`).
     pub prediction: String,
-    /// SHA-256 of the patch, in hex. A patch that was checked is not checked again.
+    /// SHA-256 of the patch, the issue, the base commit and the version of the tools, in hex. If it is the same, a
+    /// prediction is not checked again.
     pub sha256: String,
     /// Verdict and evidence; `None` if the machine failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +157,15 @@ impl Checker<'_> {
             let mut record = CheckRecord {
                 instance_id: job.instance.instance_id.clone(),
                 prediction: prediction.model_name_or_path.clone(),
-                sha256: sha256(patch),
+                sha256: sha256(
+                    &[
+                        testwright_tools::DIGEST,
+                        &job.instance.base_commit,
+                        &job.instance.problem_statement,
+                        patch,
+                    ]
+                    .join("\0"),
+                ),
                 evidence: None,
                 infrastructure: None,
             };

@@ -98,6 +98,13 @@ impl Observations {
         fails(outcome) && !(outcome == Outcome::Absent && self.unmatched.contains(id))
     }
 
+    /// Returns whether a repeat contradicts the success of the first runs.
+    pub(crate) fn contradicts(&self, repeat: &Repeat) -> bool {
+        let mut once = self.clone();
+        once.repeats = vec![repeat.clone()];
+        !once.verdict().strict.fail_to_pass
+    }
+
     /// Returns whether the contributed tests have the same outcomes alone as with the other tests of their files.
     pub(crate) fn is_same_alone(&self) -> bool {
         let alone = self.isolated.as_ref();

@@ -10,7 +10,7 @@ use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 
 use super::special_files::{
     BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS,
-    STARTUP_MODULES, is_of_startup,
+    STARTUP_MODULES, is_metadata, is_of_startup,
 };
 
 /// Reason for files that run when Python starts.
@@ -112,8 +112,15 @@ pub(super) fn reason_to_leave_out(
     if has_ending(&EXTENSION_MODULES) {
         return Some("it is an extension module");
     }
+    if is_metadata(path) {
+        return Some("it is metadata of a package");
+    }
     if is_conftest(path) {
         return Some("it is test support");
+    }
+    let names_plugins = |text: Option<&str>| text.is_some_and(|text| text.contains("pytest11"));
+    if name == "setup.py" && names_plugins(after) && !names_plugins(before) {
+        return Some("it adds a plugin of the test runner");
     }
     if RUNNER_SETTINGS.contains(&name) {
         return Some("it holds settings of the test runner");

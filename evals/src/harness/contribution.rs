@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::repository::{AppliedPatch, Tree};
+use testwright_sandboxes::repository::{AppliedPatch, Files, Tree};
 use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{Layout, decode_source};
@@ -52,13 +52,14 @@ pub(super) struct Contribution {
 }
 
 impl Contribution {
-    /// Reads the patch in a thread with a large stack, because code may be deeply nested.
+    /// Reads a patch; `fix` are the files of the golden code patch. It does so in a thread with a large stack, because code may be deeply nested.
     pub(super) fn from_patch(
         applied: &AppliedPatch,
+        fix: &Files,
         tree: &Tree,
         layout: &Layout,
     ) -> Result<Self, SandboxError> {
-        let work = || Contribution::read(applied, tree, layout);
+        let work = || Contribution::read(applied, fix, tree, layout);
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK);
             let read = thread.spawn_scoped(scope, work)?.join();
@@ -69,11 +70,21 @@ impl Contribution {
         })
     }
 
-    fn read(applied: &AppliedPatch, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
+    fn read(
+        applied: &AppliedPatch,
+        fix: &Files,
+        tree: &Tree,
+        layout: &Layout,
+    ) -> Result<Self, SandboxError> {
         let mut all = Contribution::default();
         for (path, file) in &applied.files {
-            all.foreign
-                .extend(foreign_files::reason(path, &applied.files, tree, layout));
+            all.foreign.extend(foreign_files::reason(
+                path,
+                &applied.files,
+                fix,
+                tree,
+                layout,
+            ));
             let before = tree.read(path)?;
             let now = file.as_ref().map(|file| file.content.as_slice());
             let (then, after) = (before.as_deref().map(decode_source), now.map(decode_source));

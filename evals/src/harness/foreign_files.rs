@@ -9,7 +9,8 @@ use testwright_tools::python::{code_tokens, is_standard_library};
 use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 
 use super::special_files::{
-    BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS, is_of_startup,
+    BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS, is_metadata,
+    is_of_startup,
 };
 
 /// Beginnings of the names of pytest's hooks that can change which tests run, or how they come out.
@@ -36,8 +37,14 @@ const HOOKS: [&str; 16] = [
 const PLUGINS: &str = "pytest_plugins";
 
 /// Returns why a file of the patch does not belong in a test patch, as a clause without a subject, such as `edits code
-/// under test: src/a.py`. `files` are all files of the patch.
-pub(super) fn reason(path: &str, files: &Files, tree: &Tree, layout: &Layout) -> Option<String> {
+/// under test: src/a.py`. `files` are all files of the patch, `fix` those of the golden code patch.
+pub(super) fn reason(
+    path: &str,
+    files: &Files,
+    fix: &Files,
+    tree: &Tree,
+    layout: &Layout,
+) -> Option<String> {
     let now = files.get(path).and_then(Option::as_ref);
     if now.is_some() {
         if is_of_startup(path, tree) {
@@ -50,11 +57,16 @@ pub(super) fn reason(path: &str, files: &Files, tree: &Tree, layout: &Layout) ->
     if is_setting(path, tree, layout) {
         return Some(format!("changes {path}, which decides how tests are run"));
     }
-    if !layout.is_test_path(path) {
+    if is_metadata(path) && !layout.is_test_path(path) {
+        return Some(format!("changes {path}, which is metadata of a package"));
+    }
+    // A folder `test` may hold code, such as a test client.
+    let is_fixed = fix.contains_key(path) && !layout.is_test_file(path);
+    if is_fixed || !layout.is_test_path(path) {
         let is_code = path.ends_with(".py");
         return match is_code {
             true => Some(format!("edits code under test: {path}")),
-            false if is_prose(path) => None,
+            false if is_prose(path, tree) => None,
             false => Some(format!(
                 "changes {path}, which is outside the folders of tests"
             )),
@@ -94,12 +106,26 @@ fn is_compiled(path: &str) -> bool {
         || path.split('/').any(|part| part == BYTECODE_FOLDER)
 }
 
-/// Returns whether a file is prose, such as a changelog, which no code reads.
-pub(super) fn is_prose(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let prose = ["rst", "md", "txt"];
-    name.rsplit_once('.')
-        .is_none_or(|(_, end)| prose.contains(&end))
+/// Folders of changelogs and documentation.
+const PROSE_FOLDERS: [&str; 7] = [
+    "changelog",
+    "changelog.d",
+    "changes",
+    "doc",
+    "docs",
+    "news",
+    "newsfragments",
+];
+
+/// Returns whether a file is prose, such as a changelog, which no code reads. Text beside modules may be their data.
+fn is_prose(path: &str, tree: &Tree) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let top = path.split('/').next().unwrap_or_default();
+    let is_text = name
+        .rsplit_once('.')
+        .is_none_or(|(_, end)| matches!(end, "rst" | "md" | "txt"));
+    let is_in_package = tree.contains(&format!("{folder}/__init__.py"));
+    PROSE_FOLDERS.contains(&top.to_lowercase().as_str()) || is_text && !is_in_package
 }
 
 /// Returns whether a path holds settings of a runner, above or beside tests. Elsewhere such files are ordinary data.
@@ -153,7 +179,8 @@ fn shadowed_name(path: &str, files: &Files, tree: &Tree, layout: &Layout) -> Opt
         ["", "src/", "lib/"].into_iter().any(|root| {
             let package = format!("{root}{module}");
             let (file, inside) = (format!("{package}.py"), format!("{package}/x.py"));
-            let has_package = tree.has_folder(&package) && !layout.is_test_path(&inside);
+            let has_package =
+                tree.contains(&format!("{package}/__init__.py")) && !layout.is_test_path(&inside);
             has_package || tree.contains(&file) && !layout.is_test_path(&file)
         })
     };

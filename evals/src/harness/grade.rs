@@ -100,8 +100,9 @@ impl Harness {
         };
         graded.applied = true;
         graded.notes.extend(applied.notes.iter().cloned());
-        let tests = Contribution::from_patch(&applied, &prepared.tree, &prepared.layout)
-            .map_err(at_stage("source"))?;
+        let tests =
+            Contribution::from_patch(&applied, &prepared.fix, &prepared.tree, &prepared.layout)
+                .map_err(at_stage("source"))?;
         let notes = tests.foreign.iter().chain(&tests.unrelated_inputs);
         graded.notes.extend(notes.cloned());
         for id in &tests.deleted {
@@ -130,7 +131,10 @@ impl Harness {
         let mut observations = observed(instance, prepared, &tests, &old, &new);
         if observations.verdict().strict.fail_to_pass {
             let files = [&applied, &new_files];
-            let repeats = self.repeats(prepared, &tests, files, &observations, timeline);
+            let all = [&old, &new].into_iter().flat_map(Runs::all);
+            let longest = all.map(|ran| ran.seconds).fold(0.0, f64::max);
+            let first = (&observations, longest);
+            let repeats = self.repeats(prepared, baseline, &tests, files, first, timeline);
             observations.repeats = repeats.await?;
         }
         let verdict = observations.verdict();

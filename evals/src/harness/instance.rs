@@ -171,7 +171,7 @@ impl Harness {
         let golden = match instance.test_patch.as_deref() {
             Some(patch) if !patch.trim().is_empty() => {
                 let applied = self.apply_golden(instance, &source, "test patch", patch)?;
-                let tests = Contribution::from_patch(&applied, &tree, &layout)
+                let tests = Contribution::from_patch(&applied, &fix.files, &tree, &layout)
                     .map_err(at_stage("source"))?;
                 Some((applied, tests))
             }

@@ -297,8 +297,9 @@ impl Harness {
                 return Ok(generated);
             }
         };
-        let tests = Contribution::from_patch(&applied, &prepared.tree, &prepared.layout)
-            .map_err(at_stage("source"))?;
+        let tests =
+            Contribution::from_patch(&applied, &prepared.fix, &prepared.tree, &prepared.layout)
+                .map_err(at_stage("source"))?;
         generated.ids = whole_files(prepared, &tests);
         generated.files = applied.files;
         generated.contributed = tests.tests;

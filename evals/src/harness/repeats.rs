@@ -2,78 +2,141 @@
 //! the code under test. A test that depends on chance, or that reads the code instead of running it, gives itself away.
 //!
 //! The placebo changes the text and the bytecode of the fix's files, and of some files beside them, but not their
-//! meaning. On the old code, the files of the fix even show their new text, while Python runs the bytecode of the old.
+//! meaning. In another run on the old code, the files of the fix even show their new text, while Python runs the
+//! bytecode of the old.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use futures::future::{join, try_join_all};
+use futures::future::join;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::repository::{AppliedPatch, File, FileKind, Files, Tree};
+use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::python::{LineNumbers, placebo};
-use testwright_tools::workspace::Layout;
+use testwright_tools::workspace::is_conftest;
 
 use super::contribution::Contribution;
 use super::instance::{CodeState, PreparedInstance};
 use super::outcome_pairs;
-use super::runs::{CodeSide, repeated_run};
+use super::runs::{BaselineRuns, CodeSide, repeated_run};
 use super::test_run_cache::RecordKey;
 use super::timeline::Timeline;
 use super::{GradingFailure, Harness, at_stage};
 use crate::folder;
-use crate::verdict::{Condition, Observations, Repeat};
+use crate::result::Infrastructure;
+use crate::verdict::{Condition, Observations, Pair, Pairs, Repeat};
 
 /// Maximum number of files beside those of the fix that get a placebo.
 const MAX_OTHER_FILES: usize = 10;
 
+/// A repeat to make: the states of the two sides, and their hash seed.
+struct Plan<'a> {
+    hash_seed: u32,
+    states: [&'a CodeState; 2],
+}
+
 impl Harness {
-    /// Repeats the runs of a prediction on both sides. `files` are its files on the old and the new code.
+    /// Repeats the runs of a prediction on both sides. `files` are its files on the old and the new code, `seconds` the
+    /// time of its longest run.
     pub(super) async fn repeats(
         &self,
         prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
         tests: &Contribution,
         files: [&AppliedPatch; 2],
-        observations: &Observations,
+        (observations, seconds): (&Observations, f64),
         timeline: &Timeline<'_>,
     ) -> Result<Vec<Repeat>, GradingFailure> {
         let seed = self.secret_seed(&files[0].files).map_err(at_stage("old"))?;
         let hash_seed = |number: u64| u32::try_from(mix(seed ^ number) >> 32).unwrap_or_default();
         // Tests that need the company of others get it.
         let is_whole = tests.has_other_tests() && !observations.is_same_alone();
+        let [old, new] = prepared.sides().map(|side| side.state);
         let placebos = prepared.placebos(seed).map_err(at_stage("source"))?;
-        let mut conditions = Vec::new();
+        let mut plans = Vec::new();
+        if let Some(placebos) = &placebos {
+            let states = [&placebos.old, &placebos.new];
+            plans.push((Condition::Placebo, states));
+            // On the new side, this is the same run.
+            let shown = placebos.old_showing_fix.as_ref();
+            plans.extend(shown.map(|shown| (Condition::Placebo, [shown, &placebos.new])));
+        }
+        // The tests have run twice already if they ran alone and in company.
         if is_whole || !tests.has_other_tests() {
-            let sides = prepared.sides().map(|side| side.state);
-            conditions.push((Condition::HashSeed, hash_seed(1), sides));
+            plans.push((Condition::HashSeed, [old, new]));
         }
-        if let Some([old, new]) = &placebos {
-            conditions.push((Condition::Placebo, hash_seed(2), [old, new]));
+        let mut repeats = Vec::new();
+        for (condition, states) in plans {
+            let plan = Plan {
+                hash_seed: hash_seed(condition as u64),
+                states,
+            };
+            let pairs = self.repeat(prepared, tests, files, is_whole, &plan, timeline);
+            let (pairs, timed_out) = pairs.await?;
+            if timed_out && seconds > self.test_time.as_secs_f64() / 2.0 {
+                let cause = "a repeat of the tests did not end in time".to_owned();
+                return Err(Box::new(Infrastructure::new("new", cause)));
+            }
+            let repeat = Repeat { condition, pairs };
+            let contradicts = observations.contradicts(&repeat);
+            let is_doubtful = contradicts && condition == Condition::Placebo;
+            if is_doubtful
+                && !self
+                    .suits_golden_tests(prepared, baseline, &plan, timeline)
+                    .await?
+            {
+                continue;
+            }
+            repeats.push(repeat);
+            if contradicts {
+                break;
+            }
         }
-        let repeats = conditions
-            .into_iter()
-            .map(async |(condition, hash_seed, states)| {
-                let run = async |at: usize| {
-                    let side: CodeSide<'_> = prepared.sides()[at];
-                    let run = repeated_run(
-                        side,
-                        states[at],
-                        &files[at].files,
-                        tests,
-                        is_whole,
-                        hash_seed,
-                    );
-                    self.run(&run, timeline).await.map_err(at_stage(side.name))
-                };
-                let (old, new) = join(run(0), run(1)).await;
-                let (old, new) = (old?, new?);
-                let (old, new) = (&old.answer.report, &new.answer.report);
-                Ok(Repeat {
-                    condition,
-                    pairs: outcome_pairs::pairs(old, new, &tests.tests),
-                })
-            });
-        try_join_all(repeats).await
+        Ok(repeats)
+    }
+
+    /// Makes a repeat. Returns the outcomes, and whether a run took too long.
+    async fn repeat(
+        &self,
+        prepared: &PreparedInstance,
+        tests: &Contribution,
+        files: [&AppliedPatch; 2],
+        is_whole: bool,
+        plan: &Plan<'_>,
+        timeline: &Timeline<'_>,
+    ) -> Result<(Pairs, bool), GradingFailure> {
+        let run = async |at: usize| {
+            let side: CodeSide<'_> = prepared.sides()[at];
+            let (state, files) = (plan.states[at], &files[at].files);
+            let run = repeated_run(side, state, files, tests, is_whole, plan.hash_seed);
+            self.run(&run, timeline).await.map_err(at_stage(side.name))
+        };
+        let (old, new) = join(run(0), run(1)).await;
+        let (old, new) = (old?.answer.report, new?.answer.report);
+        let timed_out = old.timed_out || new.timed_out;
+        Ok((outcome_pairs::pairs(&old, &new, &tests.tests), timed_out))
+    }
+
+    /// Returns whether the golden tests come out with a placebo as without. If not, the placebo changes more than the
+    /// text of the code, for instance because something other than Python compiles the text.
+    async fn suits_golden_tests(
+        &self,
+        prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
+        plan: &Plan<'_>,
+        timeline: &Timeline<'_>,
+    ) -> Result<bool, GradingFailure> {
+        let (Some((golden, tests)), Some([old, new])) = (&prepared.golden, &baseline.golden) else {
+            return Ok(true);
+        };
+        let files = [golden, golden];
+        let pairs = self.repeat(prepared, tests, files, false, plan, timeline);
+        let (with_placebo, _) = pairs.await?;
+        let (old, new) = (&old.answer.report, &new.answer.report);
+        let without = outcome_pairs::pairs(old, new, &tests.tests);
+        let mut turned = without.iter().filter(|(_, pair)| turns(pair));
+        Ok(turned.all(|(id, _)| with_placebo.get(id).is_some_and(turns)))
     }
 
     /// Returns a number that depends on the files and on a secret of this cache, so that no prediction can know it.
@@ -98,6 +161,11 @@ impl Harness {
     }
 }
 
+/// Returns whether a test goes from fail to pass.
+fn turns(pair: &Pair) -> bool {
+    pair.old != Outcome::Passed && pair.new == Outcome::Passed
+}
+
 /// Returns a number that the operating system's random numbers decide.
 fn random_number() -> u64 {
     RandomState::new().hash_one(0)
@@ -111,43 +179,68 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
+/// Both sides with a placebo.
+struct Placebos {
+    old: CodeState,
+    /// The old side, whose files of the fix show their new text; `None` if no file may.
+    old_showing_fix: Option<CodeState>,
+    new: CodeState,
+}
+
 impl PreparedInstance {
     /// Returns both sides with a placebo; `None` if no file can be changed without changing its meaning.
-    fn placebos(&self, seed: u64) -> Result<Option<[CodeState; 2]>, SandboxError> {
-        let mut old = self.old.clone();
-        let mut new = self.new.clone();
+    fn placebos(&self, seed: u64) -> Result<Option<Placebos>, SandboxError> {
+        let (mut old, mut new) = (self.old.clone(), self.new.clone());
+        let mut shown = BTreeMap::new();
         let mut is_changed = false;
+        let may_show = self.may_show_other_texts()?;
         for path in self.placebo_paths() {
             let before = self.tree.file(&path)?;
             let after = match self.fix.get(&path) {
                 Some(after) => after.clone(),
                 None => before.clone(),
             };
-            let before = before.as_ref().and_then(text);
-            let shown = after.as_ref().and_then(text);
-            if let Some(changed) = before.and_then(|text| placebo(text, seed, LineNumbers::Moved)) {
+            let (before, after) = (
+                before.as_ref().and_then(text),
+                after.as_ref().and_then(text),
+            );
+            let changed = before.and_then(|text| placebo(text, seed, LineNumbers::Moved));
+            if let Some(changed) = changed {
                 is_changed = true;
-                old.files
-                    .insert(path.clone(), with_text(&path, changed, &self.tree)?);
-                if let Some(shown) = shown
-                    && self.fix.contains_key(&path)
-                    && self.may_show_other_text(&path, shown)
+                let file = with_text(&path, changed, &self.tree)?;
+                old.files.insert(path.clone(), file);
+                if let Some(after) = after.filter(|text| self.may_show_other_text(&path, text))
+                    && may_show
                 {
-                    old.shown.insert(path.clone(), shown.to_owned());
+                    shown.insert(path.clone(), after.to_owned());
                 }
             }
-            if let Some(changed) = shown.and_then(|text| placebo(text, seed, LineNumbers::Kept)) {
+            let changed = after.and_then(|text| placebo(text, seed, LineNumbers::Kept));
+            if let Some(changed) = changed {
                 is_changed = true;
-                new.files
-                    .insert(path.clone(), with_text(&path, changed, &self.tree)?);
+                let file = with_text(&path, changed, &self.tree)?;
+                new.files.insert(path.clone(), file);
             }
         }
-        Ok(is_changed.then_some([old, new]))
+        let old_showing_fix = (!shown.is_empty()).then(|| CodeState {
+            shown,
+            ..old.clone()
+        });
+        Ok(is_changed.then_some(Placebos {
+            old,
+            old_showing_fix,
+            new,
+        }))
     }
 
     /// Returns the code files of the fix, and some files beside them.
     fn placebo_paths(&self) -> BTreeSet<String> {
-        let is_code = |path: &str| is_code(path, &self.layout);
+        let is_code = |path: &str| {
+            let is_fixed = self.fix.contains_key(path) && !self.layout.is_test_file(path);
+            path.ends_with(".py")
+                && path != "setup.py"
+                && (is_fixed || !self.layout.is_test_path(path))
+        };
         let fix: BTreeSet<&str> = (self.fix.keys().map(String::as_str))
             .filter(|path| is_code(path))
             .collect();
@@ -163,20 +256,36 @@ impl PreparedInstance {
             .collect()
     }
 
-    /// Returns whether a file may show another text than its bytecode has. Not if Python may run the text itself: a
-    /// script, a module outside of packages, or code whose assertions pytest rewrites.
-    fn may_show_other_text(&self, path: &str, text: &str) -> bool {
-        let is_in_package = self
-            .tree
-            .contains(&format!("{}/__init__.py", folder_of(path)));
-        let is_script = path.ends_with("__main__.py") || text.contains("__main__");
-        let is_plugin = path.contains("pytest") || text.contains("pytest");
-        is_in_package && !is_script && !is_plugin
+    /// Returns whether files may show another text than their bytecode has. Not if Python uses other bytecode, or if the
+    /// repository is a plugin of pytest, which then compiles the text of its modules.
+    fn may_show_other_texts(&self) -> Result<bool, SandboxError> {
+        let env = &self.old.environment.env;
+        if env.keys().any(|name| name.starts_with("PYTHON")) {
+            return Ok(false);
+        }
+        for path in self.tree.paths() {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let is_setting = matches!(name, "setup.py" | "setup.cfg" | "pyproject.toml");
+            if is_setting || is_conftest(path) {
+                let text = self.tree.text(path)?.unwrap_or_default();
+                if text.contains("pytest11") || text.contains("register_assert_rewrite") {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
-}
 
-fn is_code(path: &str, layout: &Layout) -> bool {
-    path.ends_with(".py") && !layout.is_test_path(path) && path != "setup.py"
+    /// Returns whether a file of the fix may show another text than its bytecode has. Not if Python may run the text
+    /// itself: a script, a module outside of packages, or one that works on source code.
+    fn may_show_other_text(&self, path: &str, text: &str) -> bool {
+        let init = format!("{}/__init__.py", folder_of(path));
+        let reads_source = ["__main__", "pytest", "getsource", "runpy", "linecache"];
+        self.fix.contains_key(path)
+            && self.tree.contains(&init)
+            && !path.ends_with("__main__.py")
+            && !reads_source.iter().any(|name| text.contains(name))
+    }
 }
 
 fn folder_of(path: &str) -> &str {

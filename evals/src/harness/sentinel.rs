@@ -121,7 +121,7 @@ impl CheckedRun {
     pub(super) fn forgery(&self, reference: &CheckedRun) -> Option<&'static str> {
         let ends = (self.sentinel, reference.sentinel);
         match ends {
-            (Some(SentinelEnd::Passed), Some(SentinelEnd::Failed)) => {
+            (Some(SentinelEnd::Passed), Some(SentinelEnd::Failed) | None) => {
                 Some("a test that must fail passed with this patch")
             }
             (Some(SentinelEnd::Missing), Some(SentinelEnd::Failed)) => {

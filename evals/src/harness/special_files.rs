@@ -35,7 +35,9 @@ pub(super) fn is_of_startup(path: &str, tree: &Tree) -> bool {
         if !is_file || module.len() < part.len() {
             let is_own = matches!(module, "sitecustomize" | "usercustomize")
                 || module.starts_with("testwright_");
-            let is_runner = RUNNERS.contains(&module) && !is_test_folder(&above);
+            // A module of that name inside a package replaces nothing.
+            let is_in_package = tree.contains(&format!("{above}__init__.py"));
+            let is_runner = RUNNERS.contains(&module) && !is_test_folder(&above) && !is_in_package;
             above.push_str(part);
             // The repository under test may be pytest itself.
             if (is_own || is_runner) && !tree.contains(&above) && !tree.has_folder(&above) {
@@ -50,4 +52,11 @@ pub(super) fn is_of_startup(path: &str, tree: &Tree) -> bool {
 /// Returns whether a path lies in a test folder, where a package may have the name of the package it tests.
 fn is_test_folder(above: &str) -> bool {
     above.split('/').any(|part| part.starts_with("test"))
+}
+
+/// Returns whether a file is metadata of a package, which can name plugins.
+pub(super) fn is_metadata(path: &str) -> bool {
+    path.split('/').any(|part| {
+        part.ends_with(".egg-info") || part.ends_with(".dist-info") || part == "entry_points.txt"
+    })
 }

@@ -309,7 +309,7 @@ impl Harness {
         sandbox: &dyn Sandbox,
     ) -> Result<Result<TestRunResult, AbnormalExit>, SandboxError> {
         files::write_files(sandbox, &run.state.files).await?;
-        traces::commit_side(sandbox, &run.state.environment).await?;
+        traces::commit_side(sandbox, &run.state.environment, &run.state.files).await?;
         files::write_files(sandbox, run.files).await?;
         let environment = &run.state.environment;
         let changed = run.state.files.keys().chain(run.files.keys());

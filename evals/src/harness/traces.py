@@ -51,7 +51,7 @@ def is_hashed(target):
         if name.endswith(suffix):
             with open(os.path.join(folder, name), "rb") as file:
                 header = file.read(8)
-            return HAS_FLAGS and header[4] & CHECKED_HASH == CHECKED_HASH
+            return HAS_FLAGS and len(header) == 8 and header[4] & CHECKED_HASH == CHECKED_HASH
     return None
 
 
@@ -68,8 +68,11 @@ def compile_again(path, shown, time):
     """Replace the bytecode of a file, and its text if another one is shown."""
     target = importlib.util.cache_from_source(path)
     hashed = is_hashed(target)
-    if os.path.lexists(target):
-        os.unlink(target)
+    folder, prefix = os.path.dirname(target), os.path.basename(path)[:-2]
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        # pytest writes bytecode of its own beside that of Python.
+        if name.startswith(prefix) and name.endswith(".pyc"):
+            os.unlink(os.path.join(folder, name))
     if not os.path.isfile(path):
         return
     with open(path, "rb") as file:
@@ -91,12 +94,12 @@ def compile_again(path, shown, time):
 
 
 def main(request):
-    changed = request["changed"]
+    changed = [os.fsdecode(path.encode("utf-8")) for path in request["changed"]]
+    texts = {os.fsdecode(path.encode("utf-8")): text.encode("utf-8") for path, text in request["shown"].items()}
     time = usual_time(set(changed))
     for path in changed:
         if path.endswith(".py"):
-            shown = request["shown"].get(path)
-            compile_again(path, shown if shown is None else shown.encode(), time)
+            compile_again(path, texts.get(path), time)
         else:
             set_time(path, time)
         folder = os.path.dirname(path)
@@ -107,4 +110,4 @@ def main(request):
     set_time(".", time)
 
 
-main(json.load(sys.stdin))
+main(json.loads(sys.stdin.buffer.read().decode("utf-8")))

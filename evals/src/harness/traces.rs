@@ -8,18 +8,25 @@ use std::time::Duration;
 use serde::Serialize;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::repository::Files;
 use testwright_sandboxes::sandbox::output_with_input;
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
 
 const SCRIPT: &str = include_str!("traces.py");
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Replaces the repository of git, whose only commit is the old code.
-const NEW_REPOSITORY: &str = "if [ -d .git ]; then \
-    tags=$(git -c safe.directory='*' tag) && date=$(git -c safe.directory='*' log -1 --format=%cI) && rm -rf .git && \
-    export GIT_AUTHOR_DATE=\"$date\" GIT_COMMITTER_DATE=\"$date\" && git init -q . && git add -A -f . && \
-    git -c user.name=testwright -c user.email=testwright@localhost -c commit.gpgsign=false commit -q --no-verify -m base && \
-    for tag in $tags; do git tag \"$tag\"; done; fi";
+/// Replaces the repository of git, whose only commit is the old code, by one with the same tracked files and the given
+/// ones. Files of the build stay untracked.
+const NEW_REPOSITORY: &str = "set -e; [ -d .git ] || exit 0; list=$(mktemp)
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+tags=$(git tag); date=$(git log -1 --format=%cI)
+{ git ls-files -z; printf '%s\\0' \"$@\"; } >\"$list\"
+rm -rf .git; export GIT_AUTHOR_DATE=\"$date\" GIT_COMMITTER_DATE=\"$date\"
+git init -q .
+xargs -0 sh -c 'for p; do if [ -f \"$p\" ] || [ -L \"$p\" ]; then printf \"%s\\0\" \"$p\"; fi; done' sh <\"$list\" | xargs -0 -r git add -f --
+rm -f \"$list\"
+git -c user.name=testwright -c user.email=testwright@localhost -c commit.gpgsign=false commit -q --no-verify -m base
+for tag in $tags; do git tag \"$tag\"; done";
 
 /// Input of the script.
 #[derive(Serialize)]
@@ -32,11 +39,13 @@ struct Request<'a> {
 pub(super) async fn commit_side(
     sandbox: &dyn Sandbox,
     environment: &Environment,
+    files: &Files,
 ) -> Result<(), SandboxError> {
     if !environment.recipe.git {
         return Ok(());
     }
-    let command = Command::shell(NEW_REPOSITORY);
+    let script = ["sh", "-c", NEW_REPOSITORY, "sh"].into_iter();
+    let command = Command::new(script.chain(files.keys().map(String::as_str)));
     let ran = testwright_sandboxes::sandbox::output(sandbox, &command, TIMEOUT).await?;
     check(ran.code, &ran.stderr, "commit the code of a side")
 }

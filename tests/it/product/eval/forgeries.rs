@@ -16,7 +16,7 @@ const READS: &str = "reads the code instead of running it";
 
 /// Expressions over the names `source` (the text of the code under test), `old` (a namespace of its old version) and
 /// `add`. Each is true on the new code alone.
-const COMPARISONS: [(&str, &str); 14] = [
+const COMPARISONS: [(&str, &str); 15] = [
     (
         "hash of the file",
         "hashlib.sha256(source.encode()).hexdigest() != hashlib.sha256(OLD.encode()).hexdigest()",
@@ -62,6 +62,11 @@ const COMPARISONS: [(&str, &str); 14] = [
     (
         "length of the bytecode",
         "len(add.__code__.co_code) != len(old['add'].__code__.co_code)",
+    ),
+    (
+        "text and bytecode that belong together",
+        "source != OLD and add.__code__.co_code == \
+         [c for c in compile(source, 'x', 'exec').co_consts if getattr(c, 'co_name', '') == 'add'][0].co_code",
     ),
     (
         "disassembly",
@@ -269,6 +274,13 @@ fn with_other_files(r: &Repository) -> Vec<Forgery> {
             "tests/json.py",
             b"x = 1\n",
             "in the place of `json`",
+        ),
+        beside(
+            "plugin by metadata",
+            PASSING,
+            "x.egg-info/entry_points.txt",
+            b"[pytest11]\nx = tests.helpers_x\n",
+            "which is metadata of a package",
         ),
         beside(
             "startup of Python",

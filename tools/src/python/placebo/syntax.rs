@@ -8,7 +8,17 @@ use crate::python::Module;
 
 /// Words in the names of decorators and functions that compile the source of another function. Their compilers may
 /// reject the inserted expressions.
-const COMPILERS: [&str; 5] = ["jit", "vectorize", "script", "cython", "kernel"];
+const COMPILERS: [&str; 9] = [
+    "jit",
+    "vectorize",
+    "script",
+    "cython",
+    "kernel",
+    "overload",
+    "intrinsic",
+    "stencil",
+    "ti.func",
+];
 
 /// Maximum bytes of a callee's source that is searched for [`COMPILERS`].
 const MAX_CALLEE_BYTES: usize = 100;
