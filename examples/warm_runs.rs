@@ -106,7 +106,7 @@ async fn one(
     )?
     .source()?;
     let overrides = Overrides {
-        pythons: available_pythons(backend.as_ref()).await,
+        pythons: available_pythons(backend.as_ref()).await?,
         ..Overrides::default()
     };
     let (recipe, origin) = find(&source, &overrides)?;

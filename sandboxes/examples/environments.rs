@@ -77,7 +77,7 @@ async fn run(arguments: Arguments) {
         Box::new(Local::new(settings).unwrap())
     };
     let backend = backend.as_ref();
-    let pythons = available_pythons(backend).await;
+    let pythons = available_pythons(backend).await.unwrap();
     let mut seen = BTreeSet::new();
     for file in &arguments.files {
         for line in std::fs::read_to_string(file).unwrap().lines() {

@@ -52,7 +52,7 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
     if environment.is_none() && settings.environment.is_some() {
         notes.push("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for the instances; use --config to set one for all of them".to_owned());
     }
-    let pythons = recipe::available_pythons(backend.as_ref()).await;
+    let pythons = recipe::available_pythons(backend.as_ref()).await?;
     let harness = Harness {
         backend,
         build: BuildSettings {

@@ -314,7 +314,7 @@ impl<'a> Setup<'a> {
             python: run.python.clone(),
             image: run.image.clone(),
             no_built_in: self.no_built_in,
-            pythons: recipe::available_pythons(self.backend.as_ref()).await,
+            pythons: recipe::available_pythons(self.backend.as_ref()).await?,
             project: run.project.clone(),
             subject: self.subject.clone(),
             preferred_python: self.preferred_python.clone(),

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::{ErrorKind, SandboxError, Shortage};
 use crate::programs::{command_outside_cwd, named};
 use crate::sandbox::Result;
 
@@ -31,20 +31,23 @@ pub(super) fn find(version: &str) -> Result<Interpreter> {
         let message = format!("find Python {version}: the version must have the form X.Y");
         return Err(SandboxError::new(ErrorKind::Input, message));
     }
-    installed(version)
-        .into_iter()
-        .chain(on_path(version))
-        .find_map(|candidate| ask(&candidate, version))
-        .or_else(|| ask(&from_uv(version)?, version))
-        .ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::NotFound,
-                format!("find Python {version} on this machine"),
-            )
-            .hint(format!(
-                "install it with `uv python install {version}`, or use --sandbox docker"
-            ))
-        })
+    let candidates = installed(version).into_iter().chain(on_path(version));
+    for candidate in candidates {
+        if let Some(interpreter) = ask(&candidate, version)? {
+            return Ok(interpreter);
+        }
+    }
+    if let Some(candidate) = from_uv(version)
+        && let Some(interpreter) = ask(&candidate, version)?
+    {
+        return Ok(interpreter);
+    }
+    let message = format!("find Python {version} on this machine");
+    Err(
+        SandboxError::new(ErrorKind::NotFound, message).hint(format!(
+            "install it with `uv python install {version}`, or use --sandbox docker"
+        )),
+    )
 }
 
 /// Describes path and build of an interpreter, as a text to compare.
@@ -127,18 +130,28 @@ fn from_uv(version: &str) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(out.stdout).ok()?.trim()))
 }
 
-fn ask(candidate: &Path, version: &str) -> Option<Interpreter> {
+/// Asks a candidate for its version. A candidate that does not run is none, unless the machine lacks a resource.
+fn ask(candidate: &Path, version: &str) -> Result<Option<Interpreter>> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
-    let out = command_outside_cwd(candidate)
+    let mut command = command_outside_cwd(candidate);
+    command
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|out| out.status.success())?;
-    let text = String::from_utf8(out.stdout).ok()?;
+        .stderr(Stdio::null());
+    match command.output() {
+        Ok(out) if out.status.success() => Ok(read_answer(out.stdout, version)),
+        Ok(_) => Ok(None),
+        Err(error) => match Shortage::reported_by_spawn(&error) {
+            Some(shortage) => Err(SandboxError::exhausted(shortage, error.to_string())),
+            None => Ok(None),
+        },
+    }
+}
+
+fn read_answer(printed: Vec<u8>, version: &str) -> Option<Interpreter> {
+    let text = String::from_utf8(printed).ok()?;
     let mut lines = text.lines();
     if lines.next()? != version || lines.next()? != "cpython" {
         return None;

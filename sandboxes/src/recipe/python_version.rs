@@ -43,13 +43,20 @@ pub(crate) fn parse(version: &str) -> Option<u32> {
 }
 
 /// Returns the versions of [`SUPPORTED_VERSIONS`] that a backend has.
-pub async fn available(backend: &dyn Backend) -> Vec<String> {
+///
+/// # Errors
+///
+/// Fails if the machine lacks a resource, because then a version that cannot be checked may be there.
+pub async fn available(backend: &dyn Backend) -> Result<Vec<String>> {
     let checks = SUPPORTED_VERSIONS.map(|version| async move {
-        let there = backend.check_python(version).await.is_ok();
-        there.then(|| version.to_owned())
+        match backend.check_python(version).await {
+            Ok(()) => Ok(Some(version.to_owned())),
+            Err(error) if error.shortage().is_some() => Err(error),
+            Err(_) => Ok(None),
+        }
     });
-    let versions = futures::future::join_all(checks).await;
-    versions.into_iter().flatten().collect()
+    let versions = futures::future::try_join_all(checks).await?;
+    Ok(versions.into_iter().flatten().collect())
 }
 
 /// Parses a date or a time, as in `exclude-newer`.

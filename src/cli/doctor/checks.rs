@@ -121,7 +121,8 @@ pub(super) async fn backend(
     }];
     let pythons =
         tokio::time::timeout(REQUEST_TIMEOUT, recipe::available_pythons(backend.as_ref())).await;
-    findings.push(match pythons.unwrap_or_default().as_slice() {
+    let pythons = pythons.ok().and_then(Result::ok).unwrap_or_default();
+    findings.push(match pythons.as_slice() {
         [] => {
             let hint = match backend.check_python("3.11").await {
                 Ok(()) => None,

@@ -109,7 +109,7 @@ async fn prepare_repository(
     let opened = open(location, None, &cache(), &OpenOptions::default());
     let source = opened.unwrap().source().unwrap();
     let overrides = Overrides {
-        pythons: available_pythons(backend.as_ref()).await,
+        pythons: available_pythons(backend.as_ref()).await.unwrap(),
         ..Overrides::default()
     };
     let (recipe, origin) = find(&source, &overrides).unwrap();
