@@ -26,24 +26,7 @@ pub mod repository;
 pub mod selection;
 pub mod targets;
 
-use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::sandbox::Result;
-
 pub use problem::{Budget, Problem, Question, Task};
 
 /// Version of the generator; changes whenever the same repository would give different problems.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
-
-/// Stack size in bytes for reading code, because syntax trees are walked recursively.
-const STACK: usize = 64 << 20;
-
-fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK);
-        let done = thread.spawn_scoped(scope, work)?.join();
-        done.map_err(|_| {
-            SandboxError::new(ErrorKind::System, "reading the code of the tests panicked")
-        })
-    })
-}

@@ -14,6 +14,7 @@ pub mod dataset;
 pub mod document;
 pub mod folder;
 pub mod harness;
+mod large_stack;
 pub mod mine;
 pub mod predictions;
 mod records;

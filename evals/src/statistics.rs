@@ -4,6 +4,7 @@ mod paired;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use testwright_tools::split_mix::SplitMix;
 
 pub use paired::{
     DISAGREEMENT_OF_RERUNS, PairedComparison, mcnemar, minimum_detectable_difference,
@@ -104,23 +105,6 @@ pub fn bootstrap_of(cases: usize, statistic: impl Fn(&[usize]) -> f64) -> Option
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[(share * (RESAMPLES - 1) as f64).round() as usize];
     (values.first() != values.last()).then(|| [at(0.025), at(0.975)])
-}
-
-/// SplitMix generator (Steele, Lea and Flood 2014): small, seeded, and the same on every machine.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]

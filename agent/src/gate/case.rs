@@ -1,4 +1,4 @@
-//! What a rule decides on.
+//! The facts that a rule decides on.
 
 use testwright_tools::outcomes::report::{Outcome, TestResult};
 use testwright_tools::tools::submission::Submission;

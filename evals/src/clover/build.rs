@@ -16,7 +16,6 @@ use super::evaluation::{Grade, Grader, ModelAnswer, ReplyEnd};
 use super::extract::IsolatedTest;
 use super::folder::RepositoryProblems;
 use super::manifest::{BuildLimits, RepositoryFacts};
-use super::on_large_stack;
 use super::problem::{
     Budget, ContextFile, Problem, Provenance, Question, Task, golden, named_files, sha256,
 };
@@ -25,6 +24,7 @@ use super::repository::Repository;
 use super::selection::weighted_shuffle;
 use crate::cases::context::{ContextClass, order};
 use crate::cases::{self, Case, CaseEnvironment, CaseOptions};
+use crate::large_stack::on_large_stack;
 use candidates::{Candidate, Candidates};
 use measured::TestCoverage;
 

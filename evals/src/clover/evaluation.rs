@@ -12,12 +12,12 @@ use super::answer::{self, Filled, Form, RejectedAnswer};
 use super::blanks::{TrivialAssertion, is_copied, trivial};
 use super::blocks::are_covered;
 use super::context::{Prompts, context};
-use super::on_large_stack;
 use super::problem::{Budget, Problem, Question, Task, sha256};
 use super::targets::calls;
 use crate::cases::{
     self, Case, CaseCoverage, CaseEnvironment, CaseOptions, CaseOutcome, Verification,
 };
+use crate::large_stack::on_large_stack;
 use crate::untrusted_text::excerpt;
 
 /// Maximum characters of a reason.

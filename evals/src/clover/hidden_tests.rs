@@ -13,9 +13,9 @@ use testwright_tools::python::{Module, test_functions, without_tests};
 use testwright_tools::workspace::Layout;
 
 use super::extract::is_test_file;
-use super::on_large_stack;
 use super::problem::Problem;
 use crate::harness::layout;
+use crate::large_stack::on_large_stack;
 
 /// Returns the source that an agent works on; it has its own digest.
 ///

@@ -8,11 +8,11 @@ use testwright_tools::workspace::Layout;
 
 use super::extract::{IsolatedTest, is_test_file, isolated_tests};
 use super::folder::SourceFile;
-use super::on_large_stack;
 use super::problem::sha256;
 use super::rejections::Counts;
 use super::targets::index;
 use crate::cases::CaseEnvironment;
+use crate::large_stack::on_large_stack;
 
 /// The code of a repository.
 pub struct Repository {

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{AppliedPatch, Files, Tree};
-use testwright_tools::python::{self, Definition, Kind, Module, flatten};
+use testwright_tools::python::{Definition, Kind, Module, flatten};
 use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 
 use super::special_files::{
     BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS,
     STARTUP_MODULES, is_metadata, is_of_startup,
 };
+use crate::large_stack::on_large_stack;
 
 /// Reason for files that run when Python starts.
 const RUNS_AT_STARTUP: &str = "it runs when Python starts, or replaces a test runner";
@@ -78,7 +78,12 @@ impl CodePatch {
             }
             patch.files.insert(path, file);
         }
-        patch.suspicions = find_suspicions(&sources)?;
+        patch.suspicions = on_large_stack(|| {
+            let of_file = |(path, before, after): &(String, Option<String>, String)| {
+                suspicions(path, before.as_deref().unwrap_or_default(), after)
+            };
+            sources.iter().flat_map(of_file).collect()
+        })?;
         Ok(patch)
     }
 
@@ -190,27 +195,6 @@ fn pytest_sections(name: &str, text: Option<&str>) -> Vec<String> {
 fn is_toml_header(line: &str) -> bool {
     let bare = line.split('#').next().unwrap_or_default().trim_end();
     bare.ends_with(']') && !bare.contains(',')
-}
-
-/// Returns the suspicions about Python files: their path, and their text before and after. Reads them in a thread with
-/// a large stack, because code may be deeply nested.
-fn find_suspicions(
-    sources: &[(String, Option<String>, String)],
-) -> Result<Vec<String>, SandboxError> {
-    let find = || {
-        let of_file = |(path, before, after): &(String, Option<String>, String)| {
-            suspicions(path, before.as_deref().unwrap_or_default(), after)
-        };
-        sources.iter().flat_map(of_file).collect::<Vec<String>>()
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(python::STACK);
-        let suspicions = thread.spawn_scoped(scope, find)?.join();
-        suspicions.map_err(|_| {
-            let message = "reading the code of the patch panicked";
-            SandboxError::new(ErrorKind::System, message)
-        })
-    })
 }
 
 /// Returns special methods that a patch adds or changes, and that always return the same.

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{AppliedPatch, Files, Tree};
 use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{Layout, decode_source};
 
 use super::foreign_files;
+use crate::large_stack::on_large_stack;
 
 /// Files that may contain pytest's configuration.
 pub(crate) const CONFIGURATION: [&str; 7] = Layout::CONFIGURATION;
@@ -28,9 +28,6 @@ pub(crate) fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
     let layout = Layout::from_tree(paths.into_iter(), &read);
     failed.into_inner().map_or(Ok(layout), Err)
 }
-
-/// Stack size in bytes for reading code.
-const STACK: usize = 64 << 20;
 
 /// Tests of a patch.
 #[derive(Debug, Clone, Default)]
@@ -52,22 +49,14 @@ pub(super) struct Contribution {
 }
 
 impl Contribution {
-    /// Reads a patch; `fix` are the files of the golden code patch. It does so in a thread with a large stack, because code may be deeply nested.
+    /// Reads a patch; `fix` are the files of the golden code patch.
     pub(super) fn from_patch(
         applied: &AppliedPatch,
         fix: &Files,
         tree: &Tree,
         layout: &Layout,
     ) -> Result<Self, SandboxError> {
-        let work = || Contribution::read(applied, fix, tree, layout);
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(STACK);
-            let read = thread.spawn_scoped(scope, work)?.join();
-            read.unwrap_or_else(|_| {
-                let message = "reading the tests of the patch panicked";
-                Err(SandboxError::new(ErrorKind::System, message))
-            })
-        })
+        on_large_stack(|| Contribution::read(applied, fix, tree, layout))?
     }
 
     fn read(

@@ -14,6 +14,7 @@ use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::repository::{AppliedPatch, File, FileKind, Files, Tree};
 use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::python::{LineNumbers, placebo};
+use testwright_tools::split_mix::SplitMix;
 use testwright_tools::workspace::is_conftest;
 
 use super::contribution::Contribution;
@@ -49,7 +50,8 @@ impl Harness {
         timeline: &Timeline<'_>,
     ) -> Result<Vec<Repeat>, GradingFailure> {
         let seed = self.secret_seed(&files[0].files).map_err(at_stage("old"))?;
-        let hash_seed = |number: u64| u32::try_from(mix(seed ^ number) >> 32).unwrap_or_default();
+        let hash_seed =
+            |number: u64| u32::try_from(SplitMix(seed ^ number).draw() >> 32).unwrap_or_default();
         // Tests that need the company of others get it.
         let is_whole = tests.has_other_tests() && !observations.is_same_alone();
         let [old, new] = prepared.sides().map(|side| side.state);
@@ -169,14 +171,6 @@ fn turns(pair: &Pair) -> bool {
 /// Returns a number that the operating system's random numbers decide.
 fn random_number() -> u64 {
     RandomState::new().hash_one(0)
-}
-
-/// Returns another number for each number (SplitMix64).
-fn mix(number: u64) -> u64 {
-    let mut number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 /// Both sides with a placebo.

@@ -59,19 +59,24 @@ pub(super) fn strict(observations: &Observations) -> Strict {
     if let Some((id, _)) = broken {
         return Strict::rejected(format!("{id} passed on the old code and fails on the new"));
     }
-    let mut turned: Vec<(&String, Pair)> = observations
+    let turned = observations
         .contributed()
-        .filter(|(id, pair)| reproduces(observations, id, *pair))
-        .collect();
-    if let Some((id, _)) = turned.first() {
-        let id = id.as_str();
-        turned.retain(|(id, _)| contradiction(observations, id).is_none());
-        if turned.is_empty() {
-            let why = contradiction(observations, id).unwrap_or_default();
-            return Strict::rejected(why);
+        .filter(|(id, pair)| reproduces(observations, id, *pair));
+    let mut first_contradiction = None;
+    let mut confirmed = None;
+    for (id, pair) in turned {
+        match contradiction(observations, id) {
+            None => {
+                confirmed = Some((id, pair));
+                break;
+            }
+            why => first_contradiction = first_contradiction.or(why),
         }
     }
-    match turned.first() {
+    if let (None, Some(why)) = (&confirmed, first_contradiction) {
+        return Strict::rejected(why);
+    }
+    match confirmed {
         Some((id, pair)) if pair.old == Outcome::Failed => Strict {
             fail_to_pass: true,
             reason: format!("{id} failed on the old code and passed on the new"),
@@ -114,7 +119,7 @@ fn contradiction_of(observations: &Observations, repeat: &Repeat, id: &str) -> O
             "{id} {fault}: it passes on the new code, but {verb} there {condition}"
         ));
     }
-    // A placebo may disturb tests that depend on texts, but not on those of the issue.
+    // A placebo may disturb contributed tests that do not show the issue.
     let is_repeat = repeat.condition == Condition::HashSeed;
     let mut contributed = (repeat.pairs.iter()).filter(|(id, _)| observations.is_contributed(id));
     let flaky = contributed.find(|(id, pair)| is_repeat && observations.fails(id, pair.new));

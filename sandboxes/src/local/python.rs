@@ -130,7 +130,8 @@ fn from_uv(version: &str) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(out.stdout).ok()?.trim()))
 }
 
-/// Asks a candidate for its version. A candidate that does not run is none, unless the machine lacks a resource.
+/// Asks a candidate for its version. One that does not run does not count, unless the machine lacks a
+/// resource.
 fn ask(candidate: &Path, version: &str) -> Result<Option<Interpreter>> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)

@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 use tree_sitter::Node;
 
 use super::Module;
+use crate::split_mix::SplitMix;
 use syntax::{
     compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_simple,
     is_type_checking, plain_assignment, statements,
@@ -63,7 +64,7 @@ pub fn placebo(source: &str, seed: u64, lines: LineNumbers) -> Option<String> {
     }
     let mut editor = Editor {
         module: &module,
-        random: Random(seed),
+        random: Random(SplitMix(seed)),
         is_moved: lines == LineNumbers::Moved,
         line_end: line_end(source),
         reads_docstrings: source.contains("__doc__") || source.contains("getdoc"),
@@ -339,20 +340,12 @@ fn line_end(source: &str) -> &'static str {
     }
 }
 
-/// SplitMix generator (Steele, Lea and Flood 2014).
-struct Random(u64);
+/// Choices that depend on a seed.
+struct Random(SplitMix);
 
 impl Random {
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.draw()) * n as u128) >> 64) as usize
+        self.0.below(n)
     }
 
     fn is_one_in(&mut self, n: usize) -> bool {
