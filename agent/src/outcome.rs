@@ -21,7 +21,8 @@ pub enum Outcome {
         /// Evidence for the test.
         evidence: Box<Evidence>,
     },
-    /// The approach submitted a test that the gate did not accept; the gate decided only for the record.
+    /// The gate did not accept the test that the approach submitted. Its verdict was only recorded: the approach could
+    /// not react to it.
     Refused {
         /// Test, as a patch for `git apply`.
         patch: String,

@@ -47,7 +47,8 @@ pub struct Instance {
     /// The golden test patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_patch: Option<String>,
-    /// Names of tests: a list, or a string with a list in JSON or Python syntax.
+    /// Names of tests that fail without the golden patch and pass with it: a list, or a string with a list in JSON or
+    /// Python syntax.
     #[serde(
         default,
         rename = "FAIL_TO_PASS",

@@ -49,11 +49,11 @@ pub struct InstanceResult {
     pub tdd: Tdd,
     /// Change coverage ΔC (SWT-bench §3.3), 0 to 1; `None` if there is no line to cover, or it could not be measured.
     pub coverage_delta: Option<f64>,
-    /// Number of changed lines that the base suite or the golden tests run on their side: the denominator of ΔC. `None`
-    /// if it could not be measured.
+    /// Number of deleted lines that the base suite or the golden tests run on the old code, and of added lines that
+    /// they run on the new code: the denominator of ΔC. `None` if it could not be measured.
     #[serde(default)]
     pub coverage_lines: Option<u64>,
-    /// Number of changed lines that are statements, on both sides: the denominator of adequacy.
+    /// Number of deleted and added lines that are statements: the denominator of adequacy.
     #[serde(default)]
     pub adequacy_lines: Option<u64>,
     /// Why a coverage figure is missing.

@@ -95,9 +95,9 @@ pub struct SelectionSummary {
     pub undecided: u64,
     /// Patches with infrastructure failures, which are in no other figure.
     pub infrastructure: u64,
-    /// Share of the kept patches that resolve the issue.
+    /// Share of the selected patches that resolve the issue.
     pub precision: Rate,
-    /// Share of the resolving patches that are kept.
+    /// Share of the patches that resolve the issue and are selected, among all that resolve it.
     pub recall: Rate,
     /// Share of instances in which CodeT's choice among several patches resolves the issue.
     pub codet: Rate,

@@ -154,8 +154,8 @@ impl Observations {
     }
 }
 
-/// Classes of the paper's table, from weakest to strongest. If tests have different classes, the strongest one counts:
-/// a failing assertion is more informative than a pass, and an error less than a failure.
+/// Classes of Otter's table, from weakest to strongest. If tests have different classes, the strongest one counts: a
+/// failing assertion says more than a pass, and an error says less than a failure.
 #[derive(
     Debug,
     Clone,
@@ -172,7 +172,7 @@ impl Observations {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum OldClass {
-    /// The class if no contributed test ran.
+    /// Contributed tests did not run.
     #[default]
     None,
     /// The tests pass.

@@ -75,8 +75,8 @@ fn is_zero(n: &u32) -> bool {
 /// A tool call that could not be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MalformedCall {
-    /// Id of the call, for a tool message as answer. `None` if the call is text in [`Reply::content`], which
-    /// a user message answers. [`Reply::turn`] handles both.
+    /// Id of the call, which the answering tool message repeats. `None` if the call is text in [`Reply::content`]; a
+    /// user message answers it then. [`Reply::turn`] handles both.
     pub id: Option<String>,
     /// Name of the tool, if it could be read.
     pub name: Option<String>,

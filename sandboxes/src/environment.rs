@@ -71,7 +71,7 @@ use sharing::{FetchOutcome, Sharing};
 /// A prepared environment: a saved state of a backend, and the facts needed to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
-    /// Name of the saved state, for [`crate::SandboxSource::Saved`].
+    /// Name of the saved state that sandboxes start from.
     pub saved: String,
     /// Recipe that the environment was built from.
     pub recipe: Recipe,
@@ -92,7 +92,7 @@ pub struct Environment {
     /// Whether another machine built it.
     #[serde(skip)]
     pub fetched: bool,
-    /// Seconds that the build took, when it was built.
+    /// Seconds that the original build took, even if the environment came from a cache.
     pub seconds: f64,
     /// Installed packages, as `name==version`, sorted.
     pub packages: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Environment {
     pub notes: Vec<String>,
     /// Paths inside the sandbox in which it was built.
     pub paths: Paths,
-    /// Bytes on disk, without its layer of requirements.
+    /// Size on disk in bytes, without the state that `dependencies` names.
     pub bytes: u64,
     /// Name of the saved state that contains its requirements.
     pub dependencies: String,

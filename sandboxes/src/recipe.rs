@@ -88,7 +88,7 @@ pub struct Recipe {
     /// Folders of projects below the root. The tests of each run from its folder. A folder that `install` does not
     /// install is put on the import path.
     pub projects: Vec<String>,
-    /// Whether the recipe was written from published sources and never built. Its use is reported.
+    /// Whether the recipe was written from published sources but never built. A note reports its use.
     pub untested: bool,
     /// Parts that the user or the repository's `testwright.toml` states, and detection did not guess.
     #[serde(skip)]
@@ -136,12 +136,12 @@ pub struct Service {
     /// Program and arguments. `python` is an interpreter with only the service's requirements, and `$SERVICE` the
     /// service's folder.
     pub command: Vec<String>,
-    /// PEP 508 requirements, installed separately from the environment. Resolved as of `exclude-newer` if that is set,
-    /// otherwise the newest.
+    /// PEP 508 requirements, installed separately from the environment. Versions are resolved as of `exclude-newer` if
+    /// that is set; otherwise the newest are installed.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// Python version, `X.Y`, whose wheels are installed, for wheels that contain programs. They are unpacked into
-    /// `$SERVICE/packages`, and `python` cannot import them. Default: the version of the tests.
+    /// Python version, `X.Y`, for which to install wheels that contain programs. The wheels are unpacked into
+    /// `$SERVICE/packages`, and `python` cannot import them. Default: the Python version of the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
     /// Port on 127.0.0.1; the service is ready once the port accepts connections.

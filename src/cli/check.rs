@@ -33,8 +33,8 @@ pub(super) struct Args {
     /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
     #[arg(required_unless_present = "dataset")]
     issue: Option<String>,
-    /// Test: a patch, a Python file in the repository's folder, or PATH=FILE, where PATH is the
-    /// file's path in the repository
+    /// Test: a patch, a Python file in the repository's folder, or PATH=FILE to check FILE as if it
+    /// were at PATH in the repository
     #[arg(required_unless_present = "dataset", value_name = "TEST")]
     tests: Vec<String>,
     #[command(flatten)]

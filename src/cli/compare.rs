@@ -65,7 +65,7 @@ pub(super) struct Args {
     /// Effort of the approaches; each level sets some of their options
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
-    /// Minimum confidence (0 to 1); tests below it are withheld
+    /// Minimum confidence (0 to 1); tests below it are withheld [default: no minimum]
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
@@ -78,7 +78,8 @@ pub(super) struct Args {
     /// models and samples
     #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
     replay: Option<PathBuf>,
-    /// Database of a server, to use its workers for runs and grading (`testwright worker`, `serve`)
+    /// Database of a server whose workers (`testwright serve`, `testwright worker`) execute and
+    /// grade the runs [default: work on this machine]
     #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
     database: Option<String>,
 }

@@ -20,16 +20,17 @@ use testwright_server::artifacts::shared_environments;
 pub(super) struct Args {
     #[command(flatten)]
     place: RepositoryArgs,
-    /// Run N tests too, chosen at random
+    /// Number of tests to run after the build, chosen at random [default: none]
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
-    /// Seed for the choice of tests
+    /// Seed for the random choice of --sample
     #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
     seed: u64,
-    /// Maximum seconds for these tests
+    /// Maximum seconds for all tests of --sample together
     #[arg(long, value_name = "S", default_value_t = 600, requires = "sample")]
     seconds: u64,
-    /// Model that repairs the environment if the build fails, such as gpt-5-mini
+    /// Model that repairs the environment if the build fails, such as gpt-5-mini [default: no
+    /// repair]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Maximum cost of the repair in US dollars [default: no limit]
@@ -41,7 +42,8 @@ pub(super) struct Args {
     /// Rebuild the environment even if it is cached
     #[arg(long)]
     rebuild: bool,
-    /// Ignore the recipes included in testwright and detect from the repository alone
+    /// Ignore testwright's built-in recipes; determine from the repository alone how to build the
+    /// environment
     #[arg(long)]
     no_built_in: bool,
     /// Print the environment as JSON

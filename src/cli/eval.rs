@@ -47,7 +47,8 @@ pub(super) struct Args {
 /// Options for grading on the workers of a server.
 #[derive(Debug, clap::Args)]
 struct WorkersArgs {
-    /// Database of a server, to use its workers for grading (`testwright worker`, `serve`)
+    /// Database of a server whose workers (`testwright serve`, `testwright worker`) grade the
+    /// predictions [default: grade on this machine]
     #[arg(long, value_name = "URL")]
     database: Option<String>,
 }

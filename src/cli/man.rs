@@ -8,7 +8,7 @@ use super::Cli;
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "For the program `man`:\n  testwright man ~/.local/share/man/man1")]
+#[command(after_help = "To install them for `man`:\n  testwright man ~/.local/share/man/man1")]
 pub(super) struct Args {
     /// Folder for the pages: testwright.1, testwright-run.1 …
     #[arg(value_name = "DIR")]

@@ -19,7 +19,8 @@ use testwright_server::mcp::{McpClient, McpParts, OpenSessions, RawTools, serve_
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Issue that names what the fix adds: a test may use a new name only if the issue contains it
+    /// Issue to write tests for: a GitHub issue URL, or a Markdown or text file. A test may use a
+    /// name that does not exist yet only if the issue contains it
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
     /// Repositories that clients may name: a glob for URLs and absolute paths; may be repeated
@@ -28,7 +29,8 @@ pub(super) struct Args {
     /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
     allow_recordings: bool,
-    /// Database of a server, to use its workers [default: a temporary database of this process]
+    /// Database of a server whose workers execute the runs [default: a temporary database, with
+    /// runs in this process]
     #[arg(
         long,
         value_name = "URL",

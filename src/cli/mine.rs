@@ -42,7 +42,8 @@ pub(super) struct Args {
     /// Folder with issues: N.md, or N.json in the format of GitHub's API [default: GitHub's API]
     #[arg(long, value_name = "FOLDER")]
     issues: Option<PathBuf>,
-    /// Maximum lines of code that a fix adds and removes, not counting tests
+    /// Maximum number of lines of code that a fix adds and removes, taken together and without
+    /// tests [default: no limit]
     #[arg(long, value_name = "N")]
     max_changed_lines: Option<usize>,
     /// Maximum concurrent verifications; fewer if memory or disk space is short [default: half the

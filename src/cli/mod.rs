@@ -46,8 +46,9 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "testwright", version, max_term_width = 110)]
 struct Cli {
-    /// Settings file that overrides ~/.config/testwright/testwright.toml; the testwright.toml of a
-    /// repository can only define its build and reduce limits [env: TESTWRIGHT_CONFIG]
+    /// Settings file; its values override those in ~/.config/testwright/testwright.toml. A
+    /// repository's own testwright.toml can only define how the repository is built, and lower
+    /// limits [env: TESTWRIGHT_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -60,7 +61,7 @@ enum Command {
     Run(Box<run::Args>),
     /// Write a test that covers given lines
     Cover(Box<cover::Args>),
-    /// Check given tests: whether each fails, and whether for the reason of the issue
+    /// Check whether given tests fail, and whether they fail for the reason the issue states
     Check(Box<check::Args>),
     /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),

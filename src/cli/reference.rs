@@ -74,7 +74,8 @@ fn default_of(key: &Key, defaults: &Value) -> String {
 fn settings() -> String {
     let defaults = serde_json::to_value(Settings::default()).unwrap();
     let mut body = "Flags override environment variables, which override the file given with `--config`, which overrides \
-                    `~/.config/testwright/testwright.toml`. A dash means that a setting has no default.\n"
+                    `~/.config/testwright/testwright.toml`. A dash means that a setting has no \
+                    fixed default value; its meaning says what applies instead, if anything.\n"
         .to_owned();
     let mut section = Some("none yet");
     for key in keys() {
@@ -121,8 +122,8 @@ fn variables() -> String {
         let path = path(key.section.as_deref(), &key.key);
         body += &format!("| `{}` | `{path}` |\n", key.variable());
     }
-    body += "\nA list is split at commas and spaces. A switch is `1`, `true`, `yes` or `on`, or `0`, `false`, `no` or `off`.\n";
-    body += "\n## Shared with other tools\n\nIf several variables set the same setting, the first one in this table counts.\n\n| variable | setting |\n|---|---|\n";
+    body += "\nA list is split at commas and spaces. A boolean is `1`, `true`, `yes` or `on` for true, and `0`, `false`, `no` or `off` for false.\n";
+    body += "\n## Shared with other tools\n\nA variable that starts with `TESTWRIGHT_` overrides these. If several of these set the same setting, the first one in this table counts.\n\n| variable | setting |\n|---|---|\n";
     for (name, section, key) in SHARED_VARIABLES {
         body += &format!("| `{name}` | `{}` |\n", path(Some(section), key));
     }

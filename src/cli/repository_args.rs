@@ -16,16 +16,18 @@ use testwright_config::settings::{Flags, RecipeAdditions, Settings, Sources};
 /// Location of the old code and its sandbox, for the commands that start a sandbox.
 #[derive(Debug, clap::Args)]
 pub(super) struct RepositoryArgs {
-    /// Repository: a folder or a URL [default: the issue's repository, or the current folder]
+    /// Repository: a folder or a URL [default: the repository of the issue or of the recorded run,
+    /// otherwise the current folder]
     #[arg(long, value_name = "PATH|URL")]
     repo: Option<String>,
-    /// Old code: a commit, tag or branch [default: HEAD]
+    /// Commit, tag or branch of the code to test [default: the commit of the recorded run,
+    /// otherwise HEAD]
     #[arg(long, value_name = "REV")]
     commit: Option<String>,
-    /// Install this requirement too (repeatable)
+    /// Additional requirement to install, in pip's syntax (repeatable)
     #[arg(long, value_name = "REQUIREMENT")]
     requirement: Vec<String>,
-    /// Install the package with this extra too (repeatable)
+    /// Extra of the package to install (repeatable)
     #[arg(long, value_name = "NAME")]
     extra: Vec<String>,
     /// Set an environment variable for builds and tests (repeatable)
@@ -41,7 +43,10 @@ pub(super) struct SandboxArgs {
     #[arg(
         long,
         value_name = "KIND",
-        help = format!("Sandbox for the tools: {}", sandboxes().to_sentence()),
+        help = format!(
+            "Sandbox that runs the repository's code: {} [default: local]",
+            sandboxes().to_sentence()
+        ),
         value_parser = sandboxes(),
         hide_possible_values = true
     )]

@@ -16,7 +16,8 @@ use testwright_config::settings::Effort;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!(
-    "Approaches (default: testwright, or snippet without a model):\n{}\n\nSandboxes (default: local):\n{}\n\n\
+    "Approaches (default: testwright, or snippet without a model; options follow a colon, as in \
+     otter:planner=off, and `testwright approaches` lists them):\n{}\n\nSandboxes (default: local):\n{}\n\n\
      Examples:\n  testwright run issue.md --repo path/to/repository\n  \
      testwright run https://github.com/OWNER/NAME/issues/7 --max-dollars 0.50",
     approaches().to_table(),
@@ -39,13 +40,15 @@ pub(super) struct Args {
     /// Effort of the approach; each level sets some of its options
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
-    /// Code patch, right or wrong, for approaches with given-patch=on or given-files=on
+    /// Code patch for the issue, right or wrong; for approaches with the option given-patch or
+    /// given-files, such as zero-shot:given-patch=on
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     code_patch: Option<PathBuf>,
-    /// Path of a test file to change, for approaches with given-tests=on; may be repeated
+    /// Path of a test file to change; for approaches with the option given-tests, such as
+    /// zero-shot:given-tests=on; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "resume")]
     test_file: Vec<String>,
-    /// Minimum confidence (0 to 1); tests below it are withheld
+    /// Minimum confidence (0 to 1); tests below it are withheld [default: no minimum]
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
     /// Read the issue's comments too, except those newer than the fix or --commit

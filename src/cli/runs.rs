@@ -22,6 +22,7 @@ pub(super) struct Args {
         global = true,
         value_name = "URL",
         env = "TESTWRIGHT_SERVER",
+        hide_env_values = true,
         default_value = "http://127.0.0.1:8420"
     )]
     server: String,

@@ -20,8 +20,8 @@ pub(super) struct Args {
     /// Address to listen on; on a non-loopback address clients need a token (`testwright tokens`)
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
     listen: SocketAddr,
-    /// Additional host name of the server, for example the name of a proxy; clients then need a
-    /// token; may be repeated
+    /// Additional host name under which clients reach the server, such as that of a proxy; clients
+    /// then need a token; may be repeated
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Require tokens on loopback, too
@@ -43,7 +43,7 @@ pub(super) struct Args {
     max_connections: u32,
     #[command(flatten)]
     sessions: SessionArgs,
-    /// Remove runs, comparisons, matrices and gradings this many days after they ended, with their
+    /// Days after which ended runs, comparisons, matrices and gradings are removed, with their
     /// results [default: keep them]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     keep_runs: Option<u32>,

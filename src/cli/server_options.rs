@@ -58,15 +58,16 @@ impl DataArgs {
 /// Options for a process that executes runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunnerArgs {
-    /// Artifact store for files of runs and shared environments, the same for all processes:
-    /// s3://BUCKET/PREFIX or file:///FOLDER [default: the data folder, which shares no
-    /// environments; a worker on Postgres has no store by default]
+    /// Artifact store for the files of runs and for shared environments: s3://BUCKET/PREFIX or
+    /// file:///FOLDER. All servers and workers must use the same store [default: the data folder,
+    /// without shared environments; for a worker on Postgres, no store]
     #[arg(long, value_name = "URL")]
     artifacts: Option<String>,
     /// Maximum concurrent runs [default: half the CPUs]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Address for metrics and probes only: /metrics, /v1/health and /v1/ready
+    /// Separate address that serves only metrics and probes: /metrics, /v1/health and /v1/ready
+    /// [default: none]
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,
     #[command(flatten)]

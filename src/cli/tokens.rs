@@ -26,13 +26,13 @@ pub(super) struct Args {
 enum TokensCommand {
     /// Create a token and print it; it is not shown again
     Create {
-        /// Name of the token, which lists show and which `revoke` needs
+        /// Name of the token, shown by `list` and passed to `revoke`
         name: String,
-        /// Scopes of the token
+        /// Scopes of the token, separated by commas
         #[arg(long, value_name = "SCOPES", value_enum, value_delimiter = ',', default_values_t = [Scope::Read, Scope::Write])]
         scope: Vec<Scope>,
-        /// Owner of the runs that are started with the token; owners share the workers evenly
-        /// [default: the name of the token]
+        /// Owner of the runs started with the token; the server divides its workers evenly among
+        /// owners [default: the name of the token]
         #[arg(long, value_name = "NAME")]
         owner: Option<String>,
         /// Days until the token expires [default: never]

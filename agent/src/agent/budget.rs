@@ -58,7 +58,7 @@ pub struct RunUsage {
     pub cached_tokens: u64,
     /// Tokens that the model wrote.
     pub completion_tokens: u64,
-    /// Tokens by purpose; the parts of a prompt share its tokens in proportion to their length.
+    /// Tokens by purpose. The tokens of a prompt are divided among its parts in proportion to their length.
     #[serde(default)]
     pub token_shares: TokenShares,
     /// Cost in US dollars; `None` if the model has no price.

@@ -36,7 +36,7 @@ impl Approach for EOtterPlusPlus {
     }
 
     fn description(&self) -> &'static str {
-        "otter-plus-plus with drafts from a rewritten issue and from partly masked context, and a judge of failures"
+        "otter-plus-plus with more drafts, from a rewritten issue and from partly masked context; a judge compares each failure with the issue"
     }
 
     fn workflow(&self) -> Workflow {

@@ -36,7 +36,7 @@ impl Approach for OtterPlusPlus {
     }
 
     fn description(&self) -> &'static str {
-        "otter and four drafts without a plan; takes the draft with the best class of failure"
+        "otter and four drafts without a plan; takes the draft with the best failure: assertion, then exception, then error"
     }
 
     fn workflow(&self) -> Workflow {

@@ -20,7 +20,7 @@ impl Approach for PassAtK {
     }
 
     fn description(&self) -> &'static str {
-        "a sample of zero-shot-plus; a comparison counts the best of five, as an upper bound"
+        "one sample of zero-shot-plus; `testwright compare` counts the best of five samples, as an upper bound"
     }
 
     fn workflow(&self) -> Workflow {

@@ -78,7 +78,7 @@ impl Approach for Testwright {
     }
 
     fn description(&self) -> &'static str {
-        "an agent with typed tools, the gate's feedback, candidate fixes tried on copies of the sandbox, and a reviewer"
+        "an agent with typed tools, feedback from the acceptance checks (the gate), candidate fixes tried on copies of the sandbox, and a reviewer"
     }
 
     fn workflow(&self) -> Workflow {

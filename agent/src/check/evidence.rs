@@ -58,15 +58,16 @@ pub struct FailureEvidence {
     pub exception_in_issue: bool,
     /// Whether the issue contains the message, or a quoted value of it with at least 4 characters.
     pub message_in_issue: bool,
-    /// Classes and functions under test that the issue names, and in which the exception arose or which the test names.
+    /// Classes and functions under test that the issue names, if the exception arose in them or the test names them.
     pub code_in_issue: Vec<String>,
     /// Sentence of the issue that the failure corresponds to.
     pub issue_sentence: Option<String>,
     /// Number of files under test in which the test ran code.
     pub files_run: usize,
-    /// Reruns under other conditions, without a placebo.
+    /// Reruns of the unchanged code under other conditions.
     pub reruns: Vec<RerunEvidence>,
-    /// Whether the test failed again with a placebo in the code under test; `None` if no such run was completed.
+    /// Whether the test failed again with a placebo in the code under test (an edit that does not change its meaning);
+    /// `None` if no such run was completed.
     pub placebo_held: Option<bool>,
 }
 

@@ -25,7 +25,7 @@ pub struct Evidence {
     /// Version of the Python interpreter that ran the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
-    /// Effects of the last forms of the candidate fixes on the tests, each in a temporary copy of the
+    /// Effects of the candidate fixes, in their last form, on the tests. Each fix is tried in a temporary copy of the
     /// sandbox.
     pub fixes: Vec<FixTrial>,
     /// Opinion of the reviewer on the failure.
@@ -66,14 +66,14 @@ pub struct TestEvidence {
     pub message: String,
     /// Frame in which the exception arose.
     pub frame: Option<Frame>,
-    /// Name that does not exist yet, if that is the failure.
+    /// Name that does not exist yet, if the test fails because of that.
     pub missing_name: Option<String>,
     /// Files under test in which the test ran code.
     pub executed: Vec<String>,
     /// First and last lines of assertions that did not run because an earlier one failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreached: Vec<(usize, usize)>,
-    /// Code of the test itself, called by the code under test, in which it failed: `FUNCTION (FILE:LINE)`.
+    /// Test code in which the test failed after the code under test had called it: `FUNCTION (FILE:LINE)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_double: Option<String>,
     /// Whether the failure is a warning that the project's settings turn into an error.
@@ -84,15 +84,15 @@ pub struct TestEvidence {
 /// The effect of a candidate fix.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FixTrial {
-    /// Edit as a diff.
+    /// The fix, as a diff.
     pub patch: String,
-    /// Node ids and outcomes with the edit.
+    /// Node ids and outcomes with the fix.
     pub outcomes: Vec<(String, Outcome)>,
     /// Whether the tests were the submitted ones; otherwise they were an earlier form.
     #[serde(default)]
     pub on_submitted_tests: bool,
-    /// Error raised by the edit itself or by the test runner, or the lack of an effect of the edit. Then the trial
-    /// says nothing about the tests.
+    /// Reason why the trial says nothing about the tests, if there is one: an error raised by the fix itself or by the
+    /// test runner, or a fix without effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crash: Option<String>,
     /// Failures of tests with the fix: `ID: FAILURE`.
@@ -104,7 +104,7 @@ pub struct FixTrial {
     /// Number of existing tests in the same files that ran with the fix and did not fail.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub existing_run: usize,
-    /// Number of the `try_fix` call in the run that made the edit. Edits of one call are variants of each
+    /// Number of the `try_fix` call that tried the fix, counted within the run. Fixes of one call are variants of each
     /// other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<usize>,

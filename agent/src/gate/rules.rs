@@ -39,11 +39,12 @@ pub enum Rule {
     BreaksNothing,
     /// The tests fail again when they are repeated.
     FailsAgain,
-    /// The failure does not depend on the text of the code.
+    /// The tests also fail with a placebo: an edit of the code under test that does not change its meaning, such as a
+    /// comment.
     HoldsWithPlacebo,
     /// The failing tests run code under test.
     RunsCodeUnderTest,
-    /// This rule and the following apply to tests that are wanted for coverage.
+    /// The tests pass. This rule and the following ones apply to tests for given lines (`testwright cover`).
     Passes,
     /// The tests contain an assertion.
     Asserts,

@@ -51,10 +51,10 @@ pub enum Event {
     },
     /// Older tool answers among the first `until` messages were cut because the model's context was full.
     Compacted {
-        /// Number of messages up to which answers were cut.
+        /// Number of messages, from the first one, whose tool answers were cut.
         until: usize,
     },
-    /// A model call to which the run has no reply.
+    /// A model call without a reply.
     NoReply {
         /// Purpose of the call.
         purpose: Purpose,
@@ -68,7 +68,7 @@ pub enum Event {
         /// Limit that ended it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<Limit>,
-        /// Reason why it led to nothing, if it did.
+        /// Reason why the draft had no result, if it had none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -126,7 +126,7 @@ pub struct Started {
 pub struct EnvironmentRepair {
     /// Model calls.
     pub calls: u32,
-    /// Amendments that were built; the last one works.
+    /// Number of amendments of the recipe that were built; the last one works.
     pub amendments: u32,
     /// Tokens and cost of the calls.
     pub usage: Usage,
@@ -201,7 +201,7 @@ pub struct FileState {
     pub path: String,
     /// Content in Base64; `None` for a deleted file.
     pub content: Option<String>,
-    /// Whether the file is again as at the base commit.
+    /// Whether the file again has its content from the base commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub base: bool,
 }

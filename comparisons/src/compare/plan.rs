@@ -27,7 +27,7 @@ pub struct Plan {
     pub dataset: String,
     /// Compared systems, in display order.
     pub systems: Vec<System>,
-    /// Minimum number of samples of each system.
+    /// Number of samples of each system. A system with `oracle_samples` takes at least that many.
     pub samples: u32,
     /// Limits of each run.
     pub limits: PlanLimits,

@@ -20,7 +20,8 @@ pub struct Run {
     pub effort: Option<Effort>,
     /// Minimum confidence (0 to 1); tests below it are withheld. Confidence comes from the candidate fixes and the reviewer.
     pub min_confidence: Option<f64>,
-    /// Name of the model. `snippet` is rule-based and needs no API key.
+    /// Name of the model. `snippet` is rule-based and needs no API key. Default: `gpt-5-mini` if `OPENAI_API_KEY` is
+    /// set.
     pub model: Option<String>,
     /// Kind of sandbox: `local`, `docker` or `landlock`.
     pub sandbox: String,
@@ -87,7 +88,7 @@ pub struct Model {
     pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable with the API key (not the key itself).
     pub api_key_env: String,
-    /// Sampling temperature. Default: that of the endpoint for agents, 0 for pipelines. The samples of `libro` and
+    /// Sampling temperature. Default: the endpoint's own for agents, 0 for pipelines. The samples of `libro` and
     /// `pass-at-k` always use 0.7.
     pub temperature: Option<f64>,
     /// Maximum number of tokens in a completion.
@@ -96,9 +97,9 @@ pub struct Model {
     pub stream: bool,
     /// Whether a reply may contain several tool calls.
     pub parallel_calls: bool,
-    /// Whether tool calls are written as text, for endpoints without tool calls.
+    /// Whether the model writes tool calls as text, for endpoints that do not support tool calls.
     pub text_calls: bool,
-    /// Seconds without data after which a call fails. Without `stream`, seconds for the whole reply.
+    /// Seconds without data after which a call fails. Without `stream`, maximum seconds for the whole reply.
     pub timeout_seconds: u64,
     /// Context window of the model in tokens. Pipelines use at most half of it for code.
     pub context_window: Option<u64>,
@@ -164,10 +165,10 @@ pub struct ModelLimits {
 pub struct Docker {
     /// Address of the engine, as in `DOCKER_HOST`: `unix:///run/user/1000/podman/podman.sock`, `tcp://build:2375`.
     pub host: Option<String>,
-    /// Base image with CPython, with `{python}` for `X.Y`. Default: `testwright/python:{python}`, otherwise
-    /// `python:{python}-bookworm`.
+    /// Base image with CPython; `{python}` stands for its version `X.Y`. Default: `testwright/python:{python}` if the
+    /// engine has it, otherwise `python:{python}-bookworm`.
     pub base: Option<String>,
-    /// User of tools, `UID` or `UID:GID`. Default: `1000:1000`.
+    /// User that runs the tools, `UID` or `UID:GID`. Default: `1000:1000`.
     pub user: Option<String>,
     /// When images are pulled from a registry: `always`, `missing` or `never`.
     pub pull: Pull,
@@ -198,19 +199,19 @@ pub struct Local {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
-    /// Memory, such as `4 GiB`.
+    /// Maximum memory of a sandbox, such as `4 GiB`.
     pub memory: Size,
-    /// Concurrent processes and threads.
+    /// Maximum concurrent processes and threads in a sandbox.
     pub processes: u64,
-    /// Processor cores.
+    /// Processor cores that a sandbox can use.
     pub cpus: f64,
-    /// Size of a file.
+    /// Maximum size of one file.
     pub file_size: Size,
-    /// Size of all written files, such as `8 GiB`; four times as much during an environment build.
+    /// Maximum size of all written files together, such as `8 GiB`; an environment build may use four times as much.
     pub disk: Size,
-    /// Number of created files and folders; four times as many during an environment build.
+    /// Maximum number of created files and folders; an environment build may create four times as many.
     pub files: u64,
-    /// Seconds for a test run.
+    /// Maximum seconds for one test run.
     pub test_seconds: u64,
 }
 
@@ -264,9 +265,9 @@ pub struct Build {
     /// Hosts that a build may reach besides the package indexes, such as `github.com`, `*.example.org` or
     /// `git.example.org:8443`. Code of the repository and of its packages can send anything to them.
     pub allowed_hosts: Vec<String>,
-    /// Maximum size of cached environments, such as `50 GiB`, for `local` and for `docker` each. The least recently used
-    /// are evicted first, and none in use. Clones, the code extracted from them, and downloads may use a tenth of it
-    /// each.
+    /// Maximum size of the cached environments, such as `50 GiB`; it applies to `local` and to `docker` separately. The
+    /// least recently used environments are evicted first; those in use are never evicted. Clones, the code extracted
+    /// from them, and downloads may each use a tenth of this size.
     pub cache_size: Size,
 }
 
@@ -294,12 +295,12 @@ pub struct GitHub {
     pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable with the token (not the token itself).
     pub token_env: String,
-    /// Name of the environment variable with the webhook secret (not the secret itself); during a change, two secrets
-    /// separated by a space. Without a secret, the server accepts no webhook calls.
+    /// Name of the environment variable with the webhook secret (not the secret itself). While you replace the secret,
+    /// the variable can contain both, separated by a space. Without a secret, the server accepts no webhook calls.
     pub webhook_secret_env: String,
     /// File with the webhook secret, instead of the variable; several secrets on separate lines.
     pub webhook_secret_file: Option<PathBuf>,
-    /// Number of the GitHub App that the server uses instead of the token.
+    /// App ID of the GitHub App that the server uses instead of the token.
     pub app_id: Option<u64>,
     /// Name of the environment variable with the App's private key in PEM format (not the key itself).
     pub app_key_env: String,
@@ -307,15 +308,18 @@ pub struct GitHub {
     pub app_key_file: Option<PathBuf>,
     /// Label that starts a run for an issue.
     pub label: String,
-    /// First word of a comment that starts a run for an issue; followed by `pr`, also for a draft pull request.
+    /// First word of a comment that starts a run for an issue. If `pr` follows it, the server also opens a draft pull
+    /// request.
     pub command: String,
     /// Associations with the repository, as named by GitHub, of users whose comments can start a run.
     pub command_associations: Vec<String>,
-    /// Associations with the repository, as named by GitHub, of users whose pull requests are tested.
+    /// Associations with the repository, as named by GitHub, of users whose pull requests are tested, to confirm that a
+    /// test goes from fail to pass.
     pub confirm_associations: Vec<String>,
     /// Log what would be posted, and post nothing.
     pub dry_run: bool,
-    /// Source that the server clones from: a URL or a folder, with `{owner}` and `{name}` substituted. Default: the server of `base-url`.
+    /// Source that testwright's server clones from: a URL or a folder, in which `{owner}` and `{name}` are substituted.
+    /// Default: the GitHub server of `base-url`.
     pub clone_url: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 7] = [
     ),
     (
         "TESTWRIGHT_UV",
-        "The program `uv` to use instead of the one on `PATH`.",
+        "Path of the program `uv`, to use instead of the one on `PATH`.",
     ),
     (
         "TESTWRIGHT_LOG",
@@ -29,7 +29,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 7] = [
     ),
     (
         "TESTWRIGHT_DATABASE",
-        "The database of `serve` and `worker`, as with `--database`, but hidden from other users of the machine.",
+        "The database of `serve`, `worker`, `tokens` and `mcp`, as with `--database`. Unlike a flag, it is hidden from other users of the machine.",
     ),
     (
         "TESTWRIGHT_SERVER",

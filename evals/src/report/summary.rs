@@ -29,7 +29,7 @@ pub struct Summary {
     pub applicability: Rate,
     /// Share with F→×: a contributed test fails on the old code.
     pub fail_to_any: Rate,
-    /// Share with a strict fail-to-pass.
+    /// Share with a strict fail-to-pass (F→P).
     pub fail_to_pass: Rate,
     /// Share with SWT-bench's success as its harness computes it: a fail-to-pass beyond the base suite, and among the
     /// tests of the files no pass-to-fail and no fail-to-fail beyond it.

@@ -27,7 +27,7 @@ pub struct PairedComparison {
     pub difference: Option<f64>,
     /// Exact two-sided p-value. The null hypothesis is that a discordant instance is equally likely to go either way.
     pub p_value: f64,
-    /// Minimum detectable difference for the observed share of discordant instances; see [`minimum_detectable_difference`].
+    /// Minimum difference that is detectable with 80 % power at the observed share of discordant instances.
     pub smallest_difference: Option<f64>,
 }
 

@@ -33,8 +33,8 @@ pub struct Tdd {
     pub fail_to_pass: bool,
     /// Share of the deleted and added lines that the contributed tests run; `None` if it cannot be measured.
     pub adequacy: Option<f64>,
-    /// `fail_to_pass` times adequacy. The factor is 1 if coverage is omitted, and the observed minimum if it cannot be
-    /// measured.
+    /// `fail_to_pass` times adequacy. Adequacy counts as 1 if coverage is omitted, and as its observed minimum if it
+    /// cannot be measured exactly.
     pub score: f64,
 }
 

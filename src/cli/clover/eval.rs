@@ -34,8 +34,8 @@ pub(super) struct Args {
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
-    /// Approaches, separated by commas: single-call, or cover, an agent that sees which lines its
-    /// tests miss (task 3 only)
+    /// Approaches, separated by commas: single-call or cover. `cover` is an agent that sees which
+    /// lines its tests miss (task 3 only)
     #[arg(
         long = "approach",
         value_name = "NAMES",
@@ -43,7 +43,7 @@ pub(super) struct Args {
         default_value = SINGLE_CALL
     )]
     approaches: Vec<String>,
-    /// Tasks to ask about
+    /// Tasks to evaluate, numbered as in `testwright clover build`
     #[arg(
         long,
         value_name = "NUMBERS",
@@ -51,8 +51,9 @@ pub(super) struct Args {
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
-    /// Token budgets, separated by commas: for prompt and answer of a single call, or for all calls
-    /// of an agent; with po, no code of the project is shown; task 3 supports only 64k and 128k
+    /// Token budgets, separated by commas. A budget covers the prompt and answer of a single call,
+    /// or all calls of an agent; `po` (problem only) shows no code of the project. Task 3 supports
+    /// only 64k and 128k
     #[arg(
         long,
         value_name = "LIST",
@@ -60,14 +61,14 @@ pub(super) struct Args {
         default_value = "po,4k,8k,16k,32k,64k,128k"
     )]
     context: Vec<Budget>,
-    /// Ask for the expression in the blank, or the statements of the test, instead of the whole
-    /// assertion or file
+    /// Ask only for the missing part: the expression in the blank instead of the whole assertion,
+    /// or the statements of the test instead of the whole file
     #[arg(long)]
     part: bool,
-    /// Maximum number of problems for each task
+    /// Maximum number of problems for each task [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Maximum cost of all calls in US dollars, including failed calls
+    /// Maximum cost of all calls in US dollars, including failed calls [default: no limit]
     #[arg(long, value_name = "X")]
     max_dollars: Option<f64>,
     /// Maximum tokens of an answer; raise it for models that reason first [default: 200 for task 1, 4000 for

@@ -185,7 +185,7 @@ fn one_file_and_line_extend_program() {
     let help = printed(&["run", "--help"], 0);
     for line in [
         ", snippet or sample\n",
-        "Sandbox for the tools: local, docker, landlock or sample\n",
+        "Sandbox that runs the repository's code: local, docker, landlock or sample [default: local]\n",
         " counts lines and submits\n",
         "  sample    same as local\n",
     ] {

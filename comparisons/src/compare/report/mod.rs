@@ -38,8 +38,8 @@ pub struct ComparisonReport {
     pub plan: Plan,
     /// Systems in the order of the plan.
     pub systems: Vec<SystemSummary>,
-    /// Pairwise comparisons of systems by strict F→P of first samples, without upper bounds. Systems that are given
-    /// only the issue are compared with each other, and so are systems that are given more.
+    /// Pairwise comparisons of systems by strict F→P of first samples. Upper bounds (systems with `oracle_samples`) are
+    /// excluded. Systems without extra inputs are compared with each other, and so are systems with extra inputs.
     pub pairs: Vec<Pair>,
     /// Each system with options, compared with the same system without them.
     pub ablations: Vec<Ablation>,

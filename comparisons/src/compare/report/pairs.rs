@@ -37,7 +37,7 @@ pub struct Discordant {
     pub second_run: String,
 }
 
-/// Difference between a system with options and the same system without them.
+/// Difference between a system with options (the first) and the same system without them (the second).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ablation {
     /// Name of the system with options.

@@ -56,8 +56,8 @@ pub struct SystemSummary {
     pub by_repository: Vec<Group>,
     /// Strict F→P of first samples by issue length in tokens.
     pub by_issue_length: Vec<Group>,
-    /// Minimum detectable difference in strict F→P, with 80 % power, to a system that disagrees with this one as often
-    /// as two runs of one system do.
+    /// Minimum detectable difference in strict F→P to another system, with 80 % power. It is assumed that the two
+    /// systems disagree as often as two runs of one system do.
     pub smallest_difference: Option<f64>,
 }
 
