@@ -1,5 +1,6 @@
 //! A run from the old code to the results on disk, for any caller.
 
+mod check_model;
 mod recorded_run;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use testwright_config::stop_signal::{StopSignal, stopped};
 use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 
+pub use check_model::{CheckModel, CheckPlace};
 pub use recorded_run::{RecordedRun, RecordedSettings};
 
 /// The contents of `run.json`.

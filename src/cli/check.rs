@@ -1,8 +1,10 @@
 //! `testwright check`: judges given tests with the gate's evidence, without a model or a golden patch.
 
 mod dataset;
+mod model_args;
 mod test_args;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,13 +12,17 @@ use serde::Serialize;
 use super::evidence_card::{GREEN, PLAIN, RED, push_rows};
 use super::output::{self, Text, escape_line};
 use super::repository_args::RepositoryArgs;
+use super::run_options::{DEFAULT_RESULTS_FOLDER, default_folder};
 use super::terminal::RunProgress;
 use dataset::DatasetArgs;
+use model_args::ModelArgs;
 use test_args::GivenTest;
 use testwright_agent::agent::Progress;
 use testwright_agent::check::{CheckEvidence, gather_evidence};
 use testwright_agent::issues;
+use testwright_agent::job::CheckPlace;
 use testwright_agent::setup::{Setup, interrupted};
+use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
@@ -40,6 +46,8 @@ pub(super) struct Args {
     #[command(flatten)]
     place: RepositoryArgs,
     #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
     dataset: DatasetArgs,
     /// Print the evidence as a JSON list
     #[arg(long)]
@@ -55,7 +63,9 @@ struct CheckedTest {
 }
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = args.place.settings(|_| {})?;
+    let settings = args
+        .place
+        .settings(|flags| args.model.add_to_flags(flags))?;
     if let Some(dataset) = &args.dataset.dataset {
         return args.dataset.check(dataset, settings, args.json).await;
     }
@@ -91,18 +101,35 @@ async fn check_tests(
     let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
         .await?
         .for_issue(Some(&issue));
+    let model = args.model.open(settings, terminal.clone())?;
+    let folder = default_folder(&issue.title);
+    if model.is_some() {
+        RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
+    }
     let (source, environment, _) = setup.prepare_environment(&place, None).await?;
-    let issue = issue.text();
-    for GivenTest { name, input } in tests {
+    let text = issue.text();
+    for (number, GivenTest { name, input }) in tests.into_iter().enumerate() {
         let session = setup.session_in(&environment).await?;
         terminal.phase("check", &name);
         let evidence = tokio::select! {
-            evidence = gather_evidence(&session, &source, &issue, &input) => evidence,
+            evidence = gather_evidence(&session, &source, &text, &input) => evidence,
             () = interrupted() => Err(Error::interrupted("check the tests: interrupted")),
         };
         let closed = session.close().await;
-        let evidence = evidence?;
+        let mut evidence = evidence?;
         closed?;
+        if let Some(model) = &model
+            && evidence.accepted
+        {
+            let place = CheckPlace {
+                location: place.clone(),
+                source: source.clone(),
+                session: setup.session_in(&environment).await?,
+                environment: environment.clone(),
+                out: folder.join(format!("{}", number + 1)),
+            };
+            model.complete(&mut evidence, &issue, place).await?;
+        }
         checked.push(CheckedTest {
             test: name,
             evidence,

@@ -9,6 +9,8 @@ pub struct SubmissionPolicy {
     pub wants_fix: bool,
     /// Number of times that a reviewer's doubts are sent back to the model; 0 for no reviewer.
     pub reviews: u32,
+    /// Whether a reviewer reads the submission, whose doubts are not sent back.
+    pub final_review: bool,
 }
 
 /// The action after a submission.

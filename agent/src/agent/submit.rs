@@ -112,7 +112,7 @@ impl Run {
             if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
                 submitted.requested_fix = true;
                 text = prompt(TryAFix {}.render())?;
-            } else if self.submission_policy.reviews > 0 {
+            } else if self.submission_policy.reviews > 0 || self.submission_policy.final_review {
                 let reviewed = AcceptedSubmission {
                     submission: &submitted.submission,
                     verdict: &submitted.verdict,

@@ -17,7 +17,7 @@ use testwright_sandboxes::repository::{self, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::variant::{ApproachOption, Options, Variant};
-use super::{ALL, Approach, COVER};
+use super::{ALL, Approach, CHECK, COVER};
 use testwright_config::error::{Error, Result};
 
 const fn option(name: &'static str, description: &'static str) -> ApproachOption {
@@ -71,6 +71,9 @@ pub struct ExtraInputs {
     /// test is in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
+    /// Test to check, as a patch for `git apply`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_patch: Option<String>,
 }
 
 /// Returns whether the approach needs a code patch.
@@ -128,6 +131,7 @@ impl ExtraInputs {
             && self.test_files.is_empty()
             && self.lines.is_empty()
             && self.test.is_none()
+            && self.test_patch.is_none()
     }
 
     /// Reads the extra inputs from the settings at the start of a trajectory.
@@ -156,6 +160,11 @@ impl ExtraInputs {
             return Err(Error::usage("use the approach `cover`")
                 .cause("it writes tests for lines, but no lines were given")
                 .hint("use `testwright cover FILE::FUNCTION`"));
+        }
+        if variant.approach.name() == CHECK.name() && self.test_patch.is_none() {
+            return Err(Error::usage("use the approach `check`")
+                .cause("it tries fixes on a given test, but no test was given")
+                .hint("use `testwright check ISSUE TEST --model NAME`"));
         }
         let options = variant.options();
         let parts = [

@@ -107,6 +107,7 @@ impl ApproachContext {
     }
 }
 
+mod check;
 mod cover;
 
 /// Declares the modules, and a list of the approaches in them in the same order.
@@ -139,9 +140,12 @@ approaches! {
 /// The approach for coverage of given lines. It takes no issue, so it is not in comparisons.
 pub static COVER: &dyn Approach = &cover::Cover;
 
+/// The approach that tries fixes on a given test. It writes no test, so it is not in comparisons.
+pub static CHECK: &dyn Approach = &check::Check;
+
 /// Returns the approach of this name, without options; `None` if the name is unknown.
 pub fn find(name: &str) -> Option<&'static dyn Approach> {
-    let mut all = ALL.iter().copied().chain([COVER]);
+    let mut all = ALL.iter().copied().chain([COVER, CHECK]);
     all.find(|approach| approach.name() == name)
 }
 

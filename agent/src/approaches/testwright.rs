@@ -125,6 +125,7 @@ impl Approach for Testwright {
             } else {
                 0
             },
+            final_review: false,
         });
         let views: &[View] = match (options.is_on(&DRAFTS), options.is_on(&PASSING_FIRST)) {
             (true, _) => &[View::Issue, View::PassingTest, View::Code],

@@ -12,7 +12,7 @@ use testwright_tools::outcomes::report::{
 use testwright_tools::python::{Module, flatten};
 use testwright_tools::tools::submission::Submission;
 
-use crate::gate::{self, Finding, TestEvidence, Verdict};
+use crate::gate::{self, Finding, FixTrial, Review, TestEvidence, Verdict};
 
 /// Minimum characters of a message, or of a quoted value in it, to look for in the issue.
 const MIN_MESSAGE_LEN: usize = 4;
@@ -35,6 +35,12 @@ pub struct CheckEvidence {
     pub dropped: Vec<String>,
     /// Notes that are not faults, but worth a second look.
     pub notes: Vec<String>,
+    /// Effects of a model's candidate fixes on the test; empty without a model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<FixTrial>,
+    /// Opinion of the reviewer; `None` without a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
     /// Test as the gate ran it, as a patch for `git apply`.
     pub patch: String,
 }
@@ -99,6 +105,8 @@ impl CheckEvidence {
             passing: verdict.passing,
             dropped: verdict.dropped,
             notes: verdict.notes,
+            fixes: Vec::new(),
+            review: None,
             patch: submission.patch,
         })
     }

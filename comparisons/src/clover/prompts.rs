@@ -145,14 +145,14 @@ fn above(problem: &Problem) -> String {
 #[cfg(test)]
 mod tests {
     use testwright_agent::agent::LOOP_PROMPTS;
-    use testwright_agent::approaches::{ALL, COVER, Workflow};
+    use testwright_agent::approaches::{ALL, CHECK, COVER, Workflow};
     use testwright_agent::environment_repair::REPAIR_PROMPTS;
 
     use super::*;
 
     #[test]
     fn every_prompt_is_used() {
-        let used_prompts: Vec<&str> = (ALL.iter().chain([&COVER]))
+        let used_prompts: Vec<&str> = (ALL.iter().chain([&CHECK, &COVER]))
             .flat_map(|approach| match approach.workflow() {
                 Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,
             })

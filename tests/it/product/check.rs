@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::product::eval::repository::{GOOD as NEGATIVE, Repository, lines};
-use crate::support::program::{TestDir, assert_exit_code, example};
+use crate::support::program::{TestDir, assert_exit_code, calls, example, text_reply};
 
 const GOOD: &str = "from slugs import slugify\n\n\ndef test_cut():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -203,4 +203,40 @@ fn predictions_are_checked_once_without_golden_patches() {
     assert_eq!((again.len(), newly_checked), (2, 1));
     assert_eq!(again[0], records[0]);
     assert_ne!(again[1]["sha256"], records[1]["sha256"]);
+}
+
+#[test]
+fn model_adds_fixes_and_review() {
+    let place = TestDir::new();
+    let code = std::fs::read_to_string(example("slugs/src/slugs/slug.py")).unwrap();
+    let cut = code.lines().next_back().unwrap();
+    let edit = json!({"edits": [{
+        "path": "src/slugs/slug.py",
+        "old": cut,
+        "new": format!("{cut}.strip(\"-\")"),
+    }]});
+    let model = place.recording(&[
+        calls(&[("try_fix", edit)]),
+        calls(&[("submit", json!({"reason": "The fix makes it pass."}))]),
+        text_reply("NO\nIt fails for another reason."),
+    ]);
+    // The second test passes on the old code, so the model is not asked about it.
+    let tests = [
+        ("tests/test_given.py", GOOD),
+        ("tests/test_given.py", PASSING),
+    ];
+    let mut command = check(&place, &tests);
+    let output = command
+        .args(["--json", "--model", &model])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 1);
+    let checked: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(checked[0]["review"]["verdict"], "no", "{checked:#?}");
+    let outcomes = &checked[0]["fixes"][0]["outcomes"];
+    assert_eq!(
+        *outcomes,
+        json!([["tests/test_given.py::test_cut", "passed"]])
+    );
+    assert!(checked[1].get("review").is_none() && checked[1].get("fixes").is_none());
 }

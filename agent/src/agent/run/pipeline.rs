@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use testwright_sandboxes::repository::Tree;
+use testwright_sandboxes::repository::{self, File, Files, Tree};
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{RunPytest, Submit, TryFix};
 
@@ -69,6 +69,23 @@ impl Run {
             .iter()
             .map(|(path, text)| (path.clone(), encoded(text)))
             .collect();
+        self.write_contents(&contents).await
+    }
+
+    /// Applies a patch to the old code, and puts the files that it changes into the workspace.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run: the patch does not apply, or the sandbox or the record fails.
+    pub async fn write_patch(&mut self, patch: &str) -> Flow {
+        let applied = repository::apply(&self.tree()?, &Files::new(), patch);
+        let applied = applied.map_err(infrastructure)?;
+        let applied = applied.map_err(|why| Outcome::Nothing {
+            reason: format!("the patch does not apply: {why}"),
+        })?;
+        let encoded = |file: Option<File>| file.map(|file| STANDARD.encode(file.content));
+        let files = applied.files.into_iter();
+        let contents = files.map(|(path, file)| (path, encoded(file))).collect();
         self.write_contents(&contents).await
     }
 

@@ -1,0 +1,95 @@
+//! Checks a test that somebody else wrote: the agent tries fixes of the issue on it, and a reviewer compares its failure
+//! with the issue. It cannot change the test.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{CheckSystem, CheckTask, Prompt, Review, TryAFix};
+use testwright_tools::tool::AnyTool;
+use testwright_tools::tools::{
+    OpenFile, ReadFunction, RunPytest, RunPython, Search, Submit, TryFix,
+};
+use testwright_tools::visible;
+
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{
+    Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, prompt, run_loop,
+};
+use testwright_models::Message;
+
+/// Tools in the order in which they are offered.
+static TOOLS: &[&dyn AnyTool] = &[
+    &Search,
+    &OpenFile,
+    &ReadFunction,
+    &RunPython,
+    &RunPytest,
+    &TryFix,
+    &Submit,
+];
+
+pub(super) struct Check;
+
+#[async_trait]
+impl Approach for Check {
+    fn name(&self) -> &'static str {
+        "check"
+    }
+
+    fn description(&self) -> &'static str {
+        "tries fixes and a reviewer on a given test (`testwright check --model`)"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[
+                CheckSystem::NAME,
+                CheckTask::NAME,
+                TryAFix::NAME,
+                Review::NAME,
+            ],
+        }
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        TOOLS.to_vec()
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        run.set_submission_policy(SubmissionPolicy {
+            feedback: true,
+            wants_fix: true,
+            reviews: 0,
+            final_review: true,
+        });
+        if let Err(outcome) = begin(run, context).await {
+            return outcome;
+        }
+        let config = LoopConfig {
+            tools: self.tools(),
+            parallel_calls: true,
+            max_empty_replies: 3,
+            on_submit: OnSubmit::UntilAccepted,
+        };
+        run_loop(run, &config, &mut NoHook).await
+    }
+}
+
+/// Puts the test into the workspace, runs it, and starts the conversation.
+async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
+    let patch = context.extra_inputs.test_patch.clone().unwrap_or_default();
+    run.write_patch(&patch).await?;
+    let system = CheckSystem {
+        max_steps: context.max_steps,
+    };
+    let task = CheckTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+        test: visible(&patch).into_owned(),
+        result: visible(&run.run_changed_tests().await?.text).into_owned(),
+        workspace: run.describe().await?,
+        notes: context.notes.clone(),
+    };
+    let content = prompt(system.render())?;
+    run.say(Message::System { content })?;
+    let content = prompt(task.render())?;
+    run.say(Message::User { content })
+}
