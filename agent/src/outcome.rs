@@ -237,7 +237,7 @@ impl Outcome {
             }
             Outcome::OutOfBudget { limit } => {
                 format!(
-                    "no test accepted within the budget ({} raises it)",
+                    "no test was accepted within the budget; raise it with {}",
                     limit.flag()
                 )
             }

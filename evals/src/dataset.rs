@@ -205,7 +205,7 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
 enum InstanceError {
     #[error("the record is not a JSON object")]
     NotAnObject,
-    #[error("{}is missing {}", if .id.is_empty() { String::new() } else { format!("`{id}` ") }, .fields.join(", "))]
+    #[error("{}missing fields: {}", if .id.is_empty() { String::new() } else { format!("`{id}`: ") }, .fields.join(", "))]
     Lacks {
         id: String,
         fields: Vec<&'static str>,

@@ -46,7 +46,7 @@ impl Prices {
             None => Err(Error::usage("enforce the limit in dollars")
                 .cause(format!("the model `{model}` has no price in the settings"))
                 .hint(format!(
-                    "add [prices.\"{model}\"] with prompt and completion, dollars per million tokens"
+                    "add [prices.\"{model}\"] with prompt and completion, in dollars per million tokens"
                 ))),
         }
     }

@@ -54,10 +54,9 @@ fn refusal(access: &Access, method: &Method, path: &str, headers: &HeaderMap) ->
     }
     if !access.tokens_required && FORWARDED.iter().any(|name| headers.contains_key(*name)) {
         let detail = "requests through a proxy are refused, because this server requires no tokens";
-        return Some(
-            Problem::new(StatusCode::FORBIDDEN, detail)
-                .hint("start it with `testwright serve --require-tokens`, or with `--host NAME` and the proxy's name"),
-        );
+        return Some(Problem::new(StatusCode::FORBIDDEN, detail).hint(
+            "start the server with --require-tokens, or with --host and the host name of the proxy",
+        ));
     }
     let forbidden = |detail: &str| Some(Problem::new(StatusCode::FORBIDDEN, detail));
     let Some(origin) = text(header::ORIGIN) else {

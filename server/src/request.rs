@@ -170,7 +170,7 @@ impl RunRequest {
     }
 }
 
-/// Returns the given repository, or the one of an issue URL.
+/// Returns the repository that the request names, or otherwise the repository in the issue's URL.
 ///
 /// # Errors
 ///

@@ -83,7 +83,7 @@ pub(super) struct GradeArgs {
     #[command(flatten)]
     pub sandbox: SandboxArgs,
     /// Folder for results, logs and reports. Run again with the same folder to resume; you may add
-    /// instances and predictions, but not remove any
+    /// inputs, such as instances, but not remove any
     #[arg(long, value_name = "DIR", required = true)]
     pub out: Option<PathBuf>,
     /// Print only the report (report.json), for programs

@@ -76,9 +76,9 @@ fn parse_until(text: &str) -> std::result::Result<Timestamp, String> {
 
 fn parse_day(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
     let Ok(date) = text.parse::<Date>() else {
-        return text
-            .parse()
-            .map_err(|_| "expected a day as YYYY-MM-DD".to_owned());
+        return text.parse().map_err(|_| {
+            "expected a day (YYYY-MM-DD) or a time (2026-04-01T12:00:00Z)".to_owned()
+        });
     };
     let day = date.checked_add(days.days()).map_err(|e| e.to_string())?;
     let start = day.to_zoned(TimeZone::UTC).map_err(|e| e.to_string())?;

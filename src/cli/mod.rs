@@ -87,7 +87,7 @@ enum Command {
     Mine(Box<mine::Args>),
     /// Start a server with an HTTP API and pages, and process its runs
     Serve(Box<serve::Args>),
-    /// Process the runs of a server that is on another machine
+    /// Run an additional worker for a server, on the same or another machine
     Worker(Box<worker::Args>),
     /// List, show, follow, cancel and retry runs of a server
     Runs(runs::Args),

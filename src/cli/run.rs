@@ -37,7 +37,8 @@ pub(super) struct Args {
         hide_possible_values = true
     )]
     approach: Option<String>,
-    /// Effort of the approach; each level sets some of its options
+    /// Amount of work for each test (model calls and checks); each level sets some options of the
+    /// approach
     #[arg(long, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
     /// Code patch for the issue, right or wrong; for approaches with the option given-patch or
@@ -54,7 +55,8 @@ pub(super) struct Args {
     /// Read the issue's comments too, except those newer than the fix or --commit
     #[arg(long)]
     comments: bool,
-    /// Resume the run recorded in this folder
+    /// Resume the run recorded in this folder, with its issue, commit, approach, model and sandbox.
+    /// You can change its limits and --min-confidence
     #[arg(long, value_name = "DIR", conflicts_with = "issue")]
     resume: Option<PathBuf>,
     #[command(flatten)]

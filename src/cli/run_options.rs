@@ -18,7 +18,8 @@ pub(super) struct RunOptions {
     /// [default: gpt-5-mini if OPENAI_API_KEY is set]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Folder for the results [default: testwright-runs/TIME-ISSUE]
+    /// Folder for the results [default: testwright-runs/TIME-NAME, named after the issue or the
+    /// code to cover]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Folder with custom prompts: NAME.md replaces the prompt of that name

@@ -35,8 +35,9 @@ pub(super) struct Args {
 enum RunsCommand {
     /// List runs, newest first
     List {
-        /// Show only runs with this status: queued, running, accepted, refused, nothing, infrastructure
-        /// or cancelled
+        /// Show only runs with this status: queued, running, accepted, refused (the test was rejected
+        /// or withheld), nothing (there is no test), infrastructure (the machine or the model service
+        /// failed) or cancelled
         #[arg(long)]
         status: Option<String>,
         /// Show only runs of this repository
@@ -61,7 +62,8 @@ enum RunsCommand {
         /// Id of the run
         id: String,
     },
-    /// Resume a run that was cancelled, or that ended with the status infrastructure
+    /// Resume a run that was cancelled, or that failed because of the machine or the model service
+    /// (status infrastructure)
     Retry {
         /// Id of the run
         id: String,

@@ -43,12 +43,12 @@ pub(super) struct Args {
     max_connections: u32,
     #[command(flatten)]
     sessions: SessionArgs,
-    /// Days after which ended runs, comparisons, matrices and gradings are removed, with their
-    /// results [default: keep them]
+    /// Days after which ended runs, comparisons, matrices (tests × patches) and gradings are
+    /// removed, with their results [default: keep them]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     keep_runs: Option<u32>,
-    /// Maximum size of the artifact store, such as `200 GiB`; the oldest files and environments are
-    /// removed first [default: no limit]
+    /// Maximum size of the artifact store, such as `200 GiB`. The files of the jobs that ended first
+    /// and the least recently downloaded environments are removed first [default: no limit]
     #[arg(long, value_name = "SIZE")]
     artifacts_size: Option<Size>,
 }

@@ -46,8 +46,8 @@ fn rule_based() -> impl Iterator<Item = RuleBased> {
     })
 }
 
-/// Selects the approach and the model. Without an API key and an endpoint, this is the first rule-based
-/// approach.
+/// Selects the approach and the model. If no approach, model, API key or endpoint is set, selects the first
+/// rule-based approach.
 ///
 /// # Errors
 ///

@@ -150,7 +150,7 @@ fn attempt(
         None => "tests/test_issue.py".to_owned(),
     };
     let name = test_name(&issue.title);
-    let why = format!("A test that the code {}.", candidate.claim);
+    let why = format!("Write a test that passes if the code {}.", candidate.claim);
     let mut written = runner.call(
         "insert_function",
         insertion(candidate, &path, &name, false),

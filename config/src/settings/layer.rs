@@ -103,10 +103,10 @@ impl Layer {
             let line = line_of(document, &keys, &text);
             if key == "environment" && trust == Trust::User {
                 let cause = format!(
-                    "{}:{line}: [environment] says how one repository is built",
+                    "{}:{line}: [environment] is not allowed in your own settings, because it describes one repository",
                     display_path.display()
                 );
-                let hint = format!("put it into that repository's {FILE}");
+                let hint = format!("move it to that repository's {FILE}");
                 return Err(Error::usage(READING).cause(cause).hint(hint));
             }
             if let Value::String(text) = &mut value

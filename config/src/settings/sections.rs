@@ -66,7 +66,7 @@ impl Default for Run {
     }
 }
 
-/// Effort of an approach.
+/// Amount of work that an approach may do for one test: model calls and checks.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
 )]

@@ -272,8 +272,8 @@ fn user_file_applies_to_all_repositories() {
     let place = TestDir::new().file("home", "[environment]\npython = \"3.9\"\n");
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
-      cause: DIR/home/testwright.toml:1: [environment] says how one repository is built
-      hint: put it into that repository's testwright.toml
+      cause: DIR/home/testwright.toml:1: [environment] is not allowed in your own settings, because it describes one repository
+      hint: move it to that repository's testwright.toml
     ");
 }
 

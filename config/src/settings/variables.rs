@@ -9,8 +9,8 @@ use super::{Origin, sources};
 use crate::error::Result;
 
 /// Variables with the prefix of testwright that are not settings. They control builds and tests of testwright
-/// itself, name the program `uv` or a settings file, or configure the log.
-pub const OTHER_VARIABLES: [(&str, &str); 7] = [
+/// itself, name the program `uv`, a settings file, a database or a server with its token, or configure the log.
+pub const OTHER_VARIABLES: [(&str, &str); 8] = [
     (
         sources::CONFIG_VARIABLE,
         "A settings file, as with `--config`.",
@@ -34,6 +34,10 @@ pub const OTHER_VARIABLES: [(&str, &str); 7] = [
     (
         "TESTWRIGHT_SERVER",
         "The address of the server for `runs`, as with `--server`.",
+    ),
+    (
+        "TESTWRIGHT_TOKEN",
+        "The token with which `runs` accesses the server; `testwright tokens create` creates one.",
     ),
     (
         "TESTWRIGHT_LOG_FORMAT",

@@ -91,7 +91,7 @@ fn all_problems_are_reported_with_lines() {
         [
             "line 2: invalid JSON: EOF while parsing a value (column 16)",
             "line 3: duplicate instance_id `a`, first in line 1",
-            "line 4: `c` is missing repo, base_commit",
+            "line 4: `c`: missing fields: repo, base_commit",
             "line 5: the record is not a JSON object",
             "line 6: invalid type: integer `5`, expected a string",
         ]
@@ -106,7 +106,7 @@ fn array_problems_have_line_numbers() {
     assert_eq!(
         problems(&text),
         [
-            "line 4: `b` is missing problem_statement",
+            "line 4: `b`: missing fields: problem_statement",
             "line 6: duplicate instance_id `a`, first in line 3"
         ]
     );

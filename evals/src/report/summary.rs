@@ -31,8 +31,7 @@ pub struct Summary {
     pub fail_to_any: Rate,
     /// Share with a strict fail-to-pass (F→P).
     pub fail_to_pass: Rate,
-    /// Share with SWT-bench's success as its harness computes it: a fail-to-pass beyond the base suite, and among the
-    /// tests of the files no pass-to-fail and no fail-to-fail beyond it.
+    /// Share with SWT-bench's success as its harness computes it: see the field `success` of `Swt`.
     pub success: Rate,
     /// Share with SWT-bench's F→P.
     pub swt_fail_to_pass: Rate,
@@ -60,13 +59,13 @@ pub struct Summary {
     pub power: Power,
 }
 
-/// Minimum detectable difference in strict F→P to another approach on the same instances, with 80 % power, as a share.
-/// `None` if no difference can be shown.
+/// Smallest difference in the rate of strict F→P, from 0 to 1, that a comparison with another approach on the same
+/// instances detects with 80 % power. `None` if no difference can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
-    /// Difference if the two disagree as often as two published runs of one system: on 16 % of the instances.
+    /// Difference if the two approaches disagree on 16 % of the instances, as two published runs of one system did.
     pub correlated: Option<f64>,
-    /// Difference if the two solve instances independently of each other.
+    /// Difference if the two approaches solve instances independently of each other.
     pub independent: Option<f64>,
 }
 

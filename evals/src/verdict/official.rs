@@ -15,12 +15,12 @@ use super::{Observations, Pair, Pairs, fails, word};
 /// Verdict of SWT-bench's harness in unit-test mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swt {
-    /// Headline verdict: at least one fail-to-pass beyond the base suite, and neither a pass-to-fail nor a fail-to-fail
-    /// beyond it.
+    /// Headline verdict. Compared with the base suite, at least one more test goes from fail to pass. No additional
+    /// test goes from pass to fail, or fails on both the old and the new code.
     pub success: bool,
     /// Whether a contributed test fails on the old code, whatever its outcome on the new code.
     pub fail_to_any: bool,
-    /// Whether there is at least one fail-to-pass beyond the base suite.
+    /// Whether, compared with the base suite, at least one more test goes from fail to pass.
     pub fail_to_pass: bool,
     /// Whether the contributed tests pass on both sides: correct, but not useful.
     pub pass_to_pass: bool,

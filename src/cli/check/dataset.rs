@@ -17,7 +17,7 @@ use testwright_server::artifacts::shared_environments;
 #[derive(Debug, clap::Args)]
 pub(super) struct DatasetArgs {
     /// Check the predictions for this dataset: JSON lines, a JSON list or Parquet, in SWE-bench's
-    /// format. Golden patches are neither needed nor read
+    /// format. Its reference patches (golden patches) are neither needed nor read
     #[arg(
         long,
         value_name = "FILE",

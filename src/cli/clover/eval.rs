@@ -108,7 +108,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let plan = plan(args, &settings, &benchmark)?;
     let asks = plan.asks(&benchmark);
     if asks.is_empty() {
-        return Err(Error::usage("ask models").cause("no problem has these tasks and contexts"));
+        return Err(
+            Error::usage("start the evaluation").cause("no problem has these tasks and contexts")
+        );
     }
     plan.write(&args.out)?;
     // Opening the harness first avoids paying for answers that cannot be judged here.
@@ -161,9 +163,9 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     let models = model_names.chain(default).map(ModelName::parse);
     let models: Vec<ModelName> = models.collect::<Result<_>>()?;
     if models.is_empty() {
-        return Err(Error::usage("ask models")
-            .cause("the model is missing")
-            .hint("pass one or more with --models"));
+        return Err(Error::usage("start the evaluation")
+            .cause("no model is set")
+            .hint("add --models NAMES, or set TESTWRIGHT_MODEL"));
     }
     let prices = Prices::from(&settings.prices);
     if args.max_dollars.is_some()

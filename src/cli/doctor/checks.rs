@@ -175,6 +175,12 @@ pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
         .as_ref()
         .map_or("OpenAI".to_owned(), ToString::to_string);
     let chosen = match model_selection::select(settings) {
+        // The model of a rule-based approach has the name of the approach.
+        Ok(selection) if selection.approach == selection.model.as_str() => Finding::ok(
+            AREA,
+            "selected",
+            format!("the approach {} (no model)", selection.approach),
+        ),
         Ok(selection) => Finding::ok(
             AREA,
             "selected",

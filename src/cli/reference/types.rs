@@ -96,6 +96,10 @@ const FORMATS: [Format; 12] = [
 
 pub(super) fn page() -> String {
     let mut body = "A field that is `or null` may also be left out. A type is described where it first occurs.\n\n\
+                    The *gate* is the fixed set of checks that decides whether a test is accepted. *Golden* patches and tests are the \
+                    reference fix and the reference tests of a dataset. The *base suite* is the test files that a prediction touches, \
+                    without the prediction. F→P (fail-to-pass) means that a test fails on the old code and passes on the new code; \
+                    F→× means that it fails on the old code.\n\n\
                     `test.patch` is a unified diff for `git apply`.\n"
         .to_owned();
     let mut described: Vec<(String, Value)> = Vec::new();
@@ -131,7 +135,7 @@ fn description(name: &str, schema: &Value, described: &[(String, Value)]) -> Str
     if let Some((other, _)) = shared {
         own["oneOf"] = Value::Null;
         rows.push(Row {
-            name: "(its fields, here)".to_owned(),
+            name: "(all fields of the type)".to_owned(),
             kind: format!("`{other}`"),
             meaning: String::new(),
         });

@@ -6,10 +6,10 @@ use regex::Regex;
 
 use super::pattern;
 
-/// The issue's opinion of an output.
+/// Whether the issue describes an output as right, wrong or expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Polarity {
-    /// The issue has no clear opinion of the output.
+    /// The issue does not say clearly which of these it is.
     #[default]
     Unknown,
     /// The output is right.

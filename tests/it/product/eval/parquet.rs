@@ -45,7 +45,7 @@ fn parquet_dataset_is_read() {
 #[test]
 fn incomplete_record_is_named_by_its_row() {
     let message = refuse(&fixture("second_row_incomplete.parquet"));
-    let lack = "row 2: `acme__slugs-2` is missing repo, base_commit, problem_statement";
+    let lack = "row 2: `acme__slugs-2`: missing fields: repo, base_commit, problem_statement";
     assert!(message.contains(lack), "{message}");
 }
 
