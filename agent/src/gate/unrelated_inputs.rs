@@ -1,4 +1,4 @@
-//! Notes on what failing tests read although no behaviour depends on it.
+//! Notes on what failing tests read although no behaviour depends on it, and on code that they replace.
 
 use testwright_tools::outcomes::report::belongs_to_test;
 use testwright_tools::python;
@@ -6,24 +6,33 @@ use testwright_tools::tools::submission::{Change, Submission};
 
 use super::TestEvidence;
 
-/// Returns a note for each failing contributed test that reads such a thing.
+/// Returns notes for each failing contributed test that reads such a thing or replaces code.
 pub(super) fn notes(submission: &Submission, failing: &[TestEvidence]) -> Vec<String> {
     let tests = submission.contributed.iter();
-    tests
+    let failing_tests = tests
         .filter(|test| test.change != Change::Deleted)
         .filter(|test| {
             let mut failing = failing.iter();
             failing.any(|failing| belongs_to_test(&failing.id, &test.id))
-        })
-        .filter_map(|test| {
-            let inputs = python::unrelated_inputs(&test.source);
-            (!inputs.is_empty()).then(|| {
-                format!(
-                    "{} reads {}: no behaviour that the issue describes depends on that",
-                    test.id,
-                    inputs.join(", ")
-                )
-            })
-        })
-        .collect()
+        });
+    let mut notes = Vec::new();
+    for test in failing_tests {
+        let inputs = python::unrelated_inputs(&test.source);
+        if !inputs.is_empty() {
+            notes.push(format!(
+                "{} reads {}: no behaviour that the issue describes depends on that",
+                test.id,
+                inputs.join(", ")
+            ));
+        }
+        let replaced = python::replaced_code(&test.source);
+        if !replaced.is_empty() {
+            notes.push(format!(
+                "{} replaces {}: make sure that this is not what makes it fail",
+                test.id,
+                replaced.join(", ")
+            ));
+        }
+    }
+    notes
 }

@@ -19,6 +19,7 @@ mod index;
 mod module;
 mod names;
 mod placebo;
+mod replaced_code;
 mod resolve;
 mod scopes;
 mod single_test;
@@ -44,6 +45,7 @@ pub use names::{
     undefined_names,
 };
 pub use placebo::{LineNumbers, placebo};
+pub use replaced_code::replaced_code;
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
 pub use single_test::{SingleTest, single_test, without_tests};

@@ -22,6 +22,7 @@ enum Input {
     RunRecord,
     GitObjects,
     SandboxFiles,
+    WrittenSource,
 }
 
 impl Input {
@@ -37,6 +38,7 @@ impl Input {
             Input::RunRecord => "the record of the run",
             Input::GitObjects => "git objects",
             Input::SandboxFiles => "files of the sandbox",
+            Input::WrittenSource => "source files that it writes",
         }
     }
 }
@@ -76,6 +78,8 @@ struct InputReader<'m> {
     /// Whether the source names the file of a module (`module.__file__`), and reads a file.
     names_module_file: bool,
     reads_file: bool,
+    /// Whether it writes to a file.
+    writes_file: bool,
     /// Whether it names the folder of a file, which holds data as well.
     names_folder: bool,
 }
@@ -89,6 +93,7 @@ impl<'m> InputReader<'m> {
             seeds: false,
             names_module_file: false,
             reads_file: false,
+            writes_file: false,
             names_folder: false,
         }
     }
@@ -171,6 +176,7 @@ impl<'m> InputReader<'m> {
             (_, "dirname") => self.names_folder = true,
             (_, "open") => self.visit_read(call, !is_written(self.module.source(arguments))),
             (_, "read_text" | "read_bytes") => self.visit_read(call, true),
+            (_, "write_text" | "write_bytes") => self.visit_read(call, false),
             ("modules", "get") if name == "sys.modules.get" => {
                 if let Some(key) = arguments.named_child(0) {
                     self.visit_module_key(key);
@@ -180,9 +186,10 @@ impl<'m> InputReader<'m> {
         }
     }
 
-    /// Handles a call that opens a file. It reads source code if the path is that of a Python file.
+    /// Handles a call that reads or writes a file. It reads source code if the path is that of a Python file.
     fn visit_read(&mut self, call: Node<'_>, is_read: bool) {
         if !is_read {
+            self.writes_file = true;
             return;
         }
         self.reads_file = true;
@@ -242,6 +249,9 @@ impl<'m> InputReader<'m> {
         }
         if self.names_module_file && self.reads_file && !self.names_folder {
             self.inputs.insert(Input::SourceText);
+        }
+        if self.names_module_file && self.writes_file && !self.names_folder {
+            self.inputs.insert(Input::WrittenSource);
         }
         self.inputs
     }
@@ -316,6 +326,14 @@ mod tests {
             ),
             ("sys.modules.get(''.join(path))", "the record of the run"),
             ("request.session.testsfailed += 1", "the record of the run"),
+            (
+                "open(pkg.core.__file__, 'w').write('x')",
+                "source files that it writes",
+            ),
+            (
+                "Path(pkg.core.__file__).write_text('x')",
+                "source files that it writes",
+            ),
             ("assert Path('.git/objects').exists()", "git objects"),
             (
                 "assert tarfile.open('/opt/testwright/base.tar')",
