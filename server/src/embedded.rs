@@ -13,6 +13,7 @@ use super::heartbeat::Heartbeat;
 use super::jobs::run_jobs;
 use super::machine::MachineHealth;
 use super::probes::Probes;
+use super::sandbox_limits::SandboxLimits;
 use super::server::CHANGE_CAPACITY;
 use super::telemetry::Telemetry;
 use super::worker::Worker;
@@ -33,7 +34,7 @@ pub struct Embedded {
 
 impl Embedded {
     /// Starts the server. If a database is named, the workers of that database run the jobs; otherwise this process has
-    /// a worker.
+    /// a worker. `sandboxes` is the maximum number of concurrent sandboxes of the client.
     ///
     /// # Errors
     ///
@@ -42,6 +43,7 @@ impl Embedded {
         settings: Settings,
         allowed: AllowList,
         database: Option<&str>,
+        sandboxes: usize,
     ) -> Result<Self> {
         let folder = tempfile::tempdir().map_err(|error| Error::io("create a folder", &error))?;
         let own = Store::url_in(folder.path());
@@ -71,6 +73,7 @@ impl Embedded {
                 settings,
                 allowed,
                 access: Access::default(),
+                sandboxes: Arc::new(SandboxLimits::new(sandboxes)),
                 changes,
                 stop: signal,
                 telemetry,

@@ -6,6 +6,8 @@ use testwright_config::error::{Error, Result};
 
 /// Maximum bytes of a request body.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
+/// Maximum bytes of a patch or a test file.
+pub const MAX_PATCH_LEN: usize = 1 << 20;
 /// Maximum characters of a path or an address.
 pub const MAX_PATH_LEN: usize = 2_048;
 

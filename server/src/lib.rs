@@ -35,6 +35,8 @@ pub mod reserved_owners;
 mod response_headers;
 mod retention;
 pub mod run_files;
+mod sandbox_limits;
+mod sandbox_place;
 pub mod server;
 mod state;
 mod store_sink;

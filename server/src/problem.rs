@@ -102,12 +102,13 @@ impl From<Error> for Problem {
                 return Problem::new(status, format!("{error}: {shortage}"))
                     .hint(format!("{}, then try again", shortage.hint()));
             }
-            Kind::Unavailable => {
+            // Only a shutdown interrupts a request.
+            Kind::Unavailable | Kind::Interrupted => {
                 tracing::error!(detail, "a request failed");
                 return Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                     .hint("try again later; the server's log has details");
             }
-            Kind::Nothing | Kind::Infrastructure | Kind::Interrupted => {
+            Kind::Nothing | Kind::Infrastructure => {
                 // Internal causes are only for operators.
                 tracing::error!(detail, "a request failed");
                 return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())

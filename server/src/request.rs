@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::allow_list::AllowList;
-use super::fields::{check_name, check_path};
+use super::fields::{MAX_PATCH_LEN, check_name, check_path};
 use crate::store::NewRun;
 use testwright_agent::approaches::{ModelKind, Variant, model_selection};
+use testwright_agent::check::TestInput;
 use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
@@ -100,17 +101,7 @@ impl RunRequest {
         owner: &str,
         idempotency_key: Option<String>,
     ) -> Result<NewRun> {
-        if self.issue.trim().is_empty() || self.issue.contains('\0') {
-            return Err(Error::usage("read the issue")
-                .cause("it is empty")
-                .hint("give the URL of a GitHub issue, or its title and text"));
-        }
-        if self.issue.len() > MAX_ISSUE_LEN {
-            return Err(Error::usage("read the issue").cause(format!(
-                "it has {} bytes; the maximum is {MAX_ISSUE_LEN}",
-                self.issue.len()
-            )));
-        }
+        check_issue(&self.issue)?;
         self.limits.check()?;
         let repository = allowed_repository(
             Some(&self.issue),
@@ -168,6 +159,60 @@ impl RunRequest {
         }
         settings
     }
+}
+
+/// Checks the length of an issue.
+///
+/// # Errors
+///
+/// Fails with a usage error if it is empty or too long.
+pub fn check_issue(issue: &str) -> Result<()> {
+    if issue.trim().is_empty() || issue.contains('\0') {
+        return Err(Error::usage("read the issue")
+            .cause("it is empty")
+            .hint("give the URL of a GitHub issue, or its title and text"));
+    }
+    if issue.len() > MAX_ISSUE_LEN {
+        return Err(Error::usage("read the issue").cause(format!(
+            "it has {} bytes; the maximum is {MAX_ISSUE_LEN}",
+            issue.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Returns a test that a client provides: a patch, or a file with its content.
+///
+/// # Errors
+///
+/// Fails with a usage error if there is not exactly one of the two forms, the path is invalid, or the text is too long.
+pub fn read_test(
+    patch: Option<&str>,
+    path: Option<&str>,
+    content: Option<&str>,
+) -> Result<TestInput> {
+    let refused = |cause: String| Error::usage("read the test").cause(cause);
+    let (text, input) = match (patch, path, content) {
+        (Some(patch), None, None) => (patch, TestInput::Patch(patch.to_owned())),
+        (None, Some(path), Some(content)) => {
+            check_path("path", path)?;
+            let file = TestInput::File {
+                path: path.to_owned(),
+                content: content.as_bytes().to_vec(),
+            };
+            (content, file)
+        }
+        _ => {
+            let cause = "there is neither a patch nor a file, or both".to_owned();
+            return Err(refused(cause).hint("set either `patch`, or `path` and `content`"));
+        }
+    };
+    if text.len() > MAX_PATCH_LEN || text.contains('\0') {
+        return Err(refused(format!(
+            "it is not a text of at most {MAX_PATCH_LEN} bytes"
+        )));
+    }
+    Ok(input)
 }
 
 /// Returns the repository that the request names, or otherwise the repository in the issue's URL.

@@ -22,13 +22,14 @@ use super::problem::Problem;
 
 /// Maximum bytes of a request with a few short fields, or with none.
 const MAX_SHORT_REQUEST: usize = 16 << 10;
-/// Routes that accept an issue, patches, a dataset, a tool call or a delivery.
-const LONG_ROUTES: [&str; 7] = [
+/// Routes that accept an issue, patches, tests, a dataset, a tool call or a delivery.
+const LONG_ROUTES: [&str; 8] = [
     "/new",
     "/comparisons/new",
     "/v1/runs",
     "/v1/comparisons",
     "/v1/matrices",
+    "/v1/checks",
     GITHUB_WEBHOOK,
     "/mcp",
 ];

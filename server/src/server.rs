@@ -26,6 +26,7 @@ use super::pages::ServeOptions;
 use super::probe_http;
 use super::probes::Probes;
 use super::retention::{Retention, RetentionPolicy};
+use super::sandbox_limits::SandboxLimits;
 use super::telemetry::Telemetry;
 use super::worker::Worker;
 use crate::artifacts::Artifacts;
@@ -360,13 +361,15 @@ impl Server {
             settings: self.settings.settings,
             allowed: self.settings.allowed,
             access: self.settings.access,
+            sandboxes: Arc::new(SandboxLimits::new(self.settings.sessions.sandboxes)),
             changes,
             stop: signal.clone(),
             telemetry: telemetry.clone(),
             probes: probes.clone(),
         });
         let github = self.github.map(|github| github.serve(state.clone()));
-        let sessions = Arc::new(OpenSessions::new(self.settings.sessions));
+        let idle = self.settings.sessions.idle;
+        let sessions = Arc::new(OpenSessions::new(idle, state.sandboxes.clone()));
         let parts = McpParts {
             api: state,
             sessions: sessions.clone(),

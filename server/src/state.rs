@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::allow_list::AllowList;
 use crate::artifacts::Artifacts;
 use crate::probes::Probes;
+use crate::sandbox_limits::SandboxLimits;
 use crate::store::{JobId, Store};
 use crate::telemetry::Telemetry;
 
@@ -30,6 +31,8 @@ pub struct ApiParts {
     pub allowed: AllowList,
     /// Names of the server, and whether clients must send a token.
     pub access: Access,
+    /// Limits on the sandboxes of clients.
+    pub sandboxes: Arc<SandboxLimits>,
     /// Publishes the ids of runs that have changed.
     pub changes: broadcast::Sender<JobId>,
     /// Signals streams that this process is shutting down.

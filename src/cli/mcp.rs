@@ -96,8 +96,10 @@ async fn serve(
     allowed: AllowList,
     raw_tools: Option<Arc<RawTools>>,
 ) -> Result<()> {
-    let embedded = Embedded::start(settings, allowed, args.database.as_deref()).await?;
-    let sessions = Arc::new(OpenSessions::new(args.sessions.limits()));
+    let (database, limits) = (args.database.as_deref(), args.sessions.limits());
+    let embedded = Embedded::start(settings, allowed, database, limits.sandboxes).await?;
+    let sandboxes = embedded.api.sandboxes.clone();
+    let sessions = Arc::new(OpenSessions::new(limits.idle, sandboxes));
     let parts = Arc::new(McpParts {
         api: embedded.api.clone(),
         sessions: sessions.clone(),

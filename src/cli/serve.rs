@@ -56,7 +56,7 @@ pub(super) struct Args {
 /// Limits for the sessions of MCP clients.
 #[derive(Debug, clap::Args)]
 pub(super) struct SessionArgs {
-    /// Maximum concurrent sandboxes of MCP clients
+    /// Maximum concurrent sandboxes of MCP clients and of checks over HTTP
     #[arg(long, value_name = "N", default_value_t = 4)]
     mcp_sandboxes: usize,
     /// Seconds without a call after which an MCP session ends

@@ -3,6 +3,7 @@
 // Docs of a handler are text of that description, which lists the error responses itself.
 #![allow(clippy::missing_errors_doc)]
 
+pub mod checks;
 pub mod comparisons;
 mod description;
 pub mod events;
@@ -38,6 +39,7 @@ use crate::store::{JobId, JobKind, JobStatus};
         (name = "runs", description = "A run writes a test for one issue."),
         (name = "comparisons", description = "A comparison runs several approaches on a dataset and grades the results."),
         (name = "matrices", description = "A matrix runs tests on candidate patches."),
+        (name = "checks", description = "A check judges given tests on the old code."),
         (name = "server", description = "The server itself.")
     ),
     components(schemas(Problem))
@@ -69,6 +71,7 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(matrices::show, matrices::delete))
         .routes(routes!(matrices::cancel))
         .routes(routes!(matrices::retry))
+        .routes(routes!(checks::create))
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(workers::list))

@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::allow_list::AllowList;
-use crate::fields::check_name;
+use crate::fields::{MAX_PATCH_LEN, check_name};
 use crate::request::{allowed_repository, check_revision};
 use crate::store::{JobId, JobStatus, Store, StoredRun};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-/// Maximum numbers of sets of tests and of candidate patches, and maximum bytes of a patch.
+/// Maximum numbers of sets of tests and of candidate patches.
 const MAX_TESTS: usize = 20;
 const MAX_PATCHES: usize = 50;
-const MAX_PATCH_LEN: usize = 1 << 20;
 /// Maximum characters of a name, and maximum bytes of an issue.
 const MAX_NAME_LEN: usize = 100;
 const MAX_ISSUE_LEN: usize = 1 << 20;

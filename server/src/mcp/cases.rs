@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{Case, CaseEnvironment, CaseOptions, CaseOutcome, Verification};
 
-use super::owner_shares::SandboxPermit;
-use super::sandbox_place::SandboxPlace;
 use super::service_tool::{CallError, ServiceCall};
 use crate::fields::{check_name, check_path};
+use crate::sandbox_limits::SandboxPermit;
+use crate::sandbox_place::SandboxPlace;
 use testwright_config::error::Error;
 
 /// Maximum number of cases per call.
@@ -131,8 +131,8 @@ pub(super) async fn open_place(
     let place = SandboxPlace::resolve(api, repository, commit, None).await?;
     let owner = call.caller().owner;
     let opened = async {
-        let room = call.parts.sessions.acquire_sandbox(&owner).await?;
-        let place = place.of_cases(api, &call.progress).await?;
+        let room = api.sandboxes.acquire(&owner).await?;
+        let place = place.of_cases(api, call.sandbox_progress()).await?;
         Ok::<_, Error>((place, room))
     };
     let opened = unless_cancelled(call, opened).await?;

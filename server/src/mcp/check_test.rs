@@ -4,11 +4,11 @@ use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::sandbox_place::SandboxPlace;
+use super::cases::unless_cancelled;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
-use crate::fields::check_path;
-use testwright_agent::check::{CheckEvidence, TestInput, check_test};
-use testwright_config::error::Error;
+use crate::request::read_test;
+use crate::sandbox_place::SandboxPlace;
+use testwright_agent::check::CheckEvidence;
 
 pub(super) struct CheckTest;
 
@@ -52,7 +52,11 @@ impl ServiceTool for CheckTest {
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
         let args: CheckArgs = call.arguments()?;
-        let test_input = read_test(&args)?;
+        let test = read_test(
+            args.patch.as_deref(),
+            args.path.as_deref(),
+            args.content.as_deref(),
+        )?;
         let parts = call.parts;
         let place = SandboxPlace::resolve(
             &parts.api,
@@ -62,42 +66,13 @@ impl ServiceTool for CheckTest {
         )
         .await?;
         let owner = call.caller().owner;
-        let _room = tokio::select! {
-            room = parts.sessions.acquire_sandbox(&owner) => room?,
-            () = call.cancelled() => return Err(CallError::cancelled()),
+        let checking = async {
+            let progress = call.sandbox_progress();
+            let environment = place.prepare_checks(&parts.api, &owner, progress).await?;
+            environment.check(&test).await
         };
-        let (source, session) = tokio::select! {
-            started = place.start(&parts.api, &call.progress) => started?,
-            () = call.cancelled() => return Err(CallError::cancelled()),
-        };
-        call.progress.report("the tests run");
-        let issue = place.issue_text();
-        let checked = tokio::select! {
-            checked = check_test(&session, &source, &issue, &test_input) => checked.map_err(CallError::from),
-            () = call.cancelled() => Err(CallError::cancelled()),
-        };
-        let stopped = session.stop().await;
-        let checked = checked?;
-        stopped.map_err(Error::from)?;
+        let checked = unless_cancelled(call, checking).await?;
         let checked = checked.map_err(CallError)?;
         answer(&checked.text, &checked.evidence)
-    }
-}
-
-fn read_test(args: &CheckArgs) -> Result<TestInput, CallError> {
-    match (&args.patch, &args.path, &args.content) {
-        (Some(patch), None, None) => Ok(TestInput::Patch(patch.clone())),
-        (None, Some(path), Some(content)) => {
-            check_path("path", path)?;
-            Ok(TestInput::File {
-                path: path.clone(),
-                content: content.clone().into_bytes(),
-            })
-        }
-        _ => Err(CallError(
-            "failed to read the test: there is neither a patch nor a file, or both\nhint: set either `patch`, or \
-             `path` and `content`"
-                .to_owned(),
-        )),
     }
 }

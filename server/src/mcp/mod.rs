@@ -12,7 +12,6 @@ mod open_sessions;
 mod owner_shares;
 mod progress;
 mod raw_tools;
-mod sandbox_place;
 mod service_tool;
 mod services;
 mod session_end;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::owner_shares::{LimitReached, SandboxLimits, SandboxPermit};
 use super::raw_tools::RawTools;
+use crate::sandbox_limits::{LimitReached, SandboxLimits, SandboxPermit};
 use crate::store::{JobId, now};
 use testwright_config::error::{Error, Result};
 
@@ -25,8 +25,9 @@ pub struct SessionLimits {
 
 /// The open sessions of all clients.
 pub struct OpenSessions {
-    limits: SessionLimits,
-    sandboxes: SandboxLimits,
+    /// Idle time after which a session ends.
+    idle: Duration,
+    sandboxes: Arc<SandboxLimits>,
     open: Mutex<Vec<Arc<OpenSession>>>,
     clients: AtomicU32,
 }
@@ -73,10 +74,10 @@ pub struct CallInUse<'s>(&'s OpenSession);
 
 impl OpenSessions {
     /// Creates the state without any session.
-    pub fn new(limits: SessionLimits) -> Self {
+    pub fn new(idle: Duration, sandboxes: Arc<SandboxLimits>) -> Self {
         OpenSessions {
-            limits,
-            sandboxes: SandboxLimits::new(limits.sandboxes),
+            idle,
+            sandboxes,
             open: Mutex::default(),
             clients: AtomicU32::new(0),
         }
@@ -100,16 +101,6 @@ impl OpenSessions {
     /// Returns whether the maximum number of clients is reached.
     pub fn has_all_clients(&self) -> bool {
         self.clients.load(Ordering::Relaxed) >= MAX_CLIENTS
-    }
-
-    /// Waits until another sandbox is allowed.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the server is shutting down.
-    pub async fn acquire_sandbox(&self, owner: &str) -> Result<SandboxPermit> {
-        let room = self.sandboxes.acquire(owner).await;
-        room.map_err(|error| Error::infrastructure("start a sandbox").cause(error))
     }
 
     /// Reserves another sandbox if one is allowed now.
@@ -162,7 +153,7 @@ impl OpenSessions {
     /// Waits for the end of the session; `true` if this call ended it because it was idle.
     async fn end_when_idle(&self, session: &Arc<OpenSession>) -> bool {
         loop {
-            let rest = session.rest(self.limits.idle);
+            let rest = session.rest(self.idle);
             if rest.is_zero() {
                 self.close(session).await;
                 return true;

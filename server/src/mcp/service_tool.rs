@@ -1,5 +1,7 @@
 //! The interface of testwright's own services, as tools.
 
+use std::sync::Arc;
+
 use axum::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
@@ -13,6 +15,7 @@ use super::progress::CallProgress;
 use super::{McpParts, session_end};
 use crate::api::Problem;
 use crate::authentication::Caller;
+use testwright_agent::agent::Progress;
 use testwright_config::error::Error;
 
 #[async_trait::async_trait]
@@ -45,6 +48,11 @@ impl ServiceCall<'_> {
         let request = self.context.extensions.get::<Parts>();
         let caller = request.and_then(|request| request.extensions.get::<Caller>());
         caller.cloned().unwrap_or_default()
+    }
+
+    /// Returns the progress of this call, to report what happens while a sandbox is prepared.
+    pub(super) fn sandbox_progress(&self) -> Arc<dyn Progress> {
+        Arc::new(self.progress.clone())
     }
 
     /// Completes when the client cancels its request or disconnects.

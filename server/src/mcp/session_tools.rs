@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::visible;
 
 use super::raw_tools::RawTools;
-use super::sandbox_place::SandboxPlace;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use crate::sandbox_place::SandboxPlace;
 
 pub(super) struct OpenSession;
 pub(super) struct CloseSession;
@@ -83,7 +83,7 @@ impl ServiceTool for OpenSession {
         .await?;
         let room = parts.sessions.try_acquire_sandbox(&call.caller().owner)?;
         let (source, session) = tokio::select! {
-            started = place.start(&parts.api, &call.progress) => started?,
+            started = place.start(&parts.api, call.sandbox_progress()) => started?,
             () = call.cancelled() => return Err(CallError::cancelled()),
         };
         let opened = (source.name.clone(), source.commit.clone());

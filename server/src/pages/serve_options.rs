@@ -28,7 +28,7 @@ pub(crate) struct ServeOptions {
     pub artifact_bytes: Option<u64>,
     pub allowed_repositories: Vec<String>,
     pub allows_recordings: bool,
-    /// Maximum concurrent sandboxes of MCP clients.
+    /// Maximum concurrent sandboxes of MCP clients and of checks over HTTP.
     pub sandboxes: usize,
     pub idle_seconds: u64,
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::product::eval::repository::{GOOD as NEGATIVE, Repository, lines};
 use crate::support::program::{TestDir, assert_exit_code, calls, example, text_reply};
 
-const GOOD: &str = "from slugs import slugify\n\n\ndef test_cut():\n    \
+pub(super) const GOOD: &str = "from slugs import slugify\n\n\ndef test_cut():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
-const PASSING: &str = "from slugs import slugify\n\n\ndef test_bread():\n    assert slugify(\"bread\") == \"bread\"\n";
+pub(super) const PASSING: &str = "from slugs import slugify\n\n\ndef test_bread():\n    assert slugify(\"bread\") == \"bread\"\n";
 
 /// Returns the command with these tests: the path and content of a Python file, or the name and content of another file.
 fn check(place: &TestDir, tests: &[(&str, &str)]) -> Command {

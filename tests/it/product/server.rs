@@ -2,6 +2,7 @@
 
 mod answers;
 mod artifacts;
+mod checks;
 mod client;
 mod comparison_page;
 mod comparisons;

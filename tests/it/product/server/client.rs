@@ -122,7 +122,8 @@ impl Client {
         events
     }
 
-    fn open(
+    /// Sends a request and returns the connection, to read the response from.
+    pub(super) fn open(
         &self,
         method: &str,
         path: &str,

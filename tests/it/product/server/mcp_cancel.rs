@@ -10,7 +10,7 @@ use super::mcp_client::McpClient;
 use crate::support::program::{TestDir, example};
 
 /// Returns a unique sleep time in seconds, which identifies the processes.
-fn sleep_time() -> String {
+pub(super) fn sleep_time() -> String {
     format!("3141.{}", std::process::id())
 }
 
@@ -25,7 +25,7 @@ fn is_sleeping() -> bool {
         })
 }
 
-async fn wait_until_sleeping(wanted: bool) {
+pub(super) async fn wait_until_sleeping(wanted: bool) {
     let begun = Instant::now();
     while is_sleeping() != wanted {
         assert!(begun.elapsed() < Duration::from_secs(120), "{wanted}");

@@ -394,6 +394,16 @@ async fn oversized_and_unknown_fields_are_rejected() {
                 "patches",
                 json!({"repository": repository, "tests": patch, "patches": [{"name": text, "patch": "x"}]}),
             ),
+            (
+                "/v1/checks",
+                "name",
+                json!({"repository": repository, "issue": "It fails", "tests": [{"name": text, "patch": "x"}]}),
+            ),
+            (
+                "/v1/checks",
+                "path",
+                json!({"repository": repository, "issue": "It fails", "tests": [{"path": text, "content": "x"}]}),
+            ),
         ];
         for (address, field, request) in requests {
             let made = daemon.client.post(address, &request);

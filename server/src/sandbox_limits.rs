@@ -1,0 +1,146 @@
+//! Limits the sandboxes of clients, and the share of each owner of tokens, so that other owners are not blocked. A
+//! server without tokens has one owner, without such a share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+
+use crate::reserved_owners::LOCAL;
+use testwright_config::error::Error;
+
+/// Minimum number of sandboxes per owner, so that a client with an open session can still check a test.
+const MIN_SANDBOXES_OF_OWNER: usize = 2;
+
+/// The limit that prevents another sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitReached {
+    /// Maximum number of sandboxes for one owner.
+    Owner(usize),
+    /// Maximum number of sandboxes for all owners.
+    All(usize),
+}
+
+/// Allows sandboxes up to a total maximum, and up to half of it per owner.
+pub struct SandboxLimits {
+    max: usize,
+    max_of_owner: usize,
+    all: Arc<Semaphore>,
+    owners: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// A permit for a sandbox, until it is dropped.
+#[derive(Debug)]
+pub struct SandboxPermit {
+    _of_owner: Option<OwnedSemaphorePermit>,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl SandboxLimits {
+    pub(crate) fn new(max: usize) -> Self {
+        SandboxLimits {
+            max,
+            max_of_owner: max.div_ceil(2).max(MIN_SANDBOXES_OF_OWNER),
+            all: Arc::new(Semaphore::new(max)),
+            owners: Mutex::default(),
+        }
+    }
+
+    /// Waits for a permit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server is shutting down.
+    pub(crate) async fn acquire(&self, owner: &str) -> Result<SandboxPermit, Error> {
+        let closed = |error: AcquireError| Error::infrastructure("start a sandbox").cause(error);
+        let of_owner = match self.semaphore_of(owner) {
+            Some(semaphore) => Some(semaphore.acquire_owned().await.map_err(closed)?),
+            None => None,
+        };
+        let of_all = self.all.clone().acquire_owned().await;
+        Ok(SandboxPermit {
+            _of_owner: of_owner,
+            _of_all: of_all.map_err(closed)?,
+        })
+    }
+
+    pub(crate) fn try_acquire(&self, owner: &str) -> Result<SandboxPermit, LimitReached> {
+        let of_owner = self
+            .semaphore_of(owner)
+            .map(Semaphore::try_acquire_owned)
+            .transpose()
+            .map_err(|_: TryAcquireError| LimitReached::Owner(self.max_of_owner))?;
+        let of_all = self.all.clone().try_acquire_owned();
+        Ok(SandboxPermit {
+            _of_owner: of_owner,
+            _of_all: of_all.map_err(|_| LimitReached::All(self.max))?,
+        })
+    }
+
+    /// Makes all waiting calls fail.
+    pub(crate) fn close(&self) {
+        self.all.close();
+        for semaphore in self.lock().values().filter_map(Weak::upgrade) {
+            semaphore.close();
+        }
+    }
+
+    /// Returns the semaphore of an owner; `None` for an owner without a limit.
+    fn semaphore_of(&self, owner: &str) -> Option<Arc<Semaphore>> {
+        if owner == LOCAL {
+            return None;
+        }
+        let mut owners = self.lock();
+        if let Some(semaphore) = owners.get(owner).and_then(Weak::upgrade) {
+            return Some(semaphore);
+        }
+        // Permits keep their semaphore alive, so a dropped one has no permits in use.
+        owners.retain(|_, semaphore| semaphore.strong_count() > 0);
+        let semaphore = Arc::new(Semaphore::new(self.max_of_owner));
+        owners.insert(owner.to_owned(), Arc::downgrade(&semaphore));
+        Some(semaphore)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Semaphore>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn owner_gets_half_of_sandboxes() {
+        let rooms = SandboxLimits::new(4);
+        let permits: Vec<_> = (0..2)
+            .map(|_| rooms.try_acquire("alice").unwrap())
+            .collect();
+        assert_eq!(
+            rooms.try_acquire("alice").unwrap_err(),
+            LimitReached::Owner(2)
+        );
+        // Waiting for the owner's share does not reduce other owners' shares.
+        let short = Duration::from_millis(50);
+        let waiting = tokio::time::timeout(short, rooms.acquire("alice"));
+        assert!(waiting.await.is_err());
+        let _of_bob = [rooms.try_acquire("bob"), rooms.try_acquire("bob")].map(Result::unwrap);
+        assert_eq!(
+            rooms.try_acquire("carol").unwrap_err(),
+            LimitReached::All(4)
+        );
+        drop(permits);
+        assert!(rooms.acquire("alice").await.is_ok());
+        assert!(rooms.try_acquire("carol").is_ok());
+    }
+
+    #[test]
+    fn sole_owner_may_use_all_sandboxes() {
+        let rooms = SandboxLimits::new(4);
+        let _permits: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
+        assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), LimitReached::All(4));
+    }
+}
