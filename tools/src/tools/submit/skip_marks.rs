@@ -104,6 +104,7 @@ fn collect(
         let name = module.source(node);
         let is_mark = is_mark(name)
             && is_used(node)
+            && !is_unapplied_mark(module, node)
             && !(name.ends_with("skip") && is_of_parameter_set(module, node));
         if is_mark && !is_conditional_skip(name, node) {
             mark_names.push(name.to_owned());
@@ -114,6 +115,26 @@ fn collect(
     for child in node.children(&mut cursor) {
         collect(module, child, mark_names, within);
     }
+}
+
+/// Returns whether a node is a mark in the body of a function, where it is data: only calls skip the test there, and marks
+/// that `add_marker` applies to it.
+fn is_unapplied_mark(module: &Module, node: Node<'_>) -> bool {
+    let name = module.source(node);
+    if matches!(name, "pytest.skip" | "pytest.xfail" | "self.skipTest") {
+        return false;
+    }
+    let mut around = std::iter::successors(node.parent(), Node::parent);
+    let is_applied = std::iter::successors(node.parent(), Node::parent).any(|node| {
+        let function = node.child_by_field_name("function");
+        node.kind() == "call"
+            && function.is_some_and(|function| module.source(function).ends_with("add_marker"))
+    });
+    let is_body = |node: Node<'_>| {
+        let parent = node.parent();
+        node.kind() == "block" && parent.is_some_and(|p| p.kind() == "function_definition")
+    };
+    !is_applied && around.any(is_body)
 }
 
 /// Returns whether a mark is for one parameter set only: `pytest.param(3, marks=pytest.mark.skip)`.
@@ -192,6 +213,7 @@ mod tests {
             "@unittest.skip('x')\nclass TestA:\n    def test_a(self): pass\n",
             "@pytest.mark.parametrize('a', [pytest.param(1, marks=pytest.mark.xfail)])\ndef test_a(a): pass\n",
             "pytestmark = [pytest.mark.skip]\ndef test_a(): pass\n",
+            "def test_a(request):\n    request.node.add_marker(pytest.mark.xfail)\n    assert 0\n",
         ] {
             assert_eq!(
                 found(None, code).len(),
@@ -210,6 +232,8 @@ mod tests {
             "def test_a(testdir):\n    testdir.makepyfile('''@pytest.mark.skip\ndef test_b(): pytest.skip()''')\n",
             "@pytest.mark.skipif(True, reason='')\ndef test_a(): pass\n",
             "def test_a(skip): XFAIL = 1\n",
+            "def test_a():\n    xfail = pytest.mark.xfail\n    @xfail('a')\n    class A: pass\n    assert marks(A)\n",
+            "def test_a():\n    @pytest.mark.skip\n    def f(): pass\n    assert marks(f)\n",
             "@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.skip)])\ndef test_a(a): pass\n",
             "def test_a(dask):\n    if dask and not has_dask:\n        pytest.skip('requires dask')\n    assert 0\n",
         ] {
