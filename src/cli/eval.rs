@@ -70,8 +70,8 @@ pub(super) struct GradeArgs {
     /// Instances to use: ids or globs, separated by commas
     #[arg(long, value_name = "IDS|GLOB")]
     pub instances: Option<String>,
-    /// Maximum concurrent instances; fewer if memory or disk space is short [default: half the
-    /// CPUs]
+    /// Maximum instances graded at the same time; in a comparison, also the maximum runs that use a
+    /// CPU at the same time. Fewer if memory or disk space is short [default: half the CPUs]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
     /// URL or path template of git repositories; {owner} and {name} are substituted

@@ -14,8 +14,9 @@ use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RunOptions {
-    /// Model, such as gpt-5-mini; `snippet` needs no API key; `replay:FILE` replays a recording
-    /// [default: gpt-5-mini if OPENAI_API_KEY is set]
+    /// Model, such as gpt-5-mini; `replay:FILE` replays a recording; with `testwright run`,
+    /// `snippet` selects the approach of that name, which needs no API key [default: gpt-5-mini if
+    /// OPENAI_API_KEY is set]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Folder for the results [default: testwright-runs/TIME-NAME, named after the issue or the

@@ -38,7 +38,8 @@ pub(super) struct Args {
     #[arg(long)]
     allow_recordings: bool,
     /// Maximum client connections; fewer if the limit of open files is low. At the limit, a new
-    /// connection replaces an idle one
+    /// connection replaces an idle one, or a busy one of a client with at least two more
+    /// connections; otherwise it gets 503
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     #[command(flatten)]

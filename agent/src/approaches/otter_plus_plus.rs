@@ -36,7 +36,7 @@ impl Approach for OtterPlusPlus {
     }
 
     fn description(&self) -> &'static str {
-        "otter and four drafts without a plan; takes the draft with the best failure: assertion, then exception, then error"
+        "otter and four drafts without a plan; takes the draft with the best failure: an assertion, then another failure, then a test that cannot run"
     }
 
     fn workflow(&self) -> Workflow {

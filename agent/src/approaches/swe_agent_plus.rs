@@ -23,7 +23,7 @@ impl Approach for SweAgentPlus {
     }
 
     fn description(&self) -> &'static str {
-        "an agent with shell, viewer and line editor, one command at a time; it must see its test fail before it submits"
+        "an agent with shell, viewer and line editor, one command at a time; it is told to see its test fail before it submits, and reminded at most twice"
     }
 
     fn workflow(&self) -> Workflow {

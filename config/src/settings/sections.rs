@@ -97,7 +97,8 @@ pub struct Model {
     pub stream: bool,
     /// Whether a reply may contain several tool calls.
     pub parallel_calls: bool,
-    /// Whether the model writes tool calls as text, for endpoints that do not support tool calls.
+    /// Whether to describe tools in the system message and read calls from the text from the first call on. Otherwise
+    /// this happens once the endpoint refuses the field `tools`.
     pub text_calls: bool,
     /// Seconds without data after which a call fails. Without `stream`, maximum seconds for the whole reply.
     pub timeout_seconds: u64,

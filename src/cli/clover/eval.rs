@@ -52,8 +52,8 @@ pub(super) struct Args {
     )]
     tasks: Vec<Task>,
     /// Token budgets, separated by commas. A budget covers the prompt and answer of a single call,
-    /// or all calls of an agent; `po` (problem only) shows no code of the project. Task 3 supports
-    /// only 64k and 128k
+    /// or all calls of an agent; `po` (problem only) shows only the test file. Task 3 supports only
+    /// 64k and 128k
     #[arg(
         long,
         value_name = "LIST",
