@@ -32,6 +32,7 @@ pub mod rule_based;
 
 pub mod agent;
 pub mod check;
+pub mod confidence;
 pub mod gate;
 pub mod outcome;
 pub mod trajectory;

@@ -163,12 +163,11 @@ impl Outcome {
     /// Returns the confidence in the test; 0 if the gate did not accept it.
     pub fn confidence(&self) -> Option<f64> {
         match self {
-            Outcome::Accepted { evidence, .. } => Some(evidence.confidence()),
-            Outcome::Withheld { evidence, .. } => Some(
-                evidence
-                    .as_ref()
-                    .map_or(0.0, |evidence| evidence.confidence()),
-            ),
+            Outcome::Accepted { evidence, .. } => evidence.confidence(),
+            Outcome::Withheld { evidence, .. } => match evidence {
+                Some(evidence) => evidence.confidence(),
+                None => Some(0.0),
+            },
             Outcome::Refused { .. } => Some(0.0),
             _ => None,
         }
@@ -221,9 +220,10 @@ impl Outcome {
                 minimum,
                 ..
             } => {
-                let (confidence, doubts) = match evidence {
-                    Some(evidence) => (evidence.confidence(), evidence.doubts()),
-                    None => (0.0, findings.clone()),
+                let confidence = self.confidence().unwrap_or_default();
+                let doubts = match evidence {
+                    Some(evidence) => evidence.doubts(),
+                    None => findings.clone(),
                 };
                 format!(
                     "withheld: the confidence of {confidence:.2} is below {minimum}: {}",
@@ -251,7 +251,10 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::confidence::{GateResult, Signals};
 
     fn refused() -> Outcome {
         Outcome::Refused {
@@ -262,24 +265,33 @@ mod tests {
 
     #[test]
     fn refused_test_is_withheld_first() {
+        // A test of which nothing is known.
+        let signals = Signals {
+            gate: GateResult::NotFailing,
+            values: BTreeMap::new(),
+        };
         let accepted = Outcome::Accepted {
             patch: "p".to_owned(),
-            evidence: Box::default(),
+            evidence: Box::new(Evidence {
+                signals: Some(signals),
+                ..Evidence::default()
+            }),
         };
         assert_eq!(refused().with_minimum(0.0), refused());
-        assert_eq!(accepted.clone().with_minimum(0.5), accepted);
-        for outcome in [refused().with_minimum(0.1), accepted.with_minimum(0.6)] {
+        assert_eq!(accepted.clone().with_minimum(0.0), accepted);
+        for outcome in [
+            refused().with_minimum(0.1),
+            accepted.clone().with_minimum(0.6),
+        ] {
             assert!(matches!(outcome, Outcome::Withheld { .. }), "{outcome:?}");
             assert_eq!(outcome.patch(), None);
             assert_eq!(outcome.written_patch(), Some("p"));
         }
-        let unchecked = Outcome::Accepted {
-            patch: "p".to_owned(),
-            evidence: Box::default(),
-        };
-        assert_eq!(
-            unchecked.with_minimum(0.6).summary(),
-            "withheld: the confidence of 0.50 is below 0.6: no candidate fix was tried on it; no reviewer read it"
+        let summary = accepted.with_minimum(0.6).summary();
+        assert!(summary.starts_with("withheld: the confidence of 0.0"));
+        assert!(
+            summary
+                .ends_with(" is below 0.6: no candidate fix was tried on it; no reviewer read it")
         );
         let withheld = refused().with_minimum(0.1);
         assert_eq!(withheld.confidence(), Some(0.0));

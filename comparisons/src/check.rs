@@ -1,10 +1,13 @@
 //! Checks predictions with the gate's evidence. Golden patches are neither needed nor read.
 
+use std::path::Path;
+
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::Instance;
 use testwright_evals::clover::problem::sha256;
+use testwright_evals::folder;
 use testwright_evals::harness::Harness;
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::result::Infrastructure;
@@ -12,15 +15,24 @@ use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
 use crate::grading::GradingRun;
-use crate::record_file::{Record, RecordFile};
+use crate::record_file::{self, Record, RecordFile};
 use testwright_agent::check::{CheckEvidence, TestInput, gather_evidence};
 use testwright_agent::issues;
+use testwright_agent::job::{CheckModel, CheckPlace};
 use testwright_agent::session::{Session, SessionSettings};
-use testwright_agent::setup::interrupted;
+use testwright_agent::setup::{RepositoryLocation, interrupted};
 use testwright_config::error::{Error, Result};
 
 /// Name of the file with the results.
 pub const CHECKS_FILE: &str = "checks.jsonl";
+/// Name of the file with the predictions that have the minimum probability.
+pub const KEPT_FILE: &str = "kept.jsonl";
+
+/// Options for checking predictions.
+pub struct Checking {
+    /// Model that tries fixes on each accepted test and reviews it.
+    pub model: Option<CheckModel>,
+}
 
 /// A checked prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +41,7 @@ pub struct CheckRecord {
     pub instance_id: String,
     /// Name of the prediction set (`model_name_or_path`).
     pub prediction: String,
-    /// SHA-256 of the patch, the issue, the base commit and the version of the tools, in hex. If it is the same, a
+    /// SHA-256 of the patch, the issue, the base commit, the model and the version of the tools, in hex. If it is the same, a
     /// prediction is not checked again.
     pub sha256: String,
     /// Verdict and evidence; `None` if the machine failed.
@@ -65,6 +77,8 @@ struct Job<'a> {
 
 /// Services that all jobs use.
 struct Checker<'a> {
+    run: &'a GradingRun,
+    model: Option<&'a CheckModel>,
     harness: Harness,
     session: SessionSettings,
     file: RecordFile<CheckRecord>,
@@ -85,6 +99,7 @@ pub fn count_patches(run: &GradingRun, sets: &[Predictions]) -> usize {
 /// part of its results.
 pub async fn check_predictions(
     run: &GradingRun,
+    checking: &Checking,
     sets: &[Predictions],
     listener: &dyn CheckListener,
 ) -> Result<Vec<CheckRecord>> {
@@ -97,6 +112,8 @@ pub async fn check_predictions(
         .chain(&workers.note)
         .for_each(|note| listener.note(note));
     let checker = Checker {
+        run,
+        model: checking.model.as_ref(),
         session: SessionSettings {
             limits: run.settings.limits.sandbox(),
             test_seconds: run.options.test_seconds,
@@ -128,6 +145,33 @@ pub async fn check_predictions(
     let mut records = records.concat();
     records.sort_by_key(Record::key);
     Ok(records)
+}
+
+/// Writes the predictions that are accepted and have at least the minimum probability to [`KEPT_FILE`], in the format of
+/// predictions.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
+pub fn write_kept(
+    out: &Path,
+    sets: &[Predictions],
+    checked: &[CheckRecord],
+    minimum: f64,
+) -> Result<()> {
+    let kept = checked.iter().filter_map(|record| {
+        let evidence = record.evidence.as_ref();
+        evidence.filter(|evidence| evidence.is_kept(Some(minimum)))?;
+        sets.iter().find_map(|set| {
+            let prediction = set.by_instance.get(&record.instance_id)?;
+            (prediction.model_name_or_path == record.prediction).then_some(prediction)
+        })
+    });
+    let path = out.join(KEPT_FILE);
+    let failed = |error| Error::io(format!("write {}", path.display()), &error);
+    let text = folder::json_lines(kept).map_err(|error| failed(error.into()))?;
+    record_file::replace(&path, &text).map_err(failed)?;
+    Ok(())
 }
 
 fn jobs<'a>(run: &GradingRun, sets: &'a [Predictions]) -> Vec<Job<'a>> {
@@ -162,6 +206,7 @@ impl Checker<'_> {
                         testwright_tools::DIGEST,
                         &job.instance.base_commit,
                         &job.instance.problem_statement,
+                        self.model.map_or("", CheckModel::name),
                         patch,
                     ]
                     .join("\0"),
@@ -205,14 +250,31 @@ impl Checker<'_> {
         (source, environment): &(Source, Environment),
         patch: &str,
     ) -> Result<CheckEvidence> {
-        let issue = issues::of_text(&instance.problem_statement, &instance.instance_id)?.text();
+        let issue = issues::of_text(&instance.problem_statement, &instance.instance_id)?;
         let backend = self.harness.backend.clone();
         let session = Session::start(backend, environment, &self.session).await?;
         let input = TestInput::Patch(patch.to_owned());
-        let evidence = gather_evidence(&session, source, &issue, &input).await;
+        let evidence = gather_evidence(&session, source, &issue.text(), &input).await;
         let closed = session.close().await;
-        let evidence = evidence?;
+        let mut evidence = evidence?;
         closed?;
+        if let Some(model) = self.model
+            && evidence.accepted
+        {
+            let folder = format!("{}-{}", instance.instance_id, &sha256(patch)[..12]);
+            let place = CheckPlace {
+                location: RepositoryLocation {
+                    location: instance.repo.clone(),
+                    revision: Some(instance.base_commit.clone()),
+                },
+                source: source.clone(),
+                environment: environment.clone(),
+                session: Session::start(self.harness.backend.clone(), environment, &self.session)
+                    .await?,
+                out: self.run.out.join("runs").join(folder),
+            };
+            model.complete(&mut evidence, &issue, place).await?;
+        }
         Ok(evidence)
     }
 }

@@ -19,6 +19,7 @@ use model_args::ModelArgs;
 use test_args::GivenTest;
 use testwright_agent::agent::Progress;
 use testwright_agent::check::{CheckEvidence, gather_evidence};
+use testwright_agent::gate;
 use testwright_agent::issues;
 use testwright_agent::job::CheckPlace;
 use testwright_agent::setup::{Setup, interrupted};
@@ -29,7 +30,7 @@ use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 all tests are accepted, 1 some are not. With --dataset: 0 all predictions were \
+    after_help = "Exit codes: 0 all tests are accepted, 1 some are not accepted or withheld. With --dataset: 0 all predictions were \
                   checked, 3 some could not be.\n\n\
                   Examples:\n  testwright check issue.md --repo path/to/repository tests.patch\n  \
                   testwright check issue.md tests/test_new.py tests/test_other.py=draft.py\n  \
@@ -47,6 +48,9 @@ pub(super) struct Args {
     place: RepositoryArgs,
     #[command(flatten)]
     model: ModelArgs,
+    /// Minimum probability (0 to 1) that a test is right; tests below it are withheld
+    #[arg(long, value_name = "X", value_parser = probability)]
+    min_confidence: Option<f64>,
     #[command(flatten)]
     dataset: DatasetArgs,
     /// Print the evidence as a JSON list
@@ -67,7 +71,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         .place
         .settings(|flags| args.model.add_to_flags(flags))?;
     if let Some(dataset) = &args.dataset.dataset {
-        return args.dataset.check(dataset, settings, args.json).await;
+        let model = &args.model;
+        let minimum = args.min_confidence;
+        return (args.dataset)
+            .check(dataset, settings, model, minimum, args.json)
+            .await;
     }
     let terminal = Arc::new(RunProgress::new(args.json));
     let mut checked = Vec::new();
@@ -78,11 +86,18 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     } else if !args.json {
         checked
             .iter()
-            .for_each(|check| output::print_stdout(render(&check.test, &check.evidence)));
+            .for_each(|check| output::print_stdout(render(check, args.min_confidence)));
     }
     ended?;
-    let is_accepted = |check: &CheckedTest| check.evidence.accepted;
-    Ok(u8::from(!checked.iter().all(is_accepted)))
+    let is_kept = |check: &CheckedTest| check.evidence.is_kept(args.min_confidence);
+    Ok(u8::from(!checked.iter().all(is_kept)))
+}
+
+/// Parses a probability.
+fn probability(text: &str) -> std::result::Result<f64, String> {
+    let number = text.parse().ok();
+    let probability = number.filter(|number| (0.0..=1.0).contains(number));
+    probability.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// Checks the tests in one environment, each in its own sandbox.
@@ -138,15 +153,17 @@ async fn check_tests(
     Ok(())
 }
 
-/// Formats the evidence on a test for people.
-fn render(name: &str, evidence: &CheckEvidence) -> Text {
+/// Formats the evidence on a test for people. A test with a lower probability than the minimum is withheld.
+fn render(check: &CheckedTest, minimum: Option<f64>) -> Text {
+    let CheckedTest { test, evidence } = check;
     let mut text = Text::default();
-    let (style, verdict) = match evidence.accepted {
-        true => (GREEN.bold(), "accepted"),
-        false => (RED.bold(), "not accepted"),
+    let (style, verdict) = match (evidence.accepted, evidence.is_kept(minimum)) {
+        (true, true) => (GREEN.bold(), "accepted"),
+        (true, false) => (RED.bold(), "withheld"),
+        (false, _) => (RED.bold(), "not accepted"),
     };
     text.push(style, verdict)
-        .push(PLAIN, format!(" {}\n", escape_line(name)));
+        .push(PLAIN, format!(" {}\n", escape_line(test)));
     push_rows(&evidence_rows(evidence), &mut text);
     text
 }
@@ -177,6 +194,12 @@ fn evidence_rows(evidence: &CheckEvidence) -> Vec<(&'static str, String)> {
         let placebo = test.placebo_held.map_or("not run", outcome);
         rows.push(("placebo", placebo.to_owned()));
     }
+    for fix in &evidence.fixes {
+        rows.push(("fix tried", gate::fix_tried(fix)));
+    }
+    if let Some(review) = &evidence.review {
+        rows.push(("reviewer", gate::opinion(review)));
+    }
     for id in &evidence.passing {
         rows.push(("passes", format!("{id} (on the old code already)")));
     }
@@ -186,6 +209,7 @@ fn evidence_rows(evidence: &CheckEvidence) -> Vec<(&'static str, String)> {
     for dropped in &evidence.dropped {
         rows.push(("left out", dropped.clone()));
     }
+    rows.push(("confidence", format!("{:.2}", evidence.probability)));
     rows
 }
 
@@ -215,6 +239,9 @@ mod tests {
                 code_in_issue: Vec::new(),
                 issue_sentence: Some("f(1) returns 1.".to_owned()),
                 files_run: 1,
+                unreached: 0,
+                unrelated_inputs: false,
+                replaced_code: Vec::new(),
                 reruns: vec![RerunEvidence {
                     conditions: "another hash seed".to_owned(),
                     failed_again: true,
@@ -223,9 +250,14 @@ mod tests {
             }],
             passing: vec!["t.py::test_other".to_owned()],
             notes: vec!["it reads the time".to_owned()],
+            probability: 0.25,
             ..CheckEvidence::default()
         };
-        insta::assert_snapshot!(render("t.patch\x1b[2J", &evidence).plain(), @r"
+        let check = CheckedTest {
+            test: "t.patch\x1b[2J".to_owned(),
+            evidence,
+        };
+        insta::assert_snapshot!(render(&check, None).plain(), @r"
         not accepted t.patch\u{1b}[2J
           finding    it looks at the code
           test       t.py::test_it
@@ -235,6 +267,7 @@ mod tests {
           placebo    did not fail again
           passes     t.py::test_other (on the old code already)
           note       it reads the time
+          confidence 0.25
         ");
     }
 }

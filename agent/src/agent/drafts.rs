@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use testwright_sandboxes::repository::touched_paths;
-use testwright_tools::outcomes::report::FailureClass;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::TryFix;
 
 use super::fix_trials::{RecordedTrial, latest_versions};
 use super::{Flow, Limits, Outcome, Run};
-use crate::gate::{Evidence, FixTrial, ReviewVerdict};
+use crate::gate::{Evidence, FixTrial};
 use crate::session::Contents;
 use crate::trajectory::Event;
 
@@ -253,18 +252,8 @@ impl Draft {
             .is_some_and(|trial| trial.is_valid_fix(&self.evidence.tests))
     }
 
-    /// Ranks drafts that the same fixes support.
-    fn rank(&self) -> (u8, bool) {
-        let verdict = self.evidence.review.as_ref().map(|review| review.verdict);
-        let opinion = match verdict {
-            Some(ReviewVerdict::Yes) => 3,
-            Some(ReviewVerdict::Unsure) => 2,
-            None | Some(ReviewVerdict::Unreadable) => 1,
-            Some(ReviewVerdict::No) => 0,
-        };
-        let mut tests = self.evidence.tests.iter();
-        let asserts = tests.all(|test| test.class == FailureClass::Assertion);
-        (opinion, asserts)
+    fn confidence(&self) -> f64 {
+        self.evidence.confidence().unwrap_or_default()
     }
 }
 
@@ -276,10 +265,12 @@ fn best(matrix: &[Vec<bool>], drafts: &[Draft]) -> Option<usize> {
         let cured = row.iter().enumerate().filter(|(_, cured)| **cured);
         cured.map(|(fix, _)| support(fix)).sum()
     };
-    // On a tie, the first one counts.
-    (0..drafts.len())
-        .rev()
-        .max_by_key(|at| (score(&matrix[*at]), drafts[*at].rank()))
+    // On a tie, the confidence decides, then the order.
+    (0..drafts.len()).rev().max_by(|a, b| {
+        let scores = score(&matrix[*a]).cmp(&score(&matrix[*b]));
+        let confidence = |at: usize| drafts[at].confidence();
+        scores.then(confidence(*a).total_cmp(&confidence(*b)))
+    })
 }
 
 /// Ranks the outcome of a draft without an accepted test: the lower, the more it says about the issue.

@@ -16,6 +16,8 @@ use super::failures::{infrastructure, prompt};
 use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
+use crate::check::CheckEvidence;
+use crate::confidence::Signals;
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::trajectory::RecordedAnswer;
 use testwright_models::{Message, ToolCall};
@@ -279,12 +281,21 @@ impl Run {
             python: Some(self.python()),
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
+            signals: self.signals(submitted),
             extra_inputs: self.given.clone(),
             dropped: verdict.dropped.clone(),
             ..Evidence::default()
         };
         self.add_spent(&mut evidence);
         evidence
+    }
+
+    /// Returns the signals of a submission; `None` if the old code cannot be read.
+    fn signals(&self, submitted: &SubmissionRecord) -> Option<Signals> {
+        let (submission, verdict) = (&submitted.submission, &submitted.verdict);
+        let tree = self.tree().ok()?;
+        let evidence = CheckEvidence::new(submission, verdict, &self.issue.text(), &tree);
+        evidence.ok().map(|evidence| evidence.signals)
     }
 
     /// Adds the cost of the run so far.

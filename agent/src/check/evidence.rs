@@ -9,9 +9,11 @@ use testwright_sandboxes::repository::Tree;
 use testwright_tools::outcomes::report::{
     FailureClass, Frame, Place, belongs_to_test, is_named_in,
 };
-use testwright_tools::python::{Module, flatten};
+use testwright_tools::python::{Module, flatten, replaced_code, unrelated_inputs};
 use testwright_tools::tools::submission::Submission;
 
+use super::signals::signals;
+use crate::confidence::Signals;
 use crate::gate::{self, Finding, FixTrial, Review, TestEvidence, Verdict};
 
 /// Minimum characters of a message, or of a quoted value in it, to look for in the issue.
@@ -41,6 +43,10 @@ pub struct CheckEvidence {
     /// Opinion of the reviewer; `None` without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,
+    /// Probability, from 0 to 1, that the test fails for the reason of the issue and passes once the issue is fixed.
+    pub probability: f64,
+    /// Facts from which the probability is estimated.
+    pub signals: Signals,
     /// Test as the gate ran it, as a patch for `git apply`.
     pub patch: String,
 }
@@ -70,6 +76,12 @@ pub struct FailureEvidence {
     pub issue_sentence: Option<String>,
     /// Number of files under test in which the test ran code.
     pub files_run: usize,
+    /// Number of assertions that did not run because an earlier one failed.
+    pub unreached: usize,
+    /// Whether the test reads something that no behaviour depends on, such as the host's name; a note names it.
+    pub unrelated_inputs: bool,
+    /// Code that the test replaces while it runs, such as `pkg.module.function`.
+    pub replaced_code: Vec<String>,
     /// Reruns of the unchanged code under other conditions.
     pub reruns: Vec<RerunEvidence>,
     /// Whether the test failed again with a placebo in the code under test (an edit that does not change its meaning);
@@ -87,36 +99,60 @@ pub struct RerunEvidence {
 }
 
 impl CheckEvidence {
-    pub(super) fn new(
-        submission: Submission,
-        verdict: Verdict,
+    /// Gathers the evidence on a submission that the gate has judged.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the old code cannot be read.
+    pub fn new(
+        submission: &Submission,
+        verdict: &Verdict,
         issue: &str,
         tree: &Tree,
     ) -> Result<Self, SandboxError> {
         let definitions = definitions_in_issue(&verdict.failing, issue, tree)?;
         let failing = verdict.failing.iter();
-        Ok(CheckEvidence {
+        let evidence = CheckEvidence {
             accepted: verdict.accepted(),
             refused: None,
             failing: failing
-                .map(|test| FailureEvidence::new(test, &submission, issue, &definitions))
+                .map(|test| FailureEvidence::new(test, submission, issue, &definitions))
                 .collect(),
-            findings: verdict.findings,
-            passing: verdict.passing,
-            dropped: verdict.dropped,
-            notes: verdict.notes,
-            fixes: Vec::new(),
-            review: None,
-            patch: submission.patch,
-        })
+            findings: verdict.findings.clone(),
+            passing: verdict.passing.clone(),
+            dropped: verdict.dropped.clone(),
+            notes: verdict.notes.clone(),
+            patch: submission.patch.clone(),
+            ..CheckEvidence::default()
+        };
+        let mut evidence = CheckEvidence {
+            signals: signals(&evidence, issue),
+            ..evidence
+        };
+        evidence.estimate_probability();
+        Ok(evidence)
+    }
+
+    /// Returns whether the test is accepted and has at least the minimum probability.
+    pub fn is_kept(&self, minimum: Option<f64>) -> bool {
+        self.accepted && minimum.is_none_or(|minimum| self.probability >= minimum)
+    }
+
+    /// Computes the probability from the signals, the fixes and the review.
+    pub(crate) fn estimate_probability(&mut self) {
+        let tests: Vec<&str> = self.failing.iter().map(|test| test.id.as_str()).collect();
+        let checks = gate::model_checks(&self.fixes, self.review.as_ref(), &tests);
+        self.probability = self.signals.probability(&checks);
     }
 
     /// Returns the evidence on a test that cannot be run.
     pub fn refused(reason: String) -> Self {
-        CheckEvidence {
+        let mut evidence = CheckEvidence {
             refused: Some(reason),
             ..CheckEvidence::default()
-        }
+        };
+        evidence.estimate_probability();
+        evidence
     }
 }
 
@@ -147,6 +183,9 @@ impl FailureEvidence {
             code_in_issue: code_in_issue(test, source, issue, definitions),
             issue_sentence: gate::best_sentence(issue, &words),
             files_run: test.executed.len(),
+            unreached: test.unreached.len(),
+            unrelated_inputs: !unrelated_inputs(source).is_empty(),
+            replaced_code: replaced_code(source),
             reruns: reruns
                 .map(|(rerun, failed_again)| RerunEvidence {
                     conditions: rerun.conditions().to_owned(),

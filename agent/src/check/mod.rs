@@ -1,6 +1,7 @@
 //! Checks a given test: the gate's verdict and its evidence, without a model, candidate fixes or a golden patch.
 
 mod evidence;
+mod signals;
 
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ pub async fn check_test(
             verdict,
         } => Ok(CheckedTest {
             text: verdict.text(),
-            evidence: CheckEvidence::new(*submission, verdict, issue, &source.tree()?)?,
+            evidence: CheckEvidence::new(&submission, &verdict, issue, &source.tree()?)?,
         }),
     })
 }

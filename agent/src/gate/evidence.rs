@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 
+use crate::confidence::{ModelChecks, Opinion, Signals};
+
 /// All evidence for the test; stored in `evidence.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
@@ -30,6 +32,9 @@ pub struct Evidence {
     pub fixes: Vec<FixTrial>,
     /// Opinion of the reviewer on the failure.
     pub review: Option<Review>,
+    /// Facts from which the confidence is estimated; `None` for tests that are wanted for coverage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signals: Option<Signals>,
     /// Extra inputs of the approach beyond the issue, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_inputs: Vec<String>,
@@ -149,12 +154,17 @@ impl FixTrial {
 
     /// Returns whether every one of these tests passed with the edit.
     pub fn makes_pass(&self, tests: &[TestEvidence]) -> bool {
-        !tests.is_empty()
-            && tests.iter().all(|test| {
-                self.outcomes
-                    .iter()
-                    .any(|(id, outcome)| *id == test.id && *outcome == Outcome::Passed)
-            })
+        let ids: Vec<&str> = tests.iter().map(|test| test.id.as_str()).collect();
+        self.passes(&ids)
+    }
+
+    /// Returns whether every one of the tests with these ids passed with the edit.
+    fn passes(&self, tests: &[&str]) -> bool {
+        let passed = |test: &&str| {
+            let mut outcomes = self.outcomes.iter();
+            outcomes.any(|(id, outcome)| id == test && *outcome == Outcome::Passed)
+        };
+        !tests.is_empty() && tests.iter().all(passed)
     }
 }
 
@@ -246,48 +256,29 @@ impl TestEvidence {
 }
 
 impl Evidence {
-    /// Estimates the confidence in the test by the rule of succession: (held + 1) / (checked + 2). The checks
-    /// are the reviewer's verdict, and each candidate fix tried on the submitted tests; variants of one fix
-    /// count as one check. The value ranks tests; it is not a calibrated probability.
-    pub fn confidence(&self) -> f64 {
-        let checks = self.checks();
-        (checks.iter().sum::<f64>() + 1.0) / (checks.len() as f64 + 2.0)
+    /// Estimates the probability that the test is a true fail-to-pass test; `None` without signals.
+    pub fn confidence(&self) -> Option<f64> {
+        let signals = self.signals.as_ref()?;
+        Some(signals.probability(&self.model_checks()))
     }
 
-    /// Returns how far each check holds, from 0 to 1.
-    fn checks(&self) -> Vec<f64> {
-        let opinion = (self.review.as_ref()).and_then(|review| match review.verdict {
-            ReviewVerdict::Yes if review.extra_requirements.is_empty() => Some(1.0),
-            ReviewVerdict::Yes | ReviewVerdict::Unsure => Some(0.5),
-            ReviewVerdict::No => Some(0.0),
-            ReviewVerdict::Unreadable => None,
-        });
-        let fixes = self.fixes_held().into_iter();
-        let held = fixes.map(|holds| if holds { 1.0 } else { 0.0 });
-        held.chain(opinion).collect()
+    /// Returns whether a candidate fix was tried on the submitted tests, or a reviewer read them.
+    pub fn is_checked(&self) -> bool {
+        self.model_checks() != ModelChecks::default()
     }
 
-    /// Returns for each fix tried on the submitted tests whether it holds. Of several variants, one is
-    /// enough.
-    fn fixes_held(&self) -> Vec<bool> {
-        let mut fixes: Vec<(Option<usize>, bool)> = Vec::new();
-        for fix in self.fixes_on_submitted_tests() {
-            let holds = fix.is_valid_fix(&self.tests);
-            let mut variants = fixes.iter_mut();
-            match variants.find(|(origin, _)| origin.is_some() && *origin == fix.origin) {
-                Some((_, held)) => *held |= holds,
-                None => fixes.push((fix.origin, holds)),
-            }
-        }
-        fixes.into_iter().map(|(_, held)| held).collect()
+    fn model_checks(&self) -> ModelChecks {
+        let tests: Vec<&str> = self.tests.iter().map(|test| test.id.as_str()).collect();
+        model_checks(&self.fixes, self.review.as_ref(), &tests)
     }
 
     /// Returns the reasons for doubt; never empty.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        let held = self.fixes_held();
-        let missed = held.iter().filter(|holds| !**holds).count();
-        match (held.len(), missed) {
+        let checks = self.model_checks();
+        let missed = checks.fixes_failed;
+        let tried = checks.fixes_held + missed;
+        match (tried, missed) {
             (0, _) => doubts.push("no candidate fix was tried on it".to_owned()),
             (_, 0) => {}
             (1, _) => doubts.push(
@@ -311,17 +302,12 @@ impl Evidence {
         };
         doubts.extend((!opinion.is_empty()).then(|| opinion.to_owned()));
         if doubts.is_empty() {
-            let checks = self.checks().len();
+            let checks = tried + usize::from(checks.opinion.is_some());
             doubts.push(format!(
                 "nothing speaks against it, but only {checks} checks were made"
             ));
         }
         doubts
-    }
-
-    fn fixes_on_submitted_tests(&self) -> impl Iterator<Item = &FixTrial> {
-        let fixes = self.fixes.iter();
-        fixes.filter(|fix| fix.on_submitted_tests && fix.crash.is_none())
     }
 
     /// Returns the first failing test and the number of others, in one line.
@@ -333,6 +319,34 @@ impl Evidence {
                 format!("{} and {} more fail ({})", test.id, rest.len(), test.line())
             }
         }
+    }
+}
+
+/// Summarizes what a model says about failing tests. Variants of one fix count as one fix, which holds if one of them
+/// does. Fixes that crash, or that were tried on an earlier form of the tests, do not count.
+pub fn model_checks(fixes: &[FixTrial], review: Option<&Review>, tests: &[&str]) -> ModelChecks {
+    let mut counted: Vec<(Option<usize>, bool)> = Vec::new();
+    let fixes = fixes.iter();
+    for fix in fixes.filter(|fix| fix.on_submitted_tests && fix.crash.is_none()) {
+        let holds = fix.breaks.is_empty() && fix.passes(tests);
+        let mut variants = counted.iter_mut();
+        match variants.find(|(origin, _)| origin.is_some() && *origin == fix.origin) {
+            Some((_, held)) => *held |= holds,
+            None => counted.push((fix.origin, holds)),
+        }
+    }
+    let opinion = review.and_then(|review| match review.verdict {
+        ReviewVerdict::Yes if review.extra_requirements.is_empty() => Some(Opinion::Yes),
+        ReviewVerdict::Yes => Some(Opinion::Beyond),
+        ReviewVerdict::Unsure => Some(Opinion::Unsure),
+        ReviewVerdict::No => Some(Opinion::No),
+        ReviewVerdict::Unreadable => None,
+    });
+    let fixes_held = counted.iter().filter(|(_, held)| *held).count();
+    ModelChecks {
+        fixes_held,
+        fixes_failed: counted.len() - fixes_held,
+        opinion,
     }
 }
 
@@ -385,20 +399,24 @@ mod tests {
         use Outcome::{Failed, Passed};
         let variants = [(Some(4), Failed), (Some(4), Passed), (Some(4), Failed)];
         let card = evidence(&variants, None);
-        assert_eq!(card.confidence(), 2.0 / 3.0);
+        let counts = |card: &Evidence| {
+            let checks = card.model_checks();
+            (checks.fixes_held, checks.fixes_failed)
+        };
+        assert_eq!(counts(&card), (1, 0));
         assert_eq!(card.doubts(), ["no reviewer read it"]);
         // Fixes of different or unknown calls are separate checks.
         let others = [(Some(4), Passed), (Some(5), Failed)];
-        assert_eq!(evidence(&others, None).confidence(), 0.5);
+        assert_eq!(counts(&evidence(&others, None)), (1, 1));
         let unknown = [(None, Passed), (None, Failed), (None, Failed)];
-        assert_eq!(evidence(&unknown, None).confidence(), 0.4);
+        assert_eq!(counts(&evidence(&unknown, None)), (1, 2));
     }
 
     #[test]
-    fn beyond_issue_counts_half() {
+    fn beyond_issue_is_a_doubt() {
         let one = [(Some(0), Outcome::Passed)];
         let card = evidence(&one, review(ReviewVerdict::Yes, &["the order"]));
-        assert_eq!(card.confidence(), 2.5 / 4.0);
+        assert_eq!(card.model_checks().opinion, Some(Opinion::Beyond));
         assert_eq!(
             card.doubts(),
             ["the reviewer finds that it asks for more than the issue does"]
@@ -409,7 +427,7 @@ mod tests {
     fn few_checks_are_a_doubt() {
         let one = [(Some(0), Outcome::Passed)];
         let card = evidence(&one, review(ReviewVerdict::Yes, &[]));
-        assert_eq!(card.confidence(), 0.75);
+        assert!(card.is_checked() && !evidence(&[], None).is_checked());
         assert_eq!(
             card.doubts(),
             ["nothing speaks against it, but only 2 checks were made"]

@@ -62,13 +62,24 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
         row("left out", dropped);
     }
     if !is_for_lines {
-        row("confidence", &format!("{:.2}", evidence.confidence()));
+        row("confidence", &confidence(evidence));
     }
     row("spent", &spent(evidence));
     rows
 }
 
-fn fix_tried(fix: &FixTrial) -> String {
+fn confidence(evidence: &Evidence) -> String {
+    match (evidence.confidence(), evidence.is_checked()) {
+        (Some(confidence), true) => format!("{confidence:.2}"),
+        (Some(confidence), false) => {
+            format!("{confidence:.2}, unchecked: no fix was tried, and no reviewer read it")
+        }
+        (None, _) => "unchecked".to_owned(),
+    }
+}
+
+/// Describes the effect of a candidate fix in one line.
+pub fn fix_tried(fix: &FixTrial) -> String {
     if let Some((clause, details)) = fix.crash_text() {
         return format!("{clause}: {details}");
     }
@@ -90,7 +101,7 @@ fn fix_tried(fix: &FixTrial) -> String {
 }
 
 /// Returns the reviewer's opinion, with the reasons if there are doubts.
-fn opinion(review: &Review) -> String {
+pub fn opinion(review: &Review) -> String {
     let mut text = match review.verdict {
         ReviewVerdict::Yes => "fails for the issue's reason".to_owned(),
         ReviewVerdict::No => format!("doubts it: {}", review.reason),

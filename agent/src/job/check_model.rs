@@ -58,6 +58,11 @@ impl CheckModel {
         })
     }
 
+    /// Returns the name of the model.
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
     /// Tries candidate fixes on an accepted test and asks a reviewer, and adds both to its evidence. A test that is not
     /// accepted costs no model call.
     ///
@@ -97,6 +102,7 @@ impl CheckModel {
             Outcome::Accepted { evidence: card, .. } => {
                 evidence.fixes = card.fixes;
                 evidence.review = card.review;
+                evidence.estimate_probability();
                 Ok(())
             }
             Outcome::Interrupted => Err(Error::interrupted("check the test: interrupted")),

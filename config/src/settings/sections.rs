@@ -18,7 +18,7 @@ pub struct Run {
     pub approach: String,
     /// Effort of the approach: `low`, `medium` or `high`; each sets some of its options.
     pub effort: Option<Effort>,
-    /// Minimum confidence (0 to 1); tests below it are withheld. Confidence comes from the candidate fixes and the reviewer.
+    /// Minimum confidence (0 to 1); tests below it are withheld. Confidence is the estimated probability that a test is right.
     pub min_confidence: Option<f64>,
     /// Name of the model. `snippet` is rule-based and needs no API key. Default: `gpt-5-mini` if `OPENAI_API_KEY` is
     /// set.

@@ -1,13 +1,17 @@
 //! `testwright check --dataset`: checks the predictions for a whole dataset.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use testwright_evals::dataset::Dataset;
 use testwright_evals::{harness, predictions};
 
+use super::model_args::ModelArgs;
 use crate::cli::output::{self, ProgressLine, escape_line};
+use testwright_agent::agent::NotesToLog;
 use testwright_comparisons::check::{
-    CHECKS_FILE, CheckListener, CheckRecord, check_predictions, count_patches,
+    CHECKS_FILE, CheckListener, CheckRecord, Checking, KEPT_FILE, check_predictions, count_patches,
+    write_kept,
 };
 use testwright_comparisons::grading::{GradingOptions, GradingRun, records};
 use testwright_config::error::{Error, Result};
@@ -44,7 +48,14 @@ pub(super) struct DatasetArgs {
 }
 
 impl DatasetArgs {
-    pub(super) async fn check(&self, path: &Path, settings: Settings, json: bool) -> Result<u8> {
+    pub(super) async fn check(
+        &self,
+        path: &Path,
+        settings: Settings,
+        model: &ModelArgs,
+        minimum: Option<f64>,
+        json: bool,
+    ) -> Result<u8> {
         let Some(out) = &self.out else {
             return Err(Error::usage("check the predictions").cause("--out is required"));
         };
@@ -60,6 +71,9 @@ impl DatasetArgs {
         for line in predictions::summary(&sets, &warnings) {
             output::print_stderr(escape_line(&line));
         }
+        let checking = Checking {
+            model: model.open(&settings, Arc::new(NotesToLog))?,
+        };
         let run = GradingRun {
             options: GradingOptions {
                 repositories: self.repositories.clone(),
@@ -73,11 +87,14 @@ impl DatasetArgs {
             settings,
         };
         let progress = CheckProgress::new(count_patches(&run, &sets), json);
-        let checked = check_predictions(&run, &sets, &progress).await;
+        let checked = check_predictions(&run, &checking, &sets, &progress).await;
         progress.live.clear();
         let checked = checked?;
         let failed = checked.iter().filter(|check| check.evidence.is_none());
         let failed = failed.count();
+        if let Some(minimum) = minimum {
+            write_kept(out, &sets, &checked, minimum)?;
+        }
         if json {
             output::print_json(&checked)?;
         } else {
@@ -90,6 +107,10 @@ impl DatasetArgs {
             ));
             let path = out.join(CHECKS_FILE);
             output::print_stderr(escape_line(&format!("results: {}", path.display())));
+            if minimum.is_some() {
+                let path = out.join(KEPT_FILE);
+                output::print_stderr(escape_line(&format!("kept tests: {}", path.display())));
+            }
         }
         Ok(if failed > 0 { 3 } else { 0 })
     }
@@ -121,7 +142,9 @@ impl CheckListener for CheckProgress {
             return;
         }
         let result = match (&record.evidence, &record.infrastructure) {
-            (Some(evidence), _) if evidence.accepted => "accepted".to_owned(),
+            (Some(evidence), _) if evidence.accepted => {
+                format!("accepted, confidence {:.2}", evidence.probability)
+            }
             (Some(_), _) => "not accepted".to_owned(),
             (None, Some(failure)) => format!("not checked: {failure}"),
             (None, None) => "not checked".to_owned(),

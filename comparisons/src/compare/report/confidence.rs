@@ -82,7 +82,7 @@ pub(super) fn section(report: &ComparisonReport) -> Option<Section> {
             ]);
         }
     }
-    Some(Section::new("confidence", "Precision and recall by confidence", [table]).note("The confidence of a test combines the results of candidate fixes and the reviewer's judgement. It ranks tests and is not a probability."))
+    Some(Section::new("confidence", "Precision and recall by confidence", [table]).note("The confidence of a test is the estimated probability that it is a true fail-to-pass test (see the guide's page on checking)."))
 }
 
 #[cfg(test)]

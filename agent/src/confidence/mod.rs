@@ -1,0 +1,110 @@
+//! The probability that a test is a true fail-to-pass test, estimated by a logistic model from evidence that needs no fix.
+//!
+//! `fit.py` writes `coefficients.json` from `data.csv`: the signals of published tests, and whether `testwright eval`
+//! found them to be strict fail-to-pass tests.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Facts about a test, as numbers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Signals {
+    /// Result of the gate.
+    pub gate: GateResult,
+    /// Values by name. The guide's page on checking describes them.
+    #[serde(flatten)]
+    pub values: BTreeMap<String, f64>,
+}
+
+/// The result of the gate for a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateResult {
+    /// The gate accepts the test.
+    Accepted,
+    /// The test fails on the old code, but the gate does not accept it.
+    Rejected,
+    /// No test fails on the old code, or the patch cannot be run.
+    #[default]
+    NotFailing,
+}
+
+/// A reviewer's opinion of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opinion {
+    /// The failure is the one in the issue.
+    Yes,
+    /// The failure is the one in the issue, but the test requires more than the issue does.
+    Beyond,
+    /// The reviewer cannot tell.
+    Unsure,
+    /// The failure is a different one.
+    No,
+}
+
+/// What a model says about a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ModelChecks {
+    /// Number of candidate fixes that make the test pass and break nothing.
+    pub fixes_held: usize,
+    /// Number of candidate fixes that do not.
+    pub fixes_failed: usize,
+    /// Opinion of the reviewer.
+    pub opinion: Option<Opinion>,
+}
+
+/// The fitted model.
+#[derive(Debug, Deserialize)]
+struct Coefficients {
+    /// Probability of a test that does not fail.
+    not_failing: f64,
+    /// Log odds of a failing test if all values are 0.
+    intercept: f64,
+    /// Change of the log odds for each unit of a value, by name.
+    weights: BTreeMap<String, f64>,
+    /// Change of the log odds by the checks of a model.
+    fix_held: f64,
+    fix_failed: f64,
+    review_yes: f64,
+    review_beyond: f64,
+    review_unsure: f64,
+    review_no: f64,
+}
+
+static COEFFICIENTS: LazyLock<Coefficients> = LazyLock::new(|| {
+    let text = include_str!("coefficients.json");
+    #[allow(clippy::expect_used)] // A test reads the file.
+    serde_json::from_str(text).expect("coefficients.json is valid")
+});
+
+impl Signals {
+    /// Returns the probability, from 0 to 1, that the test fails on the old code for the reason of the issue and passes
+    /// once the issue is fixed.
+    pub fn probability(&self, checks: &ModelChecks) -> f64 {
+        let model = &*COEFFICIENTS;
+        let log_odds = match self.gate {
+            GateResult::NotFailing => return model.not_failing,
+            GateResult::Rejected | GateResult::Accepted => model.intercept,
+        };
+        let value = |name: &String| self.values.get(name).copied().unwrap_or_default();
+        let weights = model.weights.iter();
+        let evidence: f64 = weights.map(|(name, weight)| weight * value(name)).sum();
+        let opinion = checks.opinion.map_or(0.0, |opinion| match opinion {
+            Opinion::Yes => model.review_yes,
+            Opinion::Beyond => model.review_beyond,
+            Opinion::Unsure => model.review_unsure,
+            Opinion::No => model.review_no,
+        });
+        // Fixes by one model resemble each other, so only the first of a kind counts.
+        let fixes = f64::from(u8::from(checks.fixes_held > 0)) * model.fix_held
+            + f64::from(u8::from(checks.fixes_failed > 0)) * model.fix_failed;
+        logistic(log_odds + evidence + opinion + fixes)
+    }
+}
+
+fn logistic(log_odds: f64) -> f64 {
+    1.0 / (1.0 + (-log_odds).exp())
+}
