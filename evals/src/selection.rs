@@ -17,13 +17,16 @@ pub use ranking::{
     tied_patches,
 };
 
-/// Result of a set of tests on a patch: a line of `selection.jsonl`.
+/// Result of a set of tests on a patch: an item of `results` in `selection.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionResult {
     /// Id of the instance.
     pub instance_id: String,
     /// Name of the tests (`model_name_or_path`).
     pub tests: String,
+    /// Probability that the tests are right, from `testwright check`; it weighs them in the ranking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
     /// Name of the patch (`model_name_or_path`).
     pub patch: String,
     /// Tests that fail on the old code and pass with the patch.

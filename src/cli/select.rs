@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use testwright_evals::document::format::short_rate;
+use testwright_evals::document::format::{score, short_rate};
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{self, Prediction, Predictions};
 use testwright_evals::selection::{
@@ -17,7 +17,9 @@ use super::eval::GradeArgs;
 use super::output::{self, ProgressLine, escape_line};
 use super::repository_args::load_settings;
 use testwright_agent::setup::interrupted;
+use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::grading::{GradingRun, records};
+use testwright_comparisons::record_file::RecordFile;
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,10 @@ pub(super) struct Args {
     /// Candidate code patches, in the same format; may be repeated
     #[arg(long, value_name = "PATCHES", required = true)]
     patches: Vec<PathBuf>,
+    /// Results of `testwright check --dataset` (checks.jsonl). In the ranking, each test weighs as
+    /// much as the estimated probability that its set is right; sets that were not checked weigh 1
+    #[arg(long, value_name = "FILE")]
+    checks: Option<PathBuf>,
 }
 
 /// Content of `selection.json`.
@@ -77,7 +83,15 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         return Err(Error::usage("select patches")
             .cause("no instance of the dataset has both tests and patches"));
     }
-    let results = judge_patches(args, &grading, jobs).await?;
+    let probabilities = match &args.checks {
+        Some(path) => read_probabilities(path, &jobs)?,
+        None => BTreeMap::new(),
+    };
+    let mut results = judge_patches(args, &grading, jobs).await?;
+    for result in &mut results {
+        let key = (result.instance_id.clone(), result.tests.clone());
+        result.probability = probabilities.get(&key).copied();
+    }
     let selection = Selection {
         summaries: summaries(&results),
         choices: choices(&results),
@@ -99,6 +113,36 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 const FILE: &str = "selection.json";
+
+/// Reads the probabilities that test sets are right, by instance and name of the set, from the results of
+/// `testwright check`. Results for other predictions are ignored.
+fn read_probabilities(
+    path: &Path,
+    jobs: &[SelectionJob<'_>],
+) -> Result<BTreeMap<(String, String), f64>> {
+    let records = RecordFile::<CheckRecord>::read(path)?;
+    let mut probabilities = BTreeMap::new();
+    for tests in jobs.iter().flat_map(|job| &job.tests) {
+        let key = (tests.instance_id.clone(), tests.model_name_or_path.clone());
+        let record = records.get(&key);
+        if let Some(evidence) = record.and_then(|record| record.evidence.as_ref()) {
+            // Someone may have edited the file.
+            probabilities.insert(key, evidence.probability.clamp(0.0, 1.0));
+        }
+    }
+    if probabilities.is_empty() {
+        let cause = match path.is_file() {
+            true => "it has no result for any of the tests",
+            false => "the file does not exist",
+        };
+        return Err(Error::usage(format!("read {}", path.display()))
+            .cause(cause)
+            .hint(
+                "check the same tests with `testwright check --dataset`, and pass its checks.jsonl",
+            ));
+    }
+    Ok(probabilities)
+}
 
 async fn judge_patches(
     args: &Args,
@@ -215,13 +259,17 @@ fn format_ranking(ranked: &[RankedPatch]) -> String {
         let verdict = result.verdict().as_str();
         let mut parts = Vec::new();
         if patch.sets > 0 {
-            parts.push(format!(
+            let mut text = format!(
                 "{} of {} failing tests pass, passes {} of {} test sets",
                 result.passed.len(),
                 result.passed.len() + result.failed.len(),
                 patch.passed_sets,
                 patch.sets
-            ));
+            );
+            if result.is_kept() {
+                text.push_str(&format!(", score {}", score(patch.score)));
+            }
+            parts.push(text);
         }
         parts.extend(result.reasons());
         let line = format!(
@@ -354,11 +402,15 @@ mod tests {
         results[4].forged = Some("it passes everything".to_owned());
         assert_eq!(
             format_rankings(&results),
-            "i: right   kept       2 of 2 failing tests pass, passes 2 of 2 test sets\n\
-             i: wrong   regresses  1 of 2 failing tests pass, passes 1 of 2 test sets; breaks u\n\
+            "i: right   kept       2 of 2 failing tests pass, passes 2 of 2 test sets, score 2\n\
+             i: wrong   regresses  1 of 2 failing tests pass, passes 1 of 2 test sets, score 1; breaks u\n\
              i: forges  forged     0 of 1 failing tests pass, passes 0 of 1 test sets; it passes everything\n"
         );
         // A single patch has no rank.
         assert_eq!(format_rankings(&results[..2]), "");
+        results[0].probability = Some(0.5);
+        results[1].probability = Some(0.126);
+        let text = format_rankings(&results);
+        assert!(text.contains("2 of 2 test sets, score 0.63\n"), "{text}");
     }
 }

@@ -82,6 +82,13 @@ pub fn bytes(bytes: u64) -> String {
     format!("{size:.1} GB")
 }
 
+/// Formats a score with at most two decimals: `3`, `1.8`, `0.25`.
+pub fn score(score: f64) -> String {
+    let text = format!("{score:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}
+
 /// Returns the word for an outcome in reports.
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {

@@ -1,6 +1,6 @@
 //! Ranking of patches: verdicts, CodeT's groups, and patches over several sets of tests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::SelectionResult;
 
@@ -94,8 +94,8 @@ impl SelectionResult {
 /// Patches that pass the same tests. Clean patches are not in a group with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchGroup<'r> {
-    /// Number of patches times the number of tests they pass.
-    pub score: usize,
+    /// Number of patches times the sum of the weights of the tests they pass, rounded to nine decimals.
+    pub score: f64,
     /// Whether the patches are clean (see [`SelectionResult::is_clean`]).
     pub is_clean: bool,
     /// Results of the patches in the group.
@@ -105,10 +105,19 @@ pub struct PatchGroup<'r> {
 /// Whether the patches of a group are clean, and the tests that they pass.
 type GroupKey<'r> = (bool, BTreeSet<&'r String>);
 
-/// Groups patches that pass the same tests, as CodeT does (arXiv 2207.10397). The score of a group is its number of
-/// patches times the number of tests they pass. The best group comes first, but groups of clean patches come before
-/// others. Patches that are forged or pass no test are in no group.
+/// Groups patches that pass the same tests of one set, as CodeT does (arXiv 2207.10397). The score of a group is its
+/// number of patches times the number of tests they pass. The best group comes first, but groups of clean patches come
+/// before others. Patches that are forged or pass no test are in no group.
 pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'r>> {
+    // The tests of one set have the same weight, so it cannot change their ranking.
+    group_patches(of_instance, &BTreeMap::new())
+}
+
+/// Groups patches as [`codet_groups`] does, with weights by test id. Other tests weigh 1.
+fn group_patches<'r>(
+    of_instance: &[&'r SelectionResult],
+    weights: &BTreeMap<String, f64>,
+) -> Vec<PatchGroup<'r>> {
     let mut groups: Vec<(GroupKey<'r>, Vec<&'r SelectionResult>)> = Vec::new();
     for &result in of_instance.iter().filter(|r| r.is_kept()) {
         let key: GroupKey<'r> = (result.is_clean(), result.passed.iter().collect());
@@ -120,13 +129,23 @@ pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'
     let scored = groups
         .into_iter()
         .map(|((is_clean, tests), patches)| PatchGroup {
-            score: tests.len() * patches.len(),
+            score: score(&tests, patches.len(), weights),
             is_clean,
             patches,
         });
     let mut scored: Vec<PatchGroup<'r>> = scored.collect();
-    scored.sort_by_key(|group| (!group.is_clean, std::cmp::Reverse(group.score)));
+    scored.sort_by(|a, b| {
+        let clean_first = b.is_clean.cmp(&a.is_clean);
+        clean_first.then(b.score.total_cmp(&a.score))
+    });
     scored
+}
+
+fn score(tests: &BTreeSet<&String>, patches: usize, weights: &BTreeMap<String, f64>) -> f64 {
+    let weight = |test: &&String| weights.get(*test).copied().unwrap_or(1.0);
+    let sum: f64 = tests.iter().map(weight).sum();
+    // Rounding errors of the sum must not break ties: 0.1 + 0.2 + 0.3 is not 0.6.
+    (patches as f64 * sum * 1e9).round() / 1e9
 }
 
 /// Returns the first patch of CodeT's best group, or `None` if no patch passes a test.
@@ -152,15 +171,16 @@ pub fn tied_patches<'r>(of_instance: &[&'r SelectionResult]) -> Vec<&'r Selectio
 pub struct RankedPatch {
     /// The results, as if all tests were one set.
     pub result: SelectionResult,
-    /// CodeT's score; 0 for a patch that is not kept.
-    pub score: usize,
+    /// CodeT's score, with the tests weighed by probability; 0 for a patch that is not kept.
+    pub score: f64,
     /// Number of decisive sets of which the patch passes every test that fails on the old code.
     pub passed_sets: usize,
     /// Number of decisive sets: those with a test that fails on the old code and that was tried on the patch.
     pub sets: usize,
 }
 
-/// Ranks the patches of an instance by all sets of tests, best first. Patches in no group come last.
+/// Ranks the patches of an instance by all sets of tests, best first. The probability of a set is the weight of each of
+/// its tests; sets without one weigh 1. Patches in no group come last.
 pub fn rank_patches(of_instance: &[&SelectionResult]) -> Vec<RankedPatch> {
     let mut names: Vec<&str> = Vec::new();
     for result in of_instance {
@@ -173,7 +193,14 @@ pub fn rank_patches(of_instance: &[&SelectionResult]) -> Vec<RankedPatch> {
         .filter_map(|patch| merge_test_sets(patch, of_instance))
         .collect();
     let of_patches: Vec<&SelectionResult> = merged.iter().collect();
-    let rank = |result: &SelectionResult, score: usize| {
+    let mut weights = BTreeMap::new();
+    for result in of_instance {
+        if let Some(probability) = result.probability {
+            let passed = qualified_ids(result, &result.passed).into_iter();
+            weights.extend(passed.map(|id| (id, probability)));
+        }
+    }
+    let rank = |result: &SelectionResult, score: f64| {
         let of_patch = of_instance.iter().filter(|r| r.patch == result.patch);
         let decisive: Vec<&&SelectionResult> = of_patch.filter(|r| r.is_sorted()).collect();
         let passes = |r: &&&&SelectionResult| r.is_kept() && r.failed.is_empty();
@@ -185,28 +212,33 @@ pub fn rank_patches(of_instance: &[&SelectionResult]) -> Vec<RankedPatch> {
         }
     };
     let mut ranked = Vec::new();
-    for group in codet_groups(&of_patches) {
+    for group in group_patches(&of_patches, &weights) {
         ranked.extend(group.patches.iter().map(|result| rank(result, group.score)));
     }
     let mut others: Vec<&SelectionResult> = merged.iter().filter(|r| !r.is_kept()).collect();
     others.sort_by_key(|result| result.verdict());
-    ranked.extend(others.into_iter().map(|result| rank(result, 0)));
+    ranked.extend(others.into_iter().map(|result| rank(result, 0.0)));
     ranked
+}
+
+/// Returns the ids of tests, with the name of their set in front.
+fn qualified_ids(result: &SelectionResult, ids: &[String]) -> Vec<String> {
+    let of_set = ids.iter().map(|id| format!("{}: {id}", result.tests));
+    of_set.collect()
 }
 
 /// Merges the results of a patch as if all tests were one set; `None` if there are no results.
 fn merge_test_sets(patch: &str, of_instance: &[&SelectionResult]) -> Option<SelectionResult> {
     let mut merged: Option<SelectionResult> = None;
     for result in of_instance.iter().filter(|result| result.patch == patch) {
-        let qualified_ids = |ids: &[String]| -> Vec<String> {
-            let of_set = ids.iter().map(|id| format!("{}: {id}", result.tests));
-            of_set.collect()
-        };
-        let (passed, failed) = (qualified_ids(&result.passed), qualified_ids(&result.failed));
+        let passed = qualified_ids(result, &result.passed);
+        let failed = qualified_ids(result, &result.failed);
         let Some(all) = &mut merged else {
             merged = Some(SelectionResult {
                 passed,
                 failed,
+                // The sets have different probabilities.
+                probability: None,
                 ..(**result).clone()
             });
             continue;
@@ -255,7 +287,7 @@ mod tests {
         }
     }
 
-    fn ranking(all: &[SelectionResult]) -> Vec<(String, &'static str, usize)> {
+    fn ranking(all: &[SelectionResult]) -> Vec<(String, &'static str, f64)> {
         let all: Vec<&SelectionResult> = all.iter().collect();
         let place = |ranked: RankedPatch| {
             let verdict = ranked.result.verdict().as_str();
@@ -301,11 +333,11 @@ mod tests {
             result("t", "clean", &["a"], &["b"]),
         ];
         let expected = [
-            ("clean", "kept", 1),
-            ("breaks", "regresses", 4),
-            ("equals", "kept", 4),
-            ("drops", "dropped", 0),
-            ("forges", "forged", 0),
+            ("clean", "kept", 1.0),
+            ("breaks", "regresses", 4.0),
+            ("equals", "kept", 4.0),
+            ("drops", "dropped", 0.0),
+            ("forges", "forged", 0.0),
         ];
         let expected = expected.map(|(patch, verdict, score)| (patch.to_owned(), verdict, score));
         assert_eq!(ranking(&all), expected);
@@ -325,14 +357,58 @@ mod tests {
         ];
         let of: Vec<&SelectionResult> = all.iter().collect();
         let ranked = rank_patches(&of);
-        let sets: Vec<(&str, usize, usize, usize)> = ranked
+        let sets: Vec<(&str, f64, usize, usize)> = ranked
             .iter()
             .map(|of| (of.result.patch.as_str(), of.score, of.passed_sets, of.sets))
             .collect();
         assert_eq!(
             sets,
-            [("whole", 2, 2, 2), ("half", 1, 1, 2), ("none", 0, 0, 1)]
+            [
+                ("whole", 2.0, 2, 2),
+                ("half", 1.0, 1, 2),
+                ("none", 0.0, 0, 1)
+            ]
         );
+    }
+
+    #[test]
+    fn probabilities_weigh_test_sets() {
+        let ranked =
+            |names: [(&str, f64); 2]| names.map(|(patch, score)| (patch.to_owned(), "kept", score));
+        let mut all = [
+            result("unlikely", "wrong", &["t"], &[]),
+            result("likely", "wrong", &[], &["t"]),
+            result("unlikely", "right", &[], &["t"]),
+            result("likely", "right", &["t"], &[]),
+        ];
+        assert_eq!(ranking(&all), ranked([("wrong", 1.0), ("right", 1.0)]));
+        for result in &mut all {
+            let is_likely = result.tests == "likely";
+            result.probability = Some(if is_likely { 0.9 } else { 0.2 });
+        }
+        assert_eq!(ranking(&all), ranked([("right", 0.9), ("wrong", 0.2)]));
+        // A set that was not checked weighs 1.
+        for result in all.iter_mut().filter(|of| of.tests == "unlikely") {
+            result.probability = None;
+        }
+        assert_eq!(ranking(&all), ranked([("wrong", 1.0), ("right", 0.9)]));
+    }
+
+    #[test]
+    fn equal_sums_of_weights_tie() {
+        let weighed = |tests: &str, patch: &str, probability| SelectionResult {
+            probability: Some(probability),
+            ..result(tests, patch, &["t"], &[])
+        };
+        let all = [
+            weighed("d", "one set", 0.6),
+            weighed("a", "three sets", 0.1),
+            weighed("b", "three sets", 0.2),
+            weighed("c", "three sets", 0.3),
+        ];
+        let scores: Vec<f64> = ranking(&all).iter().map(|ranked| ranked.2).collect();
+        assert_eq!(scores, [0.6, 0.6]);
+        assert_eq!(ranking(&all)[0].0, "one set");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct PatchResult {
     /// Verdict on the patch.
     pub verdict: PatchVerdict,
     /// CodeT's score; 0 for a patch that passes no test.
-    pub score: u32,
+    pub score: f64,
     /// Number of test sets of which the patch passes every test that fails on the old code.
     pub passed_sets: u32,
     /// Number of test sets with a test that fails on the old code and that was tried on the patch.
@@ -196,7 +196,7 @@ impl Matrix {
 
 /// Returns the names of the patches that pass a test, best first.
 fn ranking(ranked: &[RankedPatch]) -> Vec<String> {
-    let ranked = ranked.iter().filter(|patch| patch.score > 0);
+    let ranked = ranked.iter().filter(|patch| patch.result.is_kept());
     ranked.map(|patch| patch.result.patch.clone()).collect()
 }
 
@@ -206,7 +206,7 @@ fn patch_result(name: &str, ranked: &[RankedPatch]) -> PatchResult {
     PatchResult {
         name: name.to_owned(),
         verdict: patch.map_or(PatchVerdict::Waiting, |patch| verdict(&patch.result)),
-        score: patch.map_or(0, |patch| count(patch.score)),
+        score: patch.map_or(0.0, |patch| patch.score),
         passed_sets: patch.map_or(0, |patch| count(patch.passed_sets)),
         decisive_sets: patch.map_or(0, |patch| count(patch.sets)),
         reasons: patch.map_or_else(Vec::new, |patch| patch.result.reasons()),
@@ -278,10 +278,10 @@ mod tests {
             (patch.verdict, patch.score, sets)
         };
         use PatchVerdict::{Dropped, Kept, Waiting};
-        assert_eq!(of("half"), (Kept, 1, (1, 2)));
-        assert_eq!(of("whole"), (Kept, 2, (2, 2)));
-        assert_eq!(of("none"), (Dropped, 0, (0, 1)));
-        assert_eq!(of("waiting"), (Waiting, 0, (0, 0)));
+        assert_eq!(of("half"), (Kept, 1.0, (1, 2)));
+        assert_eq!(of("whole"), (Kept, 2.0, (2, 2)));
+        assert_eq!(of("none"), (Dropped, 0.0, (0, 1)));
+        assert_eq!(of("waiting"), (Waiting, 0.0, (0, 0)));
         assert_eq!(ranking(&ranked), ["whole", "half"]);
     }
 }

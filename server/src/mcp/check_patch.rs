@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rmcp::model::{CallToolResult, Tool};
+use testwright_evals::document::format::score;
 
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::api::{ApiState, matrices};
@@ -102,8 +103,8 @@ fn text(matrix: &Matrix) -> String {
             let (passed, all) = (patch.passed_sets, patch.decisive_sets);
             line.push_str(&format!(", passes {passed} of {all} test sets"));
         }
-        if patch.score > 0 {
-            line.push_str(&format!(", score {}", patch.score));
+        if patch.score > 0.0 {
+            line.push_str(&format!(", score {}", score(patch.score)));
         }
         lines.push(line);
         // The cells tell why a patch is undecided.

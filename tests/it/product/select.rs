@@ -129,6 +129,44 @@ fn patches_that_pass_failing_tests_are_kept() {
     }]);
     assert_eq!(report["choices"], choices);
 
+    let select_checked = |probability: f64, prediction: &str| {
+        let evidence = json!({
+            "accepted": true, "findings": [], "failing": [], "passing": [], "dropped": [], "notes": [],
+            "probability": probability, "signals": {"gate": "accepted"}, "patch": ""
+        });
+        let check = json!({"instance_id": "plain", "prediction": prediction, "sha256": "", "evidence": evidence});
+        lines(&place.path("checks.jsonl"), &[check]);
+        let mut command = select(&place, "out");
+        command.arg("--checks").arg(place.path("checks.jsonl"));
+        command.output().unwrap()
+    };
+    let output = select_checked(0.4, "good");
+    assert_exit_code(&output, 0);
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Two clean patches pass one test.
+    assert!(
+        text.contains("passes 1 of 1 test sets, score 0.8\n"),
+        "{text}"
+    );
+    // The runs and their results are the same as before, except for the probability.
+    let stored = std::fs::read(place.path("out/selection.json")).unwrap();
+    let mut weighed: Value = serde_json::from_slice(&stored).unwrap();
+    for result in weighed["results"].as_array_mut().unwrap() {
+        let probability = result.as_object_mut().unwrap().remove("probability");
+        assert_eq!(
+            probability,
+            (result["tests"] == "good").then_some(json!(0.4))
+        );
+    }
+    assert_eq!(weighed, report);
+    let output = select_checked(0.4, "another set");
+    assert_exit_code(&output, 2);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("it has no result for any of the tests"),
+        "{text}"
+    );
+
     std::fs::write(place.path("patches.jsonl"), "[]").unwrap();
     assert_exit_code(&select(&place, "none").output().unwrap(), 2);
 }

@@ -101,7 +101,7 @@ fn patches_are_judged_and_ranked() {
         let wanted = wanted.map(|(name, verdict)| (name.to_owned(), verdict.to_owned()));
         assert_eq!(verdicts(&matrix), wanted);
         assert_eq!(matrix["ranking"], json!(["right", "right too"]));
-        assert_eq!(matrix["patches"][1]["score"], 2);
+        assert_eq!(matrix["patches"][1]["score"], 2.0);
         assert_eq!(matrix["cells"].as_array().unwrap().len(), 12);
         assert_eq!(matrix["all_cells"], 12);
         let test = "tests/test_calc.py::test_negative";
@@ -196,7 +196,7 @@ fn matrix_survives_killed_server() {
         let matrix = wait_for(&second, &id, has_ended);
         assert_eq!(matrix["status"], "done", "{matrix}");
         assert_eq!(cell(&matrix, "quick", "right"), &seen["cells"][0]);
-        assert_eq!(matrix["patches"][0]["score"], 2);
+        assert_eq!(matrix["patches"][0]["score"], 2.0);
     }
 }
 
