@@ -12,7 +12,7 @@ pub struct Examination {
     pub guarantees: Vec<Guarantee>,
 }
 
-/// A guarantee that separates untrusted code from this machine, and whether it holds here.
+/// A guarantee about the separation of untrusted code from this machine, and whether it holds here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guarantee {
     /// Subject, in a word or two.
