@@ -382,20 +382,12 @@ prompts! {
         max_steps: u32,
     }
 
-    /// First user message of the agent that tries fixes on a given test.
-    CheckTask, "check/task" {
-        /// Repository as `owner/name`, or the name of its folder.
-        repository: String,
-        /// Text of the issue.
-        issue: String,
+    /// End of the task of the agent that tries fixes on a given test.
+    CheckTest, "check/test" {
         /// Test, as a patch.
         test: String,
         /// Result of the test on the old code.
         result: String,
-        /// Description of the workspace by the toolbox.
-        workspace: String,
-        /// Notes about the environment for the user.
-        notes: Vec<String>,
     }
 
     /// First user message of every agent: the issue and the facts about the repository.

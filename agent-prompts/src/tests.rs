@@ -49,15 +49,11 @@ fn every_prompt_renders() {
         "check-system",
         CheckSystem { max_steps: 60 }.render().unwrap()
     );
-    let check = CheckTask {
-        repository: "owner/name".into(),
-        issue: "It fails.".into(),
+    let check = CheckTest {
         test: "--- a/t.py\n+++ b/t.py".into(),
         result: "1 test: 1 failed".into(),
-        workspace: "Python 3.11, pytest 8.3".into(),
-        notes: vec!["graphviz is missing".into()],
     };
-    insta::assert_snapshot!("check-task", check.render().unwrap());
+    insta::assert_snapshot!("check-test", check.render().unwrap());
     let cover = |test: &str, max_tokens| CoverTask {
         repository: "owner/name".into(),
         blocks: vec!["pkg/a.py, lines 2-3:\n    2  if x:\n    3      return 1".into()],

@@ -288,7 +288,7 @@ mod tests {
             assert_eq!(outcome.written_patch(), Some("p"));
         }
         let summary = accepted.with_minimum(0.6).summary();
-        assert!(summary.starts_with("withheld: the confidence of 0.0"));
+        assert!(summary.starts_with("withheld: the confidence of 0."));
         assert!(
             summary
                 .ends_with(" is below 0.6: no candidate fix was tried on it; no reviewer read it")

@@ -150,6 +150,9 @@ async fn check_tests(
             evidence,
         });
     }
+    if folder.exists() {
+        output::print_stderr(escape_line(&format!("results: {}", folder.display())));
+    }
     Ok(())
 }
 

@@ -285,7 +285,7 @@ fn rank(outcome: &Outcome) -> u8 {
 
 impl Run {
     /// Clears the conversation for the next draft.
-    fn forget_conversation(&mut self) {
+    pub(crate) fn forget_conversation(&mut self) {
         self.messages.clear();
         self.trials.clear();
         self.last_fix.clear();

@@ -16,7 +16,7 @@ use super::failures::{infrastructure, prompt};
 use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
-use crate::check::CheckEvidence;
+use crate::check;
 use crate::confidence::Signals;
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::trajectory::RecordedAnswer;
@@ -119,7 +119,8 @@ impl Run {
                     submission: &submitted.submission,
                     verdict: &submitted.verdict,
                     fixes: &submitted.fixes,
-                    reason,
+                    // In a final review, the reason is not that of the tests' author.
+                    reason: reason.filter(|_| !self.submission_policy.final_review),
                 };
                 submitted.review = self.review(&reviewed, deadline).await?;
                 if let Some(review) = &submitted.review
@@ -294,7 +295,7 @@ impl Run {
     fn signals(&self, submitted: &SubmissionRecord) -> Option<Signals> {
         let (submission, verdict) = (&submitted.submission, &submitted.verdict);
         let tree = self.tree().ok()?;
-        let evidence = CheckEvidence::new(submission, verdict, &self.issue.text(), &tree);
+        let evidence = check::submission_evidence(submission, verdict, &self.issue.text(), &tree);
         evidence.ok().map(|evidence| evidence.signals)
     }
 

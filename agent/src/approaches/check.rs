@@ -1,19 +1,18 @@
-//! Checks a test that somebody else wrote: the agent tries fixes of the issue on it, and a reviewer compares its failure
+//! Checks a test that the user gives: the agent tries fixes of the issue on it, and a reviewer compares its failure
 //! with the issue. It cannot change the test.
 
 use async_trait::async_trait;
-use testwright_agent_prompts::{CheckSystem, CheckTask, Prompt, Review, TryAFix};
+use testwright_agent_prompts::{CheckSystem, CheckTest, Prompt, Review, Task};
 use testwright_tools::tool::AnyTool;
 use testwright_tools::tools::{
     OpenFile, ReadFunction, RunPytest, RunPython, Search, Submit, TryFix,
 };
 use testwright_tools::visible;
 
-use super::{Approach, ApproachContext, Workflow};
+use super::{Approach, ApproachContext, Workflow, begin_with};
 use crate::agent::{
     Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, prompt, run_loop,
 };
-use testwright_models::Message;
 
 /// Tools in the order in which they are offered.
 static TOOLS: &[&dyn AnyTool] = &[
@@ -40,12 +39,7 @@ impl Approach for Check {
 
     fn workflow(&self) -> Workflow {
         Workflow::Agent {
-            prompts: &[
-                CheckSystem::NAME,
-                CheckTask::NAME,
-                TryAFix::NAME,
-                Review::NAME,
-            ],
+            prompts: &[CheckSystem::NAME, Task::NAME, CheckTest::NAME, Review::NAME],
         }
     }
 
@@ -56,7 +50,8 @@ impl Approach for Check {
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         run.set_submission_policy(SubmissionPolicy {
             feedback: true,
-            wants_fix: true,
+            // A test that fails by a mistake of its own needs no fix.
+            wants_fix: false,
             reviews: 0,
             final_review: true,
         });
@@ -77,19 +72,16 @@ impl Approach for Check {
 async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
     let patch = context.extra_inputs.test_patch.clone().unwrap_or_default();
     run.write_patch(&patch).await?;
+    let result = run.run_changed_tests().await?.text;
+    // The model did not make this call.
+    run.forget_conversation();
     let system = CheckSystem {
         max_steps: context.max_steps,
     };
-    let task = CheckTask {
-        repository: run.source.name.clone(),
-        issue: run.issue.folded_text(),
+    let test = CheckTest {
         test: visible(&patch).into_owned(),
-        result: visible(&run.run_changed_tests().await?.text).into_owned(),
-        workspace: run.describe().await?,
-        notes: context.notes.clone(),
+        result: visible(&result).into_owned(),
     };
-    let content = prompt(system.render())?;
-    run.say(Message::System { content })?;
-    let content = prompt(task.render())?;
-    run.say(Message::User { content })
+    let test = prompt(test.render())?;
+    begin_with(run, &system, &context.notes, Some(test)).await
 }

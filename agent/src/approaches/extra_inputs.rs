@@ -55,7 +55,7 @@ pub const OPTIONS: &[ApproachOption] = &[GIVEN_TESTS, GIVEN_PATCH, GIVEN_FILES, 
 /// Maximum bytes of a code patch; a larger one is not for review.
 const MAX_PATCH_BYTES: u64 = 32 << 20;
 
-/// Extra inputs of an approach beyond the issue.
+/// Inputs of an approach in addition to the issue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExtraInputs {
     /// Code patch for the issue; it may be right or wrong.

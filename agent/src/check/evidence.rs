@@ -12,7 +12,6 @@ use testwright_tools::outcomes::report::{
 use testwright_tools::python::{Module, flatten, replaced_code, unrelated_inputs};
 use testwright_tools::tools::submission::Submission;
 
-use super::signals::signals;
 use crate::confidence::Signals;
 use crate::gate::{self, Finding, FixTrial, Review, TestEvidence, Verdict};
 
@@ -99,12 +98,8 @@ pub struct RerunEvidence {
 }
 
 impl CheckEvidence {
-    /// Gathers the evidence on a submission that the gate has judged.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the old code cannot be read.
-    pub fn new(
+    /// Gathers the evidence on a submission that the gate has judged, but for the probability.
+    pub(super) fn without_probability(
         submission: &Submission,
         verdict: &Verdict,
         issue: &str,
@@ -112,7 +107,7 @@ impl CheckEvidence {
     ) -> Result<Self, SandboxError> {
         let definitions = definitions_in_issue(&verdict.failing, issue, tree)?;
         let failing = verdict.failing.iter();
-        let evidence = CheckEvidence {
+        Ok(CheckEvidence {
             accepted: verdict.accepted(),
             refused: None,
             failing: failing
@@ -124,13 +119,7 @@ impl CheckEvidence {
             notes: verdict.notes.clone(),
             patch: submission.patch.clone(),
             ..CheckEvidence::default()
-        };
-        let mut evidence = CheckEvidence {
-            signals: signals(&evidence, issue),
-            ..evidence
-        };
-        evidence.estimate_probability();
-        Ok(evidence)
+        })
     }
 
     /// Returns whether the test is accepted and has at least the minimum probability.

@@ -8,12 +8,15 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
-use testwright_sandboxes::repository::{self, File, FileKind, Files, Source};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::{self, File, FileKind, Files, Source, Tree};
 use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::Restore;
 use testwright_tools::tools::changes::LINK;
+use testwright_tools::tools::submission::Submission;
 
-use crate::gate::{self, SubmissionCheck};
+use self::signals::signals;
+use crate::gate::{self, SubmissionCheck, Verdict};
 use crate::session::Session;
 use testwright_config::error::Result;
 
@@ -66,6 +69,23 @@ impl TestInput {
     }
 }
 
+/// Gathers the evidence on a submission that the gate has judged.
+///
+/// # Errors
+///
+/// Fails if the old code cannot be read.
+pub fn submission_evidence(
+    submission: &Submission,
+    verdict: &Verdict,
+    issue: &str,
+    tree: &Tree,
+) -> std::result::Result<CheckEvidence, SandboxError> {
+    let mut evidence = CheckEvidence::without_probability(submission, verdict, issue, tree)?;
+    evidence.signals = signals(&evidence, issue);
+    evidence.estimate_probability();
+    Ok(evidence)
+}
+
 /// Checks a test in a session that has no other changes. The inner error says why the test cannot be run.
 ///
 /// # Errors
@@ -95,7 +115,7 @@ pub async fn check_test(
             verdict,
         } => Ok(CheckedTest {
             text: verdict.text(),
-            evidence: CheckEvidence::new(&submission, &verdict, issue, &source.tree()?)?,
+            evidence: submission_evidence(&submission, &verdict, issue, &source.tree()?)?,
         }),
     })
 }

@@ -1,65 +1,48 @@
 //! The signals of a test: its evidence as numbers.
 
-use testwright_tools::outcomes::report::{FailureClass, Place, is_named_in};
-use testwright_tools::python::asserted_values;
+use testwright_tools::outcomes::report::FailureClass;
 
 use super::evidence::{CheckEvidence, FailureEvidence};
 use crate::confidence::{GateResult, Signals};
 use crate::gate::Rule;
 
-/// Computes the signals of a test. Shares are of its failing tests, and counts are logarithms.
+/// Marks of code in an issue.
+const CODE_MARKS: [&str; 3] = ["```", ">>>", "Traceback"];
+/// Minimum characters of a message to look for in the issue as a whole.
+const MIN_QUOTED_LEN: usize = 8;
+
+/// Computes the signals of a test. Most of them are shares of its failing tests, from 0 to 1.
 pub(super) fn signals(evidence: &CheckEvidence, issue: &str) -> Signals {
     let failing = &evidence.failing;
+    let tests = failing.len().max(1) as f64;
     let share = |has: &dyn Fn(&FailureEvidence) -> bool| {
         let matching = failing.iter().filter(|test| has(test)).count();
-        matching as f64 / failing.len().max(1) as f64
+        matching as f64 / tests
     };
-    let is_assertion = |test: &FailureEvidence| test.class == FailureClass::Assertion;
-    let is_in_source = |test: &FailureEvidence| {
-        let frame = test.frame.as_ref();
-        frame.is_some_and(|frame| frame.place == Place::Source)
-    };
-    let has_finding = |is_counted: &dyn Fn(Rule) -> bool| {
-        let mut findings = evidence.findings.iter();
-        f64::from(u8::from(findings.any(|finding| is_counted(finding.rule))))
-    };
-    let added = added_lines(&evidence.patch);
-    let values = asserted_values(&added);
-    let values_in_issue = values.iter().filter(|value| is_value_in(value, issue));
-    let values_in_issue = values_in_issue.count();
+    let named_code = failing.iter().map(|test| test.code_in_issue.len());
+    let named_code: usize = named_code.sum();
+    let is_class = |class: FailureClass| share(&|test| test.class == class);
+    let is_true = |value: bool| f64::from(u8::from(value));
+    let mut findings = evidence.findings.iter();
     let values = [
-        ("assertion", share(&is_assertion)),
+        ("assertion", is_class(FailureClass::Assertion)),
+        ("error", is_class(FailureClass::Error)),
         (
-            "raised_in_code",
-            share(&|test| !is_assertion(test) && is_in_source(test)),
+            "message_in_issue",
+            share(&|test| {
+                let has_value = test.class == FailureClass::Assertion && test.message_in_issue;
+                has_value || is_quoted(&test.message, issue)
+            }),
+        ),
+        ("code_in_issue", (named_code as f64 / tests).ln_1p()),
+        (
+            "issue_has_code",
+            is_true(CODE_MARKS.iter().any(|mark| issue.contains(mark))),
         ),
         (
-            "exception_in_issue",
-            share(&|test| !is_assertion(test) && test.exception_in_issue),
+            "unsound",
+            is_true(findings.any(|finding| finding.rule == Rule::Sound)),
         ),
-        ("message_in_issue", share(&|test| test.message_in_issue)),
-        (
-            "code_in_issue",
-            share(&|test| !test.code_in_issue.is_empty()),
-        ),
-        (
-            "values_in_issue",
-            match values.len() {
-                0 => 0.5,
-                all => values_in_issue as f64 / all as f64,
-            },
-        ),
-        ("values_beyond", count(values.len() - values_in_issue)),
-        ("lines", count(added.lines().count())),
-        ("failing", count(failing.len())),
-        ("passing", count(evidence.passing.len())),
-        ("files_run", {
-            let all: usize = failing.iter().map(|test| test.files_run).sum();
-            count(all / failing.len().max(1))
-        }),
-        ("unreached", share(&|test| test.unreached > 0)),
-        ("unsound", has_finding(&|rule| rule == Rule::Sound)),
-        ("other_finding", has_finding(&|rule| rule != Rule::Sound)),
         ("unrelated_inputs", share(&|test| test.unrelated_inputs)),
         (
             "replaces_code",
@@ -79,20 +62,6 @@ pub(super) fn signals(evidence: &CheckEvidence, issue: &str) -> Signals {
     }
 }
 
-/// Returns the logarithm of one more than a number.
-fn count(number: usize) -> f64 {
-    (number as f64).ln_1p()
-}
-
-fn added_lines(patch: &str) -> String {
-    let added = patch.lines().filter(|line| !line.starts_with("+++"));
-    let added = added.filter_map(|line| line.strip_prefix('+'));
-    added.map(|line| format!("{line}\n")).collect()
-}
-
-fn is_value_in(value: &str, issue: &str) -> bool {
-    match value.chars().all(|letter| letter.is_ascii_digit()) {
-        true => is_named_in(value, issue),
-        false => issue.contains(value),
-    }
+fn is_quoted(message: &str, issue: &str) -> bool {
+    message.chars().count() >= MIN_QUOTED_LEN && issue.contains(message)
 }

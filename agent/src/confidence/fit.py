@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Fits the coefficients of the probability in `testwright check`, and measures it.
+"""Fits the coefficients of the confidence in a test, and measures it.
 
-    uv run --with scikit-learn==1.7.2 fit.py [--collect CHECKS RESULTS DATASET]…
+    uv run --with scikit-learn==1.7.2 fit.py [--collect CHECKS VERDICTS DATASET]… [--forged CHECKS DATASET]
 
-With --collect, data.csv is written first, from the checks.jsonl of `testwright check`, the results.jsonl of `testwright
-eval` for the same predictions, and the dataset. Then coefficients.json is written, and the figures of the guide are
+With --collect, data.csv is written first: from the checks.jsonl of `testwright check`, from the results.jsonl of
+`testwright eval` or the selection.json of `testwright select` with the golden patches as candidates, and from the dataset.
+--forged adds tests that know nothing of their issues. Then coefficients.json is written, and the figures of the guide are
 printed. They come from cross-validation: each repository is predicted by a model that was fitted without it.
 """
 
@@ -21,58 +22,92 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE / "data.csv"
-# Inverse strength of the L2 penalty.
-C = 0.3
-# Changes of the log odds by the checks of a model: they are too few to be fitted with the rest.
-MODEL_CHECKS = json.loads((HERE / "model_checks.json").read_text())
+KEYS = ["repository", "instance", "prediction", "right", "gate"]
+FORGED = "forged"
+# Signals of forged tests, which are rare in published ones.
+FORGED_SIGNALS = ("replaces_code", "unrelated_inputs")
 
 
-def collect(sources):
+def is_forged(row):
+    return row["prediction"].startswith(FORGED)
+
+
+def lines(path):
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
+def verdicts(path):
+    """Return whether each prediction is right, by instance and name."""
+    if path.endswith(".json"):
+        results = json.loads(Path(path).read_text())["results"]
+        good = {
+            (result["instance_id"], result["tests"]): bool(result["passed"])
+            and not (result["failed"] or result["regresses"] or result["forged"])
+            for result in results
+            if not result.get("infrastructure")
+        }
+        return good
+    return {
+        (result["instance_id"], result["prediction"]): result["strict"]["fail_to_pass"]
+        for result in lines(path)
+        if not result.get("infrastructure")
+    }
+
+
+def collect(sources, forged):
     """Write the signals and the verdict of each prediction to data.csv."""
-    rows, names = [], set()
-    for checks, results, dataset in sources:
-        with open(dataset) as file:
-            repositories = {row["instance_id"]: row["repo"] for row in map(json.loads, file)}
-        verdicts = {}
-        with open(results) as file:
-            for result in map(json.loads, file):
-                if not result.get("infrastructure"):
-                    key = result["instance_id"], result["prediction"]
-                    verdicts[key] = result["strict"]["fail_to_pass"]
-        with open(checks) as file:
-            for check in map(json.loads, file):
-                key = check["instance_id"], check["prediction"]
-                if key in verdicts and check.get("evidence"):
-                    signals = check["evidence"]["signals"]
-                    names |= signals.keys() - {"gate"}
-                    rows.append((repositories[key[0]], *key, int(verdicts[key]), signals))
+    rows, names = {}, set()
+    sources = [(checks, verdicts(results), dataset) for checks, results, dataset in sources]
+    for checks, known, dataset in sources + [(checks, None, dataset) for checks, dataset in forged]:
+        repositories = {row["instance_id"]: row["repo"] for row in lines(dataset)}
+        for check in lines(checks):
+            key = check["instance_id"], check["prediction"]
+            if not check.get("evidence") or known is not None and key not in known:
+                continue
+            signals = check["evidence"]["signals"]
+            names |= signals["values"].keys()
+            right = known is not None and known[key]
+            instance, prediction = key
+            if known is None:
+                prediction = f"{FORGED} {prediction}"
+            rows[instance, prediction] = repositories[instance], int(right), signals
     names = sorted(names)
     with DATA.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["repository", "instance", "prediction", "right", "gate", *names])
-        for *key, signals in sorted(rows, key=lambda row: row[:3]):
-            values = [f"{signals[name]:.4g}" if name in signals else "" for name in names]
-            writer.writerow([*key, signals["gate"], *values])
+        writer.writerow([*KEYS, *names])
+        for (instance, prediction), (repository, right, signals) in sorted(rows.items()):
+            values = [f"{signals['values'].get(name, 0):.4g}" for name in names]
+            writer.writerow([repository, instance, prediction, right, signals["gate"], *values])
 
 
 def read():
     with DATA.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    names = [name for name in rows[0] if name not in ("repository", "instance", "prediction", "right", "gate")]
-    values = numpy.array([[float(row[name] or 0) for name in names] for row in rows])
+    names = [name for name in rows[0] if name not in KEYS]
+    values = numpy.array([[float(row[name]) for name in names] for row in rows])
     right = numpy.array([int(row["right"]) for row in rows])
     return rows, names, values, right
 
 
-def fit(rows, values, right):
+def fit(rows, names, values, right):
     """Return a function from rows and values to probabilities, and the model."""
     fails = numpy.array([row["gate"] != "not_failing" for row in rows])
+    published = numpy.array([not is_forged(row) for row in rows])
     # Laplace's rule of succession.
-    not_failing = (right[~fails].sum() + 1) / ((~fails).sum() + 2)
-    scale = values[fails].std(axis=0)
+    calm = published & ~fails
+    not_failing = (right[calm].sum() + 1) / (calm.sum() + 2)
+    rare = numpy.array([name in FORGED_SIGNALS for name in names])
+    used = values[published & fails][:, ~rare]
+    scale = used.std(axis=0)
     scale[scale == 0] = 1
-    model = LogisticRegression(C=C, max_iter=10_000).fit(values[fails] / scale, right[fails])
-    weights, intercept = model.coef_[0] / scale, model.intercept_[0]
+    model = LogisticRegression(max_iter=10_000).fit(used / scale, right[published & fails])
+    weights, intercept = numpy.zeros(len(names)), model.intercept_[0]
+    weights[~rare] = model.coef_[0] / scale
+    # All forged tests have one of these signals. Their weight is the share of right tests that have it, smoothed.
+    for at in numpy.flatnonzero(rare):
+        good = values[(right == 1) & fails][:, at]
+        weights[at] = math.log((good.sum() + 1) / (len(good) + 2))
 
     def predict(rows, values):
         chances = 1 / (1 + numpy.exp(-(values @ weights + intercept)))
@@ -82,13 +117,28 @@ def fit(rows, values, right):
     return predict, (not_failing, intercept, weights)
 
 
-def cross_validated(rows, values, right):
+def model_checks():
+    """Return the changes of the log odds by a model's fixes and by its review.
+
+    They are halves of smoothed likelihood ratios: a fix and a review of one model are not independent.
+    """
+    changes = {}
+    for check, answers in json.loads((HERE / "model_checks.json").read_text()).items():
+        right, wrong = (sum(counts[at] for counts in answers.values()) for at in (0, 1))
+        for answer, counts in answers.items():
+            chances = [(count + 1) / (all_ + len(answers)) for count, all_ in zip(counts, (right, wrong))]
+            changes[f"{check}_{answer}"] = round(math.log(chances[0] / chances[1]) / 2, 3)
+    del changes["fix_none"]
+    return changes
+
+
+def cross_validate(rows, names, values, right):
     repositories = numpy.array([row["repository"] for row in rows])
     chances = numpy.zeros(len(rows))
     for repository in set(repositories):
         held_out = repositories == repository
         rest = [row for row, out in zip(rows, held_out) if not out]
-        predict, _ = fit(rest, values[~held_out], right[~held_out])
+        predict, _ = fit(rest, names, values[~held_out], right[~held_out])
         chances[held_out] = predict([row for row, out in zip(rows, held_out) if out], values[held_out])
     return chances
 
@@ -107,24 +157,28 @@ def interval(rows, figure, *columns, draws=2_000):
         if 0 < sample[0].sum() < len(at):
             figures.append(figure(*sample))
     low, high = numpy.percentile(figures, [2.5, 97.5])
-    return f"{figure(*columns):.3f} ({low:.3f} to {high:.3f})"
+    return f"{figure(*columns):.2f} ({low:.2f} to {high:.2f})"
+
+
+def brier_ratio(right, chances):
+    share = right.mean()
+    return brier_score_loss(right, chances) / (share * (1 - share))
 
 
 def report(rows, right, chances):
-    constant = numpy.full(len(right), right.mean())
-    print(f"{len(rows)} tests, {right.sum()} right")
+    print(f"{len(rows)} tests for {len({row['instance'] for row in rows})} issues, {right.sum()} right")
     print("AUC", interval(rows, roc_auc_score, right, chances))
-    print("Brier", interval(rows, brier_score_loss, right, chances), end="; ")
-    print(f"of a constant {brier_score_loss(right, constant):.3f}")
-    print("\n| probability | tests | mean probability | right |\n|---|---|---|---|")
-    edges = [0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.01]
+    print("Brier", interval(rows, brier_score_loss, right, chances))
+    print("Brier, divided by that of a constant", interval(rows, brier_ratio, right, chances))
+    print("\n| confidence | tests | mean confidence | right |\n|---|---|---|---|")
+    edges = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01]
     for low, high in zip(edges, edges[1:]):
         inside = (low <= chances) & (chances < high)
         if inside.any():
             shown = f"{low:.1f} to {min(high, 1):.1f}"
             print(f"| {shown} | {inside.sum()} | {chances[inside].mean():.2f} | {right[inside].mean():.2f} |")
-    print("\n| minimum | tests kept | right among them | right tests kept |\n|---|---|---|---|")
-    for minimum in (0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9):
+    print("\n| `--min-confidence` | tests kept | right among them | right tests kept |\n|---|---|---|---|")
+    for minimum in (0, 0.2, 0.4, 0.6, 0.8, 0.9):
         kept = chances >= minimum
         if kept.any():
             share, found = right[kept].mean(), right[kept].sum() / right.sum()
@@ -133,26 +187,27 @@ def report(rows, right, chances):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--collect", nargs=3, action="append", default=[], metavar=("CHECKS", "RESULTS", "DATASET"))
+    parser.add_argument("--collect", nargs=3, action="append", default=[], metavar=("CHECKS", "VERDICTS", "DATASET"))
+    parser.add_argument("--forged", nargs=2, action="append", default=[], metavar=("CHECKS", "DATASET"))
     args = parser.parse_args()
     if args.collect:
-        collect(args.collect)
+        collect(args.collect, args.forged)
     rows, names, values, right = read()
-    _, (not_failing, intercept, weights) = fit(rows, values, right)
-    rounded = {name: round(float(weight), 3) for name, weight in zip(names, weights)}
+    _, (not_failing, intercept, weights) = fit(rows, names, values, right)
     coefficients = {
         "not_failing": round(float(not_failing), 3),
         "intercept": round(float(intercept), 3),
-        "weights": rounded,
-        **MODEL_CHECKS,
+        "weights": {name: round(float(weight), 3) for name, weight in zip(names, weights)},
+        **model_checks(),
     }
     (HERE / "coefficients.json").write_text(json.dumps(coefficients, indent=2) + "\n")
-    chances = cross_validated(rows, values, right)
-    print("## All")
-    report(rows, right, chances)
-    generated = numpy.array([row["prediction"] != "golden" for row in rows])
-    print("\n## Without golden tests")
-    report([row for row, is_one in zip(rows, generated) if is_one], right[generated], chances[generated])
+    chances = cross_validate(rows, names, values, right)
+    forged = numpy.array([is_forged(row) for row in rows])
+    if forged.any():
+        predict, _ = fit(rows, names, values, right)
+        for name, some in (("cross-validated", chances[forged]), ("by the final model", predict(rows, values)[forged])):
+            print(f"forged, {name}: {(some < 0.1).sum()} of {forged.sum()} below 0.1, at most {some.max():.2f}")
+    report([row for row, out in zip(rows, forged) if not out], right[~forged], chances[~forged])
 
 
 if __name__ == "__main__":

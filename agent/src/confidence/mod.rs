@@ -15,7 +15,7 @@ pub struct Signals {
     /// Result of the gate.
     pub gate: GateResult,
     /// Values by name. The guide's page on checking describes them.
-    #[serde(flatten)]
+    #[serde(default)]
     pub values: BTreeMap<String, f64>,
 }
 
@@ -27,7 +27,7 @@ pub enum GateResult {
     Accepted,
     /// The test fails on the old code, but the gate does not accept it.
     Rejected,
-    /// No test fails on the old code, or the patch cannot be run.
+    /// The patch cannot be run, or none of its tests fails on the old code.
     #[default]
     NotFailing,
 }
@@ -45,7 +45,7 @@ pub enum Opinion {
     No,
 }
 
-/// What a model says about a test.
+/// Checks of a test by a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ModelChecks {
     /// Number of candidate fixes that make the test pass and break nothing.
@@ -107,4 +107,93 @@ impl Signals {
 
 fn logistic(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Returns the confidence in the tests of `data.csv`, and whether each is right: published tests, or forged ones that
+    /// fail.
+    fn tests(forged: bool) -> Vec<(f64, bool)> {
+        let mut lines = include_str!("data.csv").lines();
+        let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let rows = lines.map(|line| {
+            let row: BTreeMap<&str, &str> = names.iter().copied().zip(line.split(',')).collect();
+            let values = names[5..].iter().map(|name| {
+                let value = row[name].parse().unwrap();
+                ((*name).to_owned(), value)
+            });
+            let signals = Signals {
+                gate: serde_json::from_value(row["gate"].into()).unwrap(),
+                values: values.collect(),
+            };
+            let is_forged = row["prediction"].starts_with("forged");
+            let confidence = signals.probability(&ModelChecks::default());
+            (is_forged, (confidence, row["right"] == "1"))
+        });
+        let not_failing = COEFFICIENTS.not_failing;
+        rows.filter(|(is_forged, _)| *is_forged == forged)
+            .map(|(_, test)| test)
+            .filter(|(confidence, _)| !forged || *confidence != not_failing)
+            .collect()
+    }
+
+    /// The guide has the cross-validated figures.
+    #[test]
+    fn confidence_separates_right_tests() {
+        let tests = tests(false);
+        let split = |right: bool| {
+            let some = tests.iter().filter(move |test| test.1 == right);
+            some.map(|test| test.0).collect::<Vec<f64>>()
+        };
+        let (right, wrong) = (split(true), split(false));
+        let pairs = right.iter().flat_map(|a| wrong.iter().map(move |b| (a, b)));
+        let wins: f64 = pairs
+            .map(|(a, b)| match a.total_cmp(b) {
+                std::cmp::Ordering::Greater => 1.0,
+                std::cmp::Ordering::Equal => 0.5,
+                std::cmp::Ordering::Less => 0.0,
+            })
+            .sum();
+        let area = wins / (right.len() * wrong.len()) as f64;
+        assert!(area >= 0.8, "{area}");
+        let count = tests.len() as f64;
+        let share = right.len() as f64 / count;
+        let error = |(chance, right): &(f64, bool)| (chance - f64::from(u8::from(*right))).powi(2);
+        let brier = tests.iter().map(error).sum::<f64>() / count;
+        assert!(brier <= 0.8 * share * (1.0 - share), "{brier}");
+    }
+
+    #[test]
+    fn forged_tests_have_little_confidence() {
+        let forged = tests(true);
+        assert!(forged.len() > 20);
+        assert!(
+            forged.iter().all(|(confidence, _)| *confidence < 0.1),
+            "{forged:?}"
+        );
+    }
+
+    #[test]
+    fn model_checks_move_confidence() {
+        let signals = Signals {
+            gate: GateResult::Accepted,
+            values: BTreeMap::new(),
+        };
+        let with = |fixes_held, fixes_failed, opinion| {
+            signals.probability(&ModelChecks {
+                fixes_held,
+                fixes_failed,
+                opinion,
+            })
+        };
+        let unchecked = with(0, 0, None);
+        assert!(with(1, 0, None) > unchecked && unchecked > with(0, 1, None));
+        let opinions = [Opinion::Yes, Opinion::Beyond, Opinion::Unsure, Opinion::No];
+        let opinions = opinions.map(|opinion| with(0, 0, Some(opinion)));
+        assert!(opinions.is_sorted_by(|a, b| a >= b), "{opinions:?}");
+        assert!(opinions[0] > unchecked && unchecked > opinions[3]);
+    }
 }

@@ -152,13 +152,13 @@ impl FixTrial {
         self.crash.is_none() && self.breaks.is_empty() && self.makes_pass(tests)
     }
 
-    /// Returns whether every one of these tests passed with the edit.
+    /// Returns whether all of these tests passed with the fix.
     pub fn makes_pass(&self, tests: &[TestEvidence]) -> bool {
         let ids: Vec<&str> = tests.iter().map(|test| test.id.as_str()).collect();
         self.passes(&ids)
     }
 
-    /// Returns whether every one of the tests with these ids passed with the edit.
+    /// Returns whether all tests with these ids passed with the fix.
     fn passes(&self, tests: &[&str]) -> bool {
         let passed = |test: &&str| {
             let mut outcomes = self.outcomes.iter();

@@ -245,11 +245,11 @@ fn rejected_drafts_end_as_first() {
 fn test_with_low_confidence_is_withheld() {
     let place = TestDir::new();
     let model = place.recording(&replies()[2..4]);
-    let output = run(&place, &model, &["--min-confidence", "0.9"]);
+    let output = run(&place, &model, &["--min-confidence", "0.99"]);
     assert_exit_code(&output, 1);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        stdout.contains("withheld: the confidence of 0.75 is below 0.9"),
+        stdout.contains("withheld: the confidence of 0.97 is below 0.99"),
         "{stdout}"
     );
     assert!(place.path("out/withheld.patch").exists());

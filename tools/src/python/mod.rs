@@ -3,7 +3,6 @@
 //! Old repositories contain Python 2 syntax and invalid code, so everything here works on the parts that could be
 //! parsed. Callers compare errors before and after, instead of requiring valid code.
 
-mod asserted_values;
 mod assertions;
 mod builtins;
 mod called;
@@ -54,5 +53,4 @@ pub use standard_library::is_standard_library;
 pub use statements::Assignment;
 pub use tokens::code_tokens;
 pub use unreached::unreached_assertions;
-pub use asserted_values::asserted_values;
 pub use unrelated_inputs::unrelated_inputs;

@@ -28,7 +28,9 @@ pub fn replaced_code(test_source: &str) -> Vec<String> {
         };
         if let Some((name, is_text)) = target {
             let root = name.split('.').next().unwrap_or_default();
-            if (is_text || outer.contains(root)) && !is_standard_library(&name) {
+            // Private modules need not belong to the standard library: `_pytest`.
+            let is_standard = is_standard_library(root) && !root.starts_with('_');
+            if (is_text || outer.contains(root)) && !is_standard {
                 replaced.insert(name);
             }
         }
@@ -47,6 +49,10 @@ fn called_target(module: &Module, call: Node<'_>) -> Option<(String, bool)> {
         return None;
     }
     let arguments = call.child_by_field_name("arguments")?;
+    // Then the attribute may be a new one.
+    if module.source(arguments).contains("raising=False") {
+        return None;
+    }
     let object = arguments.named_child(0)?;
     if object.kind() == "string" {
         let text = module.source(object).trim_matches(['"', '\'']);
@@ -83,6 +89,7 @@ mod tests {
             ("mock.patch('pkg.f', return_value=1)", "pkg.f"),
             ("mocker.patch.object(Core, 'f')", "Core.f"),
             ("pkg.core.f = lambda: 1", "pkg.core.f"),
+            ("mock.patch('_pytest.mark.Mark')", "_pytest.mark.Mark"),
         ] {
             let source = format!("def test_a(monkeypatch, mocker):\n    {statement}\n");
             assert_eq!(replaced_code(&source), [expected], "{statement}");
@@ -96,6 +103,7 @@ mod tests {
             "monkeypatch.setattr(os.path, 'exists', g)",
             "monkeypatch.setattr('time.time', g)",
             "monkeypatch.setenv('A', 'b')",
+            "monkeypatch.setattr(pkg, 'new', g, raising=False)",
             "requests.patch('https://example.org')",
             "assert pkg.f() == 1",
         ] {
