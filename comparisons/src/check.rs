@@ -1,6 +1,6 @@
 //! Checks predictions with the gate's evidence. Golden patches are neither needed nor read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use schemars::JsonSchema;
@@ -41,7 +41,7 @@ pub struct CheckRecord {
     pub instance_id: String,
     /// Name of the prediction set (`model_name_or_path`).
     pub prediction: String,
-    /// SHA-256 of the patch, the issue, the base commit, the model and the version of the tools, in hex. If it is the same, a
+    /// SHA-256 of the patch, the issue, the base commit, the model with its limits, and the version of the tools, in hex. If it is the same, a
     /// prediction is not checked again.
     pub sha256: String,
     /// Verdict and evidence; `None` if the machine failed.
@@ -174,6 +174,17 @@ pub fn write_kept(
     Ok(())
 }
 
+/// Returns a folder that does not exist yet: an interrupted check, another model or an equal patch may have left one.
+fn free_folder(parent: &Path, name: &str) -> PathBuf {
+    let mut folder = parent.join(name);
+    let mut number = 2;
+    while folder.exists() {
+        folder = parent.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    folder
+}
+
 fn jobs<'a>(run: &GradingRun, sets: &'a [Predictions]) -> Vec<Job<'a>> {
     let jobs = run.dataset.instances.iter().map(|instance| {
         let id = &instance.instance_id;
@@ -206,7 +217,7 @@ impl Checker<'_> {
                         testwright_tools::DIGEST,
                         &job.instance.base_commit,
                         &job.instance.problem_statement,
-                        self.model.map_or("", CheckModel::name),
+                        &self.model.map_or_else(String::new, CheckModel::key),
                         patch,
                     ]
                     .join("\0"),
@@ -261,7 +272,7 @@ impl Checker<'_> {
         if let Some(model) = self.model
             && evidence.accepted
         {
-            let folder = format!("{}-{}", instance.instance_id, &sha256(patch)[..12]);
+            let name = format!("{}-{}", instance.instance_id, &sha256(patch)[..12]);
             let place = CheckPlace {
                 location: RepositoryLocation {
                     location: instance.repo.clone(),
@@ -271,7 +282,7 @@ impl Checker<'_> {
                 environment: environment.clone(),
                 session: Session::start(self.harness.backend.clone(), environment, &self.session)
                     .await?,
-                out: self.run.out.join("runs").join(folder),
+                out: free_folder(&self.run.out.join("runs"), &name),
             };
             model.complete(&mut evidence, &issue, place).await?;
         }

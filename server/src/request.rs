@@ -115,7 +115,7 @@ impl RunRequest {
         let mut settings = self.settings(settings);
         if let Some(approach) = &self.approach {
             check_name("approach", approach)?;
-            Variant::parse(approach)?;
+            Variant::parse_for_issues(approach)?;
             settings.set_approach(approach);
         }
         if let Some(model) = &self.model {
@@ -123,7 +123,7 @@ impl RunRequest {
             settings.run.model = Some(model.to_string());
         }
         let selection = model_selection::select(&settings)?;
-        let variant = Variant::parse(&selection.approach)?;
+        let variant = Variant::parse_for_issues(&selection.approach)?;
         if self.limits.dollars.is_some() && variant.approach.model() == ModelKind::Language {
             Prices::from(&settings.prices).check(&selection.model)?;
         }

@@ -49,7 +49,7 @@ pub(super) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     /// Minimum probability (0 to 1) that a test is right; tests below it are withheld
-    #[arg(long, value_name = "X", value_parser = probability)]
+    #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
     #[command(flatten)]
     dataset: DatasetArgs,
@@ -67,12 +67,13 @@ struct CheckedTest {
 }
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = args
-        .place
-        .settings(|flags| args.model.add_to_flags(flags))?;
+    let settings = args.place.settings(|flags| {
+        args.model.add_to_flags(flags);
+        flags.set("run.min-confidence", args.min_confidence);
+    })?;
+    let minimum = settings.run.min_confidence;
     if let Some(dataset) = &args.dataset.dataset {
         let model = &args.model;
-        let minimum = args.min_confidence;
         return (args.dataset)
             .check(dataset, settings, model, minimum, args.json)
             .await;
@@ -86,18 +87,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     } else if !args.json {
         checked
             .iter()
-            .for_each(|check| output::print_stdout(render(check, args.min_confidence)));
+            .for_each(|check| output::print_stdout(render(check, minimum)));
     }
     ended?;
-    let is_kept = |check: &CheckedTest| check.evidence.is_kept(args.min_confidence);
+    let is_kept = |check: &CheckedTest| check.evidence.is_kept(minimum);
     Ok(u8::from(!checked.iter().all(is_kept)))
-}
-
-/// Parses a probability.
-fn probability(text: &str) -> std::result::Result<f64, String> {
-    let number = text.parse().ok();
-    let probability = number.filter(|number| (0.0..=1.0).contains(number));
-    probability.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// Checks the tests in one environment, each in its own sandbox.
@@ -123,6 +117,7 @@ async fn check_tests(
     }
     let (source, environment, _) = setup.prepare_environment(&place, None).await?;
     let text = issue.text();
+    let mut ended = Ok(());
     for (number, GivenTest { name, input }) in tests.into_iter().enumerate() {
         let session = setup.session_in(&environment).await?;
         terminal.phase("check", &name);
@@ -133,6 +128,7 @@ async fn check_tests(
         let closed = session.close().await;
         let mut evidence = evidence?;
         closed?;
+        let mut completed = Ok(());
         if let Some(model) = &model
             && evidence.accepted
         {
@@ -143,17 +139,21 @@ async fn check_tests(
                 environment: environment.clone(),
                 out: folder.join(format!("{}", number + 1)),
             };
-            model.complete(&mut evidence, &issue, place).await?;
+            completed = model.complete(&mut evidence, &issue, place).await;
         }
         checked.push(CheckedTest {
             test: name,
             evidence,
         });
+        ended = completed;
+        if ended.is_err() {
+            break;
+        }
     }
     if folder.exists() {
         output::print_stderr(escape_line(&format!("results: {}", folder.display())));
     }
-    Ok(())
+    ended
 }
 
 /// Formats the evidence on a test for people. A test with a lower probability than the minimum is withheld.

@@ -72,6 +72,22 @@ impl Variant {
         })
     }
 
+    /// Parses the name of an approach that writes tests for issues, with its options.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Variant::parse`], or if the approach needs other inputs than an issue.
+    pub fn parse_for_issues(text: &str) -> Result<Self> {
+        let variant = Variant::parse(text)?;
+        let name = variant.approach.name();
+        match ALL.iter().any(|approach| approach.name() == name) {
+            true => Ok(variant),
+            false => Err(Error::usage(format!("use the approach `{name}`"))
+                .cause("it does not write tests for issues")
+                .hint(format!("use `testwright {name}`"))),
+        }
+    }
+
     /// Sets the options of an effort level, except those given explicitly. Returns `None` if the approach has
     /// no levels.
     pub fn at_effort(mut self, effort: Effort) -> Option<Self> {

@@ -43,8 +43,10 @@ pub struct CheckEvidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Review>,
     /// Probability, from 0 to 1, that the test fails for the reason of the issue and passes once the issue is fixed.
+    #[serde(default = "unknown_probability")]
     pub probability: f64,
     /// Facts from which the probability is estimated.
+    #[serde(default)]
     pub signals: Signals,
     /// Test as the gate ran it, as a patch for `git apply`.
     pub patch: String,
@@ -76,10 +78,13 @@ pub struct FailureEvidence {
     /// Number of files under test in which the test ran code.
     pub files_run: usize,
     /// Number of assertions that did not run because an earlier one failed.
+    #[serde(default)]
     pub unreached: usize,
     /// Whether the test reads something that no behaviour depends on, such as the host's name; a note names it.
+    #[serde(default)]
     pub unrelated_inputs: bool,
     /// Code that the test replaces while it runs, such as `pkg.module.function`.
+    #[serde(default)]
     pub replaced_code: Vec<String>,
     /// Reruns of the unchanged code under other conditions.
     pub reruns: Vec<RerunEvidence>,
@@ -184,6 +189,11 @@ impl FailureEvidence {
             placebo_held: gate::holds_placebo(submission, &test.id),
         }
     }
+}
+
+/// Returns the probability of a record without one: that of a test which was not checked.
+fn unknown_probability() -> f64 {
+    1.0
 }
 
 /// Returns the names of the classes and functions that the issue names, by file that a failing test ran.

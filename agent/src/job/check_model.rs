@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
+use testwright_models::price::Prices;
 use testwright_models::{Model, ModelName};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
@@ -47,6 +48,9 @@ impl CheckModel {
     ///
     /// Fails if the model cannot be used with these settings.
     pub fn new(settings: &Settings, name: ModelName, progress: Arc<dyn Progress>) -> Result<Self> {
+        if settings.run.max_dollars.is_some() && !name.is_recording() {
+            Prices::from(&settings.prices).check(&name)?;
+        }
         let mut settings = settings.clone();
         // The evidence of a doubtful test is wanted too.
         settings.run.min_confidence = None;
@@ -58,9 +62,11 @@ impl CheckModel {
         })
     }
 
-    /// Returns the name of the model.
-    pub fn name(&self) -> &str {
-        self.name.as_str()
+    /// Returns the name of the model with its limits. A check with others must be repeated.
+    pub fn key(&self) -> String {
+        let run = &self.settings.run;
+        let limits = (run.max_steps, run.max_dollars, run.max_tokens);
+        format!("{} {limits:?}", self.name)
     }
 
     /// Tries candidate fixes on an accepted test and asks a reviewer, and adds both to its evidence. A test that is not
@@ -99,6 +105,11 @@ impl CheckModel {
         };
         let (record, _) = job.execute_in(prepared, self.progress.clone()).await?;
         match record.outcome {
+            Outcome::Accepted { patch, .. } if patch != evidence.patch => {
+                let note = "the model changed the test, so its fixes and its review do not count";
+                evidence.notes.push(note.to_owned());
+                Ok(())
+            }
             Outcome::Accepted { evidence: card, .. } => {
                 evidence.fixes = card.fixes;
                 evidence.review = card.review;

@@ -37,7 +37,10 @@ impl PlanRequest {
         dataset: &Dataset,
         settings: &Settings,
     ) -> Result<(Plan, Inputs, Option<String>)> {
-        let variants = self.approaches.iter().map(|name| Variant::parse(name));
+        let variants = self
+            .approaches
+            .iter()
+            .map(|name| Variant::parse_for_issues(name));
         let mut variants: Vec<Variant> = variants.collect::<Result<_>>()?;
         let effort = settings.run.effort;
         let note = effort.and_then(|effort| at_effort(&mut variants, effort));

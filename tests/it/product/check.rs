@@ -161,11 +161,12 @@ fn predictions_are_checked_once_without_golden_patches() {
         repository.append_tests_patch("\n\ndef test_short():\n    assert add(1, 1) == 2\n");
     let prediction = |model: &str, patch: Option<&str>| json!({"instance_id": "plain", "model_name_or_path": model, "model_patch": patch});
     let good = prediction("good", Some(&repository.append_tests_patch(NEGATIVE)));
-    let check = |second: Value| {
+    let check_with = |arguments: &[&str], second: Value| {
         let predictions = [good.clone(), second, prediction("nothing", None)];
         lines(&place.path("predictions.jsonl"), &predictions);
         let mut command = place.testwright();
-        command.args(["check", "--workers", "2", "--dataset"]);
+        command.args(["check", "--workers", "2"]).args(arguments);
+        command.arg("--dataset");
         command
             .arg(place.path("dataset.jsonl"))
             .arg("--predictions");
@@ -187,6 +188,7 @@ fn predictions_are_checked_once_without_golden_patches() {
         let newly_checked = new.count();
         (records.collect::<Vec<Value>>(), newly_checked)
     };
+    let check = |second: Value| check_with(&[], second);
     let second = prediction("second", Some(&passing));
     let (records, newly_checked) = check(second.clone());
     assert_eq!((records.len(), newly_checked), (2, 2));
@@ -201,6 +203,23 @@ fn predictions_are_checked_once_without_golden_patches() {
     assert_eq!((again.len(), newly_checked), (2, 1));
     assert_eq!(again[0], records[0]);
     assert_ne!(again[1]["sha256"], records[1]["sha256"]);
+
+    // Of the accepted predictions, those with the minimum are kept.
+    for (minimum, kept) in [("0", vec!["good"]), ("1", Vec::new())] {
+        check_with(
+            &["--min-confidence", minimum],
+            prediction("second", Some(&changed)),
+        );
+        let text = std::fs::read_to_string(place.path("out/kept.jsonl")).unwrap();
+        let names = text.lines().map(|line| {
+            let prediction: Value = serde_json::from_str(line).unwrap();
+            prediction["model_name_or_path"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        });
+        assert_eq!(names.collect::<Vec<_>>(), kept);
+    }
 }
 
 #[test]
@@ -216,7 +235,7 @@ fn model_adds_fixes_and_review() {
     let model = place.recording(&[
         calls(&[("try_fix", edit)]),
         calls(&[("submit", json!({"reason": "The fix makes it pass."}))]),
-        text_reply("NO\nIt fails for another reason."),
+        text_reply("YES\nIt fails as the issue says."),
     ]);
     // The second test passes on the old code, so the model is not asked about it.
     let tests = [
@@ -231,7 +250,9 @@ fn model_adds_fixes_and_review() {
         .unwrap();
     assert_exit_code(&output, 1);
     let checked: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(checked[0]["review"]["verdict"], "no", "{checked:#?}");
+    assert_eq!(checked[0]["review"]["verdict"], "yes", "{checked:#?}");
+    let probability = |check: &Value| check["probability"].as_f64().unwrap();
+    assert!(probability(&checked[0]) > 0.9 && probability(&checked[1]) < 0.2);
     let outcomes = &checked[0]["fixes"][0]["outcomes"];
     assert_eq!(
         *outcomes,

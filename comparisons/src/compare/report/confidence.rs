@@ -20,6 +20,9 @@ pub struct ConfidencePoint {
     pub recall: Rate,
 }
 
+/// Maximum number of levels of confidence; if more occur, they are spread evenly.
+const MAX_LEVELS: usize = 20;
+
 /// Returns a point for all submitted tests, then one for each higher minimum confidence that occurs. A test that the
 /// gate rejected has a confidence of 0.
 pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
@@ -37,6 +40,11 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     let mut levels: Vec<f64> = submitted.iter().map(|(c, _)| *c).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();
+    if levels.len() > MAX_LEVELS {
+        levels = (1..=MAX_LEVELS)
+            .map(|n| n as f64 / MAX_LEVELS as f64)
+            .collect();
+    }
     let point = |min_confidence: Option<f64>| {
         let confident_tests = submitted.iter().filter(|(confidence, _)| {
             min_confidence.is_none_or(|min_confidence| *confidence >= min_confidence)
@@ -54,6 +62,7 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
         .into_iter()
         .map(|min_confidence| point(Some(min_confidence)));
     points.extend(fewer.filter(|point| point.precision.denominator < all.precision.denominator));
+    points.dedup_by_key(|point| point.precision.denominator);
     points
 }
 

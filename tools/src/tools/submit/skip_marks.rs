@@ -128,7 +128,10 @@ fn is_unapplied_mark(module: &Module, node: Node<'_>) -> bool {
     let is_applied = std::iter::successors(node.parent(), Node::parent).any(|node| {
         let function = node.child_by_field_name("function");
         node.kind() == "call"
-            && function.is_some_and(|function| module.source(function).ends_with("add_marker"))
+            && function.is_some_and(|function| {
+                let name = module.source(function);
+                name.ends_with("add_marker") || name.ends_with("applymarker")
+            })
     });
     let is_body = |node: Node<'_>| {
         let parent = node.parent();
@@ -214,6 +217,7 @@ mod tests {
             "@pytest.mark.parametrize('a', [pytest.param(1, marks=pytest.mark.xfail)])\ndef test_a(a): pass\n",
             "pytestmark = [pytest.mark.skip]\ndef test_a(): pass\n",
             "def test_a(request):\n    request.node.add_marker(pytest.mark.xfail)\n    assert 0\n",
+            "def test_a(request):\n    request.applymarker(pytest.mark.xfail)\n    assert 0\n",
         ] {
             assert_eq!(
                 found(None, code).len(),
