@@ -8,6 +8,8 @@ use testwright_config::error::{Error, Result};
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// Maximum bytes of a patch or a test file.
 pub const MAX_PATCH_LEN: usize = 1 << 20;
+/// Maximum characters of the name of a test, a patch or a comparison.
+pub const MAX_NAME_LEN: usize = 100;
 /// Maximum characters of a path or an address.
 pub const MAX_PATH_LEN: usize = 2_048;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Api, ApiResult, ApiState};
 use crate::authentication::Caller;
-use crate::fields::check_name;
+use crate::fields::{MAX_NAME_LEN, check_name};
 use crate::request::{check_issue, read_test};
 use crate::sandbox_place::SandboxPlace;
 use testwright_agent::agent::NotesToLog;
@@ -17,9 +17,8 @@ use testwright_agent::check::{CheckEvidence, TestInput};
 use testwright_config::error::Error;
 use testwright_config::stop_signal::stopped;
 
-/// Maximum number of tests, and maximum characters of a name.
+/// Maximum number of tests.
 const MAX_TESTS: usize = 20;
-const MAX_NAME_LEN: usize = 100;
 
 /// A request to check tests for an issue.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

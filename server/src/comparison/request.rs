@@ -6,7 +6,7 @@ use testwright_evals::Dataset;
 use testwright_evals::harness::FORGE;
 
 use crate::allow_list::AllowList;
-use crate::fields::{check_name, check_path};
+use crate::fields::{MAX_NAME_LEN, check_name, check_path};
 use crate::request::allowed_model;
 use testwright_comparisons::compare::{Inputs, Plan, PlanRequest};
 use testwright_comparisons::grading::records;
@@ -21,8 +21,6 @@ const MAX_NAMES: usize = 20;
 pub const MAX_SAMPLES: u32 = 100;
 /// Maximum number of runs: the product of systems, instances and samples.
 const MAX_RUNS: usize = 20_000;
-/// Maximum characters of a name.
-const MAX_NAME_LEN: usize = 100;
 /// Default and maximum timeout of a test run, in seconds.
 const TEST_SECONDS: u64 = 900;
 /// Maximum timeout of a test run, in seconds.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::allow_list::AllowList;
-use crate::fields::{MAX_PATCH_LEN, check_name};
+use crate::fields::{MAX_NAME_LEN, MAX_PATCH_LEN, check_name};
 use crate::request::{allowed_repository, check_revision};
 use crate::store::{JobId, JobStatus, Store, StoredRun};
 use testwright_config::error::{Error, Result};
@@ -14,8 +14,7 @@ use testwright_config::settings::Settings;
 /// Maximum numbers of sets of tests and of candidate patches.
 const MAX_TESTS: usize = 20;
 const MAX_PATCHES: usize = 50;
-/// Maximum characters of a name, and maximum bytes of an issue.
-const MAX_NAME_LEN: usize = 100;
+/// Maximum bytes of an issue.
 const MAX_ISSUE_LEN: usize = 1 << 20;
 
 /// A request to run tests on candidate patches.
