@@ -7,10 +7,8 @@ pub struct SubmissionPolicy {
     pub feedback: bool,
     /// Whether a candidate fix should have been tried before; asked for once.
     pub wants_fix: bool,
-    /// Number of times that a reviewer's doubts are sent back to the model; 0 for no reviewer.
-    pub reviews: u32,
-    /// Whether a reviewer reads the submission, whose doubts are not sent back.
-    pub final_review: bool,
+    /// Number of times that a reviewer's doubts are sent back to the model; `None` for no reviewer.
+    pub reviews: Option<u32>,
 }
 
 /// The action after a submission.

@@ -114,17 +114,17 @@ impl Run {
             if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
                 submitted.requested_fix = true;
                 text = prompt(TryAFix {}.render())?;
-            } else if self.submission_policy.reviews > 0 || self.submission_policy.final_review {
+            } else if let Some(reviews) = self.submission_policy.reviews {
                 let reviewed = AcceptedSubmission {
                     submission: &submitted.submission,
                     verdict: &submitted.verdict,
                     fixes: &submitted.fixes,
-                    // In a final review, the reason is not that of the tests' author.
-                    reason: reason.filter(|_| !self.submission_policy.final_review),
+                    // If doubts are not sent back, the reason is not that of the tests' author.
+                    reason: reason.filter(|_| reviews > 0),
                 };
                 submitted.review = self.review(&reviewed, deadline).await?;
                 if let Some(review) = &submitted.review
-                    && self.may_doubt(review)
+                    && self.may_doubt(review, reviews)
                     && let Some(doubt) = doubt_message(review)
                 {
                     submitted.returned_doubts = true;
@@ -138,11 +138,11 @@ impl Run {
     }
 
     /// Returns whether a doubt may be sent back: a NO as often as the approach says, a weaker doubt once.
-    fn may_doubt(&self, review: &Review) -> bool {
+    fn may_doubt(&self, review: &Review, reviews: u32) -> bool {
         self.doubts
             < match review.verdict {
-                ReviewVerdict::No => self.submission_policy.reviews,
-                _ => self.submission_policy.reviews.min(1),
+                ReviewVerdict::No => reviews,
+                _ => reviews.min(1),
             }
     }
 

@@ -9,10 +9,8 @@ use testwright_tools::tools::{
 };
 use testwright_tools::visible;
 
-use super::{Approach, ApproachContext, Workflow, begin_with};
-use crate::agent::{
-    Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, prompt, run_loop,
-};
+use super::{Approach, ApproachContext, Workflow, begin_with, run_until_accepted};
+use crate::agent::{Flow, Outcome, Run, SubmissionPolicy, prompt};
 
 /// Tools in the order in which they are offered.
 static TOOLS: &[&dyn AnyTool] = &[
@@ -52,19 +50,12 @@ impl Approach for Check {
             feedback: true,
             // A test that fails by a mistake of its own needs no fix.
             wants_fix: false,
-            reviews: 0,
-            final_review: true,
+            reviews: Some(0),
         });
-        if let Err(outcome) = begin(run, context).await {
-            return outcome;
+        match begin(run, context).await {
+            Ok(()) => run_until_accepted(run, self.tools()).await,
+            Err(outcome) => outcome,
         }
-        let config = LoopConfig {
-            tools: self.tools(),
-            parallel_calls: true,
-            max_empty_replies: 3,
-            on_submit: OnSubmit::UntilAccepted,
-        };
-        run_loop(run, &config, &mut NoHook).await
     }
 }
 

@@ -10,8 +10,8 @@ use testwright_tools::tools::TryFix;
 
 use super::extra_inputs::lines::{self, Stub};
 use super::testwright::REDUNDANT_TOOLS;
-use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
+use super::{Approach, ApproachContext, Workflow, run_until_accepted};
+use crate::agent::{Flow, Outcome, Run, prompt};
 use testwright_models::Message;
 
 pub(super) struct Cover;
@@ -44,16 +44,9 @@ impl Approach for Cover {
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         match begin(run, context).await {
-            Ok(()) => {}
-            Err(outcome) => return outcome,
+            Ok(()) => run_until_accepted(run, self.tools()).await,
+            Err(outcome) => outcome,
         }
-        let config = LoopConfig {
-            tools: self.tools(),
-            parallel_calls: true,
-            max_empty_replies: 3,
-            on_submit: OnSubmit::UntilAccepted,
-        };
-        run_loop(run, &config, &mut NoHook).await
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use testwright_agent_prompts::{Prompt, Task};
 use testwright_tools::tool::AnyTool;
 
-use crate::agent::{Flow, Outcome, Run};
+use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
 use extra_inputs::ExtraInputs;
 use stages::CODE_TOKENS;
 use testwright_config::settings::Effort;
@@ -179,6 +179,17 @@ async fn begin_with(
         None => task,
     };
     run.say(Message::User { content })
+}
+
+/// Lets the model use the tools until the gate accepts a submission.
+async fn run_until_accepted(run: &mut Run, tools: Vec<&'static dyn AnyTool>) -> Outcome {
+    let config = LoopConfig {
+        tools,
+        parallel_calls: true,
+        max_empty_replies: 3,
+        on_submit: OnSubmit::UntilAccepted,
+    };
+    run_loop(run, &config, &mut NoHook).await
 }
 
 #[cfg(test)]

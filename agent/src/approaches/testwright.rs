@@ -120,12 +120,7 @@ impl Approach for Testwright {
         run.set_submission_policy(SubmissionPolicy {
             feedback: options.is_on(&FEEDBACK),
             wants_fix: options.is_on(&FIX),
-            reviews: if options.is_on(&REVIEW) {
-                MAX_REVIEWS
-            } else {
-                0
-            },
-            final_review: false,
+            reviews: options.is_on(&REVIEW).then_some(MAX_REVIEWS),
         });
         let views: &[View] = match (options.is_on(&DRAFTS), options.is_on(&PASSING_FIRST)) {
             (true, _) => &[View::Issue, View::PassingTest, View::Code],
