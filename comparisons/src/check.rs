@@ -28,12 +28,6 @@ pub const CHECKS_FILE: &str = "checks.jsonl";
 /// Name of the file with the predictions that have the minimum probability.
 pub const KEPT_FILE: &str = "kept.jsonl";
 
-/// Options for checking predictions.
-pub struct Checking {
-    /// Model that tries fixes on each accepted test and reviews it.
-    pub model: Option<CheckModel>,
-}
-
 /// A checked prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckRecord {
@@ -90,7 +84,8 @@ pub fn count_patches(run: &GradingRun, sets: &[Predictions]) -> usize {
     jobs(run, sets).iter().map(|job| job.patches.len()).sum()
 }
 
-/// Checks all predictions that have a patch, and returns the results, sorted by instance. Results go to
+/// Checks all predictions that have a patch, and returns the results, sorted by instance. The model, if there is one,
+/// tries fixes on each accepted test and reviews it. Results go to
 /// [`CHECKS_FILE`] in the results folder; those already in it are reused.
 ///
 /// # Errors
@@ -99,7 +94,7 @@ pub fn count_patches(run: &GradingRun, sets: &[Predictions]) -> usize {
 /// part of its results.
 pub async fn check_predictions(
     run: &GradingRun,
-    checking: &Checking,
+    model: Option<&CheckModel>,
     sets: &[Predictions],
     listener: &dyn CheckListener,
 ) -> Result<Vec<CheckRecord>> {
@@ -113,7 +108,7 @@ pub async fn check_predictions(
         .for_each(|note| listener.note(note));
     let checker = Checker {
         run,
-        model: checking.model.as_ref(),
+        model,
         session: SessionSettings {
             limits: run.settings.limits.sandbox(),
             test_seconds: run.options.test_seconds,

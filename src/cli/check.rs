@@ -242,7 +242,6 @@ mod tests {
                 code_in_issue: Vec::new(),
                 issue_sentence: Some("f(1) returns 1.".to_owned()),
                 files_run: 1,
-                unreached: 0,
                 unrelated_inputs: false,
                 replaced_code: Vec::new(),
                 reruns: vec![RerunEvidence {

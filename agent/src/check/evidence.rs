@@ -77,9 +77,6 @@ pub struct FailureEvidence {
     pub issue_sentence: Option<String>,
     /// Number of files under test in which the test ran code.
     pub files_run: usize,
-    /// Number of assertions that did not run because an earlier one failed.
-    #[serde(default)]
-    pub unreached: usize,
     /// Whether the test reads something that no behaviour depends on, such as the host's name; a note names it.
     #[serde(default)]
     pub unrelated_inputs: bool,
@@ -177,7 +174,6 @@ impl FailureEvidence {
             code_in_issue: code_in_issue(test, source, issue, definitions),
             issue_sentence: gate::best_sentence(issue, &words),
             files_run: test.executed.len(),
-            unreached: test.unreached.len(),
             unrelated_inputs: !unrelated_inputs(source).is_empty(),
             replaced_code: replaced_code(source),
             reruns: reruns

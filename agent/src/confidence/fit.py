@@ -193,7 +193,7 @@ def main():
     if args.collect:
         collect(args.collect, args.forged)
     rows, names, values, right = read()
-    _, (not_failing, intercept, weights) = fit(rows, names, values, right)
+    predict, (not_failing, intercept, weights) = fit(rows, names, values, right)
     coefficients = {
         "not_failing": round(float(not_failing), 3),
         "intercept": round(float(intercept), 3),
@@ -204,7 +204,6 @@ def main():
     chances = cross_validate(rows, names, values, right)
     forged = numpy.array([is_forged(row) for row in rows])
     if forged.any():
-        predict, _ = fit(rows, names, values, right)
         for name, some in (("cross-validated", chances[forged]), ("by the final model", predict(rows, values)[forged])):
             print(f"forged, {name}: {(some < 0.1).sum()} of {forged.sum()} below 0.1, at most {some.max():.2f}")
     report([row for row, out in zip(rows, forged) if not out], right[~forged], chances[~forged])

@@ -10,7 +10,7 @@ use super::model_args::ModelArgs;
 use crate::cli::output::{self, ProgressLine, escape_line};
 use testwright_agent::agent::NotesToLog;
 use testwright_comparisons::check::{
-    CHECKS_FILE, CheckListener, CheckRecord, Checking, KEPT_FILE, check_predictions, count_patches,
+    CHECKS_FILE, CheckListener, CheckRecord, KEPT_FILE, check_predictions, count_patches,
     write_kept,
 };
 use testwright_comparisons::grading::{GradingOptions, GradingRun, records};
@@ -71,9 +71,7 @@ impl DatasetArgs {
         for line in predictions::summary(&sets, &warnings) {
             output::print_stderr(escape_line(&line));
         }
-        let checking = Checking {
-            model: model.open(&settings, Arc::new(NotesToLog))?,
-        };
+        let model = model.open(&settings, Arc::new(NotesToLog))?;
         let run = GradingRun {
             options: GradingOptions {
                 repositories: self.repositories.clone(),
@@ -87,7 +85,7 @@ impl DatasetArgs {
             settings,
         };
         let progress = CheckProgress::new(count_patches(&run, &sets), json);
-        let checked = check_predictions(&run, &checking, &sets, &progress).await;
+        let checked = check_predictions(&run, model.as_ref(), &sets, &progress).await;
         progress.live.clear();
         let checked = checked?;
         let failed = checked.iter().filter(|check| check.evidence.is_none());
