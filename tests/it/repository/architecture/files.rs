@@ -64,7 +64,7 @@ fn files_are_short_and_documented() {
 }
 
 /// Complete content of the top level.
-const TOP_LEVEL_FILES: [&str; 30] = [
+const TOP_LEVEL_FILES: [&str; 31] = [
     ".cargo",
     ".ci",
     ".config",
@@ -75,7 +75,8 @@ const TOP_LEVEL_FILES: [&str; 30] = [
     "Cargo.lock",
     "Cargo.toml",
     "Dockerfile",
-    "LICENSE",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
     "README.md",
     "action.yml",
     "agent-prompts",
