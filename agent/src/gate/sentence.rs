@@ -28,7 +28,7 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
         }
     }
     let (_, i) = best?;
-    let sentence = sentences[i];
+    let sentence = &sentences[i];
     Some(if sentence.chars().count() > MAX_SENTENCE_LEN {
         sentence
             .chars()
@@ -83,27 +83,61 @@ fn single_spaced(text: &str) -> String {
 
 /// Returns the sentences of the prose and the lines of the code. A full stop ends a sentence only before
 /// white space and a capital letter, so not inside a name, a number or a call.
-fn sentences(text: &str) -> Vec<&str> {
+fn sentences(text: &str) -> Vec<String> {
     let mut sentences = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("```") || line.starts_with("<!--") {
-            continue;
-        }
+    for block in blocks(text) {
         let mut start = 0;
-        for (at, stop) in line.match_indices(['.', '!', '?']) {
+        for (at, stop) in block.match_indices(['.', '!', '?']) {
             let end = at + stop.len();
-            let rest = &line[end..];
+            let rest = &block[end..];
             if rest.starts_with(char::is_whitespace)
                 && rest.trim_start().starts_with(char::is_uppercase)
             {
-                sentences.push(line[start..end].trim());
+                sentences.push(block[start..end].trim().to_owned());
                 start = end;
             }
         }
-        sentences.push(line[start..].trim());
+        sentences.push(block[start..].trim().to_owned());
     }
     sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphanumeric()).count() > 3);
     sentences
+}
+
+/// Returns the paragraphs of the prose, each as one line, and the lines of the code.
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks: Vec<String> = Vec::new();
+    // Whether the next line of prose continues the last block.
+    let (mut continues, mut in_code) = (false, false);
+    for line in text.lines() {
+        let is_indented = line.starts_with("    ") || line.starts_with('\t');
+        let line = line.trim();
+        if line.starts_with("```") || line.starts_with("~~~") {
+            in_code = !in_code;
+            continues = false;
+        } else if line.is_empty() || line.starts_with("<!--") {
+            continues = false;
+        } else if in_code || is_indented && !continues || is_own_block(line) {
+            blocks.push(line.to_owned());
+            // A list item goes on in the next line; code, headings and rows of tables don't.
+            continues = !in_code && line.starts_with(['-', '*', '+']);
+        } else {
+            match blocks.last_mut().filter(|_| continues) {
+                Some(block) => {
+                    block.push(' ');
+                    block.push_str(line);
+                }
+                None => blocks.push(line.to_owned()),
+            }
+            continues = true;
+        }
+    }
+    blocks
+}
+
+/// Returns whether the line is a heading, a list item, a row of a table, or Python's prompt.
+fn is_own_block(line: &str) -> bool {
+    let markers = ["#", "- ", "* ", "+ ", "|", ">>>", "...", "> "];
+    markers.iter().any(|marker| line.starts_with(marker))
 }
 
 fn words(text: &str) -> HashSet<String> {
@@ -130,6 +164,20 @@ mod tests {
         assert_eq!(
             sentence.unwrap(),
             "Calling slugify('Version 2') returns 'version'."
+        );
+    }
+
+    #[test]
+    fn wrapped_sentence_is_found_whole() {
+        let issue = "# Bug\nThis raises a TypeError, as the check at\nline 792 compares None.\n\n- first item\n  goes on\n\
+                     ```\nx = None\ny = 2\n```\nLast words here.";
+        assert_eq!(
+            best_sentence(issue, "TypeError compares None").unwrap(),
+            "This raises a TypeError, as the check at line 792 compares None."
+        );
+        assert_eq!(
+            sentences(issue)[1..],
+            ["- first item goes on", "x = None", "Last words here."]
         );
     }
 
