@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{evidence_card, output};
 use testwright_agent::agent::Outcome;
+use testwright_agent::gate::Evidence;
 use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
 use testwright_config::error::{Error, Result};
 
@@ -17,7 +18,9 @@ pub(super) struct Args {
 }
 
 /// Maximum characters of the patch in a comment. GitHub accepts comments of up to 65,536 characters.
-const MAX_PATCH_LEN: usize = 50_000;
+const MAX_PATCH_LEN: usize = 24_000;
+/// Maximum characters of the failure's message.
+const MAX_MESSAGE_LEN: usize = 160;
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let wrong =
@@ -62,21 +65,93 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
         let summary = fenced("text", &outcome.summary());
         return format!("**testwright** found no test for this issue ({code}; {by}).\n\n{summary}");
     };
-    let card = fenced(
-        "text",
-        evidence_card::render_card(evidence).plain().trim_end(),
-    );
-    let patch = if patch.chars().count() > MAX_PATCH_LEN {
-        format!(
-            "The patch is too long for a comment: {} characters.",
-            patch.chars().count()
-        )
-    } else {
-        format!("For `git apply`:\n\n{}", fenced("diff", patch.trim_end()))
+    let (test, patch) = match patch.chars().count() {
+        count if count > MAX_PATCH_LEN => (
+            None,
+            format!("The patch is too long for a comment: {count} characters."),
+        ),
+        _ => (added_source(patch), fenced("diff", patch.trim_end())),
     };
+    let test = test.map_or_else(String::new, |source| fenced("python", &source) + "\n\n");
+    let card = evidence_card::render_card(evidence).plain();
     format!(
-        "**testwright** wrote a test that fails on {code} for the reason this issue states ({by}).\n\n{card}\n\n{patch}"
+        "**testwright** wrote a test that fails on {code} for the reason this issue states ({by}). {}\n\n\
+         {test}{}\n{}",
+        failure(evidence),
+        folded("Patch for git apply", &patch),
+        folded("Evidence", &fenced("text", card.trim_end())),
     )
+}
+
+/// Describes how the first test fails, and whether a candidate fix makes the tests pass.
+fn failure(evidence: &Evidence) -> String {
+    let Some(test) = evidence.tests.first() else {
+        return String::new();
+    };
+    let place = test.frame.as_ref().map_or_else(String::new, |frame| {
+        let line = format!("{}:{}", frame.file, frame.line);
+        format!(
+            " in {} ({})",
+            inline_code(&frame.function),
+            inline_code(&line)
+        )
+    });
+    let exception = inline_code(&test.exception);
+    let message: String = test
+        .message
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(MAX_MESSAGE_LEN)
+        .collect();
+    let message = match message.trim() {
+        "" => String::new(),
+        message => format!(": {}", inline_code(message)),
+    };
+    let fixed = evidence
+        .fixes
+        .iter()
+        .find(|fix| fix.on_submitted_tests && fix.is_valid_fix(&evidence.tests));
+    let fixed = match fixed.map(|fix| fix.existing_run) {
+        None => String::new(),
+        Some(0) => " It passes with a candidate fix.".to_owned(),
+        Some(existing) => {
+            format!(" It passes with a candidate fix, and so do {existing} existing tests.")
+        }
+    };
+    format!("It fails with {exception}{place}{message}.{fixed}")
+}
+
+/// Returns the lines that the patch adds, without common indentation; `None` if it also removes lines.
+fn added_source(patch: &str) -> Option<String> {
+    let mut added: Vec<&str> = Vec::new();
+    let mut in_hunk = false;
+    for line in patch.lines() {
+        match line.as_bytes().first() {
+            Some(b'@') => in_hunk = true,
+            Some(b'd') => in_hunk = false,
+            Some(b'-') if in_hunk => return None,
+            Some(b'+') if in_hunk => added.push(&line[1..]),
+            _ => {}
+        }
+    }
+    let indent = |line: &&str| line.len() - line.trim_start_matches(' ').len();
+    let common = added
+        .iter()
+        .filter(|line| !line.trim().is_empty())
+        .map(indent)
+        .min()?;
+    let lines = added
+        .iter()
+        .map(|line| line.get(common..).unwrap_or_default());
+    let source = lines.collect::<Vec<_>>().join("\n");
+    Some(source.trim_matches('\n').to_owned())
+}
+
+/// Formats a part that a reader has to open.
+fn folded(title: &str, content: &str) -> String {
+    format!("<details><summary>{title}</summary>\n\n{content}\n\n</details>")
 }
 
 /// Puts text into a fenced block, with a fence longer than any run of backticks in it.
@@ -87,7 +162,13 @@ fn fenced(language: &str, text: &str) -> String {
 
 fn inline_code(text: &str) -> String {
     let fence = "`".repeat(longest_backtick_run(text) + 1);
-    format!("{fence}{}{fence}", output::escape_line(text))
+    // Backticks at an end would become part of the fence. Markdown removes these spaces.
+    let space = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{space}{}{space}{fence}", output::escape_line(text))
 }
 
 /// Returns the length of the longest run of backticks.
@@ -101,9 +182,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn added_lines_become_source() {
+        let patch = "diff --git a/t.py b/t.py\n--- a/t.py\n+++ b/t.py\n@@ -1,2 +1,4 @@\n class T:\n     x = 1\n\
+                     +\n+    def test(self):\n+        assert f()\n";
+        assert_eq!(
+            added_source(patch).as_deref(),
+            Some("def test(self):\n    assert f()")
+        );
+        assert_eq!(added_source(&format!("{patch}-    y = 1\n")), None);
+        assert_eq!(added_source(""), None);
+    }
+
+    #[test]
     fn fence_outlasts_inner_backticks() {
         assert_eq!(fenced("text", "a"), "```text\na\n```");
         assert_eq!(fenced("text", "````\n@ann"), "`````text\n````\n@ann\n`````");
         assert_eq!(inline_code("a`b"), "``a`b``");
+        assert_eq!(inline_code("`@ann` ``"), "``` `@ann` `` ```");
     }
 }
