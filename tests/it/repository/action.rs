@@ -57,6 +57,7 @@ fn answer(place: &TestDir, server: &MockServer, issue: &str, arguments: &str) ->
         .env("PATH", format!("{folder}:{path}"))
         .env("GITHUB_WORKSPACE", example("slugs"))
         .env("GITHUB_OUTPUT", place.path("output"))
+        .env("GITHUB_STEP_SUMMARY", place.path("summary"))
         .env("RUNNER_TEMP", place.folder.path())
         .output()
         .unwrap()
@@ -86,7 +87,8 @@ fn accepted_test_is_posted_with_evidence() {
     let place = TestDir::new();
     let body = std::fs::read_to_string(example("issue.md")).unwrap();
     let server = server(body, 201);
-    assert_exit_code(&answer(&place, &server, "7", ""), 0);
+    let arguments = "--max-minutes 5 --env 'WORDS=two words'";
+    assert_exit_code(&answer(&place, &server, "7", arguments), 0);
     let comments = comments(&server);
     let [(token, comment)] = comments.as_slice() else {
         panic!("{} comments", comments.len())
@@ -106,22 +108,26 @@ fn accepted_test_is_posted_with_evidence() {
     assert!(!comment.contains("ghp_secret"));
     let output = std::fs::read_to_string(place.path("output")).unwrap();
     assert!(output.contains("accepted=true"), "{output}");
-    assert!(place.path("testwright-7-1-1/test.patch").exists());
+    let results = place.path("testwright-7-1-1");
+    assert!(results.join("test.patch").exists());
+    let record = std::fs::read_to_string(results.join("run.json")).unwrap();
+    assert!(record.contains("two words"), "{record}");
+    assert_eq!(
+        &std::fs::read_to_string(place.path("summary")).unwrap(),
+        comment
+    );
 }
 
 #[test]
-fn missing_test_is_reported_in_comment() {
+fn missing_test_is_reported_in_summary() {
     let place = TestDir::new();
     let server = server("It is slow, @bob.".to_owned(), 201);
     assert_exit_code(&answer(&place, &server, "7", "--max-minutes 5"), 0);
-    let comments = comments(&server);
-    assert_eq!(comments.len(), 1);
+    assert_eq!(comments(&server), []);
+    let summary = std::fs::read_to_string(place.path("summary")).unwrap();
     assert!(
-        comments[0]
-            .1
-            .starts_with("**testwright** found no test for this issue"),
-        "{}",
-        comments[0].1
+        summary.starts_with("**testwright** found no test for this issue"),
+        "{summary}"
     );
     let output = std::fs::read_to_string(place.path("output")).unwrap();
     assert!(output.contains("accepted=false"), "{output}");
@@ -130,11 +136,13 @@ fn missing_test_is_reported_in_comment() {
 #[test]
 fn failures_post_no_comment() {
     let place = TestDir::new();
-    let server = server("It is slow.".to_owned(), 403);
+    let body = std::fs::read_to_string(example("issue.md")).unwrap();
+    let server = server(body, 403);
     for (issue, arguments, code) in [
         ("7; id", "", 2),
         ("8", "", 2),
         ("7", "--no-such-option", 2),
+        ("7", "--env 'open", 2),
         ("7", "", 1),
     ] {
         let output = answer(&place, &server, issue, arguments);
