@@ -10,6 +10,7 @@ mod doctor;
 mod environment;
 mod eval;
 mod evidence_card;
+mod example;
 mod inspect;
 mod log;
 mod man;

@@ -14,7 +14,7 @@ use testwright_config::error::Result;
 use testwright_config::settings::{Flags, RecipeAdditions, Settings, Sources};
 
 /// Location of the old code and its sandbox, for the commands that start a sandbox.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct RepositoryArgs {
     /// Repository: a folder or a URL [default: the repository of the issue or of the recorded run,
     /// otherwise the current folder]
@@ -102,6 +102,11 @@ impl RepositoryArgs {
             location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
             revision: self.commit.as_deref().or(revision).map(str::to_owned),
         }
+    }
+
+    /// Uses this folder as the repository, as `--repo` does.
+    pub(super) fn set_repository(&mut self, folder: &Path) {
+        self.repo = Some(folder.display().to_string());
     }
 
     /// Returns whether `--repo` was given.

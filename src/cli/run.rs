@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::example;
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
 use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
@@ -14,7 +15,7 @@ use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Effort;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = format!(
     "Approaches (default: testwright, or snippet without a model; options follow a colon, as in \
      otter:planner=off, and `testwright approaches` lists them):\n{}\n\nSandboxes (default: local):\n{}\n\n\
@@ -25,8 +26,11 @@ use testwright_config::settings::Effort;
 ))]
 pub(super) struct Args {
     /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present_any = ["resume", "example"])]
     issue: Option<String>,
+    /// Try the example of the guide: write it to testwright-example, and use its issue and repository
+    #[arg(long, conflicts_with_all = ["issue", "resume", "repo", "commit"])]
+    example: bool,
     #[command(flatten)]
     place: RepositoryArgs,
     #[arg(
@@ -67,9 +71,21 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let terminal = args.options.terminal();
     let job = match &args.resume {
         Some(folder) => resumed_job(args, folder)?,
+        None if args.example => new_job(&args.for_example()?).await?,
         None => new_job(args).await?,
     };
     args.options.execute(job, terminal).await
+}
+
+impl Args {
+    /// Writes the example, and returns these arguments with its issue and repository.
+    fn for_example(&self) -> Result<Args> {
+        let folder = example::write()?;
+        let mut args = self.clone();
+        args.issue = Some(folder.join(example::ISSUE).display().to_string());
+        args.place.set_repository(&folder.join(example::REPOSITORY));
+        Ok(args)
+    }
 }
 
 /// Creates the job of a new run.

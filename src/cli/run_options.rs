@@ -12,7 +12,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Flags;
 use testwright_server::artifacts::shared_environments;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct RunOptions {
     /// Model, such as gpt-5-mini; `replay:FILE` replays a recording; with `testwright run`,
     /// `snippet` selects the approach of that name, which needs no API key [default: gpt-5-mini if
