@@ -2,6 +2,7 @@
 
 mod check_model;
 mod recorded_run;
+mod revision;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ use testwright_models::{Model, ModelName};
 
 pub use check_model::{CheckModel, CheckPlace};
 pub use recorded_run::{RecordedRun, RecordedSettings};
+
+/// File with the difference between a revised test and the test before, in the folder of the run.
+pub const REVISION_FILE: &str = "revision.diff";
 
 /// The contents of `run.json`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -176,7 +180,8 @@ impl RunJob {
     /// Drops the newer comments of a new run if a commit was given.
     fn forget_newer_comments(&mut self, source: &Source, progress: &dyn Progress) {
         let date = source.date.as_deref().and_then(|date| date.parse().ok());
-        let (Some(_), None, Some(date)) = (&self.place.revision, &self.recorded, date) else {
+        let is_new = self.recorded.is_none() && self.extra_inputs.revises.is_none();
+        let (Some(_), true, Some(date)) = (&self.place.revision, is_new, date) else {
             return;
         };
         let note_count = self.issue.notes.len();
@@ -201,6 +206,10 @@ impl RunJob {
     }
 
     async fn start_and_work(mut self, progress: Arc<dyn Progress>) -> Result<(Record, PathBuf)> {
+        if self.recorded.is_none() {
+            self.notes
+                .extend(self.extra_inputs.ignored_hint(&self.approach));
+        }
         for note in &self.notes {
             progress.note(note);
         }
@@ -382,7 +391,7 @@ impl RunJob {
             folder.write("recipe.toml", repair.recipe.as_bytes())?;
         }
         let mut run = Run::new(RunParts {
-            issue: self.issue.clone(),
+            issue: (self.extra_inputs).add_wish(self.issue.clone(), &self.approach),
             source: source.clone(),
             model,
             session,
@@ -404,6 +413,7 @@ impl RunJob {
             None => outcome,
         };
         let (budget, folder, _) = run.finish(&outcome).await;
+        let revision = revision::difference(&source, &self.extra_inputs, &outcome);
         let record = Record {
             testwright: env!("CARGO_PKG_VERSION").to_owned(),
             issue: serde_json::json!({ "title": self.issue.title, "origin": self.issue.origin }),
@@ -422,6 +432,9 @@ impl RunJob {
             notes,
         };
         write_results(&folder, &record)?;
+        if let Some(difference) = revision? {
+            folder.write(REVISION_FILE, difference.as_bytes())?;
+        }
         Ok((record, folder.path().to_owned()))
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::allow_list::AllowList;
 use super::fields::{MAX_PATCH_LEN, check_name, check_path};
 use crate::store::NewRun;
+use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
 use testwright_agent::approaches::{ModelKind, Variant, model_selection};
 use testwright_agent::check::TestInput;
 use testwright_agent::issues;
@@ -42,6 +43,18 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub model: Option<String>,
+    /// Description of the wanted test, in the words of a person whom the model should trust. The model and the
+    /// reviewer see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 8_192)]
+    pub hint: Option<String>,
+    /// The only test files that may change, as paths in the repository. Default: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub test_files: Vec<String>,
+    /// Id of an earlier run on the same code, whose test is revised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub revises: Option<String>,
     /// Limits of the run.
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
@@ -124,6 +137,13 @@ impl RunRequest {
         }
         let selection = model_selection::select(&settings)?;
         let variant = Variant::parse_for_issues(&selection.approach)?;
+        let inputs = self.extra_inputs()?;
+        if !inputs.test_files.is_empty() {
+            inputs.check_options(&variant)?;
+        }
+        if self.revises.is_some() {
+            extra_inputs::check_can_revise(&variant)?;
+        }
         if self.limits.dollars.is_some() && variant.approach.model() == ModelKind::Language {
             Prices::from(&settings.prices).check(&selection.model)?;
         }
@@ -138,6 +158,23 @@ impl RunRequest {
             owner: owner.to_owned(),
             batch: String::new(),
             traceparent: None,
+        })
+    }
+
+    /// Returns the hint and the test files as inputs of an approach.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a usage error if the hint or the path of a test file is not usable.
+    pub fn extra_inputs(&self) -> Result<ExtraInputs> {
+        let path = |path: &String| {
+            check_path("test_files", path)?;
+            extra_inputs::test_path(path)
+        };
+        Ok(ExtraInputs {
+            hint: self.hint.as_deref().map(hint::check).transpose()?,
+            test_files: self.test_files.iter().map(path).collect::<Result<_>>()?,
+            ..ExtraInputs::default()
         })
     }
 

@@ -30,6 +30,7 @@ use crate::store::{
     Attempt, AttemptResults, BatchBudget, JobId, JobKind, JobStatus, Store, StoreQuota, StoredRun,
 };
 use testwright_agent::agent::{NotesToLog, Outcome};
+use testwright_agent::approaches::extra_inputs::EarlierTest;
 use testwright_agent::approaches::{ModelKind, Variant};
 use testwright_agent::issues;
 use testwright_agent::job::{Record, RecordedRun, RunJob};
@@ -409,6 +410,10 @@ impl Worker {
             let recorded = RecordedRun::open(&out)?;
             return RunJob::resumed(recorded, settings, approach);
         }
+        let mut extra_inputs = request.extra_inputs()?;
+        if let Some(id) = &request.revises {
+            extra_inputs.revises = Some(self.earlier_test(id).await?);
+        }
         let options = issues::Options::from_settings(&settings, false);
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
         self.store.set_title(&run.id, &issue.title).await?;
@@ -418,9 +423,24 @@ impl Worker {
             revision: request.commit.clone(),
         };
         Ok(RunJob {
+            extra_inputs,
             notes: issue.notes.clone(),
             ..RunJob::new(settings, issue, place, approach, model, out)
         })
+    }
+
+    /// Returns the test of an earlier run.
+    async fn earlier_test(&self, id: &str) -> Result<EarlierTest> {
+        let run = match JobId::parse(id) {
+            Some(id) => self.store.run(&id).await?,
+            None => None,
+        };
+        let patch = run.and_then(|run| run.patch).ok_or_else(|| {
+            Error::usage(format!("revise the test of run {id}"))
+                .cause("the run was deleted, or has no test")
+        })?;
+        let run = id.to_owned();
+        Ok(EarlierTest { run, patch })
     }
 
     /// Writes the trajectory from the store. Events that are only on this disk were not stored before the worker ended.

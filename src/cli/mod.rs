@@ -21,6 +21,7 @@ pub mod output;
 mod reference;
 mod replay;
 mod repository_args;
+mod revise;
 mod run;
 mod run_options;
 mod runs;
@@ -60,6 +61,8 @@ struct Cli {
 enum Command {
     /// Write a test for an issue
     Run(Box<run::Args>),
+    /// Revise the test of an ended run as you say, in a new run
+    Revise(Box<revise::Args>),
     /// Write a test that covers given lines
     Cover(Box<cover::Args>),
     /// Check whether given tests fail, and whether they fail for the reason the issue states
@@ -121,6 +124,7 @@ pub async fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
+        Command::Revise(args) => revise::run(&args).await,
         Command::Cover(args) => cover::run(&args).await,
         Command::Check(args) => check::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,

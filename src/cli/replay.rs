@@ -101,7 +101,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let folder = RunFolder::create(&aside.path().join("replay"))
         .map_err(|error| Error::infrastructure(error.to_string()))?;
     let mut run = Run::new(RunParts {
-        issue: started.issue.clone(),
+        issue: extra_inputs.add_wish(started.issue.clone(), &approach),
         source,
         model: Arc::new(NoModel),
         session,

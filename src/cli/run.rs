@@ -6,7 +6,7 @@ use super::example;
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
 use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
-use testwright_agent::approaches::extra_inputs::{self, ExtraInputs};
+use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
 use testwright_agent::approaches::{Variant, model_selection};
 use testwright_agent::custom_prompts;
 use testwright_agent::issues;
@@ -49,10 +49,14 @@ pub(super) struct Args {
     /// given-files, such as zero-shot:given-patch=on
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     code_patch: Option<PathBuf>,
-    /// Path of a test file to change; for approaches with the option given-tests, such as
-    /// zero-shot:given-tests=on; may be repeated
+    /// Path of a test file to change; submissions that change other test files are refused.
+    /// Approaches with the option given-tests need it on, as in zero-shot:given-tests=on; may be
+    /// repeated
     #[arg(long, value_name = "PATH", conflicts_with = "resume")]
     test_file: Vec<String>,
+    /// Description of the wanted test, in your words; the model and the reviewer see it
+    #[arg(long, value_name = "TEXT|@FILE", conflicts_with = "resume")]
+    hint: Option<String>,
     /// Minimum confidence (0 to 1); tests below it are withheld [default: no minimum]
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
@@ -134,9 +138,12 @@ async fn new_job(args: &Args) -> Result<RunJob> {
     })
 }
 
-/// Reads the extra inputs that flags name: a code patch and test files.
+/// Reads the extra inputs that flags name: a hint, a code patch and test files.
 fn read_extra_inputs(args: &Args) -> Result<ExtraInputs> {
-    let mut inputs = ExtraInputs::default();
+    let mut inputs = ExtraInputs {
+        hint: args.hint.as_deref().map(hint::read).transpose()?,
+        ..ExtraInputs::default()
+    };
     if let Some(path) = &args.code_patch {
         inputs.code_patch = Some(extra_inputs::read_patch(path)?);
     }

@@ -43,7 +43,7 @@ pub(super) struct RunOptions {
     pub record: Option<PathBuf>,
     /// Print only run.json, for programs
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 impl RunOptions {

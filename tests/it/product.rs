@@ -30,6 +30,8 @@ mod messages;
 mod mine;
 /// Approaches that are pipelines.
 mod pipelines;
+/// Hints, and `testwright revise`.
+mod revise;
 /// The reviewer of submissions.
 mod review;
 /// `testwright run`, `replay`, `show`: their results, and resuming after a crash.

@@ -83,8 +83,11 @@ impl Run {
             SubmissionCheck::Refused(text) => return Ok((text, true, Value::Null)),
             SubmissionCheck::Judged {
                 submission,
-                verdict,
-            } => (*submission, verdict),
+                mut verdict,
+            } => {
+                verdict.require_files(&submission, &self.issue.wish.test_files);
+                (*submission, verdict)
+            }
         };
         let mut submitted = SubmissionRecord {
             submission,
@@ -283,7 +286,7 @@ impl Run {
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
             signals: self.signals(submitted),
-            extra_inputs: self.given.clone(),
+            extra_inputs: [self.issue.wish.labels(), self.given.clone()].concat(),
             dropped: verdict.dropped.clone(),
             ..Evidence::default()
         };

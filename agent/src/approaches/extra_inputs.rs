@@ -1,9 +1,11 @@
 //! Extra inputs of an approach beyond the issue (SWT-bench §5, Table 5): the test files to change, a code
 //! patch that may be right or wrong, and the files that this patch changes instead of those found by BM25.
+//! A user can also say what the test should be like, or have an earlier test revised.
 //!
-//! All of it goes into prompts and into the record, and nothing into a sandbox. Of a test file, only its name
-//! and old content are given, never the tests to be written.
+//! All of it goes into prompts and into the record, and nothing but an earlier test into a sandbox. Of a test
+//! file, only its name and old content are given, never the tests to be written.
 
+pub mod hint;
 pub mod lines;
 
 use std::path::Path;
@@ -17,7 +19,8 @@ use testwright_sandboxes::repository::{self, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::variant::{ApproachOption, Options, Variant};
-use super::{ALL, Approach, CHECK, COVER};
+use super::{ALL, Approach, CHECK, COVER, ModelKind, Workflow};
+use crate::issues::{Issue, Wish};
 use testwright_config::error::{Error, Result};
 
 const fn option(name: &'static str, description: &'static str) -> ApproachOption {
@@ -61,6 +64,12 @@ pub struct ExtraInputs {
     /// Code patch for the issue; it may be right or wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_patch: Option<String>,
+    /// Description of the wanted test, in the user's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Test of an earlier run to revise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revises: Option<EarlierTest>,
     /// Paths of the test files to change; those missing in the old code are created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub test_files: Vec<String>,
@@ -74,6 +83,31 @@ pub struct ExtraInputs {
     /// Test to check, as a patch for `git apply`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_patch: Option<String>,
+}
+
+/// A test that an earlier run wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EarlierTest {
+    /// Folder of that run, or its id on a server.
+    pub run: String,
+    /// The test, as a patch for `git apply`.
+    pub patch: String,
+}
+
+/// Checks that an approach can revise a test: it needs tools and a language model.
+///
+/// # Errors
+///
+/// Fails if the approach cannot.
+pub fn check_can_revise(variant: &Variant) -> Result<()> {
+    let name = variant.approach.name();
+    let writes_for_issues = ALL.iter().any(|approach| approach.name() == name);
+    match (variant.approach.workflow(), variant.approach.model()) {
+        (Workflow::Agent { .. }, ModelKind::Language) if writes_for_issues => Ok(()),
+        _ => Err(Error::usage(format!("revise a test of `{name}`"))
+            .cause("only an agent with a language model can revise its test")
+            .hint("start a new run with --hint, for example with --approach testwright")),
+    }
 }
 
 /// Returns whether the approach needs a code patch.
@@ -128,6 +162,8 @@ impl ExtraInputs {
     /// Returns whether there are no extra inputs.
     pub fn is_empty(&self) -> bool {
         self.code_patch.is_none()
+            && self.hint.is_none()
+            && self.revises.is_none()
             && self.test_files.is_empty()
             && self.lines.is_empty()
             && self.test.is_none()
@@ -195,6 +231,12 @@ impl ExtraInputs {
                     let mut options = approach.options().iter();
                     options.any(|own| own.name == option.name)
                 };
+                let is_wish = option.name == GIVEN_TESTS.name
+                    && !has_option(variant.approach)
+                    && variant.approach.model() == ModelKind::Language;
+                if is_wish {
+                    continue;
+                }
                 let others = ALL.iter().filter(|approach| has_option(**approach));
                 let others: Vec<&str> = others.map(|approach| approach.name()).collect();
                 let error = Error::usage(format!("give `{}` {what}", variant.name()));
@@ -211,12 +253,47 @@ impl ExtraInputs {
         Ok(())
     }
 
+    /// Returns these inputs for a run that revises a test. What the user said before still holds.
+    pub fn revising(self, earlier: EarlierTest, words: &str) -> Self {
+        ExtraInputs {
+            hint: Some(hint::join(self.hint.as_deref(), words)),
+            revises: Some(earlier),
+            ..self
+        }
+    }
+
+    /// Returns the issue with the user's wish for this approach. Rules do not read it, and the option
+    /// `given-tests` has its own prompt for test files.
+    pub fn add_wish(&self, mut issue: Issue, variant: &Variant) -> Issue {
+        if variant.approach.model() != ModelKind::Language {
+            return issue;
+        }
+        issue.wish = Wish {
+            hint: self.hint.clone(),
+            test_files: match takes_tests(variant.options()) {
+                true => Vec::new(),
+                false => self.test_files.clone(),
+            },
+            earlier_test: self.revises.as_ref().map(|earlier| earlier.patch.clone()),
+        };
+        issue
+    }
+
+    /// Returns a note if the approach ignores the hint.
+    pub fn ignored_hint(&self, variant: &Variant) -> Option<String> {
+        let is_ignored = self.hint.is_some() && variant.approach.model() != ModelKind::Language;
+        is_ignored.then(|| {
+            let name = variant.approach.name();
+            format!("`{name}` has no language model, so the hint is ignored")
+        })
+    }
+
     /// Checks the inputs against the old code.
     ///
     /// # Errors
     ///
-    /// Fails if the code patch does not apply, changes no text file although `given-files` is on, or a test
-    /// file's path cannot be used.
+    /// Fails if the earlier test or the code patch does not apply, or a test file's path cannot be used. Also fails
+    /// if the code patch changes no text file although `given-files` is on.
     pub fn check_source(&self, source: &Source, options: &Options) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -224,6 +301,13 @@ impl ExtraInputs {
         let tree = source.tree()?;
         for path in &self.test_files {
             check_test_file(&tree, path)?;
+        }
+        if let Some(earlier) = &self.revises
+            && let Err(why) = repository::apply(&tree, &Files::new(), &earlier.patch)?
+        {
+            return Err(Error::usage("revise the test on this code")
+                .cause(why.trim().replace('\n', "; "))
+                .hint("use the code of the earlier run"));
         }
         let Some(patch) = &self.code_patch else {
             return Ok(());

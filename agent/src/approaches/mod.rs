@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use testwright_agent_prompts::{Prompt, Task};
 use testwright_tools::tool::AnyTool;
+use testwright_tools::visible;
 
 use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
 use extra_inputs::ExtraInputs;
@@ -173,12 +174,19 @@ async fn begin_with(
         }
         .render(),
     )?;
+    if let Some(patch) = run.issue.wish.earlier_test.clone() {
+        run.write_patch(&patch).await?;
+    }
+    let earlier_test = run.issue.wish.earlier_test_text();
+    let earlier_test = earlier_test.map(|text| visible(&text).into_owned());
     run.say(Message::System { content: system })?;
-    let content = match advice {
-        Some(advice) => format!("{task}\n\n{advice}"),
-        None => task,
-    };
-    run.say(Message::User { content })
+    let parts: Vec<String> = [Some(task), advice, earlier_test]
+        .into_iter()
+        .flatten()
+        .collect();
+    run.say(Message::User {
+        content: parts.join("\n\n"),
+    })
 }
 
 /// Lets the model use the tools until the gate accepts a submission.

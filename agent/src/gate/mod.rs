@@ -3,7 +3,7 @@
 //!
 //! The rules are:
 //!
-//! - Only test files change.
+//! - Only test files change, and only those that the user named, if any.
 //! - The patch applies to the clean base.
 //! - It contributes tests.
 //! - At least one of them fails in a sound way, and no test that passed breaks.
@@ -65,6 +65,26 @@ impl Verdict {
     /// Returns whether the gate accepts the submission.
     pub fn accepted(&self) -> bool {
         self.findings.is_empty()
+    }
+
+    /// Refuses changes of Python files other than these test files, which the user named; none allow all.
+    pub fn require_files(&mut self, submission: &Submission, files: &[String]) {
+        let is_other = |file: &&ChangedFile| {
+            file.kept && file.path.ends_with(".py") && !files.contains(&file.path)
+        };
+        let others = submission.files.iter().filter(is_other);
+        let others: Vec<&str> = others.map(|file| file.path.as_str()).collect();
+        if files.is_empty() || others.is_empty() {
+            return;
+        }
+        self.findings.push(Finding {
+            rule: Rule::TestsOnly,
+            text: format!(
+                "the user wants no test file changed but {}. Put the tests there, and put back {}.",
+                files.join(", "),
+                others.join(", ")
+            ),
+        });
     }
 
     /// Returns the message to the model.

@@ -25,7 +25,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// The patch changes test files only.
+    /// The patch changes test files only, and only those that the user named, if any.
     TestsOnly,
     /// The patch applies to the clean base commit.
     Applies,

@@ -49,6 +49,19 @@ fn report(tests: Vec<TestResult>) -> TestReport {
     }
 }
 
+#[test]
+fn changes_of_unnamed_files_are_refused() {
+    let verdict = |files: &[&str]| {
+        let files: Vec<String> = files.iter().map(|&file| file.to_owned()).collect();
+        let mut verdict = decide(&sound(), ISSUE, &Ok(()));
+        verdict.require_files(&sound(), &files);
+        verdict
+    };
+    assert!(verdict(&[]).accepted() && verdict(&["tests/test_slug.py"]).accepted());
+    let text = verdict(&["tests/test_other.py"]).text();
+    assert!(text.contains("put back tests/test_slug.py"), "{text}");
+}
+
 /// Returns a submission without findings.
 fn sound() -> Submission {
     let rerun = |order: &str| Rerun {

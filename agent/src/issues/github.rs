@@ -75,6 +75,7 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
         number: Some(address.number),
         created_at: answer.created_at,
         notes: address.notes.clone(),
+        ..Issue::default()
     };
     if moved {
         follow(&mut issue, address, &answer.html_url, options)?;

@@ -10,6 +10,7 @@ mod historical_text;
 mod named_python;
 mod text;
 mod traceback;
+mod wish;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -42,6 +43,9 @@ pub struct Issue {
     /// Notes for the user, one line each.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Wish of the user beyond the issue. It is recorded with the extra inputs of a run.
+    #[serde(skip)]
+    pub wish: Wish,
 }
 
 /// A comment on an issue.
@@ -71,10 +75,10 @@ impl Issue {
         text
     }
 
-    /// Returns the text as sent to a model, with repeated parts folded.
+    /// Returns the text as sent to a model, with repeated parts folded, followed by the user's wish.
     pub fn folded_text(&self) -> String {
         let text = self.text();
-        fold::folded(&text).unwrap_or(text)
+        self.wish.append_to(fold::folded(&text).unwrap_or(text))
     }
 
     /// Returns the folded text without the middle calls of long tracebacks.
@@ -152,6 +156,7 @@ impl Options {
 pub use address::{api_base_url, server_of, web_base_url};
 pub use fold::FULL_ISSUE_PATH;
 pub use historical_text::{IssueSource, TextBeforeFix};
+pub use wish::Wish;
 
 /// Reads an issue from the URL of a GitHub issue, a Markdown or text file, or `-` for standard input.
 ///
@@ -238,11 +243,8 @@ mod tests {
                 comment("2020-01-02T00:00:00Z"),
                 comment("2020-01-04T00:00:00Z"),
             ],
-            origin: String::new(),
-            repository: None,
-            number: None,
             created_at: Some(created.parse().unwrap()),
-            notes: Vec::new(),
+            ..Issue::default()
         }
     }
 

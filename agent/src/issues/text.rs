@@ -87,12 +87,9 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
     Ok(Issue {
         title: title.unwrap_or_else(|| "(no title)".to_owned()),
         body,
-        comments: Vec::new(),
         origin: origin.to_owned(),
-        repository: None,
-        number: None,
-        created_at: None,
         notes,
+        ..Issue::default()
     })
 }
 

@@ -52,6 +52,7 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(runs::revise))
         .routes(routes!(runs::patch))
         .routes(routes!(runs::evidence))
         .routes(routes!(runs::trajectory))

@@ -1,4 +1,4 @@
-//! Handlers for runs: create, list, show, cancel, retry, and get results.
+//! Handlers for runs: create, list, show, cancel, retry, revise, and get results.
 
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -16,6 +16,7 @@ use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::request::RunRequest;
 use crate::store::{JobId, JobKind, JobStatus, NewRun, RunFilter, StoredRun, timestamp};
+use testwright_agent::approaches::extra_inputs::hint;
 
 /// Number of events read from the store at a time.
 const EVENTS: u32 = 200;
@@ -174,6 +175,16 @@ pub async fn add(
     key: Option<String>,
 ) -> ApiResult<(StoredRun, bool)> {
     let key = idempotency::of_owner(caller, key);
+    if let Some(id) = &request.revises {
+        let earlier = match JobId::parse(id) {
+            Some(id) => state.store.run(&id).await?,
+            None => None,
+        };
+        if earlier.is_none_or(|run| run.patch.is_none()) {
+            let detail = "`revises` is not the id of a run with a test";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+        }
+    }
     let checked = request.check(&state.settings, &state.allowed, &caller.owner, key)?;
     let new = NewRun {
         traceparent: caller.traceparent.clone(),
@@ -277,6 +288,78 @@ pub async fn retry_run(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     super::retry(state, (JobKind::Run, &run.id, run.status), hint).await?;
     let _ = state.changes.send(run.id);
     find(state, id).await
+}
+
+/// The words with which a test is revised.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Revision {
+    /// Changes to make, in the user's words.
+    #[schema(min_length = 1, max_length = 8_192)]
+    pub hint: String,
+}
+
+/// Revise the test of an ended run, in a new run
+///
+/// The new run has the issue, code, approach, model and limits of the old one. The old run stays as it is. A repeated
+/// Idempotency-Key returns the run of the first request.
+#[utoipa::path(post, path = "/v1/runs/{id}/revise", tag = "runs", request_body = Revision, params(("id" = String, Path, description = "id of the run"), KeyHeader), responses(
+    (status = 201, description = "new run queued", body = Run, headers(("Location" = String, description = "its address"))),
+    (status = 200, description = "repeated request: the existing job", body = Run),
+    (status = 400, description = "invalid JSON body or Idempotency-Key"),
+    (status = 404, description = "no such run"),
+    (status = 409, description = "no test, part of a comparison, or Idempotency-Key of another request"),
+    (status = 413, description = "body too long"),
+    (status = 415, description = "body is not application/json"),
+    (status = 422, description = "invalid hint, or an approach that cannot revise"),
+))]
+pub async fn revise(
+    State(state): Api,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Result<Json<Revision>, JsonRejection>,
+) -> ApiResult<Response> {
+    let Json(revision) = body?;
+    let key = idempotency::key(&headers)?;
+    let (run, is_new) = revise_run(&state, &caller, &id, &revision.hint, key).await?;
+    let address = format!("/v1/runs/{}", run.id);
+    Ok(idempotency::answer(is_new, address, Run::from_stored(&run)))
+}
+
+/// Stores and queues a run that revises the test of another one; `false` if the request is repeated.
+///
+/// # Errors
+///
+/// Fails like [`add`], or if there is no such run, or it has no test or is part of a comparison.
+pub async fn revise_run(
+    state: &ApiState,
+    caller: &Caller,
+    id: &str,
+    words: &str,
+    key: Option<String>,
+) -> ApiResult<(StoredRun, bool)> {
+    let run = find(state, id).await?;
+    if run.patch.is_none() {
+        return Err(
+            Problem::new(StatusCode::CONFLICT, "the run has no test to revise")
+                .hint("choose a run that ended with a test"),
+        );
+    }
+    let earlier: RunRequest = serde_json::from_str(&run.request).map_err(|_| {
+        let detail = "the run is part of a comparison, so its test cannot be revised";
+        Problem::new(StatusCode::CONFLICT, detail)
+    })?;
+    let commit = run.record_value()["commit"].as_str().map(str::to_owned);
+    let request = RunRequest {
+        hint: Some(hint::join(earlier.hint.as_deref(), &hint::check(words)?)),
+        commit: commit.or(earlier.commit),
+        approach: Some(run.approach),
+        model: Some(run.model),
+        revises: Some(run.id.to_string()),
+        ..earlier
+    };
+    add(state, caller, &request, key).await
 }
 
 /// Get the test, as a patch for `git apply`

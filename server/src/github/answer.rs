@@ -62,22 +62,35 @@ async fn start(
     {
         return Ok(run.id);
     }
-    let request = RunRequest {
-        issue: details.issue.clone(),
-        repository: Some(github.settings.clone_url(&task.repository)),
-        commit: None,
-        approach: None,
-        model: None,
-        limits: RunLimits::default(),
-    };
-    let key = format!("github {}", task.id);
+    let key = Some(format!("github {}", task.id));
     // Each repository is an owner, so that repositories share the workers.
     let caller = Caller {
         owner: format!("{}:{}", reserved_owners::GITHUB, task.repository),
         // The span of the delivery has already ended.
         traceparent: None,
     };
-    let added = runs::add(&github.api, &caller, &request, Some(key)).await;
+    let request = RunRequest {
+        issue: details.issue.clone(),
+        repository: Some(github.settings.clone_url(&task.repository)),
+        commit: None,
+        approach: None,
+        model: None,
+        // Without a test to revise, the words are a hint for a new one.
+        hint: details.revision.clone(),
+        test_files: Vec::new(),
+        revises: None,
+        limits: RunLimits::default(),
+    };
+    let earlier = match &details.revision {
+        Some(words) => newest_accepted_run(github, &task.repository, task.issue)
+            .await?
+            .map(|run| (run.id, words)),
+        None => None,
+    };
+    let added = match earlier {
+        Some((id, words)) => runs::revise_run(&github.api, &caller, id.as_str(), words, key).await,
+        None => runs::add(&github.api, &caller, &request, key).await,
+    };
     let (run, _) = added.map_err(
         |problem: Problem| match problem.status().is_client_error() {
             true => TaskError::Permanent(problem.text()),

@@ -117,7 +117,9 @@ impl Payload {
     fn labelled(&self, delivery: &str, settings: &GitHubSettings) -> Result<DeliveryRequest> {
         let is_ours = |label: &Label| label.name == settings.label;
         match (&self.issue, &self.label) {
-            (Some(issue), Some(label)) if is_ours(label) => self.answer(issue, delivery, false),
+            (Some(issue), Some(label)) if is_ours(label) => {
+                self.answer(issue, delivery, Command::Test)
+            }
             _ => Ok(DeliveryRequest::Nothing("the label does not start a run")),
         }
     }
@@ -142,10 +144,10 @@ impl Payload {
                 "the author may not request a test",
             ));
         }
-        self.answer(issue, delivery, command == Command::PullRequest)
+        self.answer(issue, delivery, command)
     }
 
-    fn answer(&self, issue: &Issue, delivery: &str, pull_request: bool) -> Result<DeliveryRequest> {
+    fn answer(&self, issue: &Issue, delivery: &str, command: Command) -> Result<DeliveryRequest> {
         if issue.pull_request.is_some() {
             return Ok(DeliveryRequest::Nothing(
                 "this is a pull request, not an issue",
@@ -159,7 +161,11 @@ impl Payload {
                 issue.title.trim(),
                 issue.body.as_deref().unwrap_or_default()
             ),
-            pull_request,
+            pull_request: command == Command::PullRequest,
+            revision: match command {
+                Command::Revise(words) => Some(words),
+                Command::Test | Command::PullRequest => None,
+            },
         };
         Ok(DeliveryRequest::Answer(NewGitHubTask {
             id: format!("answer {delivery}"),

@@ -13,6 +13,9 @@ pub(super) struct AnswerDetails {
     /// Title and text of the issue at the time of the request: the requester has not seen later changes.
     pub issue: String,
     pub pull_request: bool,
+    /// Changes to make in the newest test for the issue, in the requester's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }
 
 /// Details of a [`crate::store::GitHubTaskKind::Confirm`].

@@ -118,7 +118,7 @@ impl ServerHandler for McpClient {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("testwright", env!("CARGO_PKG_VERSION")))
             .with_instructions(format!(
-                "`write_failing_test` writes a test that fails for the reason stated in an issue; `check_test` checks whether a given \
+                "`write_failing_test` writes a test that fails for the reason stated in an issue; `revise_test` changes it as the user says; `check_test` checks whether a given \
                                 test does; `check_patch` runs tests on candidate code patches; `verify` runs test files and `cov` measures \
                                 the lines they run; `open_session` provides tools for writing a test yourself.{}",
                 of_place.unwrap_or_default()

@@ -12,6 +12,7 @@ mod open_sessions;
 mod owner_shares;
 mod progress;
 mod raw_tools;
+mod revise_test;
 mod service_tool;
 mod services;
 mod session_end;

@@ -1,11 +1,12 @@
 //! testwright's services for other agents, as tools with a file each.
 
 use super::service_tool::ServiceTool;
-use super::{check_patch, check_test, cov, session_tools, verify, write_failing_test};
+use super::{check_patch, check_test, cov, revise_test, session_tools, verify, write_failing_test};
 
 /// All services, in the order in which they are listed.
-pub(super) const ALL: [&dyn ServiceTool; 7] = [
+pub(super) const ALL: [&dyn ServiceTool; 8] = [
     &write_failing_test::WriteFailingTest,
+    &revise_test::ReviseTest,
     &check_test::CheckTest,
     &check_patch::CheckPatch,
     &verify::Verify,

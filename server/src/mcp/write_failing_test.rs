@@ -24,7 +24,7 @@ pub(super) struct WriteFailingTest;
 
 /// The result of the run.
 #[derive(Debug, Serialize, JsonSchema)]
-struct RunResult {
+pub(super) struct RunResult {
     /// Id of the run on the server.
     run: String,
     status: WrittenStatus,
@@ -76,22 +76,31 @@ impl ServiceTool for WriteFailingTest {
         let request: RunRequest = call.arguments()?;
         let api = &call.parts.api;
         let (run, _) = runs::add(api, &call.caller(), &request, None).await?;
-        call.progress.report(&format!("run {}: queued", run.id));
-        let run = tokio::select! {
-            ended = follow(api, call, &run.id) => ended?,
-            () = call.cancelled() => {
-                // This fails if the run has ended meanwhile.
-                let _ = runs::cancel_run(api, run.id.as_str()).await;
-                return Err(CallError::cancelled());
-            }
-            () = stopped(api.stop.clone()) => {
-                return Err(CallError(format!("the server is shutting down; run {} will resume after a restart", run.id)));
-            }
-        };
-        let outcome: Option<Outcome> = serde_json::from_value(run.record_value()).ok();
-        let written = written(&run, outcome.as_ref());
-        answer(&text(&written, outcome.as_ref()), &written)
+        run_to_end(call, run).await
     }
+}
+
+/// Follows a queued run to its end, and returns its result.
+pub(super) async fn run_to_end(
+    call: &ServiceCall<'_>,
+    run: StoredRun,
+) -> Result<CallToolResult, CallError> {
+    let api = &call.parts.api;
+    call.progress.report(&format!("run {}: queued", run.id));
+    let run = tokio::select! {
+        ended = follow(api, call, &run.id) => ended?,
+        () = call.cancelled() => {
+            // This fails if the run has ended meanwhile.
+            let _ = runs::cancel_run(api, run.id.as_str()).await;
+            return Err(CallError::cancelled());
+        }
+        () = stopped(api.stop.clone()) => {
+            return Err(CallError(format!("the server is shutting down; run {} will resume after a restart", run.id)));
+        }
+    };
+    let outcome: Option<Outcome> = serde_json::from_value(run.record_value()).ok();
+    let written = written(&run, outcome.as_ref());
+    answer(&text(&written, outcome.as_ref()), &written)
 }
 
 /// Follows a run to its end, and reports its events as progress.

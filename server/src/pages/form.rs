@@ -119,6 +119,7 @@ pub(super) struct NewRunForm {
     commit: String,
     approach: String,
     model: String,
+    hint: String,
     steps: String,
     tokens: String,
     dollars: String,
@@ -135,6 +136,9 @@ impl NewRunForm {
             commit: filled(&self.commit),
             approach: filled(&self.approach),
             model: filled(&self.model),
+            hint: filled(&self.hint).map(|hint| hint.replace("\r\n", "\n")),
+            test_files: Vec::new(),
+            revises: None,
             limits: RunLimits {
                 steps: STEPS.read_whole(&self.steps, u64::MAX)?,
                 dollars: DOLLARS.read_decimal(&self.dollars)?,

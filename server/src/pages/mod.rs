@@ -68,6 +68,7 @@ pub(crate) fn router(options: ServeOptions) -> Router<ApiState> {
         .route("/runs/{id}", get(show))
         .route("/runs/{id}/cancel", post(cancel))
         .route("/runs/{id}/retry", post(retry))
+        .route("/runs/{id}/revise", post(revise))
         .merge(matrices::router())
 }
 
@@ -213,6 +214,19 @@ async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiRes
 
 async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
     let run = runs::retry_run(&state, &id).await?;
+    Ok(Redirect::to(&format!("/runs/{}", run.id)))
+}
+
+async fn revise(
+    State(state): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    form: Result<Form<runs::Revision>, FormRejection>,
+) -> ApiResult<Redirect> {
+    let Form(form) =
+        form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    let words = form.hint.replace("\r\n", "\n");
+    let (run, _) = runs::revise_run(&state, &caller, &id, &words, None).await?;
     Ok(Redirect::to(&format!("/runs/{}", run.id)))
 }
 

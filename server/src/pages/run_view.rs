@@ -10,6 +10,8 @@ use crate::fields::shortened;
 use crate::request::RunRequest;
 use crate::store::{JobId, StoredRun, timestamp};
 use testwright_agent::agent::Outcome;
+use testwright_agent::approaches::Variant;
+use testwright_agent::approaches::extra_inputs::check_can_revise;
 use testwright_agent::gate;
 use testwright_agent::trajectory::entry_view::EntryView;
 use testwright_agent::trajectory::{Event, entries, usage_timeline};
@@ -92,6 +94,7 @@ pub(super) struct RunView {
     said: Vec<String>,
     may_cancel: bool,
     may_retry: bool,
+    may_revise: bool,
     patch: Vec<DiffLine>,
     /// Names of the files of the run.
     files: Vec<String>,
@@ -130,6 +133,7 @@ impl RunView {
             said: explanation(&record, outcome.as_ref()),
             may_cancel: !run.status.has_ended() && !run.cancel,
             may_retry: run.status.may_be_retried(),
+            may_revise: may_revise(run),
             patch: run.patch.as_deref().map(diff).unwrap_or_default(),
             files: files.into_iter().map(|file| file.name).collect(),
             evidence: outcome.as_ref().map(evidence).unwrap_or_default(),
@@ -144,6 +148,13 @@ impl RunView {
             run: RunRow::from_run(run),
         })
     }
+}
+
+fn may_revise(run: &StoredRun) -> bool {
+    let can_revise = |variant: Variant| check_can_revise(&variant).is_ok();
+    run.patch.is_some()
+        && serde_json::from_str::<RunRequest>(&run.request).is_ok()
+        && Variant::parse(&run.approach).is_ok_and(can_revise)
 }
 
 fn evidence(outcome: &Outcome) -> Vec<(&'static str, String)> {

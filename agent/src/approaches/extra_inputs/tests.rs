@@ -28,8 +28,8 @@ fn inputs_must_match_options() {
       cause: its option `given-patch` is off
       hint: write --approach zero-shot:given-patch=on
     ");
-    insta::assert_snapshot!(error(&given(None, &["t.py"]), "otter").render(), @r"
-    error: failed to give `otter` test files
+    insta::assert_snapshot!(error(&given(None, &["t.py"]), "snippet").render(), @r"
+    error: failed to give `snippet` test files
       cause: it has no option `given-tests`
       hint: these have it: zero-shot, zero-shot-plus, pass-at-k, libro, assert-flip
     ");
@@ -45,6 +45,31 @@ fn inputs_must_match_options() {
         assert!(given(None, &[]).check_options(&plain).is_ok());
         assert!(labels(plain.options()).is_empty());
     }
+}
+
+#[test]
+fn wish_reaches_models_without_given_tests() {
+    let inputs = ExtraInputs {
+        hint: Some("No mocks.".to_owned()),
+        ..given(None, &["t.py"])
+    };
+    let wish = |name: &str| inputs.add_wish(Issue::default(), &variant(name)).wish;
+    for name in ["testwright", "otter"] {
+        inputs.check_options(&variant(name)).unwrap();
+        assert_eq!(wish(name).test_files, ["t.py"]);
+        assert_eq!(wish(name).hint.as_deref(), Some("No mocks."));
+        assert_eq!(inputs.ignored_hint(&variant(name)), None);
+    }
+    assert!(wish("zero-shot:given-tests=on").test_files.is_empty());
+    assert_eq!(wish("snippet"), Wish::default());
+    assert!(inputs.ignored_hint(&variant("snippet")).is_some());
+}
+
+#[test]
+fn only_agents_with_models_revise() {
+    let can_revise = |name: &str| check_can_revise(&variant(name)).is_ok();
+    assert!(can_revise("testwright") && can_revise("swe-agent"));
+    assert!(!can_revise("otter") && !can_revise("snippet") && !can_revise("check"));
 }
 
 #[test]

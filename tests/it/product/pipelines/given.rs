@@ -167,7 +167,7 @@ fn invalid_inputs_are_rejected_before_build() {
             "its option `given-patch` is off",
         ),
         (
-            "zero-shot-file",
+            "snippet",
             test("tests/test_slug.py"),
             "it has no option `given-tests`",
         ),

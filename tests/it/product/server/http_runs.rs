@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ServerProcess, databases, issue, numbers};
-use crate::support::program::{TestDir, example};
+use crate::support::program::{TestDir, calls, example};
 
 #[test]
 fn run_is_created_followed_and_read() {
@@ -100,6 +100,56 @@ fn repeated_request_creates_one_run() {
         expected_ids.sort();
         assert_eq!(listed_ids, expected_ids);
     }
+}
+
+#[test]
+fn test_of_run_is_revised_in_new_run() {
+    const FILE: &str = "tests/test_slug.py";
+    let place = TestDir::new();
+    let test = |body: &str| format!("def test_cut_has_no_separator():\n    {body}\n");
+    let short = test("assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"");
+    let long =
+        test("slug = slugify(\"How to bake bread\", max_length=7)\n    assert slug == \"how-to\"");
+    let submit = || calls(&[("submit", json!({"reason": "I expected 'how-to'."}))]);
+    let insert = calls(&[("insert_function", json!({"path": FILE, "code": short}))]);
+    let model = place.recording(&[insert, submit()]);
+    let words = ["--allow-recordings", "--workers", "1"];
+    let daemon = ServerProcess::start_with(&place, &databases::all()[0], None, "data", &words);
+    let mut request = issue();
+    request["approach"] = json!("testwright:fix=off:review=off");
+    request["model"] = json!(model);
+    request["hint"] = json!("No mocks.");
+    request["test_files"] = json!([FILE]);
+    let first = daemon.run(&request);
+    let revise = |id: &str, hint: &str| {
+        let path = format!("/v1/runs/{id}/revise");
+        daemon.client.post(&path, &json!({ "hint": hint }))
+    };
+    daemon.wait_for(&first, "accepted");
+    assert_eq!(revise(&first, " ").status, 422);
+    assert_eq!(revise("0000000000000000000", "Shorter.").status, 404);
+    let page = daemon.client.get(&format!("/runs/{first}")).body;
+    assert!(page.contains("<button>Revise test</button>"), "{page}");
+
+    let edit = json!({"path": FILE, "function": "test_cut_has_no_separator", "new": long});
+    assert_eq!(
+        place.recording(&[calls(&[("edit", edit)]), submit()]),
+        model
+    );
+    let reply = revise(&first, "Use a variable.");
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let second = reply.json()["id"].as_str().unwrap().to_owned();
+    daemon.wait_for(&second, "accepted");
+    let patch = |id: &str| daemon.client.get(&format!("/v1/runs/{id}/patch")).body;
+    assert!(patch(&second).contains("+    slug = slugify("));
+    assert!(!patch(&first).contains("+    slug = slugify("));
+    let path = format!("/v1/runs/{second}/trajectory");
+    let trajectory = daemon.client.get(&path).body;
+    let started: Value = serde_json::from_str(trajectory.lines().next().unwrap()).unwrap();
+    let inputs = &started["settings"]["extra_inputs"];
+    assert_eq!(inputs["hint"], "No mocks.\n\nUse a variable.");
+    assert_eq!(inputs["revises"]["run"], json!(first));
+    assert_eq!(inputs["test_files"], json!([FILE]));
 }
 
 #[test]

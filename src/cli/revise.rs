@@ -1,0 +1,137 @@
+//! `testwright revise`: a new run that revises the test of an ended one as the user says.
+
+use std::path::{Path, PathBuf};
+
+use super::output;
+use super::repository_args::RepositoryArgs;
+use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use testwright_agent::approaches::extra_inputs::{EarlierTest, check_can_revise, hint};
+use testwright_agent::approaches::{Variant, model_selection};
+use testwright_agent::custom_prompts;
+use testwright_agent::job::{REVISION_FILE, RecordedSettings, RunJob};
+use testwright_agent::trajectory::{Event, RunFolder, Started};
+use testwright_config::error::{Error, Result};
+use testwright_sandboxes::plain_file::{self, Links};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folder of a run that ended with a test, accepted or not
+    dir: PathBuf,
+    /// Changes to make, in your words, or a file with them
+    #[arg(value_name = "TEXT|@FILE")]
+    hint: String,
+    #[command(flatten)]
+    place: RepositoryArgs,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+/// Maximum bytes of the difference between the tests.
+const MAX_DIFFERENCE: u64 = 64 << 20;
+
+pub(super) async fn run(args: &Args) -> Result<u8> {
+    let terminal = args.options.terminal();
+    let job = new_job(args)?;
+    let file = job.out.join(REVISION_FILE);
+    let code = args.options.execute(job, terminal).await?;
+    if !args.options.json && file.exists() {
+        let read = plain_file::read_text(&file, Links::Refuse, MAX_DIFFERENCE);
+        let difference = read.map_err(|error| {
+            Error::infrastructure(format!("read {}", file.display())).cause(error.to_string())
+        })?;
+        output::print_stdout(match difference.is_empty() {
+            true => "The test is the same as before.\n".to_owned(),
+            false => format!("Changes since {}:\n\n{difference}", args.dir.display()),
+        });
+    }
+    Ok(code)
+}
+
+/// Returns the start of an ended run, and the test that it wrote.
+fn read_ended_run(dir: &Path) -> Result<(Started, String)> {
+    let failed = || Error::usage(format!("revise the test of {}", dir.display()));
+    let events = RunFolder::read(dir).map_err(|error| {
+        Error::usage(error.to_string()).hint("pass the folder of a run that ended with a test")
+    })?;
+    let mut events = events.into_iter();
+    let (first, last) = (events.next(), events.next_back());
+    let (Some(Event::Started(started)), Some(Event::Ended { outcome })) = (first, last) else {
+        return Err(failed().cause("the run has not ended").hint(format!(
+            "resume it: testwright run --resume {}",
+            dir.display()
+        )));
+    };
+    match outcome.written_patch() {
+        Some(patch) => Ok((*started, patch.to_owned())),
+        None => Err(failed()
+            .cause("the run ended without a test")
+            .hint("start a new run with --hint")),
+    }
+}
+
+/// Creates the job of a new run with the issue, code, settings and model of the ended one.
+fn new_job(args: &Args) -> Result<RunJob> {
+    let words = hint::read(&args.hint)?;
+    let (started, patch) = read_ended_run(&args.dir)?;
+    let approach = Variant::parse(&started.approach)?;
+    check_can_revise(&approach)?;
+    let recorded: RecordedSettings = serde_json::from_value(started.settings).map_err(|error| {
+        Error::usage(format!(
+            "read the settings recorded in {}",
+            args.dir.display()
+        ))
+        .cause(error.to_string())
+    })?;
+    let mut settings = args.place.settings(|flags| {
+        flags.set("run.approach", Some(started.approach.clone()));
+        flags.set("run.model", Some(started.model.clone()));
+        flags.set("run.max-steps", Some(recorded.max_steps));
+        flags.set("run.max-dollars", recorded.max_dollars);
+        flags.set("run.max-tokens", recorded.max_tokens);
+        flags.set("run.max-minutes", Some(recorded.max_minutes));
+        flags.set("run.min-confidence", recorded.min_confidence);
+        flags.set("run.sandbox", Some(recorded.sandbox.clone()));
+        flags.set("run.image", recorded.image.clone());
+        flags.set("run.python", recorded.python.clone());
+        flags.set("run.project", recorded.project.clone());
+        args.options.add_to_flags(flags);
+    })?;
+    settings.additions = recorded.additions;
+    custom_prompts::check_same(
+        recorded.prompts.as_deref(),
+        Error::usage(format!("revise the test of {}", args.dir.display())),
+    )?;
+    let selection = model_selection::select(&settings)?;
+    let out = match &settings.run.out {
+        Some(out) => out.clone(),
+        None => {
+            RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
+            default_folder(&started.issue.title)
+        }
+    };
+    let mut notes = settings.notes.clone();
+    notes.extend(selection.note);
+    let place =
+        (args.place).repository_location_or(Some(&recorded.repository), started.commit.as_deref());
+    let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
+    let extra_inputs = recorded.extra_inputs.revising(
+        EarlierTest {
+            run: dir.display().to_string(),
+            patch,
+        },
+        &words,
+    );
+    Ok(RunJob {
+        extra_inputs,
+        traffic: args.options.record.clone(),
+        notes,
+        ..RunJob::new(
+            settings,
+            started.issue,
+            place,
+            approach,
+            selection.model,
+            out,
+        )
+    })
+}
