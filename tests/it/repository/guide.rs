@@ -45,16 +45,33 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the broken relative links of a page.
+/// Returns the address of the project, as Cargo.toml has it.
+fn project_address() -> String {
+    let text = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let table: toml::Table = text.parse().unwrap();
+    let address = &table["workspace"]["package"]["repository"];
+    address.as_str().unwrap().to_owned()
+}
+
+/// Returns the file that a link to the project's own address leads to.
+fn own_file(link: &str, address: &str) -> Option<PathBuf> {
+    let path = link.strip_prefix(address)?;
+    let path = path
+        .strip_prefix("/blob/main/")
+        .or_else(|| path.strip_prefix("/raw/main/"))?;
+    Some(root().join(path))
+}
+
+/// Returns the broken links of a page: relative ones, and those to the project's own address.
 fn broken(page: &Path, text: &str) -> Vec<String> {
+    let address = project_address();
     let leads_nowhere = |link: &String| {
-        if link.contains("://") || link.starts_with("mailto:") {
-            return false;
-        }
         let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-        let target = match file {
-            "" => page.to_owned(),
-            file => page.parent().unwrap().join(file),
+        let target = match (file, own_file(file, &address)) {
+            (_, Some(target)) => target,
+            ("", None) => page.to_owned(),
+            (file, None) if file.contains("://") || file.starts_with("mailto:") => return false,
+            (file, None) => page.parent().unwrap().join(file),
         };
         let there = target.exists();
         !there
@@ -99,9 +116,56 @@ fn relative_links_have_targets() {
         assert_eq!(broken(page, &text), none, "{}", page.display());
     }
     let readme = root().join("README.md");
-    let text = "[a](docs/no-such.md) [b](CONTRIBUTING.md#no-such) [c](CONTRIBUTING.md#checks)";
-    assert_eq!(
-        broken(&readme, text),
-        ["docs/no-such.md", "CONTRIBUTING.md#no-such"]
+    let own = format!("{}/blob/main/no-such.md", project_address());
+    let text = format!(
+        "[a](docs/no-such.md) [b](CONTRIBUTING.md#no-such) [c](CONTRIBUTING.md#checks) [d]({own})"
     );
+    assert_eq!(
+        broken(&readme, &text),
+        ["docs/no-such.md", "CONTRIBUTING.md#no-such", &own]
+    );
+}
+
+/// PyPI shows the README, and does not resolve relative links.
+#[test]
+fn readme_has_only_absolute_links() {
+    let text = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let relative: Vec<String> = links(&text)
+        .into_iter()
+        .filter(|link| !link.starts_with("https://"))
+        .collect();
+    assert_eq!(relative, Vec::<String>::new());
+}
+
+/// The address of the project stands in several files, and changes in all of them.
+#[test]
+fn project_has_one_address() {
+    let address = project_address();
+    let name = address.strip_prefix("https://github.com/").unwrap();
+    for (file, expected) in [
+        ("pyproject.toml", format!("Homepage = \"{address}\"")),
+        ("README.md", format!("]({address}/blob/main/")),
+        ("action.yml", format!("uses: {name}@")),
+        ("docs/src/ci.md", format!("uses: {name}@")),
+        ("docs/src/install.md", format!("git clone {address}\n")),
+        (
+            "docs/book.toml",
+            format!("git-repository-url = \"{address}\""),
+        ),
+    ] {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(&expected), "{file}: {expected}");
+        let addresses = text.split("https://github.com/").skip(1);
+        for other in addresses.filter(|rest| {
+            rest.split('/')
+                .nth(1)
+                .is_some_and(|n| n.starts_with("testwright"))
+        }) {
+            assert!(
+                other.starts_with(name),
+                "{file}: {}",
+                &other[..40.min(other.len())]
+            );
+        }
+    }
 }

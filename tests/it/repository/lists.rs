@@ -1,4 +1,4 @@
-//! Checks that help, completions and the README name all approaches and sandboxes.
+//! Checks that help, completions and the guide name all approaches and sandboxes.
 
 use std::process::Command;
 
@@ -57,21 +57,26 @@ fn completions_offer_approaches_and_sandboxes() {
     assert_eq!(offered("--sandbox"), all);
 }
 
-/// Returns the names in the README's tables: first cells that begin with inline code.
-fn rows(readme: &str) -> Vec<&str> {
-    readme
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
-        .map(|(name, _)| name)
+/// Returns the names that the page describes: first cells of tables, and starts of list items, that begin with inline code.
+fn described(page: &str) -> Vec<&str> {
+    let names = page.lines().flat_map(|line| {
+        let row = line.strip_prefix("| `");
+        let items = line.strip_prefix("- `").into_iter();
+        let all = items.flat_map(|item| item.split(" and `"));
+        row.into_iter().chain(all)
+    });
+    names
+        .filter_map(|rest| Some(rest.split_once('`')?.0))
         .collect()
 }
 
 #[test]
-fn readme_names_every_approach() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+fn guide_describes_every_approach() {
+    let page = std::fs::read_to_string(root().join("docs/src/approaches.md")).unwrap();
     for approach in approaches::ALL {
-        assert!(rows(&readme).contains(&approach.name()));
-        let without = readme.replace(&format!("| `{}`", approach.name()), "| ");
-        assert!(!rows(&without).contains(&approach.name()));
+        let name = approach.name();
+        assert!(described(&page).contains(&name), "{name}");
+        let without = page.replace(&format!("`{name}`"), "");
+        assert!(!described(&without).contains(&name), "{name}");
     }
 }
