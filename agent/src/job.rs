@@ -28,6 +28,7 @@ use crate::trajectory::{EnvironmentRepair, Event, EventSink, RunFolder, Started}
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
+use testwright_models::price::check_limit;
 use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 
@@ -155,7 +156,7 @@ impl RunJob {
     ///
     /// # Errors
     ///
-    /// Fails if the recorded name of the model is invalid.
+    /// Fails if the recorded name of the model is invalid, or if dollars are limited and it has no price.
     pub fn resumed(
         recorded: RecordedRun,
         mut settings: Settings,
@@ -169,6 +170,7 @@ impl RunJob {
         };
         let issue = recorded.started.issue.clone();
         let model = ModelName::parse(&recorded.started.model)?;
+        check_limit(&settings, &model)?;
         Ok(RunJob {
             notes: settings.notes.clone(),
             extra_inputs: recorded.settings.extra_inputs.clone(),

@@ -2,13 +2,14 @@
 //!
 //! [`Model`] is the only interface. Its implementations are an OpenAI-compatible client (`openai`), record
 //! and replay (`cassette`), and wrappers such as `retry`. `text_calls` parses tool calls written as text.
-//! Dollars come from a price table (`price`). The rule-based model, which needs no API key, is
-//! `testwright_agent::rule_based`.
+//! Dollars come from prices (`price`): those of the settings, and a table of common models
+//! (`known_models`). The rule-based model, which needs no API key, is `testwright_agent::rule_based`.
 
 #![warn(missing_docs)]
 
 pub mod cassette;
 pub mod conversation;
+pub mod known_models;
 pub mod message;
 pub mod name;
 pub mod near_json;

@@ -1,5 +1,4 @@
-//! Prices of tokens in US dollars. They come only from the configuration: prices change, and a built-in
-//! number would be wrong sooner or later.
+//! Prices of tokens in US dollars: from the settings, otherwise from the dated table of common models.
 //!
 //! ```toml
 //! [prices."gpt-5-mini"]   # dollars per million tokens
@@ -13,11 +12,11 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Model, ModelError, ModelName, Reply, Request, Usage};
+use super::{Model, ModelError, ModelName, ModelSource, Reply, Request, Usage, known_models};
 use testwright_config::error::{self, Error};
-use testwright_config::settings::Price;
+use testwright_config::settings::{Price, Settings};
 
-/// Prices by name of the model.
+/// Prices of the settings, by name of the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(BTreeMap<String, Price>);
 
@@ -29,26 +28,46 @@ impl From<&BTreeMap<String, Price>> for Prices {
 
 impl Prices {
     /// Returns a model's price: by its exact name, otherwise without the provider before it (`openai/…`),
-    /// otherwise without the date after it (`…-2025-08-07`).
+    /// otherwise without the date after it (`…-2025-08-07`). Prices of the settings come first.
     pub fn price_of(&self, model: &ModelName) -> Option<&Price> {
         let names = price_names(model);
-        names.iter().find_map(|name| self.0.get(*name))
+        let of_settings = names.iter().find_map(|name| self.0.get(*name));
+        of_settings.or_else(|| names.iter().find_map(|name| known_models::price(name)))
     }
 
-    /// Checks that the model has a price. Without one, a limit in dollars cannot be enforced.
+    /// Checks that the model has a price. Without one, a limit in dollars cannot be enforced. Rules and
+    /// recordings cost nothing.
     ///
     /// # Errors
     ///
     /// Fails with a usage error if the model has no price.
     pub fn check(&self, model: &ModelName) -> error::Result<()> {
-        match self.price_of(model) {
-            Some(_) => Ok(()),
-            None => Err(Error::usage("enforce the limit in dollars")
-                .cause(format!("the model `{model}` has no price in the settings"))
-                .hint(format!(
-                    "add [prices.\"{model}\"] with prompt and completion, in dollars per million tokens"
-                ))),
+        let is_free = matches!(
+            model.source(),
+            ModelSource::Rules | ModelSource::Recording { .. }
+        );
+        if is_free || self.price_of(model).is_some() {
+            return Ok(());
         }
+        Err(Error::usage("enforce the limit in dollars")
+            .cause(format!(
+                "the model `{model}` has no price in the settings, nor in the table of `testwright models`"
+            ))
+            .hint(format!(
+                "add [prices.\"{model}\"] with prompt and completion, in dollars per million tokens; set both to 0 for a local model"
+            )))
+    }
+}
+
+/// Checks that the limit of a run in dollars can be enforced, if the settings have one.
+///
+/// # Errors
+///
+/// Fails with a usage error if there is a limit, and the model has no price.
+pub fn check_limit(settings: &Settings, model: &ModelName) -> error::Result<()> {
+    match settings.run.max_dollars {
+        Some(_) => Prices::from(&settings.prices).check(model),
+        None => Ok(()),
     }
 }
 
@@ -76,17 +95,26 @@ pub(super) fn cost(price: &Price, usage: &Usage) -> f64 {
     sum / 1e6
 }
 
+/// Returns the name without a date or `-latest` at its end.
 fn undated(name: &str) -> &str {
-    let Some(at) = name.len().checked_sub(11) else {
-        return name;
-    };
-    let is_date = name.get(at..).is_some_and(|tail| {
-        tail.bytes().enumerate().all(|(i, b)| match i {
-            0 | 5 | 8 => b == b'-',
-            _ => b.is_ascii_digit(),
-        })
-    });
-    if is_date { &name[..at] } else { name }
+    if let Some(base) = name.strip_suffix("-latest") {
+        return base;
+    }
+    for form in ["-0000-00-00", "-00000000"] {
+        let Some(at) = name.len().checked_sub(form.len()) else {
+            continue;
+        };
+        let is_date = name.get(at..).is_some_and(|tail| {
+            tail.bytes().zip(form.bytes()).all(|(b, form)| match form {
+                b'-' => b == b'-',
+                _ => b.is_ascii_digit(),
+            })
+        });
+        if is_date {
+            return &name[..at];
+        }
+    }
+    name
 }
 
 /// A model that adds the cost to each reply's usage.
@@ -165,8 +193,42 @@ mod tests {
         ] {
             assert!(dollars(name, &USAGE).is_some(), "{name}");
         }
-        for name in ["gpt-5", "gpt-5-mini-pro", "coder"] {
+        for name in ["gpt-5-mini-pro", "coder", "gpt-5-mini-2025-08", "snippet"] {
             assert_eq!(dollars(name, &USAGE), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn settings_override_table() {
+        let own = Price {
+            prompt: 1.0,
+            cached: None,
+            completion: 1.0,
+            date: None,
+        };
+        let model = ModelName::parse("claude-sonnet-4-5-20250929").unwrap();
+        let table = Prices::default();
+        let price = table.price_of(&model).unwrap();
+        assert_eq!((price.prompt, price.completion), (3.0, 15.0));
+        assert!(price.date.is_some());
+        let name = "claude-sonnet-4-5".to_owned();
+        let settings = Prices::from(&BTreeMap::from([(name, own.clone())]));
+        assert_eq!(settings.price_of(&model), Some(&own));
+    }
+
+    #[test]
+    fn limit_needs_price() {
+        let mut settings = Settings::default();
+        let check = |settings: &Settings, name: &str| {
+            check_limit(settings, &ModelName::parse(name).unwrap())
+        };
+        assert!(check(&settings, "local").is_ok());
+        settings.run.max_dollars = Some(1.0);
+        let error = check(&settings, "local").unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.hint.unwrap().contains("set both to 0"));
+        for name in ["gpt-5-mini", "snippet", "replay:a.jsonl"] {
+            assert!(check(&settings, name).is_ok(), "{name}");
         }
     }
 

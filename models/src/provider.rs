@@ -12,7 +12,7 @@ use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, Prices};
 use super::quota::{MeteredModel, Quota};
 use super::retry::{Retry, RetrySettings, Wait};
-use super::{Model, ModelName, ModelSource};
+use super::{Model, ModelName, ModelSource, known_models};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{AZURE_KEY, Settings};
 
@@ -112,6 +112,7 @@ impl Provider {
             });
             set(AZURE_KEY).or(key)
         } else {
+            check_provider(name, settings)?;
             openai.base_url = base_url.unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
             key
         };
@@ -179,6 +180,32 @@ impl Provider {
             }
         }
     }
+}
+
+/// Checks that no model of another provider is requested from OpenAI, which cannot serve it.
+///
+/// # Errors
+///
+/// Fails with a usage error that names the provider's address, if the settings name no address.
+pub fn check_provider(name: &ModelName, settings: &Settings) -> Result<()> {
+    let model = &settings.model;
+    let is_elsewhere = model.base_url.is_some()
+        || model.azure_deployment.is_some()
+        || model.azure_api_version.is_some();
+    let provider = known_models::other_provider(name).filter(|_| !is_elsewhere);
+    let Some((provider, address)) = provider.and_then(|it| Some((it, it.base_url.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    Err(Error::usage(format!("reach the model `{name}`"))
+        .cause(format!(
+            "it is a model of {}, but requests go to OpenAI, because no base URL is set",
+            provider.name
+        ))
+        .hint(format!(
+            "set OPENAI_BASE_URL to {address} (the OpenAI-compatible endpoint of {}), and {} to your key for it",
+            provider.name, model.api_key_env
+        )))
 }
 
 /// Returns the Azure deployment that serves a model; its name can differ from the model's. `None` if the
@@ -284,6 +311,17 @@ mod tests {
             "{}",
             error.render()
         );
+    }
+
+    #[test]
+    fn models_of_others_are_not_requested_from_openai() {
+        let key = ("OPENAI_API_KEY", "k");
+        let error = provider("claude-sonnet-4-5", &[key]).unwrap_err().render();
+        assert!(error.contains("a model of Anthropic"), "{error}");
+        assert!(error.contains("OPENAI_BASE_URL to https://api.anthropic.com/v1 "));
+        let base = ("OPENAI_BASE_URL", "https://gateway.example.org/v1");
+        let it = openai("claude-sonnet-4-5", &[key, base]);
+        assert_eq!(it.base_url, "https://gateway.example.org/v1");
     }
 
     #[test]

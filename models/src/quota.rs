@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::price::cost;
+use super::price::{Prices, cost};
 use super::{Model, ModelError, ModelName, Reply, Request};
+use testwright_config::error::{Error, Result};
 use testwright_config::settings::Price;
 
 /// Maximum completion tokens of a call if no setting limits them. Without a limit, the possible cost of a
@@ -36,6 +37,31 @@ pub struct Reservation {
     pub most: CallCost,
     /// Quotas that the call counts against, if there are several.
     pub scopes: Vec<String>,
+}
+
+/// Checks that a limit in dollars allows one call. Before there is a prompt, only the maximum cost of the
+/// answer is known. `completion_tokens` limits the answer; `None` for the default of metered calls.
+///
+/// # Errors
+///
+/// Fails with a usage error if the limit is too small.
+pub fn check_budget(
+    prices: &Prices,
+    model: &ModelName,
+    dollars: f64,
+    completion_tokens: Option<u64>,
+) -> Result<()> {
+    let tokens = completion_tokens.unwrap_or(DEFAULT_MAX_COMPLETION_TOKENS);
+    let price = prices.price_of(model).map_or(0.0, |price| price.completion);
+    let cost = tokens as f64 * price / 1e6;
+    if cost <= dollars {
+        return Ok(());
+    }
+    Err(Error::usage("start within the limit in dollars")
+        .cause(format!(
+            "the budget of ${dollars} is too small for one call: an answer of `{model}` with {tokens} tokens costs ${cost:.4}"
+        ))
+        .hint("raise --max-dollars, or lower model.max-tokens"))
 }
 
 /// A limit on the cost and the tokens of calls.
@@ -138,5 +164,23 @@ impl Model for MeteredModel {
             Err(_) => self.settle(&reserved, CallCost::default()).await,
         }
         answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn budget_below_one_answer_is_refused() {
+        let (prices, model) = (Prices::default(), ModelName::parse("gpt-5-mini").unwrap());
+        let check = |dollars, tokens| check_budget(&prices, &model, dollars, tokens);
+        let error = check(0.01, None).unwrap_err().render();
+        assert!(error.contains("with 16384 tokens costs $0.0328"), "{error}");
+        assert!(check(0.01, Some(4_096)).is_ok());
+        assert!(check(0.04, None).is_ok());
+        let unknown = ModelName::parse("local").unwrap();
+        assert!(check_budget(&prices, &unknown, 0.01, None).is_ok());
     }
 }

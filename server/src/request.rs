@@ -6,12 +6,11 @@ use super::allow_list::AllowList;
 use super::fields::{MAX_PATCH_LEN, check_name, check_path};
 use crate::store::NewRun;
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
-use testwright_agent::approaches::{ModelKind, Variant, model_selection};
+use testwright_agent::approaches::{Variant, model_selection};
 use testwright_agent::check::TestInput;
 use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_models::price::Prices;
 use testwright_models::provider::{Variable, azure_deployment};
 use testwright_models::{ModelName, ModelSource};
 
@@ -143,9 +142,6 @@ impl RunRequest {
         }
         if self.revises.is_some() {
             extra_inputs::check_can_revise(&variant)?;
-        }
-        if self.limits.dollars.is_some() && variant.approach.model() == ModelKind::Language {
-            Prices::from(&settings.prices).check(&selection.model)?;
         }
         Ok(NewRun {
             request: serde_json::to_string(self)

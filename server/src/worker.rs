@@ -40,7 +40,7 @@ use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
 use testwright_models::ModelName;
-use testwright_models::price::Prices;
+use testwright_models::price::{Prices, check_limit};
 use testwright_models::quota::Quota;
 
 /// A worker, which executes runs, matrices and gradings in this process.
@@ -418,6 +418,7 @@ impl Worker {
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
         self.store.set_title(&run.id, &issue.title).await?;
         let model = ModelName::parse(&run.model)?;
+        check_limit(&settings, &model)?;
         let place = RepositoryLocation {
             location: run.repository.clone(),
             revision: request.commit.clone(),

@@ -16,6 +16,7 @@ mod log;
 mod man;
 mod mcp;
 mod mine;
+mod models;
 pub mod output;
 #[cfg(test)]
 mod reference;
@@ -75,6 +76,8 @@ enum Command {
     Environment(environment::Args),
     /// List the approaches with their stages or tools, model calls and prompts
     Approaches(approaches::Args),
+    /// List common models with their prices, and the model that would be used now
+    Models(models::Args),
     /// List the tools and their schemas, as a model sees them
     Tools(tools::Args),
     /// Serve testwright and its tools to other agents, over MCP on stdio
@@ -131,6 +134,7 @@ pub async fn main() -> ExitCode {
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,
         Command::Approaches(args) => approaches::run(&args).map(|()| 0),
+        Command::Models(args) => models::run(&args).map(|()| 0),
         Command::Tools(args) => tools::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,

@@ -3,6 +3,8 @@
 use super::{ALL, Approach, ModelKind, find};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Origin, Settings};
+use testwright_models::price::check_limit;
+use testwright_models::provider::check_provider;
 use testwright_models::{ModelName, ModelSource};
 
 const DEFAULT_MODEL: &str = "gpt-5-mini";
@@ -51,7 +53,8 @@ fn rule_based() -> impl Iterator<Item = RuleBased> {
 ///
 /// # Errors
 ///
-/// Fails if the approach is unknown, or no usable model is configured for it.
+/// Fails if the approach is unknown, if no usable model is configured for it, or if dollars are limited and the
+/// model has no price.
 pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let approach = settings.run.approach.clone();
     let is_approach_set = settings.origin("run.approach") != Origin::Default;
@@ -117,12 +120,14 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
             ))
             .hint("choose another --model, or omit --approach"));
     }
+    check_provider(&model, settings)?;
     if !key && !endpoint && !needs_no_key(&model) {
         return Err(missing(
             &format!("reach the model `{model}`"),
             fallback.map(|(_, model)| format!("--model {model}")),
         ));
     }
+    check_limit(settings, &model)?;
     Ok(ModelSelection {
         approach,
         model,
@@ -210,6 +215,17 @@ mod tests {
           cause: OPENAI_API_KEY is not set, and no model.base-url is configured
           hint: set OPENAI_API_KEY, or model.base-url for another server, or use --approach snippet
         ");
+        insta::assert_snapshot!(choice(TestSources::default().flag("run.model", "deepseek-chat")).unwrap_err(), @r"
+        error: failed to reach the model `deepseek-chat`
+          cause: it is a model of DeepSeek, but requests go to OpenAI, because no base URL is set
+          hint: set OPENAI_BASE_URL to https://api.deepseek.com/v1 (the OpenAI-compatible endpoint of DeepSeek), and OPENAI_API_KEY to your key for it
+        ");
+        let limited = server()
+            .flag("run.model", "qwen")
+            .flag("run.max-dollars", 1.0);
+        let refused = choice(limited).unwrap_err();
+        assert!(refused.contains("`qwen` has no price"), "{refused}");
+        assert!(choice(with_key().flag("run.max-dollars", 1.0)).is_ok());
         insta::assert_snapshot!(choice(with_key().flag("run.approach", "testwright").flag("run.model", "snippet")).unwrap_err(), @r"
         error: failed to use the approach `testwright`
           cause: the model `snippet` follows fixed rules and knows only the approach `snippet`

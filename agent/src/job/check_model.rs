@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_models::price::Prices;
+use testwright_models::price::check_limit;
 use testwright_models::{Model, ModelName};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
@@ -48,9 +48,7 @@ impl CheckModel {
     ///
     /// Fails if the model cannot be used with these settings.
     pub fn new(settings: &Settings, name: ModelName, progress: Arc<dyn Progress>) -> Result<Self> {
-        if settings.run.max_dollars.is_some() && !name.is_recording() {
-            Prices::from(&settings.prices).check(&name)?;
-        }
+        check_limit(settings, &name)?;
         let mut settings = settings.clone();
         // The evidence of a doubtful test is wanted too.
         settings.run.min_confidence = None;

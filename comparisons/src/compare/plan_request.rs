@@ -10,6 +10,7 @@ use testwright_config::error::Result;
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
 use testwright_models::price::Prices;
+use testwright_models::quota::check_budget;
 
 /// A request for a comparison of approaches and models on a dataset.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +32,8 @@ impl PlanRequest {
     ///
     /// # Errors
     ///
-    /// Fails if an approach or model is invalid, a price for the budget is missing, or an extra input is missing.
+    /// Fails if an approach or model is invalid, a price for the budget or an extra input is missing, or the budget is
+    /// too small for one call.
     pub fn plan(
         self,
         dataset: &Dataset,
@@ -48,9 +50,7 @@ impl PlanRequest {
         if models.is_empty() {
             models.extend(model_selection::default_model(settings)?);
         }
-        if self.max_dollars.is_some() {
-            check_prices(&variants, &models, settings)?;
-        }
+        check_prices(&variants, &models, self.max_dollars, settings)?;
         let systems = System::all(&variants, &models)?;
         let inputs = inputs(&variants, dataset, self.code_patches.as_ref())?;
         let plan = Plan::new(dataset, systems, self.samples, settings);
@@ -62,13 +62,28 @@ impl PlanRequest {
     }
 }
 
-fn check_prices(variants: &[Variant], models: &[ModelName], settings: &Settings) -> Result<()> {
+/// Checks that the limits in dollars, of the comparison and of each run, can be enforced and allow a call.
+fn check_prices(
+    variants: &[Variant],
+    models: &[ModelName],
+    max_dollars: Option<f64>,
+    settings: &Settings,
+) -> Result<()> {
+    if max_dollars.is_none() && settings.run.max_dollars.is_none() {
+        return Ok(());
+    }
     let prices = Prices::from(&settings.prices);
     let speaks = variants
         .iter()
         .any(|v| v.approach.model() == ModelKind::Language);
     let mut language_models = models.iter().filter(|_| speaks);
-    language_models.try_for_each(|model| prices.check(model))
+    language_models.try_for_each(|model| {
+        prices.check(model)?;
+        match max_dollars {
+            Some(dollars) => check_budget(&prices, model, dollars, settings.model.max_tokens),
+            None => Ok(()),
+        }
+    })
 }
 
 /// Sets the effort of the approaches that support levels, and returns a note on the others.

@@ -21,6 +21,8 @@ use crate::store::StoredComparison;
 use testwright_comparisons::grading::records;
 use testwright_config::error::Result;
 use testwright_config::settings::{Effort, Settings};
+use testwright_models::ModelName;
+use testwright_models::price::Prices;
 
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
@@ -56,11 +58,15 @@ struct ModelRow {
 impl ModelRow {
     fn all(settings: &Settings) -> Vec<Self> {
         let default = settings.run.model.as_ref();
+        let prices = Prices::from(&settings.prices);
+        let has_price = |name: &str| {
+            ModelName::parse(name).is_ok_and(|model| prices.price_of(&model).is_some())
+        };
         let priced = settings.prices.keys();
         let others = priced.filter(|name| Some(*name) != default);
         let row = |name: &String| ModelRow {
             is_default: Some(name) == default,
-            has_price: settings.prices.contains_key(name),
+            has_price: has_price(name),
             name: name.clone(),
         };
         default.into_iter().chain(others).map(row).collect()

@@ -24,6 +24,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
 use testwright_models::price::Prices;
+use testwright_models::quota::check_budget;
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
@@ -167,18 +168,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
             .cause("no model is set")
             .hint("add --models NAMES, or set TESTWRIGHT_MODEL"));
     }
-    let prices = Prices::from(&settings.prices);
-    if args.max_dollars.is_some()
-        && let Some(unpriced) = models.iter().find(|model| prices.price_of(model).is_none())
-    {
-        return Err(Error::usage("enforce --max-dollars")
-            .cause(format!(
-                "the model `{unpriced}` has no price in the settings"
-            ))
-            .hint(format!(
-                "add [prices.\"{unpriced}\"] with prompt and completion, in dollars per million tokens"
-            )));
-    }
+    check_prices(args, settings, &models)?;
     let (mut tasks, mut budgets) = (args.tasks.clone(), args.context.clone());
     tasks.sort_unstable();
     tasks.dedup();
@@ -199,6 +189,26 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
         budgets,
         part: args.part,
         limit: args.limit,
+    })
+}
+
+/// Checks that the limits in dollars, of the evaluation and of each agent, can be enforced and allow a call.
+fn check_prices(args: &Args, settings: &Settings, models: &[ModelName]) -> Result<()> {
+    if args.max_dollars.is_none() && settings.run.max_dollars.is_none() {
+        return Ok(());
+    }
+    let prices = Prices::from(&settings.prices);
+    let shortest = args
+        .tasks
+        .iter()
+        .map(|task| task.max_answer_tokens() as u64);
+    let tokens = args.max_tokens.or(shortest.min());
+    models.iter().try_for_each(|model| {
+        prices.check(model)?;
+        match args.max_dollars {
+            Some(dollars) => check_budget(&prices, model, dollars, tokens),
+            None => Ok(()),
+        }
     })
 }
 
