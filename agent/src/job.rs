@@ -1,6 +1,7 @@
 //! A run from the old code to the results on disk, for any caller.
 
 mod check_model;
+mod plan_line;
 mod recorded_run;
 mod revision;
 
@@ -220,6 +221,7 @@ impl RunJob {
             quota: self.quota.take(),
         };
         let model = setup::model(&self.settings, &self.model, args, progress.clone())?;
+        setup::check_service(&self.settings, &self.model).await?;
         let recorded_repair = self.recorded.as_ref();
         let recorded_repair =
             recorded_repair.and_then(|run| run.started.environment_repair.as_ref());

@@ -159,6 +159,14 @@ pub enum ModelError {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unbilled: bool,
     },
+    /// The address has no server: the connection was refused, or the host name is unknown.
+    #[error("{message}")]
+    Unreachable {
+        /// Description of the failure, for the user.
+        message: String,
+        /// Advice on what to check.
+        hint: String,
+    },
     /// The call will keep failing: a wrong key, an unknown model, a request that the provider refuses.
     #[error("{message}")]
     Fatal {
@@ -195,6 +203,7 @@ impl ModelError {
             ModelError::Transient { unbilled, .. } => !unbilled,
             ModelError::Fatal { .. } | ModelError::Refused { .. } => true,
             ModelError::ContextFull(_)
+            | ModelError::Unreachable { .. }
             | ModelError::NotRecorded(_)
             | ModelError::CeilingReached(_)
             | ModelError::TimeUp { .. } => false,
@@ -207,10 +216,11 @@ impl From<ModelError> for Error {
         let cause = e.to_string();
         let hint = match e {
             ModelError::Fatal { hint, .. } => hint,
+            ModelError::Unreachable { hint, .. } => Some(hint),
             ModelError::Refused { .. } => None,
             ModelError::ContextFull(_) => Some("choose a model with a larger context".to_owned()),
             ModelError::CeilingReached(_) => {
-                Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned())
+                Some("raise --max-dollars or `dollars-per-day` in [model-limits], or lower model.max-tokens".to_owned())
             }
             ModelError::NotRecorded(_) => {
                 Some("the recording belongs to another run; record it again".to_owned())

@@ -20,6 +20,7 @@ mod extra_fields;
 mod failure;
 mod messages;
 mod overflow;
+mod probe;
 mod refused_field;
 mod request;
 mod response;

@@ -130,6 +130,18 @@ impl Provider {
         Ok(Provider::OpenAi(Box::new(openai)))
     }
 
+    /// Checks that the model's service can be reached and accepts the key, without a model call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address has no server or serves a web page, or if the key is refused.
+    pub async fn probe(&self) -> Result<()> {
+        match self {
+            Provider::OpenAi(settings) => Ok(OpenAi::new((**settings).clone())?.probe().await?),
+            Provider::Snippet | Provider::Replay { .. } => Ok(()),
+        }
+    }
+
     /// Opens the model and wraps it with retries, prices and the recording. `snippet` creates the rule-based
     /// model.
     ///

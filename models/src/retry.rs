@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use super::{Model, ModelError, Reply, Request};
 #[cfg(test)]
 mod tests;
 
+/// Maximum calls to an address that has no server. More if it had one before, which may be restarting.
+pub(super) const UNREACHABLE_TRIES: u32 = 3;
 /// Minimum seconds of a server's hint that is not counted as a try.
 const MIN_HINT: f64 = 1.0;
 
@@ -57,7 +59,7 @@ pub struct Wait {
 type OnWait = Arc<dyn Fn(&Wait) + Send + Sync>;
 type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// A model that retries after [`ModelError::Transient`], with exponential backoff and jitter, or after the
+/// A model that retries after [`ModelError::Transient`] and [`ModelError::Unreachable`], with exponential backoff and jitter, or after the
 /// delay that the server asks for.
 pub struct Retry {
     inner: Box<dyn Model>,
@@ -65,6 +67,8 @@ pub struct Retry {
     random: Mutex<fastrand::Rng>,
     on_wait: Option<OnWait>,
     failed: AtomicU64,
+    /// Whether a server answered any call.
+    reached: AtomicBool,
     sleep: Sleep,
 }
 
@@ -80,6 +84,7 @@ impl Retry {
             random: Mutex::new(random),
             on_wait: None,
             failed: AtomicU64::new(0),
+            reached: AtomicBool::new(false),
             sleep: Box::new(|wait| Box::pin(tokio::time::sleep(wait))),
         }
     }
@@ -129,29 +134,32 @@ impl Model for Retry {
         loop {
             let error = match self.inner.complete(request).await {
                 Ok(mut reply) => {
+                    self.reached.store(true, Ordering::Relaxed);
                     reply.failed_tries += attempt - 1;
                     return Ok(reply);
                 }
                 Err(error) => error,
             };
             self.failed.fetch_add(1, Ordering::Relaxed);
-            let ModelError::Transient {
-                message,
-                after,
-                unbilled,
-            } = error
-            else {
-                return Err(error);
+            let mut tries = self.settings.tries;
+            let (message, after) = match &error {
+                ModelError::Transient { message, after, .. } => {
+                    self.reached.store(true, Ordering::Relaxed);
+                    (message.clone(), *after)
+                }
+                ModelError::Unreachable { message, .. } => {
+                    if !self.reached.load(Ordering::Relaxed) {
+                        tries = tries.min(UNREACHABLE_TRIES);
+                    }
+                    (message.clone(), None)
+                }
+                _ => return Err(error),
             };
             if after.is_some_and(|seconds| seconds >= MIN_HINT) {
                 hinted += 1;
             }
-            if attempt - hinted >= self.settings.tries {
-                return Err(ModelError::Transient {
-                    message: given_up(&message, attempt, waited, ""),
-                    after,
-                    unbilled,
-                });
+            if attempt - hinted >= tries {
+                return Err(with_message(error, given_up(&message, attempt, waited, "")));
             }
             let wait = self.wait(attempt - hinted.min(attempt - 1), after);
             if waited + wait > self.settings.total {
@@ -160,11 +168,8 @@ impl Model for Retry {
                     wait.as_secs_f64(),
                     self.settings.total.as_secs_f64()
                 );
-                return Err(ModelError::Transient {
-                    message: given_up(&message, attempt, waited, &why),
-                    after,
-                    unbilled,
-                });
+                let message = given_up(&message, attempt, waited, &why);
+                return Err(with_message(error, message));
             }
             let notice = Wait {
                 attempt,
@@ -179,6 +184,21 @@ impl Model for Retry {
             waited += wait;
             attempt += 1;
         }
+    }
+}
+
+/// Replaces the message of an error that is retried.
+fn with_message(error: ModelError, message: String) -> ModelError {
+    match error {
+        ModelError::Transient {
+            after, unbilled, ..
+        } => ModelError::Transient {
+            message,
+            after,
+            unbilled,
+        },
+        ModelError::Unreachable { hint, .. } => ModelError::Unreachable { message, hint },
+        other => other,
     }
 }
 

@@ -168,10 +168,16 @@ impl SpendingLimit {
             && ledger.spent + dollars > max_dollars
         {
             ledger.is_reached = true;
-            return Err(ModelError::CeilingReached(format!(
-                "${:.4} of ${max_dollars} is spent or reserved, and the next call could cost ${dollars:.4}",
-                ledger.spent
-            )));
+            return Err(ModelError::CeilingReached(if dollars > max_dollars {
+                format!(
+                    "the budget of ${max_dollars} is too small for one call, which could cost ${dollars:.4}"
+                )
+            } else {
+                format!(
+                    "${:.4} of ${max_dollars} is spent or reserved, and the next call could cost ${dollars:.4}",
+                    ledger.spent
+                )
+            }));
         }
         let call = ledger.next;
         ledger.add(&Entry::Reserved { call, dollars })?;
@@ -318,10 +324,9 @@ mod tests {
         }
         assert!((6..16).contains(&call_count), "{call_count}");
         let ceiling = SpendingLimit::open(&path, Some(2_000.0)).unwrap();
-        assert!(matches!(
-            ceiling.reserve_dollars(1_000.0),
-            Err(ModelError::CeilingReached(_))
-        ));
+        let refusal = |dollars| ceiling.reserve_dollars(dollars).unwrap_err().to_string();
+        assert!(refusal(2_000.0).contains("is spent or reserved"));
+        assert!(refusal(2_001.0).contains("too small for one call"));
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! HTTP clients that all use the same TLS library.
+//! HTTP clients that all use the same TLS library, and descriptions of their failures.
+
+use std::error::Error;
+use std::io;
 
 use rustls::crypto::{CryptoProvider, ring};
 
@@ -7,4 +10,89 @@ pub fn builder() -> reqwest::ClientBuilder {
     // Fails only if a provider is installed already.
     let _ = CryptoProvider::install_default(ring::default_provider());
     reqwest::Client::builder()
+}
+
+/// A reason why an address has no server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectFailure {
+    /// No process listens on the port.
+    Refused,
+    /// The host name has no address.
+    UnknownHost,
+}
+
+impl ConnectFailure {
+    /// Returns the reason if the request failed because its address has no server.
+    pub fn of(error: &reqwest::Error) -> Option<Self> {
+        let mut next = error.source();
+        while let Some(cause) = next {
+            let io = cause.downcast_ref::<io::Error>();
+            if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
+                return Some(ConnectFailure::Refused);
+            }
+            // The types of these errors are private.
+            if ["dns error", "error resolving DNS"].contains(&cause.to_string().as_str()) {
+                return Some(ConnectFailure::UnknownHost);
+            }
+            next = cause.source();
+        }
+        None
+    }
+}
+
+/// Describes why a request failed, in one clause without its address. All causes go to the log.
+pub fn describe(error: &reqwest::Error) -> String {
+    let mut causes = causes(error);
+    tracing::debug!(causes = causes.join(": "), "a request failed");
+    match ConnectFailure::of(error) {
+        Some(ConnectFailure::Refused) => "connection refused".to_owned(),
+        Some(ConnectFailure::UnknownHost) => "the host name could not be resolved".to_owned(),
+        None if error.is_timeout() => "no response in time".to_owned(),
+        None => causes.pop().unwrap_or_default(),
+    }
+}
+
+/// Lists the causes of an error, innermost last, or the error itself if it has none. The address is left out, because
+/// it may contain secrets.
+pub fn causes(error: &reqwest::Error) -> Vec<String> {
+    let mut causes: Vec<String> = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if causes.last() != Some(&text) {
+            causes.push(text);
+        }
+        next = cause.source();
+    }
+    if causes.is_empty() {
+        let text = error.to_string();
+        causes.push(match error.url() {
+            Some(url) => text.replace(&format!(" for url ({url})"), ""),
+            None => text,
+        });
+    }
+    causes
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn failures_are_described_in_one_clause() {
+        let client = builder().no_proxy().build().unwrap();
+        let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = unused.local_addr().unwrap();
+        drop(unused);
+        let error = client.get(format!("http://{address}/")).send().await;
+        assert_eq!(describe(&error.unwrap_err()), "connection refused");
+        // A label of more than 63 characters never resolves.
+        let host = "a".repeat(70);
+        let error = client.get(format!("http://{host}.invalid/")).send().await;
+        assert_eq!(
+            describe(&error.unwrap_err()),
+            "the host name could not be resolved"
+        );
+    }
 }

@@ -190,7 +190,7 @@ impl ApiClient {
         }
         let response = request.send().await.map_err(|error| {
             Error::infrastructure(format!("reach the server {}", self.server))
-                .cause(error.without_url())
+                .cause(http_client::describe(&error))
                 .hint("start it with `testwright serve`, or choose another server with --server")
         })?;
         if response.status().is_success() {

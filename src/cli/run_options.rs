@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::evidence_card;
 use super::output::{self, escape_line};
 use super::terminal::RunProgress;
-use testwright_agent::agent::Outcome;
+use testwright_agent::agent::{Outcome, Progress as _};
 use testwright_agent::job::RunJob;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Flags;
@@ -29,7 +29,8 @@ pub(super) struct RunOptions {
     /// Maximum number of model calls [default: 60]
     #[arg(long, value_name = "N")]
     pub max_steps: Option<u64>,
-    /// Maximum cost in US dollars; needs a price for the model in the settings [default: no limit]
+    /// Maximum cost in US dollars; needs a price for the model (see `testwright models`) [default: no
+    /// limit]
     #[arg(long, value_name = "X")]
     pub max_dollars: Option<f64>,
     /// Maximum number of tokens, prompts and completions together [default: no limit]
@@ -65,19 +66,25 @@ impl RunOptions {
     /// Executes the job and prints its result.
     pub(super) async fn execute(&self, mut job: RunJob, terminal: Arc<RunProgress>) -> Result<u8> {
         job.shared = shared_environments(&job.settings)?;
+        if let Some(plan) = job.describe_plan() {
+            terminal.phase("model", &plan);
+        }
         let record = job.execute(terminal.clone()).await;
         terminal.clear();
         let (record, folder) = record?;
         if self.json {
             output::print_json(&record)?;
-        } else {
-            output::print_stdout(evidence_card::render(&record.outcome));
-            output::print_stderr(escape_line(&format!("results: {}", folder.display())));
+            return Ok(record.exit_code);
         }
-        if let Some(error) = failure(&record.outcome)
-            && !self.json
-        {
-            output::print_stderr(error.render());
+        match failure(&record.outcome) {
+            Some(error) => output::print_stderr(error.render()),
+            None => output::print_stdout(evidence_card::render(&record.outcome)),
+        }
+        let folder = folder.display();
+        output::print_stderr(escape_line(&format!("results: {folder}")));
+        if !record.outcome.is_final() && record.usage.model_calls > 0 {
+            let command = format!("resume: testwright run --resume {folder}");
+            output::print_stderr(escape_line(&command));
         }
         Ok(record.exit_code)
     }

@@ -6,6 +6,7 @@ use testwright_tools::tool::AnyTool;
 
 use super::{Flow, Outcome};
 use crate::trajectory::TrajectoryError;
+use testwright_config::error::Error;
 use testwright_models::ModelError;
 
 pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
@@ -29,7 +30,7 @@ pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
     Outcome::Infrastructure {
         message: error.to_string(),
         shortage: error.shortage(),
-        hint: Some("free disk space, then continue with `testwright run --resume DIR`".to_owned()),
+        hint: Some("free disk space, then resume the run".to_owned()),
     }
 }
 
@@ -37,13 +38,15 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
     let message = error.to_string();
     match error {
         ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
-        ModelError::Transient { .. } => Outcome::ModelFailed {
+        ModelError::Transient { .. } | ModelError::Unreachable { .. } => Outcome::ModelFailed {
             message,
-            hint: Some("continue later with `testwright run --resume DIR`".to_owned()),
+            hint: Error::from(error).hint,
         },
-        ModelError::CeilingReached(_) => Outcome::ModelFailed {
+        // The model did not fail: it was not asked.
+        ModelError::CeilingReached(_) => Outcome::Infrastructure {
             message,
-            hint: Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned()),
+            hint: Error::from(error).hint,
+            shortage: None,
         },
         ModelError::ContextFull(_)
         | ModelError::Refused { .. }

@@ -153,7 +153,8 @@ impl<'a> Api<'a> {
         }
         let page = address.page();
         let client = client.build().map_err(|e| {
-            Error::infrastructure(format!("read the issue at {page}")).cause(chain(&e))
+            Error::infrastructure(format!("read the issue at {page}"))
+                .cause(http_client::describe(&e))
         })?;
         Ok(Api {
             client,
@@ -218,7 +219,7 @@ impl<'a> Api<'a> {
                 Err(e) => {
                     let host = url.host_str().unwrap_or_default();
                     return Err(self
-                        .failed(format!("{host} cannot be reached: {}", chain(&e)))
+                        .failed(format!("{host} cannot be reached: {}", http_client::describe(&e)))
                         .hint("check the network and proxy, or save the issue's text to a file and pass that"));
                 }
             };
@@ -268,7 +269,11 @@ impl<'a> Api<'a> {
 
     async fn body(&self, mut answer: reqwest::Response) -> Result<Vec<u8>> {
         let mut body = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(|e| self.failed(chain(&e)))? {
+        while let Some(part) = answer
+            .chunk()
+            .await
+            .map_err(|e| self.failed(http_client::describe(&e)))?
+        {
             body.extend_from_slice(&part);
             if body.len() > MAX_RESPONSE_LEN {
                 return Err(self.failed("the server's answer is too large"));
@@ -464,15 +469,4 @@ fn message(body: &[u8], redactor: &Redactor) -> String {
 fn is_loopback(url: &Url) -> bool {
     matches!(url.host_str(), Some("localhost" | "[::1]"))
         || url.host_str().is_some_and(|h| h.starts_with("127."))
-}
-
-/// Formats an error with its causes; reqwest's own text names only the request.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }

@@ -30,7 +30,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::{RedactedUrl, Settings};
 
 pub use harness::{HarnessArgs, harness};
-pub use model::{ModelArgs, model};
+pub use model::{ModelArgs, check_service, model};
 
 /// The location of the old code.
 #[derive(Debug, Clone)]

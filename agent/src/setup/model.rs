@@ -21,6 +21,18 @@ pub struct ModelArgs {
     pub quota: Option<Arc<dyn Quota>>,
 }
 
+/// Checks that the model's service can be reached and accepts the key, so that nothing is built for a run that
+/// cannot call it.
+///
+/// # Errors
+///
+/// Fails if the model cannot be used with these settings, its address has no server or serves a web page, or the
+/// key is refused.
+pub async fn check_service(settings: &Settings, name: &ModelName) -> Result<()> {
+    let provider = Provider::new(name, settings, &|variable| std::env::var(variable).ok())?;
+    provider.probe().await
+}
+
 /// Opens the model with this name.
 ///
 /// # Errors

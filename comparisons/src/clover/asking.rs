@@ -287,7 +287,8 @@ impl Questioner<'_> {
                 answered,
                 Err(ModelError::Fatal { .. }
                     | ModelError::Refused { .. }
-                    | ModelError::Transient { .. })
+                    | ModelError::Transient { .. }
+                    | ModelError::Unreachable { .. })
             ),
         );
         match answered {

@@ -78,14 +78,15 @@ impl Endpoint {
             host: url.host_str().unwrap_or_default().to_owned(),
         })
     }
+}
 
-    fn is_loopback(&self) -> bool {
-        let host = self.host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost"
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|a| a.is_loopback())
-    }
+/// Returns whether a host, as in a URL, is this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|a| a.is_loopback())
 }
 
 fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError> {
@@ -231,7 +232,7 @@ impl Service {
             // An API key is only for the address it was given for.
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never());
-        if endpoint.is_loopback() {
+        if is_loopback(&endpoint.host) {
             builder = builder.no_proxy();
         }
         if let Some(path) = &settings.ca_bundle {
@@ -318,7 +319,7 @@ impl Service {
 
 /// Returns the response of a successful request. Otherwise the error holds the refusal, or the complete reply
 /// if a stream was requested.
-async fn received(
+pub(super) async fn received(
     response: Response,
     stream: bool,
     watch: ResponseEnd,

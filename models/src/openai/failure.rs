@@ -1,12 +1,13 @@
 //! Classifies errors by what to do about them: shorten the prompt, wait, or give up with a hint.
 
-use std::error::Error;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use async_openai::error::OpenAIError;
 use regex::Regex;
+use reqwest::Url;
 use serde_json::json;
+use testwright_sandboxes::http_client::{self, ConnectFailure};
 
 use super::endpoint::{self, OTHER_API, Refusal, WEB_PAGE};
 use super::error_text::{all_text, excerpt, message_in};
@@ -107,7 +108,7 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
 
 fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     let from = place(settings);
-    let causes = causes(error);
+    let causes = http_client::causes(error).join(": ");
     let lower = causes.to_lowercase();
     if [
         "certificate",
@@ -126,16 +127,24 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
             ),
         };
     }
+    let cause = http_client::describe(error);
     let unbilled = error.is_connect() && !error.is_timeout();
+    if let Some(failure) = ConnectFailure::of(error).filter(|_| unbilled) {
+        let message = format!("no connection to {from}: {cause}");
+        return ModelError::Unreachable {
+            message: clean(&message, settings),
+            hint: connect_hint(failure, settings),
+        };
+    }
     let message = if unbilled {
-        format!("no connection to {from}: {causes}")
+        format!("no connection to {from}: {cause}")
     } else if error.is_timeout() {
         format!(
             "{from} sent nothing for {} s",
             settings.timeout.as_secs_f64()
         )
     } else {
-        format!("the connection to {from} broke: {causes}")
+        format!("the connection to {from} broke: {cause}")
     };
     ModelError::Transient {
         message: clean(&message, settings),
@@ -144,21 +153,24 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     }
 }
 
-/// Lists an error's causes; the outermost is omitted if inner ones say more.
-fn causes(error: &reqwest::Error) -> String {
-    let mut parts = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if parts.last() != Some(&text) {
-            parts.push(text);
+/// Returns what to check if the address has no server.
+fn connect_hint(failure: ConnectFailure, settings: &OpenAiSettings) -> String {
+    let from = place(settings);
+    let url = Url::parse(settings.base_url.trim()).ok();
+    let port = url
+        .filter(|url| url.host_str().is_some_and(endpoint::is_loopback))
+        .and_then(|url| url.port_or_known_default());
+    match (failure, port) {
+        (ConnectFailure::Refused, Some(port)) => {
+            format!("start the model server on port {port}, or check the base URL {from}")
         }
-        next = cause.source();
+        (ConnectFailure::Refused, None) => {
+            format!("check the base URL {from}, and that the server there is running")
+        }
+        (ConnectFailure::UnknownHost, _) => {
+            format!("check the network and the base URL {from}")
+        }
     }
-    if parts.is_empty() {
-        return error.to_string();
-    }
-    parts.join(": ")
 }
 
 fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {

@@ -105,6 +105,24 @@ async fn tries_and_delays_are_bounded() {
 }
 
 #[tokio::test]
+async fn address_without_server_gets_three_calls() {
+    let refused = || ModelError::Unreachable {
+        message: "refused".to_owned(),
+        hint: "start it".to_owned(),
+    };
+    let (result, waits) = run(vec![refused(); 9], seeded(1)).await;
+    assert_eq!(waits.len(), 2);
+    assert!(matches!(result, Err(ModelError::Unreachable { .. })));
+    // A server that answered before may be restarting.
+    let restarted = [vec![transient(None)], vec![refused(); 5]].concat();
+    let (result, waits) = run(restarted, seeded(1)).await;
+    assert_eq!(
+        (result.map(|reply| reply.failed_tries), waits.len()),
+        (Ok(6), 6)
+    );
+}
+
+#[tokio::test]
 async fn only_transient_errors_are_retried() {
     for error in [
         ModelError::ContextFull("full".to_owned()),

@@ -209,7 +209,10 @@ impl GitHubClient {
             builder = builder.header("content-type", kind).body(body.to_string());
         }
         let failed = |error: reqwest::Error| {
-            RequestError::Failed(format!("could not reach GitHub: {}", error.without_url()))
+            RequestError::Failed(format!(
+                "could not reach GitHub: {}",
+                http_client::describe(&error)
+            ))
         };
         let response = builder.send().await.map_err(failed)?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -275,7 +278,7 @@ async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
     let mut body = Vec::new();
     let mut stream = response.bytes_stream();
     while let Some(piece) = stream.next().await {
-        let piece = piece.map_err(|e| RequestError::Failed(e.without_url().to_string()))?;
+        let piece = piece.map_err(|e| RequestError::Failed(http_client::describe(&e)))?;
         body.extend_from_slice(&piece);
         if body.len() > MAX_RESPONSE_LEN {
             let why = "GitHub's response is too long";

@@ -16,8 +16,8 @@ pub(super) struct ModelArgs {
     /// Maximum number of model calls for each test [default: 60]
     #[arg(long, value_name = "N", requires = "model")]
     max_steps: Option<u64>,
-    /// Maximum cost in US dollars for each test; needs a price for the model in the settings
-    /// [default: no limit]
+    /// Maximum cost in US dollars for each test; needs a price for the model (see `testwright
+    /// models`) [default: no limit]
     #[arg(long, value_name = "X", requires = "model")]
     max_dollars: Option<f64>,
     /// Maximum number of tokens for each test, prompts and completions together [default: no

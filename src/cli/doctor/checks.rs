@@ -219,11 +219,12 @@ async fn answers(settings: &Settings) -> std::result::Result<String, String> {
     if let Some(key) = settings.model_key() {
         request = request.header("Authorization", format!("Bearer {}", key.reveal()));
     }
-    // The URL may contain a password, so the message omits it.
-    let answer = request
-        .send()
-        .await
-        .map_err(|e| format!("the endpoint cannot be reached: {}", e.without_url()))?;
+    let answer = request.send().await.map_err(|e| {
+        format!(
+            "the endpoint cannot be reached: {}",
+            http_client::describe(&e)
+        )
+    })?;
     match answer.status() {
         status if status.is_success() => Ok(status.to_string()),
         status => Err(format!("the endpoint responds: {status}")),

@@ -48,6 +48,40 @@ fn log_variable_shows_retries() {
 }
 
 #[test]
+fn unreachable_model_ends_run_before_build() {
+    let place = TestDir::new();
+    let output = place
+        .run_example(&["--model", "m"])
+        .env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 3);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("model: m · approach testwright"), "{text}");
+    assert!(
+        text.contains(": connection refused\n  hint: start the model server on port 1"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("recipe: ") && !place.path("out").exists(),
+        "{text}"
+    );
+}
+
+#[test]
+fn dollar_limit_without_price_is_refused() {
+    let place = TestDir::new();
+    let output = place
+        .run_example(&["--model", "m", "--max-dollars", "1"])
+        .env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 2);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("the model `m` has no price"), "{text}");
+}
+
+#[test]
 fn invalid_log_level_is_rejected() {
     let output = TestDir::new()
         .testwright()

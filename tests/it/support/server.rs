@@ -113,8 +113,15 @@ fn serve(
             .read_to_string(&mut request.body)
             .unwrap();
     }
-    let response = answer(&request);
-    requests.lock().unwrap().push(request);
+    // Runs ask a model's service for its models first; that is no call, and this server has no such list.
+    let response = match request.method == "GET" && request.path.ends_with("/models") {
+        true => Response::status(404),
+        false => {
+            let response = answer(&request);
+            requests.lock().unwrap().push(request);
+            response
+        }
+    };
     let mut head = format!(
         "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
         response.status,

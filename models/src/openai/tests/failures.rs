@@ -320,8 +320,13 @@ async fn temporary_failures_are_transient() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, ModelError::Transient { message, .. } if message.contains("no connection") && !message.contains("password") && !message.contains("hidden")),
+        matches!(&error, ModelError::Unreachable { message, hint } if message.ends_with(": connection refused") && hint.contains("port 1,")),
         "{error:?}"
+    );
+    let shown = format!("{error:?}");
+    assert!(
+        !shown.contains("password") && !shown.contains("hidden"),
+        "{shown}"
     );
 }
 
@@ -372,4 +377,36 @@ async fn retry_waits_as_server_asks() {
         "{waits:?}"
     );
     assert!(waits[0].message.contains("slow down"));
+}
+
+#[tokio::test]
+async fn probe_ends_only_on_certain_failures() {
+    let page = ("content-type".to_owned(), "text/html".to_owned());
+    let page = || Act::Answer(200, vec![page.clone()], "<html></html>".to_owned());
+    let denied = || Act::refuse(401, "no such key");
+    let fine = [
+        vec![Act::json(200, &json!({"data": []}))],
+        vec![Act::refuse(404, "Not Found")],
+        vec![Act::refuse(500, "boom")],
+        vec![Act::Answer(200, vec![], "Ollama is running".to_owned())],
+        vec![Act::HangUp],
+        // The key may call models, but not list them.
+        vec![denied(), Act::refuse(400, "messages is empty")],
+    ];
+    for script in fine {
+        let count = script.len();
+        let server = Server::new(script).await;
+        assert_eq!(client(&server, false).probe().await, Ok(()));
+        let requests = server.requests();
+        assert_eq!(requests.len(), count);
+        assert_eq!(requests[0].path, "/v1/models");
+    }
+    for script in [vec![page()], vec![denied(), denied()]] {
+        let server = Server::new(script).await;
+        let error = client(&server, false).probe().await.unwrap_err();
+        assert!(
+            matches!(error, ModelError::Fatal { hint: Some(_), .. }),
+            "{error:?}"
+        );
+    }
 }
