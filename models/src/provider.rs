@@ -86,8 +86,12 @@ impl Provider {
             tools_in_text: settings.model.text_calls,
             key_variable: settings.model.api_key_env.clone(),
             ca_bundle: settings.build.ca_bundle.clone(),
+            extra: settings.model.extra_body.clone(),
             ..OpenAiSettings::new(model)
         };
+        if let Some(seed) = settings.model.seed {
+            openai.extra.insert("seed".to_owned(), seed.into());
+        }
         let key = if let Some(deployment) = deployment {
             if settings.model_key().is_none() || set(AZURE_KEY).is_some() {
                 AZURE_KEY.clone_into(&mut openai.key_variable);

@@ -40,6 +40,11 @@ impl Key {
     /// the reason.
     pub(super) fn value(&self, text: &str) -> Value {
         let has = |name: &str| self.types.iter().any(|t| t == name);
+        if has("object")
+            && let Ok(table) = serde_json::from_str(text)
+        {
+            return table;
+        }
         if has("array") {
             let parts = text.split([',', ' ', '\n']).filter(|p| !p.is_empty());
             return Value::Array(parts.map(|p| Value::String(p.to_owned())).collect());

@@ -203,13 +203,17 @@ fn read(path: &Path, is_found: bool) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// Keys whose values are tables that are set as one unit.
+const TABLES: [&str; 2] = ["environment", "model.extra-body"];
+
 /// Calls `each` with every value that is set as one unit: keys of sections, a model's price, the environment.
 pub(super) fn leaves(table: &Table, prefix: &str, each: &mut impl FnMut(&str, &Value)) {
     for (key, value) in table {
         let path = format!("{prefix}{key}");
         match value {
             Value::Table(inner)
-                if path != "environment" && !["prices.", "model-limits."].contains(&prefix) =>
+                if !TABLES.contains(&path.as_str())
+                    && !["prices.", "model-limits."].contains(&prefix) =>
             {
                 leaves(inner, &format!("{path}."), each);
             }

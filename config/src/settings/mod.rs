@@ -345,6 +345,11 @@ impl Settings {
                 return Err(self.wrong(key, what.to_owned()));
             }
         }
+        let mut extra = self.model.extra_body.keys();
+        if let Some(field) = extra.find(|key| OWN_FIELDS.contains(&key.as_str())) {
+            let what = format!("must not contain `{field}`, which testwright sets itself");
+            return Err(self.wrong("model.extra-body", what));
+        }
         for (name, price) in &self.prices {
             let parts = [Some(price.prompt), price.cached, Some(price.completion)];
             if parts
@@ -391,3 +396,14 @@ const FILE: &str = "testwright.toml";
 /// Azure's name for the variable that holds the API key.
 pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 const READING: &str = "read the settings";
+/// Fields of a request that decide what a reply contains or costs.
+const OWN_FIELDS: [&str; 8] = [
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "model",
+    "n",
+    "stream",
+    "stream_options",
+    "tools",
+];

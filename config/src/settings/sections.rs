@@ -91,6 +91,8 @@ pub struct Model {
     /// Sampling temperature. Default: the endpoint's own for agents, 0 for pipelines. The samples of `libro` and
     /// `pass-at-k` always use 0.7.
     pub temperature: Option<f64>,
+    /// Seed of the sampling, for endpoints that support one.
+    pub seed: Option<u64>,
     /// Maximum number of tokens in a completion.
     pub max_tokens: Option<u64>,
     /// Whether replies are streamed.
@@ -108,6 +110,10 @@ pub struct Model {
     pub azure_deployment: Option<String>,
     /// Azure: version of the API, such as `2024-10-21`.
     pub azure_api_version: Option<String>,
+    /// Additional fields of each request, such as `{ top_p = 0.9 }`. Fields that testwright sets itself take
+    /// precedence. Results record this table, so it must not contain secrets.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Default for Model {
@@ -116,6 +122,7 @@ impl Default for Model {
             base_url: None,
             api_key_env: "OPENAI_API_KEY".to_owned(),
             temperature: None,
+            seed: None,
             max_tokens: None,
             stream: false,
             parallel_calls: true,
@@ -124,6 +131,7 @@ impl Default for Model {
             context_window: None,
             azure_deployment: None,
             azure_api_version: None,
+            extra_body: serde_json::Map::new(),
         }
     }
 }

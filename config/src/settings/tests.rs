@@ -383,6 +383,36 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
+fn extra_body_is_one_value() {
+    let file =
+        "[model]\nseed = 7\n[model.extra-body]\ntop_p = 0.9\nreasoning = { effort = \"low\" }\n";
+    let place = TestDir::new().config(file);
+    let settings = place.load();
+    assert_eq!(settings.model.seed, Some(7));
+    let expected = serde_json::json!({ "top_p": 0.9, "reasoning": { "effort": "low" } });
+    assert_eq!(
+        Some(&settings.model.extra_body),
+        expected.as_object(),
+        "from a file"
+    );
+    assert_eq!(settings.record()["model"]["extra-body"], expected);
+    let of_variable = place.variable("TESTWRIGHT_MODEL_EXTRA_BODY", "{\"top_k\": 5}");
+    let body = of_variable.load().model.extra_body;
+    assert_eq!(
+        Some(&body),
+        serde_json::json!({ "top_k": 5 }).as_object(),
+        "the variable replaces the table"
+    );
+    let refused = TestDir::new()
+        .config("[model]\nextra-body = { n = 5 }\n")
+        .refused();
+    assert!(
+        refused.contains("`model.extra-body` must not contain `n`"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn every_key_has_own_variable() {
     let mut names: Vec<String> = keys::keys().iter().map(keys::Key::variable).collect();
     assert!(names.len() > 35, "{names:?}");

@@ -107,7 +107,7 @@ pub(super) fn body<'a>(
         body.insert(field.to_owned(), json!(limit));
     }
     for (field, value) in &settings.extra {
-        body.insert(field.clone(), value.clone());
+        body.entry(field.clone()).or_insert_with(|| value.clone());
     }
     // Settings cannot override this field: the reply is read accordingly.
     body.insert("stream".to_owned(), json!(capabilities.stream));

@@ -34,7 +34,7 @@ pub struct OpenAiSettings {
     pub max_tokens: Option<u64>,
     /// Additional headers of each request.
     pub headers: BTreeMap<String, String>,
-    /// Additional fields in each request's body; they override the client's own.
+    /// Additional fields in each request's body; the client's own fields take precedence.
     pub extra: Map<String, Value>,
     /// Maximum time without data: until the reply starts, and between two pieces of it.
     pub timeout: Duration,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use testwright_evals::Instance;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
@@ -54,6 +55,10 @@ pub struct ModelSettings {
     /// Base URL, without user and password.
     base_url: Option<String>,
     temperature: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    extra_body: Map<String, Value>,
 }
 
 impl ModelSettings {
@@ -63,6 +68,8 @@ impl ModelSettings {
         ModelSettings {
             base_url: model.base_url.as_ref().map(ToString::to_string),
             temperature: model.temperature,
+            seed: model.seed,
+            extra_body: model.extra_body.clone(),
         }
     }
 }
@@ -71,9 +78,17 @@ impl std::fmt::Display for ModelSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let base_url = self.base_url.as_deref().unwrap_or("the default address");
         match self.temperature {
-            Some(temperature) => write!(f, "{base_url} with the temperature {temperature}"),
-            None => write!(f, "{base_url} with the default temperature"),
+            Some(temperature) => write!(f, "{base_url} with the temperature {temperature}")?,
+            None => write!(f, "{base_url} with the default temperature")?,
         }
+        if let Some(seed) = self.seed {
+            write!(f, ", the seed {seed}")?;
+        }
+        if !self.extra_body.is_empty() {
+            let fields = Value::Object(self.extra_body.clone());
+            write!(f, ", the fields {fields}")?;
+        }
+        Ok(())
     }
 }
 

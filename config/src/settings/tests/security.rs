@@ -25,6 +25,7 @@ fn every_key() -> Vec<(String, String)> {
                 "true",
                 "1",
                 "0.5",
+                "{ top_p = 1 }",
             ];
             let other = |text: &&str| {
                 let settings: Settings =

@@ -168,6 +168,30 @@ async fn refused_fields_stay_omitted() {
 }
 
 #[tokio::test]
+async fn own_fields_precede_extra_ones() {
+    let ok = Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
+    let server = Server::new(vec![ok]).await;
+    let mut settings = settings(&server, false);
+    for (field, value) in [
+        ("temperature", json!(1.0)),
+        ("top_p", json!(0.9)),
+        ("seed", json!(7)),
+    ] {
+        settings.extra.insert(field.to_owned(), value);
+    }
+    let mut request = request();
+    request.temperature = Some(0.2);
+    OpenAi::new(settings)
+        .unwrap()
+        .complete(&request)
+        .await
+        .unwrap();
+    let body = &server.requests()[0].body;
+    let sent = ["temperature", "top_p", "seed"].map(|field| body[field].clone());
+    assert_eq!(sent, [json!(0.2), json!(0.9), json!(7)]);
+}
+
+#[tokio::test]
 async fn contradictory_refusals_end() {
     let script = (0..40)
         .map(|_| Act::refuse(400, "max_completion_tokens: who knows"))
