@@ -55,8 +55,14 @@ impl Variant {
         let name = parts.next().unwrap_or_default();
         let Some(approach) = find(name) else {
             let names: Vec<&str> = ALL.iter().map(|approach| approach.name()).collect();
-            return Err(Error::usage(format!("find the approach `{name}`"))
-                .hint(format!("the approaches are: {}", names.join(", "))));
+            let scores = names
+                .iter()
+                .map(|known| (strsim::jaro_winkler(name, known), known));
+            let hint = match scores.max_by(|a, b| a.0.total_cmp(&b.0)) {
+                Some((score, known)) if score > 0.85 => format!("did you mean `{known}`?"),
+                _ => format!("the approaches are: {}", names.join(", ")),
+            };
+            return Err(Error::usage(format!("find the approach `{name}`")).hint(hint));
         };
         let mut options = BTreeMap::new();
         for part in parts {
@@ -163,6 +169,7 @@ mod tests {
         );
         let error = |text: &str| Variant::parse(text).err().unwrap().render();
         assert!(error("outer:planner=off").contains("failed to find the approach `outer`"));
+        assert!(error("oter").contains("did you mean `otter`?"));
         insta::assert_snapshot!(error("otter:plan=off"), @r"
         error: failed to find the option `plan` of the approach `otter`
           hint: its options are: planner, refinement, validation, focal, tests, imports, import-repair

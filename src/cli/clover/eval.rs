@@ -194,7 +194,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
 
 /// Checks that the limits in dollars, of the evaluation and of each agent, can be enforced and allow a call.
 fn check_prices(args: &Args, settings: &Settings, models: &[ModelName]) -> Result<()> {
-    if args.max_dollars.is_none() && settings.run.max_dollars.is_none() {
+    if args.no_calls || (args.max_dollars.is_none() && settings.run.max_dollars.is_none()) {
         return Ok(());
     }
     let prices = Prices::from(&settings.prices);
