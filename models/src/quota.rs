@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::price::{Prices, cost};
 use super::{Model, ModelError, ModelName, Reply, Request};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::{self, Error};
 use testwright_config::settings::Price;
 
 /// Maximum completion tokens of a call if no setting limits them. Without a limit, the possible cost of a
@@ -50,7 +50,7 @@ pub fn check_budget(
     model: &ModelName,
     dollars: f64,
     completion_tokens: Option<u64>,
-) -> Result<()> {
+) -> error::Result<()> {
     let tokens = completion_tokens.unwrap_or(DEFAULT_MAX_COMPLETION_TOKENS);
     let price = prices.price_of(model).map_or(0.0, |price| price.completion);
     let cost = tokens as f64 * price / 1e6;
