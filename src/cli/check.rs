@@ -110,7 +110,7 @@ async fn check_tests(
     let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
         .await?
         .for_issue(Some(&issue));
-    let model = args.model.open(settings, terminal.clone())?;
+    let model = args.model.open(settings, terminal.clone()).await?;
     let folder = default_folder(&issue.title);
     if model.is_some() {
         RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;

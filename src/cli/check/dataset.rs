@@ -71,7 +71,7 @@ impl DatasetArgs {
         for line in predictions::summary(&sets, &warnings) {
             output::print_stderr(escape_line(&line));
         }
-        let model = model.open(&settings, Arc::new(NotesToLog))?;
+        let model = model.open(&settings, Arc::new(NotesToLog)).await?;
         let run = GradingRun {
             options: GradingOptions {
                 repositories: self.repositories.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use testwright_agent::agent::Progress;
 use testwright_agent::job::CheckModel;
+use testwright_agent::setup::check_service;
 use testwright_config::error::Result;
 use testwright_config::settings::{Flags, Settings};
 use testwright_models::ModelName;
@@ -34,14 +35,19 @@ impl ModelArgs {
         flags.set("run.max-tokens", self.max_tokens);
     }
 
-    /// Opens the model, if `--model` is given. A model of the settings costs money, so it is not used.
-    pub(super) fn open(
+    /// Opens the model, if `--model` is given, and checks its service. A model of the settings costs money, so it is
+    /// not used.
+    pub(super) async fn open(
         &self,
         settings: &Settings,
         progress: Arc<dyn Progress>,
     ) -> Result<Option<CheckModel>> {
-        let name = self.model.as_deref().map(ModelName::parse).transpose()?;
-        name.map(|name| CheckModel::new(settings, name, progress))
-            .transpose()
+        let Some(name) = self.model.as_deref() else {
+            return Ok(None);
+        };
+        let name = ModelName::parse(name)?;
+        let model = CheckModel::new(settings, name.clone(), progress)?;
+        check_service(settings, &name).await?;
+        Ok(Some(model))
     }
 }
