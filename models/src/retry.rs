@@ -59,8 +59,8 @@ pub struct Wait {
 type OnWait = Arc<dyn Fn(&Wait) + Send + Sync>;
 type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// A model that retries after [`ModelError::Transient`] and [`ModelError::Unreachable`], with exponential backoff and jitter, or after the
-/// delay that the server asks for.
+/// A model that retries after [`ModelError::Transient`] and [`ModelError::Unreachable`], with exponential
+/// backoff and jitter, or after the delay that the server asks for.
 pub struct Retry {
     inner: Box<dyn Model>,
     settings: RetrySettings,
