@@ -130,8 +130,7 @@ pub async fn check_predictions(
         records = checks => records?,
         () = interrupted() => {
             checker.harness.backend.abandon().await?;
-            return Err(Error::interrupted("check the predictions: interrupted")
-                .hint("run the same command again to resume"));
+            return Err(Error::interrupted());
         }
     };
     // Earlier results of the same predictions are dropped, and those of other instances are kept.

@@ -64,13 +64,15 @@ impl Kind {
     }
 }
 
-/// The error of a command. `message` is lower-case and follows "failed to …".
+/// The error of a command. `message` is lower-case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Kind, which decides the exit code.
     pub kind: Kind,
-    /// Action that failed, as the words after "failed to".
+    /// Action that failed, as the words after "failed to", or a whole clause.
     pub message: String,
+    /// Whether the message is a whole clause, without "failed to".
+    pub is_clause: bool,
     /// Cause in one clause; `None` if the message says it all.
     pub cause: Option<String>,
     /// Advice on what to do, as one imperative clause.
@@ -85,9 +87,18 @@ impl Error {
         Error {
             kind,
             message: message.into(),
+            is_clause: false,
             cause: None,
             hint: None,
             log: None,
+        }
+    }
+
+    /// Creates an error whose message is a whole clause, such as "Python 3.14 is not installed".
+    pub fn clause(kind: Kind, message: impl Into<String>) -> Self {
+        Error {
+            is_clause: true,
+            ..Error::new(kind, message)
         }
     }
 
@@ -116,9 +127,15 @@ impl Error {
         Error::new(Kind::Exhausted(shortage), message).hint(shortage.hint())
     }
 
-    /// Creates an error for Ctrl-C, exit code 130.
-    pub fn interrupted(message: impl Into<String>) -> Self {
-        Error::new(Kind::Interrupted, message)
+    /// Creates the error for Ctrl-C, exit code 130. The same command can continue the work.
+    pub fn interrupted() -> Self {
+        Error::clause(Kind::Interrupted, "interrupted")
+            .hint("run the same command again to continue")
+    }
+
+    /// Creates the error for work that was cancelled elsewhere, exit code 130. `message` is a whole clause.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Error::clause(Kind::Interrupted, message)
     }
 
     /// Creates the error for a file operation that the system refused.
@@ -156,6 +173,7 @@ impl Error {
         Error {
             kind: self.kind,
             message: message.into(),
+            is_clause: false,
             cause: Some(cause),
             hint: self.hint,
             log: self.log,
@@ -166,6 +184,7 @@ impl Error {
     pub fn doing(self, message: impl Into<String>) -> Self {
         Error {
             message: message.into(),
+            is_clause: false,
             ..self
         }
     }
@@ -185,8 +204,13 @@ impl Error {
 
     /// Formats the error for stderr: two or three lines, without a trailing newline.
     pub fn render(&self) -> String {
+        let label = match self.kind {
+            // The user caused the end.
+            Kind::Interrupted => "",
+            _ => "error: ",
+        };
         // A newline in a name must not start a line of its own.
-        let mut text = format!("error: {self}").replace('\n', "\n       ");
+        let mut text = format!("{label}{self}").replace('\n', "\n       ");
         for (label, part) in [("cause", &self.cause), ("hint", &self.hint)] {
             if let Some(part) = part {
                 // Messages from engines and servers may have several lines.
@@ -200,7 +224,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to {}", self.message)
+        match self.is_clause {
+            true => f.write_str(&self.message),
+            false => write!(f, "failed to {}", self.message),
+        }
     }
 }
 
@@ -230,6 +257,7 @@ impl From<SandboxError> for Error {
         Error {
             kind,
             message: message.to_owned(),
+            is_clause: false,
             cause: Some(e.message),
             hint: e.hint,
             log: e.log,
@@ -252,6 +280,16 @@ mod tests {
           hint: did you mean `issue.md`?
         ");
         assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn clauses_stand_alone() {
+        let error = Error::clause(Kind::Usage, "Python 2.7 is not supported");
+        assert_eq!(error.render(), "error: Python 2.7 is not supported");
+        insta::assert_snapshot!(Error::interrupted().render(), @r"
+        interrupted
+          hint: run the same command again to continue
+        ");
     }
 
     #[test]

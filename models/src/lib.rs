@@ -24,7 +24,7 @@ pub mod text_calls;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_config::error::{Error, Kind};
+use testwright_config::error::Error;
 use testwright_tools::tool::ToolSpec;
 
 pub use conversation::Turn;
@@ -231,11 +231,8 @@ impl From<ModelError> for Error {
             }
         };
         Error {
-            kind: Kind::Infrastructure,
-            message: "get an answer from the model".to_owned(),
-            cause: Some(cause),
             hint,
-            log: None,
+            ..Error::infrastructure("get an answer from the model").cause(cause)
         }
     }
 }

@@ -336,7 +336,7 @@ impl Worker {
         let mut prepared = tokio::select! {
             prepared = PreparedMatrixRun::prepare(&self.harnesses, cell, out) => prepared?,
             () = stopped(stop.clone()) => {
-                return Err(Error::interrupted("finish the run: it was cancelled"));
+                return Err(Error::cancelled("the run was cancelled"));
             }
         };
         prepared.job.sink = Some(Box::new(sink));

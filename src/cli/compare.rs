@@ -117,8 +117,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let sets = prediction_sets(&plan, &summary.runs);
     write_predictions(out, &sets)?;
     if summary.interrupted {
-        return Err(Error::interrupted("finish the comparison: interrupted")
-            .hint("run the same command again to resume"));
+        return Err(Error::interrupted());
     }
     let gradings = remote
         .as_ref()

@@ -189,8 +189,7 @@ async fn judge_patches(
     live.clear();
     if !ended {
         harness.backend.abandon().await?;
-        return Err(Error::interrupted("select patches: interrupted")
-            .hint("run the same command again to resume; finished runs are not repeated"));
+        return Err(Error::interrupted());
     }
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by(|a, b| {

@@ -142,8 +142,7 @@ mod tests {
         let mut sources = Sources::default();
         sources.flags.set("run.sandbox", Some("dokcer"));
         insta::assert_snapshot!(refused(sources), @r"
-        error: failed to read the settings
-          cause: --sandbox: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker, landlock
+        error: invalid --sandbox: `dokcer` is not one of local, docker, landlock
           hint: did you mean `docker`?
         ");
     }

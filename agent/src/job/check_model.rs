@@ -114,7 +114,7 @@ impl CheckModel {
                 evidence.estimate_probability();
                 Ok(())
             }
-            Outcome::Interrupted => Err(Error::interrupted("check the test: interrupted")),
+            Outcome::Interrupted => Err(Error::interrupted()),
             Outcome::ModelFailed { message, hint }
             | Outcome::Infrastructure { message, hint, .. } => {
                 let error = Error::infrastructure("check the test with the model").cause(message);

@@ -290,7 +290,7 @@ impl Schedule<'_> {
         });
         tokio::select! {
             run = context.run_remotely(cell, instance, remote) => failed_run(cell, run).map(Some),
-            () = setup::interrupted() => Err(Error::interrupted("run it on a worker")),
+            () = setup::interrupted() => Err(Error::interrupted()),
         }
     }
 

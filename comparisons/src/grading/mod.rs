@@ -149,8 +149,7 @@ impl GradingRun {
         let Some(graded) = graded else {
             harness.backend.abandon().await?;
             written?;
-            return Err(Error::interrupted("grade: interrupted")
-                .hint("run the same command again to resume"));
+            return Err(Error::interrupted());
         };
         graded?;
         written?;

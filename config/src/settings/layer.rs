@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use super::{FILE, Origin, READING, Settings, keys};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// Values by key path, each with its origin.
 #[derive(Debug, Default)]
@@ -243,11 +243,15 @@ fn place_of(key: &[String]) -> String {
 /// Creates the error for a value that is not one of the names allowed for its key.
 pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known_names: &[&str]) -> Error {
     let name = key.last().map(String::as_str).unwrap_or_default();
-    let error = Error::usage(READING).cause(format!(
-        "{at}: `{name}` {} cannot be `{value}`; it is one of {}",
-        place_of(key),
-        known_names.join(", ")
-    ));
+    let names = known_names.join(", ");
+    let error = invalid(
+        at,
+        format!("`{value}` is not one of {names}"),
+        format!(
+            "`{name}` {} cannot be `{value}`; it is one of {names}",
+            place_of(key)
+        ),
+    );
     match nearest(value, known_names) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,
@@ -289,7 +293,16 @@ pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
     let message = message
         .replace("expected u64", "expected a whole number, not negative")
         .replace("expected f64", "expected a number");
-    error.cause(format!("{at}: `{name}` {place}: {message}"))
+    let text = format!("`{name}` {place}: {message}");
+    invalid(at, message, text)
+}
+
+/// Creates the error for a value. `of_flag` is the problem with the value of a flag; `of_key` also names the key.
+pub(super) fn invalid(at: &str, of_flag: String, of_key: String) -> Error {
+    match at.starts_with("--") {
+        true => Error::clause(Kind::Usage, format!("invalid {at}: {of_flag}")),
+        false => Error::usage(READING).cause(format!("{at}: {of_key}")),
+    }
 }
 
 pub(super) fn nearest<'a>(name: &str, known_names: &[&'a str]) -> Option<&'a str> {

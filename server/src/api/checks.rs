@@ -97,7 +97,7 @@ pub async fn create(
     let checks = tokio::select! {
         checks = check(&state, &caller.owner, &request) => checks?,
         () = stopped(state.stop.clone()) => {
-            let error = Error::interrupted("finish the checks: the server is shutting down");
+            let error = Error::cancelled("the server is shutting down");
             return Err(error.into());
         }
     };

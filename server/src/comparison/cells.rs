@@ -244,8 +244,8 @@ impl RemoteRuns for StoreRuns {
     async fn run(&self, cell: &RunSpec, task: CellTask, out: &Path) -> Result<Outcome> {
         let cancelled = || {
             Err(
-                Error::interrupted("finish the comparison: it was cancelled on the server")
-                    .hint("run the same command again to resume"),
+                Error::cancelled("the comparison was cancelled on the server")
+                    .hint("run the same command again to continue"),
             )
         };
         let comparison = self.batch.store.comparison(&self.batch.id).await?;

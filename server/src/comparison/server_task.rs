@@ -149,9 +149,7 @@ impl ComparisonServer {
         let sets = prediction_sets(plan, &summary.runs);
         write_predictions(folder, &sets)?;
         if summary.interrupted {
-            return Err(Error::interrupted(
-                "finish the comparison: it was cancelled",
-            ));
+            return Err(Error::cancelled("the comparison was cancelled"));
         }
         let gradings = StoreGradings::new(batch, &grading);
         grading

@@ -184,6 +184,6 @@ impl RemoteGrading for StoreGradings {
 }
 
 fn cancelled() -> Error {
-    Error::interrupted("finish the grading: it was cancelled on the server")
-        .hint("run the same command again to resume")
+    Error::cancelled("the grading was cancelled on the server")
+        .hint("run the same command again to continue")
 }

@@ -109,8 +109,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             () = interrupted() => {
                 progress.clear();
                 harness.backend.abandon().await?;
-                return Err(Error::interrupted("finish the build: interrupted")
-                    .hint("run the same command again to continue with the next repository"));
+                return Err(Error::interrupted());
             }
         };
         match built {

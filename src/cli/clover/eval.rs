@@ -121,8 +121,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         false => ask(args, &settings, &benchmark, &harness, &asks).await?,
     };
     if summary.interrupted {
-        return Err(Error::interrupted("finish the evaluation: interrupted")
-            .hint("run the same command again to resume"));
+        return Err(Error::interrupted());
     }
     let judged_from = Instant::now();
     let judgements = judge(args, &benchmark, &harness, &asks).await?;
@@ -310,8 +309,7 @@ async fn judge(
         Some(judged) => judged,
         None => {
             harness.backend.abandon().await?;
-            Err(Error::interrupted("finish the evaluation: interrupted")
-                .hint("run the same command again to resume"))
+            Err(Error::interrupted())
         }
     }
 }
