@@ -154,6 +154,19 @@ pub fn open(
     resolve::open(location, revision, cache, options)
 }
 
+/// Returns the address of the remote `origin` of the repository around a folder, if there is one.
+///
+/// # Errors
+///
+/// Fails if the folder does not exist, or the configuration of its repository cannot be read.
+pub fn remote_of(folder: &Path) -> Result<Option<String>> {
+    let Some(found) = discover::discover(&folder.canonicalize()?)? else {
+        return Ok(None);
+    };
+    let config = config::Config::read(&found.common)?;
+    Ok(config.get("remote.origin.url").map(str::to_owned))
+}
+
 impl Repository {
     /// Returns `owner/name`, or the folder's name.
     pub fn name(&self) -> &str {
@@ -183,6 +196,20 @@ impl Source {
     /// Fails if the archive cannot be read.
     pub fn tree(&self) -> Result<Tree> {
         Tree::open(&self.archive)
+    }
+
+    /// Returns whether the code has a Python file, or a file that says how to package it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read.
+    pub fn has_python(&self) -> Result<bool> {
+        let is_python = |path: &str| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let files = ["pyproject.toml", "setup.cfg", "requirements.txt"];
+            name.ends_with(".py") || files.contains(&name)
+        };
+        Ok(self.tree()?.paths().any(is_python))
     }
 
     /// Returns the same commit with files replaced, added (mode 0644) or removed (`None`), as a source with its own

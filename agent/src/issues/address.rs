@@ -5,13 +5,36 @@ use std::path::Path;
 use testwright_config::error::{self, Error};
 use testwright_config::settings::RedactedUrl as BaseUrl;
 
+/// A kind of server that has repositories and issues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forge {
+    GitHub,
+    GitLab,
+    /// Gitea or Forgejo.
+    Gitea,
+    Bitbucket,
+}
+
+impl Forge {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Forge::GitHub => "GitHub",
+            Forge::GitLab => "GitLab",
+            Forge::Gitea => "Gitea",
+            Forge::Bitbucket => "Bitbucket",
+        }
+    }
+}
+
 /// An issue, and the server that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
+    pub forge: Forge,
     /// Possible addresses of the API, the likeliest first, without a trailing slash.
     pub apis: Vec<String>,
     /// Address for browsers and for `git clone`, e.g. `https://github.com`.
     pub web: String,
+    /// Owner of the repository; on GitLab the path of its group, such as `group/subgroup`.
     pub owner: String,
     pub name: String,
     pub number: u64,
@@ -24,7 +47,30 @@ impl Address {
     }
 
     pub(super) fn page(&self) -> String {
-        format!("{}/issues/{}", self.repository(), self.number)
+        let folder = match self.forge {
+            Forge::GitLab => "/-",
+            _ => "",
+        };
+        format!("{}{folder}/issues/{}", self.repository(), self.number)
+    }
+
+    /// Returns the likeliest address of the API.
+    pub(super) fn api(&self) -> &str {
+        self.apis.first().map_or("", String::as_str)
+    }
+
+    /// Returns the variables that set a token for this server, for hints.
+    pub(super) fn token_setting(&self) -> &'static str {
+        let host = host_of(&self.web);
+        match (self.forge, host.as_str()) {
+            (Forge::GitHub, _) => "GITHUB_TOKEN",
+            (Forge::GitLab, "gitlab.com") => "GITLAB_TOKEN",
+            (Forge::GitLab, _) => "GITLAB_TOKEN and GITLAB_HOST",
+            (Forge::Gitea, "codeberg.org") => "CODEBERG_TOKEN",
+            (Forge::Gitea, "gitea.com") => "GITEA_TOKEN",
+            (Forge::Gitea, _) => "GITEA_TOKEN and GITEA_SERVER_URL",
+            (Forge::Bitbucket, _) => "BITBUCKET_TOKEN",
+        }
     }
 
     /// Returns the issue at this page, if it is on the same server and no less securely reachable. A page
@@ -34,7 +80,7 @@ impl Address {
         if rest.contains('@') || page.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return None;
         }
-        let moved = parse(page, base).ok()??;
+        let moved = parse_github(page, base).ok()??;
         let same = server_of(&moved.web) == server_of(&self.web);
         let safe = scheme.eq_ignore_ascii_case("https") || self.web.starts_with("http://");
         (same && safe).then_some(Address {
@@ -68,8 +114,24 @@ impl Refusal {
     }
 }
 
-/// Parses an issue's address; `None` if it is not a URL. `base` is the server in the settings.
+/// Parses an issue's address; `None` if it is not a URL. `base` is the GitHub server in the settings.
 pub(super) fn parse(location: &str, base: Option<&BaseUrl>) -> error::Result<Option<Address>> {
+    parse_with(location, base, false)
+}
+
+/// Parses the address of an issue on GitHub, and refuses other servers.
+pub(super) fn parse_github(
+    location: &str,
+    base: Option<&BaseUrl>,
+) -> error::Result<Option<Address>> {
+    parse_with(location, base, true)
+}
+
+fn parse_with(
+    location: &str,
+    base: Option<&BaseUrl>,
+    only_github: bool,
+) -> error::Result<Option<Address>> {
     let location = location.trim();
     let short = ["github.com/", "www.github.com/"];
     let bare = short.iter().any(|host| location.starts_with(host)) && !Path::new(location).exists();
@@ -78,7 +140,7 @@ pub(super) fn parse(location: &str, base: Option<&BaseUrl>) -> error::Result<Opt
         None if bare => ("https".to_owned(), location),
         None => return Ok(None),
     };
-    let address = read(&scheme, rest, base).map_err(|refusal| {
+    let address = read(&scheme, rest, base, only_github).map_err(|refusal| {
         let display_url = BaseUrl::new(location);
         Error::usage(format!("read the issue at {display_url}"))
             .cause(refusal.cause)
@@ -88,7 +150,12 @@ pub(super) fn parse(location: &str, base: Option<&BaseUrl>) -> error::Result<Opt
 }
 
 /// Parses an address; `rest` is the text after `scheme://`.
-fn read(scheme: &str, rest: &str, base: Option<&BaseUrl>) -> Result<Address, Refusal> {
+fn read(
+    scheme: &str,
+    rest: &str,
+    base: Option<&BaseUrl>,
+    only_github: bool,
+) -> Result<Address, Refusal> {
     if scheme != "http" && scheme != "https" {
         return Err(Refusal::new(
             format!("`{scheme}:` is not an address of an issue"),
@@ -100,9 +167,17 @@ fn read(scheme: &str, rest: &str, base: Option<&BaseUrl>) -> Result<Address, Ref
     // Credentials in front of the host are never sent.
     let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
+    let is_base = |base: &BaseUrl| {
+        let url = base.reveal();
+        host_of(url) == host || server_of(url) == host
+    };
+    if !only_github && !is_public(host) && !base.is_some_and(is_base) {
+        return read_other(scheme, host, path);
+    }
     let (owner, name, number) = issue_in(path)?;
     let server = Server::from_host(scheme, host, base)?;
     Ok(Address {
+        forge: Forge::GitHub,
         apis: server.apis,
         web: server.web,
         owner: owner.to_owned(),
@@ -140,14 +215,98 @@ fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
         }
         _ => return Err(Refusal::names_no_issue()),
     };
-    for part in [owner, name] {
+    check_names(&[owner, name])?;
+    Ok((owner, name, number))
+}
+
+fn check_names(parts: &[&str]) -> Result<(), Refusal> {
+    for part in parts {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if !part.chars().all(fits) || part.chars().all(|c| c == '.') {
             let cause = format!("`{part}` cannot be part of a repository's name");
             return Err(Refusal::new(cause, EXAMPLE));
         }
     }
-    Ok((owner, name, number))
+    Ok(())
+}
+
+/// Parses an address on another server than GitHub's. A server that is not known by its name has the API of Gitea,
+/// unless the path is one of GitLab.
+fn read_other(scheme: &str, host: &str, path: &str) -> Result<Address, Refusal> {
+    let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    let web = format!("{scheme}://{host}");
+    let (forge, api, web, parts) = match parts.as_slice() {
+        // An address of the API itself.
+        ["2.0", "repositories", rest @ ..] => {
+            let server = host.strip_prefix("api.").unwrap_or(host);
+            let site = format!("{scheme}://{server}");
+            (Forge::Bitbucket, format!("{web}/2.0"), site, rest.to_vec())
+        }
+        all if host == "bitbucket.org" => {
+            let (api, site) = ("https://api.bitbucket.org/2.0", "https://bitbucket.org");
+            (
+                Forge::Bitbucket,
+                api.to_owned(),
+                site.to_owned(),
+                all.to_vec(),
+            )
+        }
+        all if all.contains(&"-") || is_gitlab(host) => {
+            let parts = all.iter().copied().filter(|part| *part != "-").collect();
+            (Forge::GitLab, format!("{web}/api/v4"), web, parts)
+        }
+        all => (Forge::Gitea, format!("{web}/api/v1"), web, all.to_vec()),
+    };
+    let is_kind = |part: &&str| {
+        [
+            "issues",
+            "work_items",
+            "pulls",
+            "merge_requests",
+            "pull-requests",
+        ]
+        .contains(part)
+    };
+    let at = parts.iter().rposition(is_kind).unwrap_or(0);
+    let (repository, rest) = parts.split_at(at);
+    let number = match rest {
+        ["issues" | "work_items", number, ..] => number.parse::<u64>().ok(),
+        ["pulls" | "merge_requests" | "pull-requests", ..] => {
+            return Err(Refusal::new(
+                "it is a pull request, not an issue",
+                "give the issue that the pull request is about",
+            ));
+        }
+        _ => None,
+    };
+    let fits = |owners: &[&str]| match forge {
+        Forge::GitLab => !owners.is_empty(),
+        _ => owners.len() == 1,
+    };
+    match (repository.split_last(), number) {
+        (Some((name, owners)), Some(number)) if fits(owners) => {
+            check_names(repository)?;
+            Ok(Address {
+                forge,
+                apis: vec![api],
+                web,
+                owner: owners.join("/"),
+                name: (*name).to_owned(),
+                number,
+                notes: Vec::new(),
+            })
+        }
+        _ => Err(Refusal::names_no_issue()),
+    }
+}
+
+/// Returns whether the name of a server says that it is GitLab.
+pub(super) fn is_gitlab(host: &str) -> bool {
+    host.starts_with("gitlab.")
+}
+
+fn is_public(host: &str) -> bool {
+    host == "github.com" || host == "api.github.com"
 }
 
 /// The server to ask for an issue; fields as in [`Address`].
@@ -160,7 +319,7 @@ struct Server {
 impl Server {
     /// Returns the server at `host`, if it is GitHub's or the one in the settings.
     fn from_host(scheme: &str, host: &str, base: Option<&BaseUrl>) -> Result<Server, Refusal> {
-        let public = host == "github.com" || host == "api.github.com";
+        let public = is_public(host);
         let Some(base) = base else {
             if public {
                 return Ok(Server::new(vec![API.to_owned()], WEB.to_owned()));
@@ -247,136 +406,4 @@ fn apis(base: &BaseUrl) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-    use super::*;
-
-    #[test]
-    fn api_server_is_clone_server() {
-        for (url, server) in [
-            ("https://github.com", "github.com"),
-            ("https://api.github.com/", "github.com"),
-            (
-                "https://GitHub.example.org:8443/api/v3",
-                "github.example.org:8443",
-            ),
-            (
-                "https://me:secret@github.example.org/",
-                "github.example.org",
-            ),
-            ("https://api.company.ghe.com", "company.ghe.com"),
-        ] {
-            assert_eq!(server_of(url), server, "{url}");
-        }
-    }
-
-    fn parsed(url: &str, base: Option<&str>) -> (Vec<String>, String, u64) {
-        let base = base.map(BaseUrl::new);
-        let address = parse(url, base.as_ref()).unwrap().unwrap();
-        (address.apis.clone(), address.repository(), address.number)
-    }
-
-    fn is(apis: &[&str], repository: &str, number: u64) -> (Vec<String>, String, u64) {
-        (
-            apis.iter().map(|&a| a.to_owned()).collect(),
-            repository.to_owned(),
-            number,
-        )
-    }
-
-    #[test]
-    fn issue_addresses_are_parsed() {
-        let github = is(
-            &["https://api.github.com"],
-            "https://github.com/psf/requests",
-            1723,
-        );
-        for url in [
-            "https://github.com/psf/requests/issues/1723",
-            "https://github.com/psf/requests/issues/1723#issuecomment-5",
-            "https://github.com/psf/requests/issues/1723/?x=y",
-            "https://www.github.com/psf/requests/issues/1723",
-            "http://GitHub.com/psf/requests/issues/1723",
-            "github.com/psf/requests/issues/1723",
-            "https://api.github.com/repos/psf/requests/issues/1723",
-        ] {
-            assert_eq!(parsed(url, None), github, "{url}");
-        }
-        let enterprise = "https://github.example.org/o/r/issues/7";
-        assert_eq!(
-            parsed(enterprise, Some("https://github.example.org/")),
-            is(
-                &[
-                    "https://github.example.org/api/v3",
-                    "https://github.example.org"
-                ],
-                "https://github.example.org/o/r",
-                7
-            )
-        );
-        assert_eq!(
-            parsed(enterprise, Some("https://github.example.org/api/v3/")).0,
-            ["https://github.example.org/api/v3"]
-        );
-        // The server stands in for github.com.
-        assert_eq!(
-            parsed(
-                "https://github.com/o/r/issues/7",
-                Some("http://127.0.0.1:8000/api")
-            ),
-            is(&["http://127.0.0.1:8000/api"], "https://github.com/o/r", 7)
-        );
-        for file in ["issue.md", "-", "C:/issue.md", "github.company/issue.md"] {
-            assert_eq!(parse(file, None).unwrap(), None);
-        }
-    }
-
-    #[test]
-    fn other_addresses_are_refused() {
-        let refused = |url: &str, base: Option<&str>| {
-            let error = parse(url, base.map(BaseUrl::new).as_ref()).unwrap_err();
-            assert_eq!(error.exit_code(), 2);
-            error.render()
-        };
-        insta::assert_snapshot!(refused("https://github.com/psf/requests/pull/5", None), @r"
-        error: failed to read the issue at https://github.com/psf/requests/pull/5
-          cause: it is a pull request, not an issue
-          hint: give the issue that the pull request is about
-        ");
-        insta::assert_snapshot!(refused("https://github.com/psf/requests", None), @r"
-        error: failed to read the issue at https://github.com/psf/requests
-          cause: it is not the address of an issue
-          hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
-        ");
-        insta::assert_snapshot!(refused("https://github.com/psf/requests/issues", None), @r"
-        error: failed to read the issue at https://github.com/psf/requests/issues
-          cause: it is not the address of an issue
-          hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
-        ");
-        insta::assert_snapshot!(refused("https://github.com/a/b/issues/new", None), @r"
-        error: failed to read the issue at https://github.com/a/b/issues/new
-          cause: it is not the address of an issue
-          hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
-        ");
-        insta::assert_snapshot!(refused("https://gitlab.example.org/o/r/issues/5", None), @r"
-        error: failed to read the issue at https://gitlab.example.org/o/r/issues/5
-          cause: gitlab.example.org is not github.com
-          hint: for GitHub Enterprise set TESTWRIGHT_GITHUB_BASE_URL=https://gitlab.example.org
-        ");
-        insta::assert_snapshot!(refused("https://u:pw@gitlab.example.org/o/r/issues/5", Some("https://github.example.org")), @r"
-        error: failed to read the issue at https://…@gitlab.example.org/o/r/issues/5
-          cause: gitlab.example.org is neither github.com nor github.example.org, the server in github.base-url
-          hint: set TESTWRIGHT_GITHUB_BASE_URL to the server of the issue
-        ");
-        insta::assert_snapshot!(refused("file:///etc/passwd", None), @r"
-        error: failed to read the issue at file:///etc/passwd
-          cause: `file:` is not an address of an issue
-          hint: use an address such as https://github.com/OWNER/NAME/issues/NUMBER, a file, or `-`
-        ");
-        insta::assert_snapshot!(refused("https://github.com/a/../issues/5", None), @r"
-        error: failed to read the issue at https://github.com/a/../issues/5
-          cause: `..` cannot be part of a repository's name
-          hint: https://github.com/OWNER/NAME/issues/NUMBER
-        ");
-    }
-}
+mod tests;

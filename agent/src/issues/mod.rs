@@ -1,13 +1,18 @@
-//! Issues from GitHub, from a file, or from standard input.
+//! Issues from GitHub and other forges, from a file, or from standard input.
 //!
 //! A run sees [`Issue::text`]. Nothing here reads the repository; if an issue says which one it is about,
 //! that is in [`Issue::repository`].
 
 mod address;
+mod bitbucket;
 mod fold;
+mod gitea;
 mod github;
+mod gitlab;
 mod historical_text;
+mod http;
 mod named_python;
+mod reference;
 mod text;
 mod traceback;
 mod wish;
@@ -19,6 +24,8 @@ use testwright_sandboxes::recipe::PreferredPython;
 
 use testwright_config::error::Result;
 use testwright_config::settings::{RedactedUrl, Secret, Settings};
+
+use address::{Address, Forge};
 
 /// An issue of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +41,7 @@ pub struct Issue {
     pub origin: String,
     /// URL to clone, if the issue gives one.
     pub repository: Option<String>,
-    /// Number in its repository, for an issue from GitHub.
+    /// Number in its repository, for an issue from a forge such as GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// Creation time, if known.
@@ -51,7 +58,7 @@ pub struct Issue {
 /// A comment on an issue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comment {
-    /// Name of the author on GitHub.
+    /// Name of the author on the forge.
     pub author: String,
     /// Creation time.
     pub created_at: Timestamp,
@@ -106,6 +113,36 @@ impl Issue {
         })
     }
 
+    /// Creates an issue from a forge's answer, without comments.
+    fn new(
+        address: &Address,
+        title: &str,
+        body: Option<String>,
+        created_at: Option<Timestamp>,
+    ) -> Self {
+        Issue {
+            title: title.trim().to_owned(),
+            body: body.unwrap_or_default().replace("\r\n", "\n"),
+            comments: Vec::new(),
+            origin: address.page(),
+            repository: Some(address.repository()),
+            number: Some(address.number),
+            created_at,
+            notes: address.notes.clone(),
+            ..Issue::default()
+        }
+    }
+
+    /// Drops the comments that the options exclude, and those written after the fix was known.
+    fn drop_late_comments(&mut self, fixed: Option<Timestamp>, options: &Options) {
+        if let Some(before) = options.before {
+            self.drop_comments_from(before, "as requested");
+        }
+        if let Some(fixed) = fixed {
+            self.drop_comments_from(fixed, "when the fix was known");
+        }
+    }
+
     /// Drops the comments written at this time or later, with a note. `why` is the text after the time.
     pub fn drop_comments_from(&mut self, time: Timestamp, why: &str) {
         let all = self.comments.len();
@@ -139,6 +176,8 @@ pub struct Options {
     pub base_url: Option<RedactedUrl>,
     /// Token, sent only to that server (by default GitHub).
     pub token: Option<Secret>,
+    /// Tokens of other forges, each with the host that it is sent to.
+    pub forge_tokens: Vec<(String, Secret)>,
 }
 
 impl Options {
@@ -149,7 +188,18 @@ impl Options {
             before: None,
             base_url: settings.github.base_url.clone(),
             token: settings.github_token(),
+            forge_tokens: settings.forge_tokens(),
         }
+    }
+
+    /// Returns the token of the server that has the issue.
+    fn token_for(&self, address: &Address) -> Option<Secret> {
+        if address.forge == Forge::GitHub {
+            return self.token.clone();
+        }
+        let server = server_of(&address.web);
+        let token = self.forge_tokens.iter().find(|(host, _)| *host == server);
+        token.map(|(_, token)| token.clone())
     }
 }
 
@@ -157,20 +207,26 @@ pub use address::{api_base_url, server_of, web_base_url};
 pub use fold::FULL_ISSUE_PATH;
 pub use historical_text::{IssueSource, TextBeforeFix};
 pub use wish::Wish;
+pub use reference::{is_reference, page_of};
 
-/// Reads an issue from the URL of a GitHub issue, a Markdown or text file, or `-` for standard input.
+/// Reads an issue from the URL of an issue on a forge, a Markdown or text file, or `-` for standard input.
 ///
 /// # Errors
 ///
 /// Fails if the address is not that of an issue, or if the server or the file cannot be read.
 pub async fn load(location: &str, options: &Options) -> Result<Issue> {
     match address::parse(location, options.base_url.as_ref())? {
-        Some(address) => github::load(&address, options).await,
+        Some(address) => match address.forge {
+            Forge::GitHub => github::load(&address, options).await,
+            Forge::GitLab => gitlab::load(&address, options).await,
+            Forge::Gitea => gitea::load(&address, options).await,
+            Forge::Bitbucket => bitbucket::load(&address, options).await,
+        },
         None => text::load(location).await,
     }
 }
 
-/// Reads an issue from the URL of a GitHub issue, or from its text; never from a file.
+/// Reads an issue from the URL of a GitHub issue, or from its text; never from a file, nor from another server.
 ///
 /// # Errors
 ///
@@ -191,13 +247,13 @@ pub fn repository_of_url(input: &str, options: &Options) -> Result<Option<String
     Ok(url(input, options)?.map(|address| address.repository()))
 }
 
-/// Parses a URL. A text that contains URLs is not one.
-fn url(input: &str, options: &Options) -> Result<Option<address::Address>> {
+/// Parses the URL of a GitHub issue. A text that contains URLs is not one.
+fn url(input: &str, options: &Options) -> Result<Option<Address>> {
     let input = input.trim();
     if input.contains(char::is_whitespace) || !input.contains("://") {
         return Ok(None);
     }
-    address::parse(input, options.base_url.as_ref())
+    address::parse_github(input, options.base_url.as_ref())
 }
 
 /// Creates an issue from a text; `origin` names its source.

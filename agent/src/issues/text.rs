@@ -40,10 +40,8 @@ fn load_now(location: &str) -> Result<Issue> {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let error = refused("the file does not exist".to_owned());
-            return Err(match suggest(path) {
-                Some(hint) => error.hint(hint),
-                None => error,
-            });
+            let other = "pass the URL of an issue, or `-` for standard input";
+            return Err(error.hint(suggest(path).unwrap_or_else(|| other.to_owned())));
         }
         Err(e) if e.kind() == ErrorKind::IsADirectory => {
             return Err(refused(e.to_string()).hint("pass the file with the issue's text"));
@@ -165,15 +163,6 @@ fn split(text: &str) -> (Option<String>, String) {
 
 /// Suggests what the user may have meant by a file that does not exist.
 fn suggest(path: &Path) -> Option<String> {
-    let path_text = path.to_string_lossy();
-    if let Some((repository, number)) = path_text.split_once('#')
-        && number.parse::<u64>().is_ok()
-        && repository.split('/').count() == 2
-    {
-        return Some(format!(
-            "for an issue on GitHub, pass https://github.com/{repository}/issues/{number}"
-        ));
-    }
     let folder = path
         .parent()
         .filter(|p| !p.as_os_str().is_empty())

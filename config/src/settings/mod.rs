@@ -196,6 +196,25 @@ impl Settings {
         self.variables.get(&self.github.token_env)
     }
 
+    /// Sets the token for GitHub, as the variable that `github.token-env` names would.
+    pub fn set_github_token(&mut self, token: &str) {
+        self.variables.set(&self.github.token_env, token);
+    }
+
+    /// Returns the tokens of other forges, each with the host that it may be sent to. Variables can name another host
+    /// than the public one.
+    pub fn forge_tokens(&self) -> Vec<(String, Secret)> {
+        let tokens = FORGE_TOKENS.iter().filter_map(|(name, host_name, public)| {
+            let token = self.variables.get(name)?;
+            let server = host_name.and_then(|name| self.variables.get(name));
+            let server = server.as_ref().map_or(*public, Secret::reveal);
+            let host = server.split_once("://").map_or(server, |(_, rest)| rest);
+            let host = host.split('/').next().unwrap_or(host);
+            Some((host.to_ascii_lowercase(), token))
+        });
+        tokens.collect()
+    }
+
     /// Returns the value of the variable that `github.webhook-secret-env` names.
     pub fn github_webhook_secret(&self) -> Option<Secret> {
         self.variables.get(&self.github.webhook_secret_env)
@@ -227,8 +246,11 @@ impl Settings {
             "AWS_SECRET_ACCESS_KEY",
             "AWS_SESSION_TOKEN",
         ];
+        let forges = FORGE_TOKENS.iter().map(|(name, ..)| *name);
         let keys: Vec<Secret> = names
             .iter()
+            .copied()
+            .chain(forges)
             .filter_map(|name| self.variables.get(name))
             .collect();
         let passwords = addresses.flat_map(RedactedUrl::secrets);
@@ -381,8 +403,8 @@ impl Settings {
     }
 
     fn wrong(&self, key: &str, what: String) -> Error {
-        let origin = self.origin(key);
-        Error::usage(READING).cause(format!("{origin}: `{key}` {what}"))
+        let origin = self.origin(key).to_string();
+        layer::invalid(&origin, what.clone(), format!("`{key}` {what}"))
     }
 }
 
@@ -406,4 +428,13 @@ const OWN_FIELDS: [&str; 8] = [
     "stream",
     "stream_options",
     "tools",
+];
+
+/// Variables with the tokens of other forges than GitHub: the token, the server's address, and the host without it. The
+/// names are those of the forges' own programs.
+const FORGE_TOKENS: [(&str, Option<&str>, &str); 4] = [
+    ("GITLAB_TOKEN", Some("GITLAB_HOST"), "gitlab.com"),
+    ("GITEA_TOKEN", Some("GITEA_SERVER_URL"), "gitea.com"),
+    ("CODEBERG_TOKEN", None, "codeberg.org"),
+    ("BITBUCKET_TOKEN", None, "bitbucket.org"),
 ];

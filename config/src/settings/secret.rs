@@ -157,6 +157,10 @@ impl Variables {
         Variables(variables.clone())
     }
 
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), value.to_owned());
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<Secret> {
         self.0.get(name).and_then(|v| Secret::new(v))
     }

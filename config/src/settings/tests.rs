@@ -323,6 +323,8 @@ fn variables_are_parsed_by_type() {
     error: failed to read the settings
       cause: TESTWRIGHT_MAX_STEPS: `max-steps` in [run]: invalid type: string "a few", expected a whole number, not negative
     "#);
+    let place = TestDir::new().flag("run.max-steps", 0);
+    insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: must be greater than 0, not 0");
     let notes = TestDir::new()
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()
@@ -410,6 +412,22 @@ fn extra_body_is_one_value() {
         refused.contains("`model.extra-body` must not contain `n`"),
         "{refused}"
     );
+}
+
+#[test]
+fn forge_tokens_are_bound_to_hosts() {
+    let tokens = TestDir::new()
+        .variable("GITLAB_TOKEN", "glpat-1")
+        .variable("GITLAB_HOST", "https://Git.example.org/")
+        .variable("CODEBERG_TOKEN", "cb-1")
+        .load()
+        .forge_tokens();
+    let tokens: Vec<(&str, &str)> = tokens
+        .iter()
+        .map(|(host, token)| (host.as_str(), token.reveal()))
+        .collect();
+    let expected = [("git.example.org", "glpat-1"), ("codeberg.org", "cb-1")];
+    assert_eq!(tokens, expected);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use testwright_agent::issues::{Issue, Options, load};
+use testwright_agent::issues::{Issue, Options, load, of_url_or_text};
 use testwright_config::error::{Error, Kind};
 use testwright_config::settings::{Flags, RedactedUrl, Settings, Sources};
 
@@ -115,11 +115,20 @@ async fn enterprise_server_uses_own_api() {
     let issue = load(&url, &options(&server)).await.unwrap();
     assert_eq!(issue.origin, url);
     assert_eq!(issue.repository, Some(format!("{}/acme/slugs", server.url)));
-    // Without the setting, a server that merely looks like GitHub receives no request.
+    // Without the setting, a server that merely looks like GitHub does not get GitHub's token.
     let before = server.requests(|_| ()).len();
-    let error = load(&url, &Options::default()).await.unwrap_err();
+    let options = Options {
+        base_url: None,
+        ..with_token(&server)
+    };
+    let error = load(&url, &options).await.unwrap_err();
     assert_eq!(error.kind, Kind::Usage);
     assert!(error.hint.unwrap().contains("TESTWRIGHT_GITHUB_BASE_URL"));
+    let later = server.requests(|r| r.header("authorization").is_some());
+    assert!(later[before..].iter().all(|has_token| !has_token));
+    // Clients of a server cannot make it ask another one.
+    let before = later.len();
+    assert!(of_url_or_text(&url, &options).await.is_err());
     assert_eq!(server.requests(|_| ()).len(), before);
 }
 

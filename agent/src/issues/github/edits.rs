@@ -8,9 +8,10 @@ use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Api, IssueAnswer, is_loopback};
+use super::IssueAnswer;
 use crate::issues::Options;
 use crate::issues::address::Address;
+use crate::issues::http::{Api, chain, is_loopback};
 use testwright_config::error::{Error, Result};
 
 /// Title and body of an issue at a given time.
@@ -103,12 +104,7 @@ pub(crate) async fn as_of(
 }
 
 /// Returns the title at the time, taken from the first later renaming.
-async fn title_at(
-    api: &Api<'_>,
-    issue: &Url,
-    answer: &IssueAnswer,
-    time: Timestamp,
-) -> Result<String> {
+async fn title_at(api: &Api, issue: &Url, answer: &IssueAnswer, time: Timestamp) -> Result<String> {
     let (events, _) = api.pages::<RenameEvent>(issue, "events").await?;
     let later = events.into_iter().filter_map(|event| {
         let renamed = event.event.as_deref() == Some("renamed");
@@ -133,9 +129,9 @@ fn body_at(edits: &Edits, answer: &IssueAnswer, time: Timestamp) -> Option<(Opti
 }
 
 /// Returns the edits; `None` without permission to read them.
-async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<Edits>> {
+async fn edits(api: &Api, address: &Address, issue: &Url) -> Result<Option<Edits>> {
     let private = issue.scheme() == "https" || is_loopback(issue);
-    let Some(token) = api.options.token.as_ref().filter(|_| private) else {
+    let Some(token) = api.token.as_ref().filter(|_| private) else {
         return Ok(None);
     };
     let path = issue.path();
@@ -153,7 +149,7 @@ async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<E
         .header("Content-Type", "application/json")
         .body(body)
         .send();
-    let answer = request.await.map_err(|e| api.failed(super::chain(&e)))?;
+    let answer = request.await.map_err(|e| api.failed(chain(&e)))?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }

@@ -1,0 +1,67 @@
+//! Issues from GitLab's REST API.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::address::Address;
+use super::http::Api;
+use super::{Comment, Issue, Options};
+use testwright_config::error::Result;
+
+#[derive(Deserialize)]
+struct IssueAnswer {
+    title: String,
+    description: Option<String>,
+    created_at: Option<Timestamp>,
+    closed_at: Option<Timestamp>,
+    #[serde(default)]
+    user_notes_count: u64,
+}
+
+/// A comment, or a message of the system, e.g. that a label was added.
+#[derive(Deserialize)]
+struct Note {
+    body: Option<String>,
+    created_at: Timestamp,
+    author: Option<Author>,
+    #[serde(default)]
+    system: bool,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    username: String,
+}
+
+pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> {
+    let api = Api::new(address, options)?;
+    let project = format!("{}/{}", address.owner, address.name);
+    let number = address.number.to_string();
+    let url = api.url(address.api(), &["projects", &project, "issues", &number])?;
+    let (answer, url, _): (IssueAnswer, _, _) = api.read(api.get(url).await?)?;
+    let mut issue = Issue::new(
+        address,
+        &answer.title,
+        answer.description,
+        answer.created_at,
+    );
+    if options.comments && answer.user_notes_count > 0 {
+        issue.comments = api
+            .comments(&url, "notes", &mut issue.notes, Note::comment)
+            .await?;
+        issue.drop_late_comments(answer.closed_at, options);
+    }
+    Ok(issue)
+}
+
+impl Note {
+    fn comment(self) -> Option<Comment> {
+        (!self.system).then(|| Comment {
+            author: self
+                .author
+                .map_or_else(|| "ghost".to_owned(), |author| author.username),
+            created_at: self.created_at,
+            body: self.body.unwrap_or_default().replace("\r\n", "\n"),
+        })
+    }
+}

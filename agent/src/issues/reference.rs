@@ -1,0 +1,107 @@
+//! Short names of issues: `12`, `#12` and `OWNER/NAME#12`.
+
+use super::address::is_gitlab;
+use testwright_config::error::{Error, Result};
+
+/// Returns whether a text is the short name of an issue.
+pub fn is_reference(text: &str) -> bool {
+    parse(text).is_some()
+}
+
+/// Returns the address of the issue with a short name; `None` for any other text. `remote` is the address from which
+/// the repository was cloned. It names the forge, and the repository unless the text does.
+///
+/// # Errors
+///
+/// Fails if the text names no repository, and the remote is not on a forge.
+pub fn page_of(text: &str, remote: Option<&str>) -> Result<Option<String>> {
+    let Some((repository, number)) = parse(text) else {
+        return Ok(None);
+    };
+    let (host, path) = match (repository, remote.and_then(site_of)) {
+        (Some(repository), Some((host, _))) => (host, repository),
+        (Some(repository), None) => ("github.com".to_owned(), repository),
+        (None, Some((host, path))) => (host, path),
+        (None, None) => {
+            return Err(Error::usage(format!("find the issue `{text}`"))
+                .cause("the repository has no remote `origin` on a forge such as GitHub")
+                .hint("pass the address of the issue"));
+        }
+    };
+    let folder = if is_gitlab(&host) { "/-" } else { "" };
+    Ok(Some(format!(
+        "https://{host}/{path}{folder}/issues/{number}"
+    )))
+}
+
+/// Returns the repository, if it is named, and the number.
+fn parse(text: &str) -> Option<(Option<String>, u64)> {
+    let (repository, number) = match text.trim().split_once('#') {
+        Some((repository, number)) => (repository, number),
+        None => ("", text.trim()),
+    };
+    let is_repository = repository.contains('/') && repository.split('/').all(|p| !p.is_empty());
+    if !number.bytes().all(|b| b.is_ascii_digit()) || !(repository.is_empty() || is_repository) {
+        return None;
+    }
+    let repository = is_repository.then(|| repository.to_owned());
+    Some((repository, number.parse().ok()?))
+}
+
+/// Returns the host and the path of a remote such as `https://HOST/PATH.git` or `git@HOST:PATH.git`; `None` for a
+/// folder.
+fn site_of(remote: &str) -> Option<(String, String)> {
+    let (authority, path) = match remote.split_once("://") {
+        Some(("https" | "http" | "ssh" | "git", rest)) => rest.split_once('/')?,
+        Some(_) => return None,
+        None => remote
+            .split_once(':')
+            .filter(|(host, _)| !host.contains('/'))?,
+    };
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    // A port of ssh is not that of the website.
+    let host = match remote.starts_with("http") {
+        true => host,
+        false => host.split(':').next().unwrap_or(host),
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    let is_site = host.contains('.') && path.contains('/');
+    is_site.then(|| (host.to_ascii_lowercase(), path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn short_names_follow_remote() {
+        let github = "https://github.com/acme/slugs/issues/12";
+        for (text, remote, page) in [
+            ("12", Some("https://github.com/acme/slugs.git"), github),
+            ("#12", Some("git@github.com:acme/slugs.git"), github),
+            ("#12", Some("ssh://git@github.com:22/acme/slugs"), github),
+            ("acme/slugs#12", None, github),
+            ("acme/slugs#12", Some("/srv/git/words"), github),
+            (
+                "#12",
+                Some("https://me:secret@gitlab.com/group/sub/slugs.git"),
+                "https://gitlab.com/group/sub/slugs/-/issues/12",
+            ),
+            (
+                "acme/words#12",
+                Some("git@codeberg.org:acme/slugs.git"),
+                "https://codeberg.org/acme/words/issues/12",
+            ),
+        ] {
+            assert_eq!(page_of(text, remote).unwrap().as_deref(), Some(page));
+        }
+        for remote in [None, Some("/srv/git/slugs"), Some("file:///srv/git/slugs")] {
+            assert!(page_of("#12", remote).is_err(), "{remote:?}");
+        }
+        for text in ["issue.md", "#", "12a", "slugs#12", "/slugs#12", "a b"] {
+            assert_eq!(page_of(text, None).unwrap(), None, "{text}");
+        }
+    }
+}
