@@ -228,11 +228,19 @@ pub struct PreferredPython {
 pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
     let tree = source.tree()?;
     let mut layers = Vec::new();
-    if let Some(mut table) = repository_table(&tree)? {
+    if let Some((mut table, file)) = repository_table(&tree)? {
         table.retain(|key, _| !IMAGE_KEYS.contains(&key));
-        layers.push((table, "testwright.toml".to_owned()));
+        layers.push((table, file.to_owned()));
     }
-    layers.extend(overrides.keys.clone());
+    // The file in the user's folder may be the committed one.
+    let is_new = |(keys, file): &(toml::Table, String)| {
+        let committed = layers.first();
+        let committed =
+            committed.and_then(|(table, _)| parse::parse_table(table.clone(), file).ok());
+        committed.is_none_or(|committed| committed.keys() != *keys)
+    };
+    let keys = overrides.keys.clone().filter(is_new);
+    layers.extend(keys);
     for (table, place) in &layers {
         parse::parse_table(table.clone(), place)?;
     }
@@ -330,16 +338,39 @@ fn detected(
     Ok((recipe, origin))
 }
 
-/// Returns `[environment]` of the repository's own file.
-fn repository_table(tree: &Tree) -> Result<Option<toml::Table>> {
-    if tree.is_larger("testwright.toml", MAX_FILE_LEN) {
+/// Returns `[environment]` of the repository's own file, otherwise `[tool.testwright.environment]` of its
+/// `pyproject.toml`, with the name of the file.
+fn repository_table(tree: &Tree) -> Result<Option<(toml::Table, &'static str)>> {
+    let file = "testwright.toml";
+    if tree.is_larger(file, MAX_FILE_LEN) {
         let message = "read testwright.toml: it is larger than 1 MiB";
         return Err(SandboxError::new(ErrorKind::Input, message));
     }
-    let Some(text) = tree.text("testwright.toml")? else {
+    if let Some(text) = tree.text(file)?
+        && let Some(table) = parse::environment_table(&text, file)?
+    {
+        return Ok(Some((table, file)));
+    }
+    let file = "pyproject.toml";
+    if tree.is_larger(file, MAX_FILE_LEN) {
+        return Ok(None);
+    }
+    // Other tools report syntax errors in this file.
+    let Some(mut project) = tree
+        .text(file)?
+        .and_then(|text| text.parse::<toml::Table>().ok())
+    else {
         return Ok(None);
     };
-    parse::environment_table(&text, "testwright.toml")
+    let mut table = &mut project;
+    for key in ["tool", "testwright"] {
+        let Some(toml::Value::Table(inner)) = table.get_mut(key) else {
+            return Ok(None);
+        };
+        table = inner;
+    }
+    let table = parse::take_environment(table, file)?;
+    Ok(table.map(|table| (table, file)))
 }
 
 /// Returns a note if [`find`] ignores an image that the repository names, and the user named no other.
@@ -352,10 +383,10 @@ pub fn image_left_out(source: &Source, overrides: &Overrides) -> Result<Option<S
     if overrides.image.is_some() || overrides.keys.is_some() {
         return Ok(None);
     }
-    let has_image =
-        repository_table(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
-    Ok(has_image.then(|| {
-        "testwright.toml: ignored `environment.image`: a repository may not name an image; pass it with --image"
-            .to_owned()
+    let table = repository_table(&source.tree()?)?;
+    Ok(table.filter(|(table, _)| table.contains_key("image")).map(|(_, file)| {
+        format!(
+            "{file}: ignored `environment.image`: a repository may not name an image; pass it with --image"
+        )
     }))
 }

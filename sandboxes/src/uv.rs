@@ -12,6 +12,8 @@ use crate::sandbox::Result;
 /// Oldest version that has all options used here.
 const MIN_VERSION: [u32; 2] = [0, 9];
 
+const NO_PYTHON_HINT: &str = "install Python 3.8 or later (apt install python3-venv) or uv";
+
 /// Finds `uv`. Blocks. The candidates, in this order:
 ///
 /// - `program` (a setting)
@@ -65,7 +67,28 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
         ErrorKind::Unavailable,
         format!("find uv, which installs packages{reasons}"),
     )
-    .hint("run `pip install uv`, or set TESTWRIGHT_UV to the program"))
+    .hint(match named("python3").is_empty() {
+        true => NO_PYTHON_HINT,
+        false => "run `pip install uv`, or set TESTWRIGHT_UV to the program",
+    }))
+}
+
+/// Checks that there is a Python or `uv`, without starting any. Environments cannot be built without both.
+///
+/// # Errors
+///
+/// Kind `Unavailable` if there is neither.
+pub fn require_python(cache: &Path) -> Result<()> {
+    let is_known = std::env::var_os("TESTWRIGHT_UV").is_some()
+        || cache.join("uv-program/bin/uv").exists()
+        || ["python3", "uv"].iter().any(|name| !named(name).is_empty());
+    match is_known {
+        true => Ok(()),
+        false => {
+            let error = SandboxError::new(ErrorKind::Unavailable, "no Python found");
+            Err(error.hint(NO_PYTHON_HINT))
+        }
+    }
 }
 
 /// A reason why a program cannot be used as `uv`, or could not be installed.

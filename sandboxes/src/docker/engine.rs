@@ -112,7 +112,7 @@ impl Engine {
 }
 
 async fn connect_to(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
-    let doing = format!("reach the container engine at {host}");
+    let doing = format!("the container engine at {host} cannot be used");
     let address = if host.starts_with('/') {
         format!("unix://{host}")
     } else {

@@ -21,7 +21,11 @@ pub struct Interpreter {
 }
 
 /// Finds a CPython of this version by asking candidates for theirs. Blocks.
-pub(super) fn find(version: &str) -> Result<Interpreter> {
+///
+/// # Errors
+///
+/// Kind `NotFound` if this machine has none.
+pub fn find(version: &str) -> Result<Interpreter> {
     let well_formed = version.split_once('.').is_some_and(|(major, minor)| {
         [major, minor]
             .iter()
@@ -42,7 +46,7 @@ pub(super) fn find(version: &str) -> Result<Interpreter> {
     {
         return Ok(interpreter);
     }
-    let message = format!("find Python {version} on this machine");
+    let message = format!("Python {version} is not installed");
     Err(
         SandboxError::new(ErrorKind::NotFound, message).hint(format!(
             "install it with `uv python install {version}`, or use --sandbox docker"

@@ -32,8 +32,15 @@ pub fn parse_table(table: toml::Table, place: &str) -> Result<Recipe> {
 
 /// Returns the `[environment]` table of a settings file, if it has one.
 pub(super) fn environment_table(text: &str, place: &str) -> Result<Option<toml::Table>> {
-    let mut all: toml::Table = read(text, place)?;
-    match all.remove("environment") {
+    take_environment(&mut read(text, place)?, place)
+}
+
+/// Removes the table `environment` from the settings of a file, if they have one.
+pub(super) fn take_environment(
+    settings: &mut toml::Table,
+    place: &str,
+) -> Result<Option<toml::Table>> {
+    match settings.remove("environment") {
         None => Ok(None),
         Some(toml::Value::Table(table)) => Ok(Some(table)),
         Some(_) => Err(SandboxError::new(

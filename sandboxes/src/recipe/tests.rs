@@ -197,6 +197,31 @@ fn built_in_recipe_matches_repository_and_date() {
 }
 
 #[test]
+fn pyproject_can_define_environment() {
+    let project = "[project]\nname = 'x'\n[tool.testwright.environment]\npython = '3.9'\n";
+    let (_folder, plain) = source("a/b", DAY, &[("pyproject.toml", project)]);
+    let (recipe, origin) = find(&plain, &Overrides::default()).unwrap();
+    assert_eq!(recipe.python.as_deref(), Some("3.9"));
+    assert!(origin.starts_with("pyproject.toml, over"), "{origin}");
+
+    // The repository's testwright.toml wins. A copy of it in the user's folder is not another layer.
+    let own = "[environment]\npython = '3.8'\n";
+    let files = [("pyproject.toml", project), ("testwright.toml", own)];
+    let (_folder, both) = source("a/b", DAY, &files);
+    let keys: toml::Table = "python = '3.8'".parse().unwrap();
+    let overrides = Overrides {
+        keys: Some((keys, "testwright.toml".to_owned())),
+        ..Overrides::default()
+    };
+    let (recipe, origin) = find(&both, &overrides).unwrap();
+    assert_eq!(recipe.python.as_deref(), Some("3.8"));
+    assert!(
+        origin.starts_with("testwright.toml, over detected"),
+        "{origin}"
+    );
+}
+
+#[test]
 fn repository_and_user_override_recipe() {
     let toml =
         "[model]\nname = 'x'\n[environment]\nrequirements = ['pytest<8']\nenv = { A = '1' }\n";

@@ -74,7 +74,7 @@ pub(super) fn clone(
                 ErrorKind::Unavailable,
                 format!("{url} is not in the cache"),
             )
-            .hint("run once without --offline"));
+            .hint("run once without build.offline (TESTWRIGHT_BUILD_OFFLINE)"));
         }
         // An interrupted clone left this folder.
         if directory.exists() {

@@ -53,7 +53,9 @@ pub(super) fn open(
         ));
     }
     let Some(folder) = discover(&path)? else {
-        return snapshot::take_snapshot(&path, cache, revision, Vec::new());
+        let name = folder_name(&path);
+        let note = format!("{name} is not a git repository; its files are used as they are");
+        return snapshot::take_snapshot(&path, cache, revision, vec![note]);
     };
     let reflogs = revision.is_some_and(|r| r.contains("@{"));
     let isolated = isolate(&folder, cache, reflogs)?;

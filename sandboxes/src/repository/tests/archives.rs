@@ -62,6 +62,8 @@ fn same_files_have_same_digest() {
     std::fs::remove_dir_all(work.join(".git")).unwrap();
     let plain = place.source(&work, None);
     assert_eq!(plain.digest, first.digest);
+    let note = "project is not a git repository; its files are used as they are";
+    assert_eq!(plain.notes, [note]);
     assert_eq!((plain.commit, plain.date), (None, None));
 }
 

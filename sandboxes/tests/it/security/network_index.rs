@@ -175,7 +175,7 @@ async fn cached_files_are_verified_offline() {
         .await
         .unwrap_err();
     assert!(
-        error.hint.unwrap().contains("without --offline"),
+        error.hint.unwrap().contains("without build.offline"),
         "{}",
         error.message
     );

@@ -53,7 +53,8 @@ pub(super) fn offline(failure: &Failure<'_>) -> Option<String> {
             "Network connectivity is disabled",
             "needs to be downloaded from a registry",
         ]);
-    offline.then(|| "a package is not in the cache: build once without --offline".to_owned())
+    let hint = "a package is not in the cache: build once without build.offline (TESTWRIGHT_BUILD_OFFLINE)";
+    offline.then(|| hint.to_owned())
 }
 
 pub(super) fn rust_toolchain(failure: &Failure<'_>) -> Option<String> {
