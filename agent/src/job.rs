@@ -34,7 +34,7 @@ use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 
 pub use check_model::{CheckModel, CheckPlace};
-pub use recorded_run::{RecordedRun, RecordedSettings};
+pub use recorded_run::{RecordedRun, RecordedSettings, recorded_outcome};
 
 /// File with the difference between a revised test and the test before, in the folder of the run.
 pub const REVISION_FILE: &str = "revision.diff";
@@ -243,7 +243,7 @@ impl RunJob {
         let (source, environment, session) = tokio::select! {
             started = setup.start_session(&self.place, digest) => started?,
             () = ended(self.stop.clone()) => {
-                return Err(Error::interrupted("finish the run: it was cancelled"));
+                return Err(Error::cancelled("the run was cancelled"));
             }
         };
         if self.recorded.is_none() {

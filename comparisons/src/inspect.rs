@@ -10,6 +10,7 @@ use crate::compare::report::ComparisonReport;
 use crate::compare::report::{Data, Judgement};
 use crate::compare::{CostCounter, Plan, RunCost, StageCost};
 use testwright_agent::agent::TokenShares;
+use testwright_agent::job::recorded_outcome;
 use testwright_agent::trajectory::{Event, Events, TrajectoryError, entries_of};
 use testwright_config::error::{Error, Result};
 
@@ -56,7 +57,13 @@ fn run(folder: &Path) -> Result<String> {
             let patch = outcome.written_patch().unwrap_or_default();
             part("Outcome", &format!("{}\n\n{patch}", outcome.summary()))
         }
-        None => part("Outcome", "The run has not ended."),
+        None => {
+            let outcome = recorded_outcome(folder).map(|outcome| outcome.summary());
+            part(
+                "Outcome",
+                outcome.as_deref().unwrap_or("The run has not ended."),
+            )
+        }
     });
     let (cost, stages) = costs.finish();
     text.push_str(&part("Cost", &cost_text(&cost, &stages)));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{evidence_card, output};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
+use testwright_agent::job::recorded_outcome;
 use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
 use testwright_config::error::{Error, Result};
 
@@ -35,8 +36,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     let (Some(started), Some(outcome)) = (&first, &outcome) else {
         let folder = args.dir.display();
+        let cause = recorded_outcome(&args.dir).map_or_else(
+            || "the run has not ended".to_owned(),
+            |outcome| outcome.summary(),
+        );
         return Err(Error::usage(format!("show {folder}"))
-            .cause("the run has not ended")
+            .cause(cause)
             .hint(format!("resume it: testwright run --resume {folder}")));
     };
     if args.markdown {

@@ -79,6 +79,9 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
             ))
     };
     let fallback = rule_based().next();
+    let name = approach.split(':').next().unwrap_or_default();
+    // `testwright cover` has no other approach.
+    let alternative = fallback.filter(|_| ALL.iter().any(|known| known.name() == name));
     if is_approach_set
         && let Some(approach) = find(approach.split(':').next().unwrap_or_default())
         && let ModelKind::Rules(model) = approach.model()
@@ -103,9 +106,9 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
                     fallback.1
                 )),
             ),
-            fallback => Err(missing(
+            _ => Err(missing(
                 &format!("use the approach `{approach}`"),
-                fallback.map(|(approach, _)| format!("--approach {}", approach.name())),
+                alternative.map(|(approach, _)| format!("--approach {}", approach.name())),
             )),
         };
     };
@@ -124,7 +127,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     if !key && !endpoint && !needs_no_key(&model) {
         return Err(missing(
             &format!("reach the model `{model}`"),
-            fallback.map(|(_, model)| format!("--model {model}")),
+            alternative.map(|(_, model)| format!("--model {model}")),
         ));
     }
     check_limit(settings, &model)?;

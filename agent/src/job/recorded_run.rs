@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
+use crate::agent::Outcome;
 use crate::approaches::extra_inputs::ExtraInputs;
 use crate::custom_prompts;
 use crate::setup::RepositoryLocation;
@@ -38,7 +40,11 @@ impl RecordedRun {
         };
         if let Some(Event::Ended { outcome }) = events.last() {
             return Err(Error::usage(format!("resume {}", path.display()))
-                .cause(format!("that run has ended: {}", outcome.summary())));
+                .cause(format!("that run has ended: {}", outcome.summary()))
+                .hint(format!(
+                    "show its result: testwright show {}",
+                    path.display()
+                )));
         }
         let settings = serde_json::from_value(started.settings.clone()).map_err(|error| {
             Error::usage(format!("read the settings recorded in {}", path.display()))
@@ -51,6 +57,13 @@ impl RecordedRun {
             events,
         })
     }
+}
+
+/// Returns the outcome that `run.json` has for a run without an end in its trajectory, because it can be resumed.
+pub fn recorded_outcome(folder: &Path) -> Option<Outcome> {
+    let file = folder.join("run.json");
+    let bytes = plain_file::read(&file, Links::Refuse, MAX_DOCUMENT).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// The settings stored at the start of a trajectory, with which the run can be resumed.

@@ -29,6 +29,12 @@ use async_trait::async_trait;
 use policy_runner::{PolicyRunner, Turn};
 use testwright_models::{Message, Model, ModelError, Reply, Request};
 
+/// Returns whether the text of an issue has code that this model can run or turn into a test.
+pub fn has_code(issue: &str) -> bool {
+    let issue = extract::extract(issue);
+    !steps::steps(&issue).is_empty() || !functions::candidates(&issue).is_empty()
+}
+
 /// The rule-based model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Snippet;

@@ -25,10 +25,9 @@ pub(super) fn play(
     let steps = steps(&issue);
     let written = functions::candidates(&issue);
     if steps.is_empty() && written.is_empty() {
-        return Err(Turn::Final(format!(
-            "I have nothing: the issue ({}) shows no code that could be run.",
-            issue.title
-        )));
+        return Err(Turn::Final(
+            "the issue contains no code that `snippet` can run".to_owned(),
+        ));
     }
     let mut tried = Vec::new();
     let mut all = written;

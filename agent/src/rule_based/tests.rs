@@ -393,5 +393,5 @@ fn no_code_gives_final_message() {
     let Turn::Final(words) = Snippet::turn(&messages) else {
         panic!("there is nothing to call")
     };
-    assert!(words.contains("shows no code that could be run"), "{words}");
+    assert!(words.contains("no code that `snippet` can run"), "{words}");
 }

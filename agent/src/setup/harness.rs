@@ -42,7 +42,7 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         .collect();
     match backend.clean().await {
         Ok(removed) => {
-            let line = |what| format!("removed what a killed run left behind: {what}");
+            let line = |what| format!("cleaned up after a killed run: {what}");
             notes.extend(removed.into_iter().map(line));
         }
         // Old remains are harmless, so work can continue.

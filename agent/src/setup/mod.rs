@@ -88,7 +88,7 @@ impl<'a> Setup<'a> {
         match backend.clean().await {
             Ok(removed) => {
                 for line in removed {
-                    progress.note(&format!("removed what a killed run left behind: {line}"));
+                    progress.note(&format!("cleaned up after a killed run: {line}"));
                 }
             }
             // Old remains are harmless, so work can continue.
@@ -272,7 +272,7 @@ impl<'a> Setup<'a> {
             done = work => done,
             () = interrupted() => {
                 self.backend.abandon().await?;
-                Err(Error::interrupted("prepare the sandbox: interrupted"))
+                Err(Error::interrupted())
             }
         }
     }
@@ -290,6 +290,13 @@ impl<'a> Setup<'a> {
         let source = opened.map_err(|error| {
             Error::from(error).doing(format!("read the repository {}", place.location))
         })?;
+        if source.commit.is_none() && !source.has_python()? {
+            return Err(
+                Error::usage(format!("read the repository {}", place.location))
+                    .cause("the folder has neither a git repository nor Python code")
+                    .hint("name the repository with --repo"),
+            );
+        }
         for note in &source.notes {
             self.progress.note(note);
         }

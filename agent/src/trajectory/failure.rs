@@ -1,15 +1,30 @@
 //! Errors about an unusable run folder, as the command line shows them.
 
-use super::TrajectoryError;
+use std::path::Path;
+
+use super::{Event, Events, TrajectoryError};
 use testwright_config::error::Error;
+
+/// Returns whether the run in this folder has ended, so that it cannot be resumed.
+fn has_ended(folder: &Path) -> bool {
+    let events = Events::open(folder).ok();
+    let last = events.and_then(|events| events.map_while(Result::ok).last());
+    matches!(last, Some(Event::Ended { .. }))
+}
 
 impl From<TrajectoryError> for Error {
     fn from(error: TrajectoryError) -> Self {
         match &error {
-            TrajectoryError::Occupied { path } => Error::usage(error.to_string()).hint(format!(
-                "choose another --out, or resume that run: testwright run --resume {}",
-                path.display()
-            )),
+            TrajectoryError::Occupied { path } => {
+                let hint = match has_ended(path) {
+                    true => "choose another --out".to_owned(),
+                    false => format!(
+                        "choose another --out, or resume that run: testwright run --resume {}",
+                        path.display()
+                    ),
+                };
+                Error::usage(error.to_string()).hint(hint)
+            }
             TrajectoryError::Link { .. } => Error::usage(error.to_string())
                 .hint("pass the folder for the results with --out DIR"),
             TrajectoryError::Busy { .. } => {

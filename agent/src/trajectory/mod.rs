@@ -7,6 +7,7 @@ pub mod event;
 mod failure;
 mod folder;
 mod usage_timeline;
+mod writable;
 
 pub use entries::{CALL, Change, Entry, EntryKind, entries, entries_of};
 pub use event::{
@@ -14,3 +15,4 @@ pub use event::{
 };
 pub use folder::{EventSink, Events, MAX_TRAJECTORY, RunFolder, TrajectoryError};
 pub use usage_timeline::{UsagePoint, usage_timeline};
+pub use writable::check_writable;
