@@ -37,7 +37,7 @@ use testwright_server::artifacts::shared_environments;
                   testwright check --dataset swt-bench-lite.parquet --predictions mine.jsonl --out checked"
 )]
 pub(super) struct Args {
-    /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
+    /// Issue: a URL, a number, a file or `-`, as for `testwright run`
     #[arg(required_unless_present = "dataset")]
     issue: Option<String>,
     /// Test: a patch, a Python file in the repository's folder, or PATH=FILE to check FILE as if it
@@ -67,10 +67,12 @@ struct CheckedTest {
 }
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = args.place.settings(|flags| {
-        args.model.add_to_flags(flags);
-        flags.set("run.min-confidence", args.min_confidence);
-    })?;
+    let settings = args
+        .place
+        .settings_for_issue(args.issue.as_deref(), |flags| {
+            args.model.add_to_flags(flags);
+            flags.set("run.min-confidence", args.min_confidence);
+        })?;
     let minimum = settings.run.min_confidence;
     if let Some(dataset) = &args.dataset.dataset {
         let model = &args.model;
@@ -102,7 +104,8 @@ async fn check_tests(
     checked: &mut Vec<CheckedTest>,
 ) -> Result<()> {
     let options = issues::Options::from_settings(settings, false);
-    let issue = issues::load(args.issue.as_deref().unwrap_or("-"), &options).await?;
+    let issue_arg = args.issue.as_deref().unwrap_or("-");
+    let issue = args.place.load_issue(issue_arg, &options).await?;
     let place = args.place.repository_location(Some(&issue));
     let tests = test_args::read(&args.tests, &place.location)?;
     let notes = settings.notes.iter().chain(&issue.notes);
@@ -123,7 +126,7 @@ async fn check_tests(
         terminal.phase("check", &name);
         let evidence = tokio::select! {
             evidence = gather_evidence(&session, &source, &text, &input) => evidence,
-            () = interrupted() => Err(Error::interrupted("check the tests: interrupted")),
+            () = interrupted() => Err(Error::interrupted()),
         };
         let closed = session.close().await;
         let mut evidence = evidence?;

@@ -1,14 +1,11 @@
 //! `testwright cover`: writes a test that executes given lines.
 
-use std::path::Path;
-
 use super::repository_args::RepositoryArgs;
-use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use super::run_options::{RunOptions, check_results_folder, default_folder};
 use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::approaches::{COVER, Variant, model_selection};
 use testwright_agent::issues::Issue;
 use testwright_agent::job::RunJob;
-use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
@@ -35,12 +32,10 @@ fn new_job(args: &Args) -> Result<RunJob> {
     })?;
     let selection = model_selection::select(&settings)?;
     let title = format!("Cover {}", args.targets.join(", "));
+    check_results_folder(&settings)?;
     let out = match &settings.run.out {
         Some(out) => out.clone(),
-        None => {
-            RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
-            default_folder(&title)
-        }
+        None => default_folder(&title),
     };
     let mut notes = settings.notes.clone();
     notes.extend(selection.note);

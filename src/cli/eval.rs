@@ -86,7 +86,7 @@ pub(super) struct GradeArgs {
     /// inputs, such as instances, but not remove any
     #[arg(long, value_name = "DIR", required = true)]
     pub out: Option<PathBuf>,
-    /// Print only the report (report.json), for programs
+    /// Print only the result as JSON, for programs
     #[arg(long)]
     pub json: bool,
 }

@@ -8,7 +8,7 @@ use super::repository_args::RepositoryArgs;
 use super::serve::SessionArgs;
 use super::terminal::RunProgress;
 use testwright_agent::agent::Progress;
-use testwright_agent::issues::{self, Options};
+use testwright_agent::issues::Options;
 use testwright_agent::setup::{Setup, interrupted};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
@@ -75,7 +75,8 @@ async fn named_place(
                 .hint("pass a file, because standard input carries the protocol"));
         }
         Some(issue_arg) => {
-            Some(issues::load(issue_arg, &Options::from_settings(settings, false)).await?)
+            let options = Options::from_settings(settings, false);
+            Some(args.place.load_issue(issue_arg, &options).await?)
         }
         None => None,
     };

@@ -39,6 +39,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use testwright_config::error::{Error, Kind};
 
 /// Writes a test for an issue in a Python repository. The test fails now for the reason the issue
 /// states, and passes once the issue is fixed.
@@ -114,15 +115,18 @@ enum Command {
 pub async fn main() -> ExitCode {
     output::report_panics();
     if let Err(error) = log::start() {
-        output::print_stderr(error.render());
-        return ExitCode::from(error.kind.exit_code());
+        return fail(&error);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are not errors.
             output::usage(&error);
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            if !error.use_stderr() {
+                return ExitCode::SUCCESS;
+            }
+            print_json_error(&Error::clause(Kind::Usage, error.to_string().trim_end()));
+            return ExitCode::from(2);
         }
     };
     let result = match cli.command {
@@ -156,9 +160,28 @@ pub async fn main() -> ExitCode {
     };
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            output::print_stderr(error.render());
-            ExitCode::from(error.kind.exit_code())
-        }
+        Err(error) => fail(&error),
+    }
+}
+
+/// Prints an error, and returns its exit code.
+fn fail(error: &Error) -> ExitCode {
+    output::print_stderr(error.render());
+    print_json_error(error);
+    ExitCode::from(error.exit_code())
+}
+
+/// Prints an error to stdout too, for programs that asked for JSON. Even wrong arguments can ask for it, so only the
+/// flag itself is looked for.
+fn print_json_error(error: &Error) {
+    let mut arguments = std::env::args_os().take_while(|argument| argument != "--");
+    if arguments.any(|argument| argument == "--json") {
+        let parts = serde_json::json!({
+            "message": error.to_string(),
+            "cause": error.cause,
+            "hint": error.hint,
+        });
+        // A value of strings can always be encoded.
+        let _ = output::print_json(&serde_json::json!({ "error": parts }));
     }
 }

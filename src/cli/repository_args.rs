@@ -1,5 +1,6 @@
 //! Flags shared by several commands: the repository, the sandbox and the settings file.
 
+mod gh_token;
 pub(super) mod names;
 
 use std::path::{Path, PathBuf};
@@ -8,10 +9,11 @@ use super::output;
 use names::sandboxes;
 use testwright_agent::backends;
 use testwright_agent::custom_prompts;
-use testwright_agent::issues::Issue;
+use testwright_agent::issues::{self, Issue};
 use testwright_agent::setup::RepositoryLocation;
-use testwright_config::error::Result;
+use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::{Flags, RecipeAdditions, Settings, Sources};
+use testwright_sandboxes::repository::remote_of;
 
 /// Location of the old code and its sandbox, for the commands that start a sandbox.
 #[derive(Debug, Clone, clap::Args)]
@@ -114,8 +116,51 @@ impl RepositoryArgs {
         self.repo.is_some()
     }
 
+    /// Reads an issue. Its short name, such as `12` or OWNER/NAME#12, follows from the repository's remote.
+    pub(super) async fn load_issue(&self, issue: &str, options: &issues::Options) -> Result<Issue> {
+        if !issues::is_reference(issue) || Path::new(issue).exists() {
+            return issues::load(issue, options).await;
+        }
+        let repo = self.repo.as_deref().unwrap_or(".");
+        let remote = match Path::new(repo).is_dir() {
+            true => remote_of(Path::new(repo))?,
+            false => Some(repo.to_owned()),
+        };
+        let page = issues::page_of(issue, remote.as_deref())?;
+        let mut found = issues::load(page.as_deref().unwrap_or(issue), options).await?;
+        if !issue.contains('/') {
+            // The issue belongs to the code in the folder, which is not cloned again.
+            found.repository = None;
+        }
+        Ok(found)
+    }
+
     /// Loads the settings, with these flags and those that `more` adds.
     pub(super) fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
+        self.load_settings(more, |_| {})
+    }
+
+    /// Loads the settings of a run. If its issue or repository is on github.com, `gh` may provide the token.
+    pub(super) fn settings_for_issue(
+        &self,
+        issue: Option<&str>,
+        more: impl FnOnce(&mut Flags),
+    ) -> Result<Settings> {
+        let is_github = |text: &str| text.contains("github.com/") || issues::is_reference(text);
+        let places = [issue, self.repo.as_deref()];
+        let needs_token = places.into_iter().flatten().any(is_github);
+        self.load_settings(more, |settings| {
+            if needs_token {
+                gh_token::take(settings);
+            }
+        })
+    }
+
+    fn load_settings(
+        &self,
+        more: impl FnOnce(&mut Flags),
+        complete: impl FnOnce(&mut Settings),
+    ) -> Result<Settings> {
         let sources = self.sandbox.sources(more);
         let sources = match &self.repo {
             // A location with a scheme is always a URL, even if a folder named `https:` exists.
@@ -124,7 +169,9 @@ impl RepositoryArgs {
             }
             _ => sources,
         };
-        let mut settings = load_settings(&sources)?;
+        let mut settings = Settings::load(&sources)?;
+        complete(&mut settings);
+        check_settings(&settings)?;
         settings.additions = RecipeAdditions {
             requirements: self.requirement.clone(),
             extras: self.extra.clone(),
@@ -137,10 +184,61 @@ impl RepositoryArgs {
 /// Loads and checks the settings, and hides their secrets in all later output.
 pub(super) fn load_settings(sources: &Sources) -> Result<Settings> {
     let settings = Settings::load(sources)?;
+    check_settings(&settings)?;
+    Ok(settings)
+}
+
+fn check_settings(settings: &Settings) -> Result<()> {
     output::hide_secrets(settings.redactor());
     if let Some(folder) = &settings.run.prompts {
         custom_prompts::load(folder)?;
     }
-    backends::find(&settings)?;
-    Ok(settings)
+    backends::find(settings)?;
+    if let Some(version) = &settings.run.python {
+        check_python_version(version, &settings.origin("run.python").to_string())?;
+    }
+    Ok(())
+}
+
+/// Checks the form of a Python version. `origin` is the flag, variable or file that sets it.
+fn check_python_version(version: &str, origin: &str) -> Result<()> {
+    let numbers: Vec<Option<u32>> = version.split('.').map(|n| n.parse().ok()).collect();
+    let (major, minor) = match numbers.as_slice() {
+        [Some(major), Some(minor)] => (*major, *minor),
+        _ => {
+            let clause = format!("invalid {origin}: `{version}` is not a Python version");
+            return Err(Error::clause(Kind::Usage, clause).hint("write it as X.Y, e.g. 3.11"));
+        }
+    };
+    match (major, minor) {
+        (3, 6..) => Ok(()),
+        _ => {
+            let clause = format!("Python {version} is not supported (3.6 or later)");
+            Err(Error::clause(Kind::Usage, clause))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::check_python_version;
+
+    #[test]
+    fn unsupported_pythons_are_refused() {
+        let refused = |version| {
+            check_python_version(version, "--python")
+                .unwrap_err()
+                .render()
+        };
+        assert!(check_python_version("3.14", "--python").is_ok());
+        assert_eq!(
+            refused("2.7"),
+            "error: Python 2.7 is not supported (3.6 or later)"
+        );
+        insta::assert_snapshot!(refused("3.11.4"), @r"
+        error: invalid --python: `3.11.4` is not a Python version
+          hint: write it as X.Y, e.g. 3.11
+        ");
+    }
 }

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use super::example;
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
-use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use super::run_options::{RunOptions, check_results_folder, default_folder};
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
-use testwright_agent::approaches::{Variant, model_selection};
+use testwright_agent::approaches::{ModelKind, Variant, model_selection};
 use testwright_agent::custom_prompts;
-use testwright_agent::issues;
+use testwright_agent::issues::{self, Issue};
 use testwright_agent::job::{RecordedRun, RunJob};
-use testwright_agent::trajectory::RunFolder;
-use testwright_config::error::{Error, Result};
-use testwright_config::settings::Effort;
+use testwright_agent::rule_based;
+use testwright_config::error::{Error, Kind, Result};
+use testwright_config::settings::{Effort, Settings};
+use testwright_sandboxes::{local, uv};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = format!(
@@ -25,7 +26,8 @@ use testwright_config::settings::Effort;
     sandboxes().to_table()
 ))]
 pub(super) struct Args {
-    /// Issue: a GitHub issue URL, a Markdown or text file, or `-` for standard input
+    /// Issue: the URL of an issue on GitHub, GitLab, Gitea or Bitbucket, its number in the repository
+    /// (`12` or OWNER/NAME#12), a Markdown or text file, or `-` for standard input
     #[arg(required_unless_present_any = ["resume", "example"])]
     issue: Option<String>,
     /// Try the example of the guide: write it to testwright-example, and use its issue and repository
@@ -92,30 +94,29 @@ impl Args {
     }
 }
 
-/// Creates the job of a new run.
+/// Creates the job of a new run. Cheap checks come first.
 async fn new_job(args: &Args) -> Result<RunJob> {
-    let settings = args.place.settings(|flags| {
+    let issue_arg = args.issue.as_deref().unwrap_or("-");
+    let settings = args.place.settings_for_issue(Some(issue_arg), |flags| {
         flags.set("run.approach", args.approach.clone());
         flags.set("run.effort", args.effort);
         flags.set("run.min-confidence", args.min_confidence);
         args.options.add_to_flags(flags);
     })?;
+    // A missing key must not hide a misspelled name.
+    Variant::parse(&settings.run.approach)?;
     let selection = model_selection::select(&settings)?;
     let mut approach = Variant::parse(&selection.approach)?;
     let inputs = read_extra_inputs(args)?;
     inputs.check_options(&approach)?;
-    let issue_arg = args.issue.as_deref().unwrap_or("-");
-    let issue = issues::load(
-        issue_arg,
-        &issues::Options::from_settings(&settings, args.comments),
-    )
-    .await?;
+    check_results_folder(&settings)?;
+    check_python(&settings)?;
+    let options = issues::Options::from_settings(&settings, args.comments);
+    let issue = args.place.load_issue(issue_arg, &options).await?;
+    check_issue(&approach, &issue)?;
     let out = match &settings.run.out {
         Some(out) => out.clone(),
-        None => {
-            RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
-            default_folder(&issue.title)
-        }
+        None => default_folder(&issue.title),
     };
     let mut notes = settings.notes.clone();
     notes.extend(selection.note);
@@ -136,6 +137,39 @@ async fn new_job(args: &Args) -> Result<RunJob> {
         notes,
         ..RunJob::new(settings, issue, place, approach, selection.model, out)
     })
+}
+
+/// Checks that this machine has a Python, and the one that was asked for, unless the sandbox has its own.
+fn check_python(settings: &Settings) -> Result<()> {
+    if settings.run.sandbox == "docker" || settings.run.image.is_some() {
+        return Ok(());
+    }
+    let found = uv::require_python(&settings.cache).and_then(|()| match &settings.run.python {
+        Some(version) => local::find_python(version).map(drop),
+        None => Ok(()),
+    });
+    found.map_err(|error| {
+        let clause = error.message.clone();
+        Error {
+            message: clause,
+            is_clause: true,
+            cause: None,
+            ..Error::from(error)
+        }
+    })
+}
+
+/// Refuses an issue from which an approach without a language model cannot make a test.
+fn check_issue(approach: &Variant, issue: &Issue) -> Result<()> {
+    let ModelKind::Rules(name) = approach.approach.model() else {
+        return Ok(());
+    };
+    if rule_based::has_code(&issue.folded_text_with_hint()) {
+        return Ok(());
+    }
+    let clause = format!("the issue contains no code that `{name}` can run");
+    Err(Error::clause(Kind::Nothing, clause)
+        .hint("set OPENAI_API_KEY, or OPENAI_BASE_URL for another server, to use a language model"))
 }
 
 /// Reads the extra inputs that flags name: a hint, a code patch and test files.
@@ -160,7 +194,8 @@ fn read_extra_inputs(args: &Args) -> Result<ExtraInputs> {
 fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
     let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded, so they come from the current settings, as do budgets raised by flags.
-    let mut settings = args.place.settings(|flags| {
+    let repository = recorded.settings.repository.as_str();
+    let mut settings = args.place.settings_for_issue(Some(repository), |flags| {
         flags.set(
             "run.max-steps",
             args.options.max_steps.or(Some(recorded.settings.max_steps)),

@@ -8,8 +8,9 @@ use super::output::{self, escape_line};
 use super::terminal::RunProgress;
 use testwright_agent::agent::{Outcome, Progress as _};
 use testwright_agent::job::RunJob;
+use testwright_agent::trajectory::{RunFolder, check_writable};
 use testwright_config::error::{Error, Result};
-use testwright_config::settings::Flags;
+use testwright_config::settings::{Flags, Settings};
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -82,8 +83,9 @@ impl RunOptions {
         }
         let folder = folder.display();
         output::print_stderr(escape_line(&format!("results: {folder}")));
-        if !record.outcome.is_final() && record.usage.model_calls > 0 {
-            let command = format!("resume: testwright run --resume {folder}");
+        let is_interrupted = record.outcome == Outcome::Interrupted;
+        if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
+            let command = format!("hint: testwright run --resume {folder}");
             output::print_stderr(escape_line(&command));
         }
         Ok(record.exit_code)
@@ -110,6 +112,19 @@ fn failure(outcome: &Outcome) -> Option<Error> {
 
 /// Default folder for results, in the current folder.
 pub(super) const DEFAULT_RESULTS_FOLDER: &str = "testwright-runs";
+
+/// Checks that the results of a new run can be written.
+pub(super) fn check_results_folder(settings: &Settings) -> Result<()> {
+    let default = Path::new(DEFAULT_RESULTS_FOLDER);
+    let folder = match &settings.run.out {
+        Some(out) => out.as_path(),
+        None => {
+            RunFolder::check_default_folder(default)?;
+            default
+        }
+    };
+    Ok(check_writable(folder)?)
+}
 
 /// Returns a folder such as `testwright-runs/2025-01-31T120000-first-words-of-the-title`.
 pub(super) fn default_folder(title: &str) -> PathBuf {

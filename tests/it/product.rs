@@ -14,12 +14,16 @@ mod cover;
 mod diagnostics;
 /// Drafts and the choice between them.
 mod drafts;
+/// Checks that come before the build of an environment.
+mod early_checks;
 /// Repair of an environment by a model.
 mod environment_repair;
 /// `testwright eval`, in one process and with workers.
 mod eval;
 /// The first request that each approach sends.
 mod first_requests;
+/// Issues of GitLab, Gitea and Bitbucket.
+mod forges;
 /// Issues by address, file and standard input.
 mod issues;
 /// Runs without progress.

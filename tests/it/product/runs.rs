@@ -341,6 +341,11 @@ fn ctrl_c_stops_run_and_sandbox() {
     let output = child.wait_with_output().unwrap();
     assert_exit_code(&output, 130);
     assert_eq!(place.json("run.json")["outcome"], "interrupted");
+    let hint = format!(
+        "hint: testwright run --resume {}",
+        place.path("out").display()
+    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&hint));
     let ps_output = Command::new("ps").args(["-eo", "args"]).output().unwrap();
     let processes = String::from_utf8_lossy(&ps_output.stdout);
     assert!(

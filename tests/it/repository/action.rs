@@ -11,6 +11,10 @@ use crate::support::server::{MockServer, Response};
 const ISSUE: &str = "/repos/acme/slugs/issues/7";
 const COMMENTS: &str = "/repos/acme/slugs/issues/7/comments";
 
+/// An issue whose code shows nothing wrong.
+const WITHOUT_FAULT: &str =
+    "It is slow, @bob:\n\n```python\n>>> from slugs import slugify\n>>> slugify('a')\n'a'\n```\n";
+
 /// Starts a server with one issue. It answers comments with this status.
 fn server(body: String, comment: u16) -> MockServer {
     MockServer::start(move |request| match request.path.as_str() {
@@ -121,7 +125,7 @@ fn accepted_test_is_posted_with_evidence() {
 #[test]
 fn missing_test_is_reported_in_summary() {
     let place = TestDir::new();
-    let server = server("It is slow, @bob.".to_owned(), 201);
+    let server = server(WITHOUT_FAULT.to_owned(), 201);
     assert_exit_code(&answer(&place, &server, "7", "--max-minutes 5"), 0);
     assert_eq!(comments(&server), []);
     let summary = std::fs::read_to_string(place.path("summary")).unwrap();
