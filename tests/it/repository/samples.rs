@@ -194,7 +194,7 @@ fn one_file_and_line_extend_program() {
     let refused = printed(&["run", "-", "--sandbox", "smaple"], 2);
     assert!(
         refused.contains(
-            "it is one of local, docker, landlock, sample\n  hint: did you mean `sample`?"
+            "`smaple` is not one of local, docker, landlock, sample\n  hint: did you mean `sample`?"
         ),
         "{refused}"
     );
