@@ -34,10 +34,10 @@ mod messages;
 mod mine;
 /// Approaches that are pipelines.
 mod pipelines;
-/// Hints, and `testwright revise`.
-mod revise;
 /// The reviewer of submissions.
 mod review;
+/// Hints, and `testwright revise`.
+mod revise;
 /// `testwright run`, `replay`, `show`: their results, and resuming after a crash.
 mod runs;
 /// Attacks on runs by the repository, the model or received files.
