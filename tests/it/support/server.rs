@@ -14,6 +14,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// Returns whether a client asks for the list of models, as a run does before it starts.
+    fn lists_models(&self) -> bool {
+        self.method == "GET" && self.path.ends_with("/models")
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let header = self.headers.iter().find(|(n, _)| n == name);
         header.map(|(_, value)| value.as_str())
@@ -83,8 +88,15 @@ impl MockServer {
         server
     }
 
-    /// Returns a value for each request so far, oldest first.
+    /// Returns a value for each request so far, oldest first, except for lists of models.
     pub(crate) fn requests<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
+        let seen = self.seen.lock().unwrap();
+        let calls = seen.iter().filter(|request| !request.lists_models());
+        calls.map(look).collect()
+    }
+
+    /// Returns a value for each request so far, oldest first.
+    pub(crate) fn all_requests<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
         self.seen.lock().unwrap().iter().map(look).collect()
     }
 }
@@ -113,15 +125,11 @@ fn serve(
             .read_to_string(&mut request.body)
             .unwrap();
     }
-    // Runs ask a model's service for its models first; that is no call, and this server has no such list.
-    let response = match request.method == "GET" && request.path.ends_with("/models") {
+    let response = match request.lists_models() {
         true => Response::status(404),
-        false => {
-            let response = answer(&request);
-            requests.lock().unwrap().push(request);
-            response
-        }
+        false => answer(&request),
     };
+    requests.lock().unwrap().push(request);
     let mut head = format!(
         "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
         response.status,

@@ -73,7 +73,7 @@ fn tracked_settings_cannot_redirect_keys() {
             .output()
             .unwrap();
         let authorizations =
-            server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+            server.all_requests(|r| r.header("authorization").unwrap_or_default().to_owned());
         assert_eq!(authorizations, Vec::<String>::new(), "{arguments:?}");
     }
     let output = place
@@ -97,7 +97,7 @@ fn tracked_settings_cannot_redirect_keys() {
         .output()
         .unwrap();
     let authorizations =
-        server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
+        server.all_requests(|r| r.header("authorization").unwrap_or_default().to_owned());
     assert_eq!(authorizations, ["Bearer the-value-of-a-variable"]);
 }
 
