@@ -279,7 +279,10 @@ fn oversized_folder_is_rejected() {
     assert_eq!(paths(&source), ["a.py"]);
     assert_eq!(
         source.notes,
-        ["files larger than 256 MiB were omitted: 0.bin"]
+        [
+            "plain is not a git repository; its files are used as they are",
+            "files larger than 256 MiB were omitted: 0.bin"
+        ]
     );
 }
 
