@@ -381,12 +381,7 @@ async fn evict_archives(settings: &BuildSettings) {
 
 /// Rejects sources without Python files: an environment could be built for them, but no test could be written in it.
 fn require_python_files(source: &Source) -> Result<()> {
-    let python = |path: &str| {
-        [".py", ".pyx", ".pyi"]
-            .iter()
-            .any(|end| path.ends_with(end))
-    };
-    if source.tree()?.paths().any(python) {
+    if source.has_python()? {
         return Ok(());
     }
     Err(SandboxError::new(

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 
 use rustls::crypto::{CryptoProvider, ring};
 
@@ -38,6 +39,12 @@ impl ConnectFailure {
         }
         None
     }
+}
+
+/// Returns whether a host, as in a URL, is this machine.
+pub fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Describes why a request failed, in one clause without its address. All causes go to the log.

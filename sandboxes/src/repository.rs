@@ -198,16 +198,15 @@ impl Source {
         Tree::open(&self.archive)
     }
 
-    /// Returns whether the code has a Python file, or a file that says how to package it.
+    /// Returns whether the code has a Python file.
     ///
     /// # Errors
     ///
     /// Fails if the archive cannot be read.
     pub fn has_python(&self) -> Result<bool> {
         let is_python = |path: &str| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            let files = ["pyproject.toml", "setup.cfg", "requirements.txt"];
-            name.ends_with(".py") || files.contains(&name)
+            let ends = [".py", ".pyx", ".pyi"];
+            ends.iter().any(|end| path.ends_with(end))
         };
         Ok(self.tree()?.paths().any(is_python))
     }

@@ -12,6 +12,8 @@ use crate::sandbox::Result;
 /// Oldest version that has all options used here.
 const MIN_VERSION: [u32; 2] = [0, 9];
 
+/// Folder in the cache with the `uv` that pip installed.
+const INSTALLED: &str = "uv-program";
 const NO_PYTHON_HINT: &str = "install Python 3.8 or later (apt install python3-venv) or uv";
 
 /// Finds `uv`. Blocks. The candidates, in this order:
@@ -40,7 +42,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
     // Programs start in another folder, so the path must be absolute.
     let installed = std::path::absolute(cache)
         .unwrap_or_else(|_| cache.to_owned())
-        .join("uv-program");
+        .join(INSTALLED);
     let candidates = named("uv")
         .into_iter()
         .chain(from_python())
@@ -80,7 +82,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
 /// Kind `Unavailable` if there is neither.
 pub fn require_python(cache: &Path) -> Result<()> {
     let is_known = std::env::var_os("TESTWRIGHT_UV").is_some()
-        || cache.join("uv-program/bin/uv").exists()
+        || cache.join(INSTALLED).join("bin/uv").exists()
         || ["python3", "uv"].iter().any(|name| !named(name).is_empty());
     match is_known {
         true => Ok(()),

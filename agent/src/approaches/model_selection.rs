@@ -83,7 +83,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     // `testwright cover` has no other approach.
     let alternative = fallback.filter(|_| ALL.iter().any(|known| known.name() == name));
     if is_approach_set
-        && let Some(approach) = find(approach.split(':').next().unwrap_or_default())
+        && let Some(approach) = find(name)
         && let ModelKind::Rules(model) = approach.model()
     {
         return by_rules((approach, model), None);

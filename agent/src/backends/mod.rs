@@ -89,6 +89,20 @@ pub async fn connect(settings: &Settings) -> Result<Box<dyn Backend>> {
     connector.connect(settings).await
 }
 
+/// Removes the remains of killed runs. Returns notes about them, and about weak isolation.
+pub async fn clean(backend: &dyn Backend) -> Vec<String> {
+    let mut notes = Vec::from_iter(backend.isolation_warning().map(str::to_owned));
+    match backend.clean().await {
+        Ok(removed) => {
+            let line = |what| format!("cleaned up after a killed run: {what}");
+            notes.extend(removed.into_iter().map(line));
+        }
+        // Old remains are harmless, so work can continue.
+        Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
+    }
+    notes
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

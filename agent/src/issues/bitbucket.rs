@@ -55,8 +55,7 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
         "issues",
         &number,
     ];
-    let url = api.url(address.api(), &path)?;
-    let (answer, url, _): (IssueAnswer, _, _) = api.read(api.get(url).await?)?;
+    let (answer, url): (IssueAnswer, _) = api.fetch(address, &path).await?;
     let text = |content: Option<Content>| content.and_then(|content| content.raw);
     let body = text(answer.content);
     let mut issue = Issue::new(address, &answer.title, body, answer.created_on);

@@ -10,8 +10,7 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
     let api = Api::new(address, options)?;
     let number = address.number.to_string();
     let path = ["repos", &address.owner, &address.name, "issues", &number];
-    let url = api.url(address.api(), &path)?;
-    let (answer, url, _): (IssueAnswer, _, _) = api.read(api.get(url).await?)?;
+    let (answer, url): (IssueAnswer, _) = api.fetch(address, &path).await?;
     if answer.pull_request.is_some() {
         return Err(api.is_pull_request());
     }

@@ -37,8 +37,8 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
     let api = Api::new(address, options)?;
     let project = format!("{}/{}", address.owner, address.name);
     let number = address.number.to_string();
-    let url = api.url(address.api(), &["projects", &project, "issues", &number])?;
-    let (answer, url, _): (IssueAnswer, _, _) = api.read(api.get(url).await?)?;
+    let path = ["projects", &project, "issues", &number];
+    let (answer, url): (IssueAnswer, _) = api.fetch(address, &path).await?;
     let mut issue = Issue::new(
         address,
         &answer.title,

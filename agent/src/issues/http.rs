@@ -64,7 +64,8 @@ impl Api {
         }
         let page = address.page();
         let client = client.build().map_err(|e| {
-            Error::infrastructure(format!("read the issue at {page}")).cause(chain(&e))
+            Error::infrastructure(format!("read the issue at {page}"))
+                .cause(http_client::describe(&e))
         })?;
         Ok(Api {
             client,
@@ -73,6 +74,17 @@ impl Api {
             token_setting: address.token_setting(),
             page,
         })
+    }
+
+    /// Returns the value at a path below the likeliest address of the API, with its URL.
+    pub(super) async fn fetch<T: DeserializeOwned>(
+        &self,
+        address: &Address,
+        path: &[&str],
+    ) -> Result<(T, Url)> {
+        let answer = self.get(self.url(address.api(), path)?).await?;
+        let (value, url, _) = self.read(answer)?;
+        Ok((value, url))
     }
 
     /// Returns the URL of a path below an address of the API.
@@ -109,7 +121,7 @@ impl Api {
                 Err(e) => {
                     let host = url.host_str().unwrap_or_default();
                     return Err(self
-                        .failed(format!("{host} cannot be reached: {}", chain(&e)))
+                        .failed(format!("{host} cannot be reached: {}", http_client::describe(&e)))
                         .hint("check the network and proxy, or save the issue's text to a file and pass that"));
                 }
             };
@@ -165,7 +177,11 @@ impl Api {
 
     pub(super) async fn body(&self, mut answer: reqwest::Response) -> Result<Vec<u8>> {
         let mut body = Vec::new();
-        while let Some(part) = answer.chunk().await.map_err(|e| self.failed(chain(&e)))? {
+        while let Some(part) = answer
+            .chunk()
+            .await
+            .map_err(|e| self.failed(http_client::describe(&e)))?
+        {
             body.extend_from_slice(&part);
             if body.len() > MAX_RESPONSE_LEN {
                 return Err(self.failed("the server's answer is too large"));
@@ -371,18 +387,7 @@ fn message(body: &[u8], redactor: &Redactor) -> String {
     message.chars().take(300).collect()
 }
 
+/// Returns whether the server at this address is on this machine.
 pub(super) fn is_loopback(url: &Url) -> bool {
-    matches!(url.host_str(), Some("localhost" | "[::1]"))
-        || url.host_str().is_some_and(|h| h.starts_with("127."))
-}
-
-/// Formats an error with its causes; reqwest's own text names only the request.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
+    url.host_str().is_some_and(http_client::is_loopback)
 }

@@ -35,19 +35,7 @@ pub struct HarnessArgs {
 /// Fails if the backend is not available, or the harness cannot be created.
 pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
     let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
-    let mut notes: Vec<String> = backend
-        .isolation_warning()
-        .map(str::to_owned)
-        .into_iter()
-        .collect();
-    match backend.clean().await {
-        Ok(removed) => {
-            let line = |what| format!("cleaned up after a killed run: {what}");
-            notes.extend(removed.into_iter().map(line));
-        }
-        // Old remains are harmless, so work can continue.
-        Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
-    }
+    let mut notes = backends::clean(backend.as_ref()).await;
     let environment = settings.named_environment().cloned();
     if environment.is_none() && settings.environment.is_some() {
         notes.push("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for the instances; use --config to set one for all of them".to_owned());

@@ -82,17 +82,8 @@ impl<'a> Setup<'a> {
         progress: Arc<dyn Progress>,
     ) -> Result<Self> {
         let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
-        if let Some(text) = backend.isolation_warning() {
-            progress.note(text);
-        }
-        match backend.clean().await {
-            Ok(removed) => {
-                for line in removed {
-                    progress.note(&format!("cleaned up after a killed run: {line}"));
-                }
-            }
-            // Old remains are harmless, so work can continue.
-            Err(error) => progress.note(&format!("failed to clean up after killed runs: {error}")),
+        for note in backends::clean(backend.as_ref()).await {
+            progress.note(&note);
         }
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -80,15 +80,6 @@ impl Endpoint {
     }
 }
 
-/// Returns whether a host, as in a URL, is this machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|a| a.is_loopback())
-}
-
 fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     if !key.is_empty() {
@@ -232,7 +223,7 @@ impl Service {
             // An API key is only for the address it was given for.
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never());
-        if is_loopback(&endpoint.host) {
+        if http_client::is_loopback(&endpoint.host) {
             builder = builder.no_proxy();
         }
         if let Some(path) = &settings.ca_bundle {

@@ -158,7 +158,7 @@ fn connect_hint(failure: ConnectFailure, settings: &OpenAiSettings) -> String {
     let from = place(settings);
     let url = Url::parse(settings.base_url.trim()).ok();
     let port = url
-        .filter(|url| url.host_str().is_some_and(endpoint::is_loopback))
+        .filter(|url| url.host_str().is_some_and(http_client::is_loopback))
         .and_then(|url| url.port_or_known_default());
     match (failure, port) {
         (ConnectFailure::Refused, Some(port)) => {

@@ -99,7 +99,7 @@ impl GitHubClient {
         let api: Url = issues::api_base_url(settings.github.base_url.as_ref())
             .parse()
             .map_err(|e| failed(&e))?;
-        let is_local = is_loopback(&api);
+        let is_local = api.host_str().is_some_and(http_client::is_loopback);
         if api.scheme() != "https" && !is_local && !matches!(github.login, Login::None) {
             return Err(failed(
                 &"the address is not HTTPS, so the token would be sent unencrypted",
@@ -286,12 +286,6 @@ async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
         }
     }
     Ok(body)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Locks a mutex. The data of a poisoned mutex is consistent, because each change is a single assignment.

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::IssueAnswer;
 use crate::issues::Options;
 use crate::issues::address::Address;
-use crate::issues::http::{Api, chain, is_loopback};
+use crate::issues::http::{Api, is_loopback};
 use testwright_config::error::{Error, Result};
+use testwright_sandboxes::http_client;
 
 /// Title and body of an issue at a given time.
 pub(crate) struct HistoricalIssue {
@@ -149,7 +150,9 @@ async fn edits(api: &Api, address: &Address, issue: &Url) -> Result<Option<Edits
         .header("Content-Type", "application/json")
         .body(body)
         .send();
-    let answer = request.await.map_err(|e| api.failed(chain(&e)))?;
+    let answer = request
+        .await
+        .map_err(|e| api.failed(http_client::describe(&e)))?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }
