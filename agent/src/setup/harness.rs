@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use testwright_evals::Instance;
 use testwright_evals::harness::Harness;
 use testwright_sandboxes::Backend;
 use testwright_sandboxes::environment::{BuildSettings, SharedEnvironments};
 use testwright_sandboxes::recipe;
 
-use super::{build_settings, open_options};
+use super::{RepositoryLocation, build_settings, open_options, open_source};
 use crate::backends;
 use crate::session::toolbox;
 use testwright_config::error::Result;
@@ -62,4 +63,36 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         out: args.out,
     };
     Ok((harness, notes))
+}
+
+/// Returns the code of a repository as an instance without golden patches, and notes for the user. Its id is the
+/// repository's name without the owner. A harness finds the code if its `repositories` is the same location.
+///
+/// # Errors
+///
+/// Fails if the repository cannot be read.
+pub async fn instance_at(
+    settings: &Settings,
+    place: &RepositoryLocation,
+    issue: String,
+) -> Result<(Instance, Vec<String>)> {
+    let source = open_source(settings, place).await?;
+    let name = source.name.rsplit('/').next().unwrap_or_default();
+    let instance = Instance {
+        instance_id: name.to_owned(),
+        // A plain folder has no commit.
+        base_commit: source.commit.unwrap_or_default(),
+        problem_statement: issue,
+        hints_text: None,
+        created_at: None,
+        version: None,
+        environment_setup_commit: None,
+        patch: None,
+        test_patch: None,
+        fail_to_pass: None,
+        pass_to_pass: None,
+        other: serde_json::Map::new(),
+        repo: source.name,
+    };
+    Ok((instance, source.notes))
 }

@@ -29,7 +29,7 @@ use crate::trajectory::EnvironmentRepair;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{RedactedUrl, Settings};
 
-pub use harness::{HarnessArgs, harness};
+pub use harness::{HarnessArgs, harness, instance_at};
 pub use model::{ModelArgs, check_service, model};
 
 /// The location of the old code.
@@ -270,17 +270,7 @@ impl<'a> Setup<'a> {
 
     /// Opens the old code.
     async fn source(&self, place: &RepositoryLocation) -> Result<Source> {
-        let options = open_options(self.settings);
-        let cache = self.settings.cache.clone();
-        let RepositoryLocation { location, revision } = place.clone();
-        let opened = tokio::task::spawn_blocking(move || {
-            repository::open(&location, revision.as_deref(), &cache, &options)?.source()
-        })
-        .await
-        .map_err(|error| Error::infrastructure("read the repository").cause(error))?;
-        let source = opened.map_err(|error| {
-            Error::from(error).doing(format!("read the repository {}", place.location))
-        })?;
+        let source = open_source(self.settings, place).await?;
         if source.commit.is_none() && !source.has_python()? {
             return Err(
                 Error::usage(format!("read the repository {}", place.location))
@@ -451,6 +441,20 @@ fn build_settings(settings: &Settings) -> BuildSettings {
         cache_size: build.cache_size.bytes(),
         ..defaults
     }
+}
+
+/// Opens the code of a repository.
+async fn open_source(settings: &Settings, place: &RepositoryLocation) -> Result<Source> {
+    let (cache, options) = (settings.cache.clone(), open_options(settings));
+    let RepositoryLocation { location, revision } = place.clone();
+    let opened = tokio::task::spawn_blocking(move || {
+        repository::open(&location, revision.as_deref(), &cache, &options)?.source()
+    })
+    .await
+    .map_err(|error| Error::infrastructure("read the repository").cause(error))?;
+    opened.map_err(|error| {
+        Error::from(error).doing(format!("read the repository {}", place.location))
+    })
 }
 
 /// Returns the options to open repositories. The token is sent only to the server it is for.

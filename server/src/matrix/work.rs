@@ -7,7 +7,6 @@ use testwright_evals::Instance;
 use testwright_evals::harness::{self, Harness, SelectionJob};
 use testwright_evals::predictions::Prediction;
 use testwright_evals::selection::SelectionResult;
-use testwright_sandboxes::repository;
 use tokio::sync::mpsc;
 
 use super::request::{MatrixInput, NamedPatch};
@@ -15,7 +14,7 @@ use super::view::{input, results};
 use crate::artifacts::shared_environments;
 use crate::attempt::AttemptEnd;
 use crate::store::{Attempt, Store};
-use testwright_agent::setup::{HarnessArgs, harness};
+use testwright_agent::setup::{HarnessArgs, RepositoryLocation, harness, instance_at};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
@@ -50,7 +49,7 @@ impl MatrixWork<'_> {
             shared: shared_environments(self.settings)?,
         };
         let (harness, _) = harness(self.settings, args).await?;
-        let instance = old_code(&harness, &input).await?;
+        let instance = old_code(self.settings, &input).await?;
         let failures = self.try_all(&harness, &instance, &missing, attempt).await?;
         Ok(AttemptEnd::of_failures(failures))
     }
@@ -140,32 +139,15 @@ fn prediction(named_patch: &NamedPatch) -> Prediction {
 const INSTANCE: &str = "matrix";
 
 /// Returns the old code as an instance without golden patch and tests.
-async fn old_code(harness: &Harness, input: &MatrixInput) -> Result<Instance> {
-    let (location, commit) = (input.repository.clone(), input.commit.clone());
-    let (cache, open) = (harness.cache.clone(), harness.open.clone());
-    let opened = tokio::task::spawn_blocking(move || {
-        repository::open(&location, commit.as_deref(), &cache, &open)
-    });
-    let opened = opened
-        .await
-        .map_err(|error| Error::infrastructure("read the repository").cause(error))?;
-    let repository = opened.map_err(|error| {
-        Error::from(error).doing(format!("read the repository {}", input.repository))
-    })?;
+async fn old_code(settings: &Settings, input: &MatrixInput) -> Result<Instance> {
+    let place = RepositoryLocation {
+        location: input.repository.clone(),
+        revision: input.commit.clone(),
+    };
+    let issue = input.issue.clone().unwrap_or_default();
+    let (instance, _) = instance_at(settings, &place, issue).await?;
     Ok(Instance {
         instance_id: INSTANCE.to_owned(),
-        repo: repository.name().to_owned(),
-        // A plain folder has no commit.
-        base_commit: repository.commit().unwrap_or_default().to_owned(),
-        problem_statement: input.issue.clone().unwrap_or_default(),
-        hints_text: None,
-        created_at: None,
-        version: None,
-        environment_setup_commit: None,
-        patch: None,
-        test_patch: None,
-        fail_to_pass: None,
-        pass_to_pass: None,
-        other: serde_json::Map::new(),
+        ..instance
     })
 }
