@@ -5,6 +5,7 @@
 //! - [`check`]: checks predictions with the gate, without golden patches.
 //! - [`clover`]: asks models CLOVER's problems and grades the answers.
 //! - [`inspect`]: a run or a comparison as text.
+//! - [`selection`]: tables of patches that tests were tried on.
 //! - [`record_file`]: an append-only file of JSON records that several processes write.
 
 #![warn(missing_docs)]
@@ -16,3 +17,4 @@ pub mod clover;
 pub mod grading;
 pub mod inspect;
 pub mod record_file;
+pub mod selection;

@@ -17,6 +17,23 @@ pub use ranking::{
     tied_patches,
 };
 
+/// Rule by which a patch is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepRule {
+    /// At least one test that fails on the old code passes with the patch.
+    #[default]
+    Any,
+    /// All tests that fail on the old code pass with the patch.
+    All,
+}
+
+impl KeepRule {
+    fn is_any(&self) -> bool {
+        *self == KeepRule::Any
+    }
+}
+
 /// Result of a set of tests on a patch: an item of `results` in `selection.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelectionResult {
@@ -27,6 +44,9 @@ pub struct SelectionResult {
     /// Probability that the tests are right, from `testwright check`; it weighs them in the ranking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
+    /// Rule by which the patch is kept.
+    #[serde(default, skip_serializing_if = "KeepRule::is_any")]
+    pub rule: KeepRule,
     /// Name of the patch (`model_name_or_path`).
     pub patch: String,
     /// Tests that fail on the old code and pass with the patch.
@@ -84,7 +104,8 @@ pub struct SelectionSummary {
     pub tests: String,
     /// Patches without infrastructure failures.
     pub patches: u64,
-    /// Patches that pass at least one test that fails on the old code, and are not forged.
+    /// Patches that pass at least one test that fails on the old code (by the rule `all`, every such test), and are not
+    /// forged.
     pub selected: u64,
     /// Selected patches that break another test.
     #[serde(default)]
@@ -92,7 +113,7 @@ pub struct SelectionSummary {
     /// Patches whose outcomes are forged.
     #[serde(default)]
     pub forged: u64,
-    /// Patches that pass no test and fail at least one, and are not forged.
+    /// Patches that pass no test (by the rule `all`, not every test) and fail at least one, and are not forged.
     pub dropped: u64,
     /// Patches for which no test fails on the old code, or that could not be tried.
     pub undecided: u64,
@@ -104,6 +125,13 @@ pub struct SelectionSummary {
     pub recall: Rate,
     /// Share of instances in which CodeT's choice among several patches resolves the issue.
     pub codet: Rate,
+}
+
+impl SelectionSummary {
+    /// Returns whether golden tests decide on a patch, so that there are rates.
+    pub fn has_rates(&self) -> bool {
+        self.precision.denominator + self.recall.denominator > 0
+    }
 }
 
 /// The patch that CodeT's rule chooses for an instance, based on one set of tests.

@@ -207,7 +207,12 @@ impl Harness {
         };
         let applied = match prepared.apply(text).map_err(at_stage("source"))? {
             Ok(applied) => applied,
-            Err(why) => return Ok(without(format!("the patch does not apply: {why}"))),
+            Err(why) => {
+                return Ok(without(format!(
+                    "the patch does not apply: {}",
+                    on_one_line(&why)
+                )));
+            }
         };
         let change =
             CodePatch::from_patch(applied, &prepared.tree, &prepared.layout, &prepared.fix)
@@ -293,7 +298,7 @@ impl Harness {
         let applied = match prepared.apply(text).map_err(at_stage("source"))? {
             Ok(applied) => applied,
             Err(why) => {
-                generated.unusable = Some(format!("the tests do not apply: {why}"));
+                generated.unusable = Some(format!("the tests do not apply: {}", on_one_line(&why)));
                 return Ok(generated);
             }
         };
@@ -398,6 +403,12 @@ fn whole_files(prepared: &PreparedInstance, tests: &Contribution) -> Vec<String>
         files.extend(golden.modified.iter().cloned());
     }
     files.into_iter().collect()
+}
+
+/// Joins the lines of git's reason.
+fn on_one_line(reason: &str) -> String {
+    let lines: Vec<&str> = reason.lines().map(str::trim).collect();
+    lines.join("; ")
 }
 
 fn fails(outcome: Outcome) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::SelectionResult;
+use super::{KeepRule, SelectionResult};
 
 /// Maximum tests that a reason names.
 const MAX_NAMED: usize = 3;
@@ -10,11 +10,11 @@ const MAX_NAMED: usize = 3;
 /// The verdict of tests on a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SelectionVerdict {
-    /// A test that fails on the old code passes with the patch.
+    /// A test that fails on the old code passes with the patch; by the rule `all`, every such test passes.
     Kept,
-    /// A test that fails on the old code passes with the patch, but another one that passed before does not.
+    /// The same, but another test that passed before does not.
     Regresses,
-    /// Tests fail on the old code, and none of them passes with the patch.
+    /// Tests fail on the old code, and none of them passes with the patch; by the rule `all`, not all of them.
     Dropped,
     /// Either no test fails on the old code, or the patch could not be tried.
     Undecided,
@@ -36,10 +36,11 @@ impl SelectionVerdict {
 }
 
 impl SelectionResult {
-    /// Returns whether the patch passes at least one of the tests that fail on the old code, and its outcomes are not
-    /// forged.
+    /// Returns whether the patch passes at least one of the tests that fail on the old code (by [`KeepRule::All`], all
+    /// of them), and its outcomes are not forged.
     pub fn is_kept(&self) -> bool {
-        self.forged.is_none() && !self.passed.is_empty()
+        let is_enough = self.rule == KeepRule::Any || self.failed.is_empty();
+        self.forged.is_none() && !self.passed.is_empty() && is_enough
     }
 
     /// Returns whether at least one test that fails on the old code was tried on the patch.
@@ -311,6 +312,25 @@ mod tests {
         assert_eq!(codet_choice(&of[3..]), None);
         let tied: Vec<&str> = tied_patches(&of).iter().map(|r| r.patch.as_str()).collect();
         assert_eq!(tied, ["p1", "p3", "p2"]);
+    }
+
+    #[test]
+    fn rule_all_drops_partial_patches() {
+        let rule = |result: SelectionResult| SelectionResult {
+            rule: KeepRule::All,
+            ..result
+        };
+        let all = [
+            rule(result("weak", "none", &["a"], &[])),
+            rule(result("strong", "none", &[], &["b"])),
+            rule(result("weak", "right", &["a"], &[])),
+            rule(result("strong", "right", &["b"], &[])),
+        ];
+        let expected = [
+            ("right".to_owned(), "kept", 2.0),
+            ("none".to_owned(), "dropped", 0.0),
+        ];
+        assert_eq!(ranking(&all), expected);
     }
 
     #[test]

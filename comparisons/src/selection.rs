@@ -1,0 +1,228 @@
+//! Tables of patches that tests were tried on: `selection.csv` and `selection.md`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use ::csv::Writer;
+use testwright_evals::document::format::{score, short_rate};
+use testwright_evals::document::{Section, Table, markdown};
+use testwright_evals::folder::write_below;
+use testwright_evals::selection::{
+    SelectionResult, SelectionSummary, SelectionVerdict, choices, codet_groups, rank_patches,
+    summaries, tied_patches,
+};
+
+/// The table for programs, with all results.
+const CSV_FILE: &str = "selection.csv";
+/// The report for people.
+const MARKDOWN_FILE: &str = "selection.md";
+
+const COLUMNS: [&str; 11] = [
+    "instance_id",
+    "tests",
+    "patch",
+    "verdict",
+    "passed",
+    "failed",
+    "regresses",
+    "score",
+    "tie",
+    "resolves",
+    "reasons",
+];
+
+/// Writes the tables. `facts` are shown at the head of the report.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
+pub fn write_tables(
+    folder: &Path,
+    facts: &[(&str, String)],
+    results: &[SelectionResult],
+) -> io::Result<()> {
+    write_below(folder, CSV_FILE, &csv(results)?)?;
+    let report = report(facts, results);
+    write_below(folder, MARKDOWN_FILE, report.as_bytes())
+}
+
+/// Returns a row for each instance, set of tests and patch.
+fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results {
+        let group = (result.instance_id.as_str(), result.tests.as_str());
+        groups.entry(group).or_default().push(result);
+    }
+    let mut table = Writer::from_writer(Vec::new());
+    table.write_record(COLUMNS)?;
+    for group in groups.values() {
+        let ranked = codet_groups(group);
+        let tied = tied_patches(group);
+        for result in group {
+            let is_patch = |other: &&SelectionResult| other.patch == result.patch;
+            let mut of_patch = ranked.iter();
+            let of_patch = of_patch.find(|group| group.patches.iter().any(is_patch));
+            table.write_record([
+                result.instance_id.clone(),
+                result.tests.clone(),
+                result.patch.clone(),
+                result.verdict().as_str().to_owned(),
+                result.passed.len().to_string(),
+                result.failed.len().to_string(),
+                result.regresses.len().to_string(),
+                score(of_patch.map_or(0.0, |group| group.score)),
+                (tied.len() > 1 && tied.iter().any(is_patch)).to_string(),
+                result
+                    .resolves
+                    .map_or_else(String::new, |is| is.to_string()),
+                reasons(result),
+            ])?;
+        }
+    }
+    table.into_inner().map_err(|error| error.into_error())
+}
+
+fn reasons(result: &SelectionResult) -> String {
+    let reasons = result.reasons();
+    match result.verdict() {
+        SelectionVerdict::Undecided if reasons.is_empty() => {
+            "no test fails on the old code".to_owned()
+        }
+        _ => reasons.join("; "),
+    }
+}
+
+fn report(facts: &[(&str, String)], results: &[SelectionResult]) -> String {
+    let mut sections = vec![Section::new("ranking", "Ranking", [ranking(results)])];
+    let choices = choices(results);
+    if !choices.is_empty() {
+        let mut table = Table::new("Best patch by each set of tests");
+        table = table
+            .words("Instance")
+            .words("Tests")
+            .words("Patch")
+            .sentences("Ties with");
+        for choice in choices {
+            let others = choice.tied.iter().filter(|name| **name != choice.patch);
+            let others: Vec<&str> = others.map(String::as_str).collect();
+            let others = others.join(", ");
+            table.labelled(choice.instance_id, [choice.tests, choice.patch, others]);
+        }
+        sections.push(Section::new("best", "Best patches", [table]));
+    }
+    let tests = test_sets(&summaries(results));
+    sections.push(Section::new("tests", "Tests", [tests]));
+    markdown("Selected patches", facts, &sections, CSV_FILE)
+}
+
+fn ranking(results: &[SelectionResult]) -> Table {
+    let mut table = Table::new("Patches by all sets of tests, best first")
+        .words("Instance")
+        .words("Patch")
+        .words("Verdict")
+        .figures(&["Failing tests that pass", "Passed test sets", "Score"])
+        .sentences("Reasons");
+    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results {
+        let of_instance = by_instance.entry(&result.instance_id).or_default();
+        of_instance.push(result);
+    }
+    for ranked in by_instance.values().flat_map(|all| rank_patches(all)) {
+        let result = &ranked.result;
+        let (passed, failed) = (result.passed.len(), result.failed.len());
+        let cells = [
+            result.patch.clone(),
+            result.verdict().as_str().to_owned(),
+            format!("{passed} of {}", passed + failed),
+            format!("{} of {}", ranked.passed_sets, ranked.sets),
+            score(ranked.score),
+            reasons(result),
+        ];
+        table.labelled(result.instance_id.clone(), cells);
+    }
+    table
+}
+
+/// Returns the table of summaries. It has rates only if golden tests decide on a patch.
+fn test_sets(summaries: &[SelectionSummary]) -> Table {
+    let has_rates = summaries.iter().any(SelectionSummary::has_rates);
+    let mut table = Table::new("Patches by verdict").words("Tests").figures(&[
+        "Patches",
+        "Kept",
+        "Regressing",
+        "Forged",
+        "Dropped",
+        "Undecided",
+    ]);
+    if has_rates {
+        table = table.figures(&["Precision", "Recall", "CodeT's choice"]);
+    }
+    for summary in summaries {
+        let counts = [
+            summary.patches,
+            summary.selected,
+            summary.regressing,
+            summary.forged,
+            summary.dropped,
+            summary.undecided,
+        ];
+        let mut cells: Vec<String> = counts.iter().map(u64::to_string).collect();
+        if has_rates {
+            let rates = [&summary.precision, &summary.recall, &summary.codet];
+            cells.extend(rates.map(short_rate));
+        }
+        table.labelled(summary.tests.clone(), cells);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn tables_show_ties_and_reasons() {
+        let result = |tests: &str, patch: &str, passed: &[&str], failed: &[&str]| {
+            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            SelectionResult {
+                instance_id: "i".to_owned(),
+                tests: tests.to_owned(),
+                patch: patch.to_owned(),
+                passed: names(passed),
+                failed: names(failed),
+                ..SelectionResult::default()
+            }
+        };
+        let mut results = vec![
+            result("a", "p1", &["t", "u"], &[]),
+            result("a", "p2", &["t", "u"], &[]),
+            result("a", "p3", &["t"], &["u"]),
+            result("b", "p1", &[], &[]),
+        ];
+        results[2].regresses = vec!["v".to_owned()];
+        let text = String::from_utf8(csv(&results).unwrap()).unwrap();
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "i,a,p1,kept,2,0,0,4,true,,",
+                "i,a,p2,kept,2,0,0,4,true,,",
+                "i,a,p3,regresses,1,1,1,1,false,,breaks v",
+                "i,b,p1,undecided,0,0,0,0,false,,no test fails on the old code",
+            ]
+        );
+        let text = report(&[("Repository", "slugs".to_owned())], &results);
+        for part in [
+            "- Repository: slugs\n",
+            "| i | p3 | regresses | 1 of 2 | 0 of 1 | 1 | breaks v |\n",
+            "| i | a | p1 | p2 |\n",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("Precision"), "{text}");
+        results[0].resolves = Some(true);
+        assert!(report(&[], &results).contains("| Precision |"), "{text}");
+    }
+}
