@@ -161,14 +161,7 @@ impl RepositoryArgs {
         more: impl FnOnce(&mut Flags),
         complete: impl FnOnce(&mut Settings),
     ) -> Result<Settings> {
-        let sources = self.sandbox.sources(more);
-        let sources = match &self.repo {
-            // A location with a scheme is always a URL, even if a folder named `https:` exists.
-            Some(repo) if !repo.contains("://") && Path::new(repo).is_dir() => {
-                sources.repository(repo)
-            }
-            _ => sources,
-        };
+        let sources = with_repository(self.sandbox.sources(more), self.repo.as_deref());
         let mut settings = Settings::load(&sources)?;
         complete(&mut settings);
         check_settings(&settings)?;
@@ -178,6 +171,15 @@ impl RepositoryArgs {
             env: self.env.clone(),
         };
         Ok(settings)
+    }
+}
+
+/// Adds the settings file of the repository, if it is a folder.
+pub(super) fn with_repository(sources: Sources, repo: Option<&str>) -> Sources {
+    match repo {
+        // A location with a scheme is always a URL, even if a folder named `https:` exists.
+        Some(repo) if !repo.contains("://") && Path::new(repo).is_dir() => sources.repository(repo),
+        _ => sources,
     }
 }
 

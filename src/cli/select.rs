@@ -1,5 +1,8 @@
 //! `testwright select`: selects candidate code patches with generated tests.
 
+mod old_code;
+mod patch_files;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -7,31 +10,44 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use testwright_evals::document::format::{score, short_rate};
 use testwright_evals::harness::{self, SelectionJob};
-use testwright_evals::predictions::{self, Prediction, Predictions};
+use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::selection::{
-    Choice, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, choices,
+    Choice, KeepRule, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, choices,
     rank_patches, summaries,
 };
 
 use super::eval::GradeArgs;
 use super::output::{self, ProgressLine, escape_line};
-use super::repository_args::load_settings;
+use old_code::OldCodeArgs;
 use testwright_agent::setup::interrupted;
 use testwright_comparisons::check::CheckRecord;
-use testwright_comparisons::grading::{GradingRun, records};
+use testwright_comparisons::grading::GradingRun;
 use testwright_comparisons::record_file::RecordFile;
+use testwright_comparisons::selection::write_tables;
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
+#[command(
+    mut_arg("dataset", |dataset| dataset.required(false).required_unless_present("repo")),
+    after_help = "Examples:\n  testwright select --repo path/to/repository --tests test.patch --patches p1.patch p2.patch --out selected\n  \
+                  testwright select --dataset swt-bench-lite.parquet --tests tests.jsonl --patches patches.jsonl --out selected"
+)]
 pub(super) struct Args {
     #[command(flatten)]
+    old_code: OldCodeArgs,
+    #[command(flatten)]
     grade: GradeArgs,
-    /// Generated tests, in the format of predictions; may be repeated
-    #[arg(long, value_name = "PREDICTIONS", required = true)]
+    /// Generated tests: patches (.patch or .diff), or files in the format of predictions. Each
+    /// patch is a set of tests, named after its file
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     tests: Vec<PathBuf>,
-    /// Candidate code patches, in the same format; may be repeated
-    #[arg(long, value_name = "PATCHES", required = true)]
+    /// Candidate code patches, in the same formats
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     patches: Vec<PathBuf>,
+    /// Rule by which a patch is kept: `any` if it passes at least one test that fails on the old
+    /// code, `all` if it passes all of them
+    #[arg(long, value_name = "RULE", value_parser = ["any", "all"], default_value = "any")]
+    rule: String,
     /// Results of `testwright check --dataset` (checks.jsonl). In the ranking, each test weighs as
     /// much as the estimated probability that its set is right; sets that were not checked weigh 1
     #[arg(long, value_name = "FILE")]
@@ -48,14 +64,8 @@ struct Selection {
 }
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let settings = load_settings(&args.grade.sandbox.sources(|_| {}))?;
-    let grading = args.grade.grading_run(settings)?;
-    let read = |files: &[PathBuf]| {
-        let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-        let (sets, _) =
-            predictions::read(&files, &grading.whole, &grading.dataset).map_err(records)?;
-        Ok::<Vec<Predictions>, Error>(sets)
-    };
+    let grading = args.old_code.grading_run(&args.grade).await?;
+    let read = |files: &[PathBuf]| patch_files::read(files, &grading);
     let (tests, patches) = (read(&args.tests)?, read(&args.patches)?);
     let of = |sets: &'_ [Predictions], instance: &str| -> Vec<Prediction> {
         let matches = sets.iter().filter_map(|set| set.by_instance.get(instance));
@@ -87,10 +97,15 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         Some(path) => read_probabilities(path, &jobs)?,
         None => BTreeMap::new(),
     };
+    let rule = match args.rule.as_str() {
+        "all" => KeepRule::All,
+        _ => KeepRule::Any,
+    };
     let mut results = judge_patches(args, &grading, jobs).await?;
     for result in &mut results {
         let key = (result.instance_id.clone(), result.tests.clone());
         result.probability = probabilities.get(&key).copied();
+        result.rule = rule;
     }
     let selection = Selection {
         summaries: summaries(&results),
@@ -98,6 +113,13 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         results,
     };
     write(&grading.out, &selection)?;
+    let facts = args.old_code.facts(&grading.dataset);
+    write_tables(&grading.out, &facts, &selection.results).map_err(|error| {
+        Error::io(
+            format!("write the tables in {}", grading.out.display()),
+            &error,
+        )
+    })?;
     if args.grade.json {
         output::print_json(&selection)?;
     } else {
@@ -299,11 +321,14 @@ fn format_result(result: &SelectionResult) -> String {
         (.., verdict) if reasons.is_empty() => verdict.as_str().to_owned(),
         (.., verdict) => format!("{}: {reasons}", verdict.as_str()),
     };
-    let truth = describe_resolution(result.resolves);
-    format!(
-        "{:<32} {:<28} {:<28} {verdict:<10} {truth}",
+    let line = format!(
+        "{:<32} {:<28} {:<28} {verdict}",
         result.instance_id, result.tests, result.patch
-    )
+    );
+    match describe_resolution(result.resolves) {
+        "" => line,
+        truth => format!("{line}; {truth}"),
+    }
 }
 
 fn table(summaries: &[SelectionSummary]) -> String {
@@ -312,34 +337,35 @@ fn table(summaries: &[SelectionSummary]) -> String {
         .map(|s| escape_line(&s.tests).chars().count())
         .max();
     let width = width.unwrap_or_default().max(5);
-    let heads = [
+    let has_rates = summaries.iter().any(SelectionSummary::has_rates);
+    let mut heads = vec![
         "patches",
         "kept",
         "regressing",
         "forged",
         "dropped",
         "undecided",
-        "precision",
-        "recall",
-        "CodeT's choice",
     ];
+    if has_rates {
+        heads.extend(["precision", "recall", "CodeT's choice"]);
+    }
     let mut text = format!("{:width$}", "tests");
     heads
         .iter()
         .for_each(|head| text.push_str(&format!("  {head:>15}")));
     text.push('\n');
     for s in summaries {
-        let cells = [
+        let mut cells = vec![
             s.patches.to_string(),
             s.selected.to_string(),
             s.regressing.to_string(),
             s.forged.to_string(),
             s.dropped.to_string(),
             s.undecided.to_string(),
-            short_rate(&s.precision),
-            short_rate(&s.recall),
-            short_rate(&s.codet),
         ];
+        if has_rates {
+            cells.extend([&s.precision, &s.recall, &s.codet].map(short_rate));
+        }
         text.push_str(&format!("{:width$}", escape_line(&s.tests)));
         cells
             .iter()

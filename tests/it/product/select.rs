@@ -171,6 +171,100 @@ fn patches_that_pass_failing_tests_are_kept() {
     assert_exit_code(&select(&place, "none").output().unwrap(), 2);
 }
 
+/// A test in an existing file, so that the other tests of the file run too.
+const CUT_TEST: &str = r#"--- a/tests/test_slug.py
++++ b/tests/test_slug.py
+@@ -34,3 +34,6 @@
+     def test_must_be_positive(self, length):
+         with pytest.raises(ValueError, match="at least 1"):
+             slugify("bread", max_length=length)
++
++    def test_no_separator_at_end(self):
++        assert slugify("How to bake bread", max_length=7) == "how-to"
+"#;
+/// A test in a new file.
+const NEW_TEST: &str = r#"--- /dev/null
++++ b/tests/test_cut.py
+@@ -0,0 +1,5 @@
++from slugs import slugify
++
++
++def test_cut():
++    assert slugify("How to bake", max_length=4) == "how"
+"#;
+
+#[test]
+fn patches_rank_without_dataset() {
+    let place = TestDir::new();
+    let write = |name: &str, text: &str| {
+        let path = place.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let fix = |name: &str, line: &str| {
+        let head = "--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n@@ -31,3 +31,3 @@\n";
+        let context = " def truncate(slug, max_length):\n     \"\"\"Cut a slug to its first ``max_length`` characters.\"\"\"\n";
+        let change = format!("-    return slug[:max_length]\n+    {line}\n");
+        write(name, &format!("{head}{context}{change}"))
+    };
+    let patches = [
+        fix("breaks.patch", "return slug[:max_length - 1].rstrip('-')"),
+        fix("nothing.patch", "return slug[0:max_length]"),
+        fix("right.patch", "return slug[:max_length].rstrip('-')"),
+    ];
+    let tests = [write("cut.patch", CUT_TEST), write("new.diff", NEW_TEST)];
+    let select = || {
+        let mut command = place.testwright();
+        command.args(["select", "--repo", &example("slugs")]);
+        command.args(["--issue", &example("issue.md"), "--out"]);
+        command.arg(place.path("out"));
+        command.arg("--tests").args(&tests);
+        command.arg("--patches").args(&patches);
+        command
+    };
+    let output = select().output().unwrap();
+    assert_exit_code(&output, 0);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let ranking: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("slugs: ") && !line.contains("best patch"))
+        .collect();
+    let lines = [
+        "slugs: right    kept       2 of 2 failing tests pass, passes 2 of 2 test sets, score 2",
+        "slugs: breaks   regresses  2 of 2 failing tests pass, passes 2 of 2 test sets, score 2; \
+         breaks tests/test_slug.py::TestMaxLength::test_long_text_is_cut",
+        "slugs: nothing  dropped    0 of 2 failing tests pass, passes 0 of 2 test sets",
+    ];
+    assert!(ranking.starts_with(&lines), "{text}");
+    for word in ["precision", "resolve", "–"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+    let file = |name: &str| std::fs::read_to_string(place.path("out").join(name)).unwrap();
+    let table = file("selection.csv");
+    assert_eq!(table.lines().count(), 7, "{table}");
+    let row = "slugs,cut,breaks,regresses,1,0,1,1,false,,\
+               breaks tests/test_slug.py::TestMaxLength::test_long_text_is_cut";
+    assert!(table.lines().any(|line| line == row), "{table}");
+    let report = file("selection.md");
+    for part in [
+        "- Repository: slugs\n",
+        "- Issue: slugify with max_length can end in a separator\n",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+
+    let mut command = select();
+    command.arg(write("other/right.diff", "x"));
+    let output = command.output().unwrap();
+    assert_exit_code(&output, 2);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("its name, `right`, is also used by"),
+        "{text}"
+    );
+}
+
 /// A pytest hook that passes every test.
 const PASSING_HOOK: &str = "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef pytest_pyfunc_call(pyfuncitem):\n    return True\n";
 /// Code that passes every test by replacing what pytest calls.

@@ -1,0 +1,157 @@
+//! Reads the tests and patches to select with: files of predictions, and patches in files of their own.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use testwright_evals::dataset::Dataset;
+use testwright_evals::predictions::{self, Prediction, Predictions};
+use testwright_evals::untrusted_text::check_name;
+use testwright_sandboxes::plain_file;
+
+use testwright_comparisons::grading::{GradingRun, records};
+use testwright_config::error::{Error, Result};
+
+/// Maximum bytes of a patch.
+const MAX_PATCH_BYTES: u64 = 32 << 20;
+
+/// Reads the files. A patch (.patch or .diff) is a prediction for the only instance, and is named after its file.
+pub(super) fn read(files: &[PathBuf], grading: &GradingRun) -> Result<Vec<Predictions>> {
+    let files = files.iter().map(PathBuf::as_path);
+    let (patches, of_predictions): (Vec<&Path>, Vec<&Path>) =
+        files.partition(|file| is_patch(file));
+    let (mut sets, _) =
+        predictions::read(&of_predictions, &grading.whole, &grading.dataset).map_err(records)?;
+    let named = |set: &Predictions| (set.model.clone(), "a file of predictions".to_owned());
+    let mut origins: BTreeMap<String, String> = sets.iter().map(named).collect();
+    for path in patches {
+        let set = read_patch(path, &grading.dataset)?;
+        if let Some(other) = origins.insert(set.model.clone(), path.display().to_string()) {
+            return Err(reading(path)
+                .cause(format!(
+                    "its name, `{}`, is also used by {other}",
+                    set.model
+                ))
+                .hint("rename one of the files: a patch is named after its file"));
+        }
+        sets.push(set);
+    }
+    Ok(sets)
+}
+
+fn reading(path: &Path) -> Error {
+    Error::usage(format!("read {}", path.display()))
+}
+
+fn is_patch(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end == "patch" || end == "diff")
+}
+
+fn read_patch(path: &Path, dataset: &Dataset) -> Result<Predictions> {
+    let [instance] = dataset.instances.as_slice() else {
+        return Err(reading(path)
+            .cause("a patch does not name the instance that it is for")
+            .hint("select one instance with --instances, or pass a file of predictions"));
+    };
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    check_name(&name).map_err(|error| reading(path).cause(format!("its name {error}")))?;
+    let content =
+        plain_file::read_user_file(path, MAX_PATCH_BYTES).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => reading(path).cause("the file does not exist"),
+            _ => reading(path).cause(error),
+        })?;
+    let text =
+        String::from_utf8(content).map_err(|_| reading(path).cause("it is not UTF-8 text"))?;
+    let mut set = Predictions {
+        model: name.into_owned(),
+        ..Predictions::default()
+    };
+    let prediction = Prediction {
+        instance_id: instance.instance_id.clone(),
+        model_name_or_path: set.model.clone(),
+        model_patch: Some(text).filter(|text| !text.trim().is_empty()),
+    };
+    set.by_instance
+        .insert(instance.instance_id.clone(), prediction);
+    Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+    use testwright_comparisons::grading::GradingOptions;
+    use testwright_config::settings::Settings;
+
+    use super::*;
+
+    fn grading(ids: &[&str]) -> GradingRun {
+        let records = ids.iter().map(|id| {
+            json!({"instance_id": id, "repo": "a/b", "base_commit": "0123abc", "problem_statement": "It"})
+        });
+        let dataset = Dataset::of_records("dataset", records.collect()).unwrap();
+        GradingRun {
+            options: GradingOptions {
+                repositories: ".".to_owned(),
+                test_seconds: 1,
+                workers: None,
+            },
+            whole: dataset.clone(),
+            dataset,
+            out: PathBuf::new(),
+            settings: Settings::default(),
+            shared: None,
+        }
+    }
+
+    #[test]
+    fn patches_are_named_after_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let predictions =
+            json!({"instance_id": "i", "model_name_or_path": "m", "model_patch": "x"});
+        let files = [
+            write("p1.patch", "diff"),
+            write("v1.2.diff", " \n"),
+            write("many.jsonl", &predictions.to_string()),
+        ];
+        let one = grading(&["i"]);
+        let sets = read(&files, &one).unwrap();
+        let found: Vec<(&str, Option<&str>)> = sets
+            .iter()
+            .map(|set| {
+                (
+                    set.model.as_str(),
+                    set.by_instance["i"].model_patch.as_deref(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [("m", Some("x")), ("p1", Some("diff")), ("v1.2", None)]
+        );
+
+        let cause = |file: PathBuf, grading: &GradingRun| {
+            let files = [&files[..], &[file]].concat();
+            read(&files, grading).unwrap_err().cause.unwrap()
+        };
+        let same = cause(write("other/p1.diff", "diff"), &one);
+        assert!(
+            same.starts_with("its name, `p1`, is also used by "),
+            "{same}"
+        );
+        assert!(same.ends_with("p1.patch"), "{same}");
+        let same = cause(write("m.patch", "diff"), &one);
+        assert_eq!(same, "its name, `m`, is also used by a file of predictions");
+        let absent = cause(folder.path().join("absent.patch"), &one);
+        assert_eq!(absent, "the file does not exist");
+        let several = cause(write("p2.patch", "diff"), &grading(&["i", "j"]));
+        assert_eq!(several, "a patch does not name the instance that it is for");
+    }
+}
