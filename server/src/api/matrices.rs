@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::idempotency::{self, KeyHeader};
+use super::long_poll;
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
@@ -63,6 +64,19 @@ pub struct MatrixSelection {
     /// Maximum matrices on the page; 50 by default.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
+}
+
+/// How long to wait for the results of a matrix.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MatrixWait {
+    /// Seconds to wait until the matrix has ended; 0 by default. If it has not, the response has its results so far.
+    #[param(minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+    /// Number of cells that the client knows: the wait ends as soon as the matrix has more.
+    #[param(minimum = 0)]
+    cells: Option<u32>,
 }
 
 /// Returns the matrix with this id.
@@ -199,14 +213,31 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
     })
 }
 
-/// Show a matrix with its results so far
-#[utoipa::path(get, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "id of the matrix")), responses(
+/// Show a matrix with its results so far, at once or after there are more of them
+#[utoipa::path(get, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "id of the matrix"), MatrixWait), responses(
     (status = 200, body = Matrix),
+    (status = 400, description = "invalid parameter"),
     (status = 404, description = "no such matrix"),
 ))]
-pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Matrix>> {
-    let stored = find(&state, &id).await?;
+pub async fn show(
+    State(state): Api,
+    Path(id): Path<String>,
+    query: Result<Query<MatrixWait>, QueryRejection>,
+) -> ApiResult<Json<Matrix>> {
+    let Query(MatrixWait { wait, cells }) = query?;
+    let load = || find_with_count(&state, &id);
+    let is_complete = |(stored, count): &(StoredMatrix, i64)| {
+        stored.status.has_ended() || cells.is_some_and(|cells| *count > i64::from(cells))
+    };
+    let (stored, _) = long_poll::poll(&state, wait, load, is_complete).await?;
     Ok(Json(Matrix::load(&state.store, &stored).await?))
+}
+
+/// Returns the matrix with this id, and the number of its stored cells.
+async fn find_with_count(state: &ApiState, id: &str) -> ApiResult<(StoredMatrix, i64)> {
+    let stored = find(state, id).await?;
+    let counts = state.store.cell_counts(&stored.id, &stored.id).await?;
+    Ok((stored, counts.values().sum()))
 }
 
 /// Cancel a matrix

@@ -10,6 +10,7 @@ pub mod events;
 pub mod gradings;
 pub mod health;
 mod idempotency;
+mod long_poll;
 pub mod matrices;
 pub mod metrics;
 pub mod paging;

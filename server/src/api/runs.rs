@@ -11,6 +11,7 @@ use serde_json::Value;
 use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::idempotency::{self, KeyHeader};
+use super::long_poll;
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
@@ -128,6 +129,16 @@ pub struct RunSelection {
     limit: Option<u32>,
 }
 
+/// How long to wait for the end of a run.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RunWait {
+    /// Seconds to wait until the run has ended; 0 by default. If it has not, the response shows its current state.
+    #[param(minimum = 0, maximum = 60)]
+    wait: Option<u32>,
+}
+
 /// Returns the run with this id.
 ///
 /// # Errors
@@ -235,13 +246,21 @@ pub async fn list(
     }))
 }
 
-/// Show a run
-#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "id of the run")), responses(
+/// Show a run, at once or after it has ended
+#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "id of the run"), RunWait), responses(
     (status = 200, body = Run),
+    (status = 400, description = "invalid parameter"),
     (status = 404, description = "no such run"),
 ))]
-pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Run>> {
-    Ok(Json(Run::from_stored(&find(&state, &id).await?)))
+pub async fn show(
+    State(state): Api,
+    Path(id): Path<String>,
+    query: Result<Query<RunWait>, QueryRejection>,
+) -> ApiResult<Json<Run>> {
+    let Query(RunWait { wait }) = query?;
+    let load = || find(&state, &id);
+    let run = long_poll::poll(&state, wait, load, |run| run.status.has_ended()).await?;
+    Ok(Json(Run::from_stored(&run)))
 }
 
 /// Cancel a run

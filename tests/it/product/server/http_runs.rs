@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ServerProcess, databases, issue, numbers};
+use super::{ServerProcess, databases, issue, numbers, wait_until};
 use crate::support::program::{TestDir, calls, example};
 
 #[test]
@@ -51,6 +51,37 @@ fn run_is_created_followed_and_read() {
         }
         assert_eq!(daemon.terminate(), Some(0));
     }
+}
+
+#[test]
+fn long_poll_ends_with_run_or_server() {
+    let place = TestDir::new();
+    let database = databases::embedded();
+    let daemon = ServerProcess::start(&place, &database, None);
+    let id = daemon.run(&issue());
+    let poll = |seconds: u32| daemon.client.get(&format!("/v1/runs/{id}?wait={seconds}"));
+    let first = poll(60).json();
+    // The environment may have to be built first.
+    let ended = match first["status"].as_str() {
+        Some("queued" | "running") => poll(60).json(),
+        _ => first,
+    };
+    assert_eq!(ended["status"], "accepted", "{ended}");
+    assert_eq!(poll(61).status, 400);
+
+    let idle = ServerProcess::start_with(&place, &database, None, "other", &["--workers", "0"]);
+    let waiting_run = idle.run(&issue());
+    let client = idle.client.clone();
+    let path = format!("/v1/runs/{waiting_run}?wait=60");
+    let poll = std::thread::spawn(move || client.get(&path).json());
+    wait_until("the long poll is open", || {
+        let metrics = idle.client.get("/metrics").body;
+        metrics.contains("testwright_event_listeners 1")
+    });
+    let stopped = std::time::Instant::now();
+    assert_eq!(idle.terminate(), Some(0));
+    assert_eq!(poll.join().unwrap()["status"], "queued");
+    assert!(stopped.elapsed().as_secs() < 30, "{stopped:?}");
 }
 
 #[test]
