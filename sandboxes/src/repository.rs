@@ -167,6 +167,12 @@ pub fn remote_of(folder: &Path) -> Result<Option<String>> {
     Ok(config.get("remote.origin.url").map(str::to_owned))
 }
 
+/// Returns the work tree that contains a folder, as git would find it, with links resolved.
+pub fn work_tree(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    discover::discover(&folder).ok()??.work_tree
+}
+
 impl Repository {
     /// Returns `owner/name`, or the folder's name.
     pub fn name(&self) -> &str {

@@ -13,6 +13,11 @@ const FILE_SCHEME: &str = "file://";
 /// The pattern that applies by default.
 pub const DEFAULT: &str = "https://github.com/*/*";
 
+/// Returns the pattern that allows exactly this folder; `None` if its path is not UTF-8.
+pub fn folder_pattern(folder: &Path) -> Option<String> {
+    folder.to_str().map(globset::escape)
+}
+
 /// The repositories that clients may name, and whether models may be recordings.
 #[derive(Debug, Clone)]
 pub struct AllowList {

@@ -2,6 +2,7 @@
 //!
 //! stdout carries the protocol, so all other output goes to stderr.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::repository_args::RepositoryArgs;
@@ -12,6 +13,7 @@ use testwright_agent::issues::Options;
 use testwright_agent::setup::{Setup, interrupted};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
+use testwright_sandboxes::repository;
 use testwright_server::allow_list::{self, AllowList};
 use testwright_server::artifacts::shared_environments;
 use testwright_server::embedded::Embedded;
@@ -24,7 +26,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
     /// Repositories that clients may name: a glob for URLs and absolute paths; may be repeated
-    #[arg(long, value_name = "GLOB", default_value = allow_list::DEFAULT)]
+    /// [default: repositories on GitHub, and the git repository of the current folder]
+    #[arg(long, value_name = "GLOB")]
     allow_repository: Vec<String>,
     /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
@@ -48,7 +51,11 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(RunProgress::new(false));
     settings.notes.iter().for_each(|note| terminal.note(note));
-    let allowed = AllowList::new(&args.allow_repository, args.allow_recordings)?;
+    let patterns = match args.allow_repository.is_empty() {
+        true => default_patterns(),
+        false => args.allow_repository.clone(),
+    };
+    let allowed = AllowList::new(&patterns, args.allow_recordings)?;
     let raw_tools = match args.issue.is_some() || args.place.has_repository() {
         true => Some(Arc::new(named_place(args, &settings, &terminal).await?)),
         false => None,
@@ -61,6 +68,15 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     };
     served?;
     stopped.map_err(Error::from)
+}
+
+/// Returns the patterns of the repositories that clients may name by default. Clients usually start this process in the
+/// folder of their project.
+fn default_patterns() -> Vec<String> {
+    let current = repository::work_tree(Path::new("."));
+    let folder = current.as_deref().and_then(allow_list::folder_pattern);
+    let github = allow_list::DEFAULT.to_owned();
+    std::iter::once(github).chain(folder).collect()
 }
 
 /// Starts a session for the repository and the issue that the command names.

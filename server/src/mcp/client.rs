@@ -120,7 +120,9 @@ impl ServerHandler for McpClient {
             .with_instructions(format!(
                 "`write_failing_test` writes a test that fails for the reason stated in an issue; `revise_test` changes it as the user says; `check_test` checks whether a given \
                                 test does; `check_patch` runs tests on candidate code patches; `verify` runs test files and `cov` measures \
-                                the lines they run; `open_session` provides tools for writing a test yourself.{}",
+                                the lines they run; `open_session` provides tools for writing a test yourself. Allowed repositories: \
+                                {}.{}",
+                self.parts.api.allowed.patterns().join(", "),
                 of_place.unwrap_or_default()
             ))
     }

@@ -6,6 +6,7 @@ mod check_patch;
 mod check_test;
 mod client;
 mod cov;
+mod event_text;
 mod http;
 mod message;
 mod open_sessions;

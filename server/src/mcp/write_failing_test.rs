@@ -6,13 +6,15 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
+use super::event_text::EventText;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::api::{ApiState, events, runs};
 use crate::request::RunRequest;
 use crate::store::{JobId, JobStatus, StoredRun};
 use testwright_agent::agent::Outcome;
+use testwright_agent::approaches::{self, ModelKind};
 use testwright_agent::gate;
-use testwright_agent::trajectory::{Event, entries};
+use testwright_agent::trajectory::Event;
 use testwright_config::stop_signal::stopped;
 
 /// Interval for polling the store, because workers in other processes send no notifications.
@@ -36,6 +38,8 @@ pub(super) struct RunResult {
     evidence: Option<Value>,
     /// Reason why there is no test, or the problems that the gate found.
     reason: Option<String>,
+    /// Advice on how to get a test, if there is any.
+    hint: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -99,7 +103,8 @@ pub(super) async fn run_to_end(
         }
     };
     let outcome: Option<Outcome> = serde_json::from_value(run.record_value()).ok();
-    let written = written(&run, outcome.as_ref());
+    let key_variable = &api.settings.model.api_key_env;
+    let written = written(&run, outcome.as_ref(), key_variable);
     answer(&text(&written, outcome.as_ref()), &written)
 }
 
@@ -111,6 +116,7 @@ async fn follow(
 ) -> Result<StoredRun, CallError> {
     let mut changes = api.changes.subscribe();
     let (mut last, mut status) = (0, JobStatus::Queued);
+    let mut event_text = EventText::default();
     loop {
         // Read before the events: all events of an ended run were stored before it ended.
         let run = api.store.run(id).await?;
@@ -123,7 +129,11 @@ async fn follow(
         let page = api.store.events(id, last, PAGE).await?;
         for event in &page {
             last = event.number;
-            report_event(call, &event.line);
+            // A newer worker may store events that this version does not know.
+            if let Ok(event) = serde_json::from_str::<Event>(&event.line) {
+                let lines = event_text.describe(&event);
+                lines.iter().for_each(|line| call.progress.report(line));
+            }
         }
         if !page.is_empty() {
             continue;
@@ -138,17 +148,22 @@ async fn follow(
     }
 }
 
-fn report_event(call: &ServiceCall<'_>, line: &str) {
-    // A newer worker may store events that this version does not know.
-    let Ok(event) = serde_json::from_str::<Event>(line) else {
-        return;
-    };
-    for entry in entries(std::slice::from_ref(&event)) {
-        call.progress.report(&entry.title);
+/// Returns advice on how to get a test from the next run.
+fn hint(run: &StoredRun, key_variable: &str) -> Option<String> {
+    let approach = approaches::find(run.approach.split(':').next().unwrap_or_default());
+    let by_rules = approach.is_some_and(|a| matches!(a.model(), ModelKind::Rules(_)));
+    match run.record_value()["hint"].as_str() {
+        Some(hint) => Some(hint.to_owned()),
+        None if by_rules && run.status == JobStatus::Nothing => Some(format!(
+            "the approach `{}` uses fixed rules and no language model: set {key_variable} or model.base-url for testwright, \
+             then pass `model`",
+            run.approach
+        )),
+        None => None,
     }
 }
 
-fn written(run: &StoredRun, outcome: Option<&Outcome>) -> RunResult {
+fn written(run: &StoredRun, outcome: Option<&Outcome>, key_variable: &str) -> RunResult {
     let mut record = run.record_value();
     let evidence = record.get_mut("evidence").map(Value::take);
     RunResult {
@@ -169,6 +184,7 @@ fn written(run: &StoredRun, outcome: Option<&Outcome>) -> RunResult {
         reason: outcome
             .filter(|_| run.status != JobStatus::Accepted)
             .map(Outcome::summary),
+        hint: hint(run, key_variable),
     }
 }
 
@@ -178,6 +194,9 @@ fn text(written: &RunResult, outcome: Option<&Outcome>) -> String {
         (_, Some(reason)) => format!("No test was accepted (run {}): {reason}", written.run),
         (_, None) => format!("No test was accepted (run {}).", written.run),
     };
+    if let Some(hint) = &written.hint {
+        text.push_str(&format!("\nhint: {hint}"));
+    }
     if let Some(Outcome::Accepted { evidence, .. }) = outcome {
         for (name, value) in gate::evidence_rows(evidence) {
             text.push_str(&format!("\n{name}: {value}"));

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::matrices::slug_patch;
 use super::mcp_client::{McpClient, text};
 use super::{ServerProcess, databases, issue, model, slow_issue};
+use crate::product::eval::repository::Repository;
 use crate::support::program::{TestDir, example};
 
 pub(super) const GOOD: &str = "from slugs import slugify\n\n\ndef test_no_separator_at_the_end():\n    assert slugify(\"one two\", max_length=4) == \"one\"\n";
@@ -58,9 +59,13 @@ async fn writes_a_test(client: &mut McpClient) -> Value {
     let patch = written["patch"].as_str().unwrap();
     assert!(patch.contains("+++ b/tests/test_slug.py"), "{patch}");
     assert_eq!(written["evidence"]["tests"][0]["class"], "assertion");
-    client
-        .all_progress(&["queued", "accepted", "run_pytest"])
+    let progress = client
+        .all_progress(&["queued", "accepted", "step 1: ", ": run_pytest"])
         .await;
+    assert!(
+        !progress.iter().any(|line| line.contains("tokens")),
+        "{progress:?}"
+    );
     written
 }
 
@@ -387,6 +392,23 @@ async fn stdio_offers_services_without_server() {
     let mut server = client.leave().await.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(60), server.wait()).await;
     assert_eq!(ended.unwrap().unwrap().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stdio_allows_repository_of_its_folder() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("sums"), None);
+    let mut command = place.testwright();
+    command.arg("mcp").current_dir(&repository.folder);
+    let client = McpClient::of_command(command).await;
+    let prose = json!({"issue": "Sums\n\nThey are wrong.", "repository": repository.folder});
+    let result = client.try_call("write_failing_test", prose).await.unwrap();
+    let written = result.structured_content.clone().unwrap();
+    assert_eq!(written["status"], "nothing", "{written}");
+    assert!(text(&result).contains("\nhint: "), "{result:?}");
+    let other = json!({"repository": example("slugs")});
+    let told = client.refusal("open_session", other).await;
+    assert!(told.contains("this server does not allow it"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,10 +82,16 @@ impl McpClient {
 
     /// Starts `testwright mcp` with these arguments.
     pub(super) async fn on_stdio(place: &TestDir, words: &[&str]) -> McpClient {
-        let mut command = tokio::process::Command::from(place.testwright());
-        let mut server = command
+        let mut command = place.testwright();
+        command
             .args(["mcp", "--allow-repository", &example("*")])
-            .args(words)
+            .args(words);
+        Self::of_command(command).await
+    }
+
+    /// Starts this command, which serves MCP on stdio.
+    pub(super) async fn of_command(command: std::process::Command) -> McpClient {
+        let mut server = tokio::process::Command::from(command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
