@@ -1,0 +1,197 @@
+"""Starts the program `testwright`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from .errors import TestwrightError
+from .records import Check, Run, from_record
+
+#: A path, the URL of a GitHub issue, or the text of an issue: a line with its title, then further lines.
+Issue = Union[str, "os.PathLike[str]"]
+#: Receives the events of a run: the lines of its trajectory.
+OnEvent = Callable[[Dict[str, Any]], object]
+
+_POLL_SECONDS = 0.2
+_STOP_SECONDS = 30
+
+
+def find_program() -> str:
+    """Return the path of the program of this installation, otherwise of the one on PATH."""
+    folders = [
+        str(Path(__file__).resolve().parents[1] / "bin"),  # pip install --target
+        sysconfig.get_path("scripts"),
+        sysconfig.get_path("scripts", f"{os.name}_user"),
+        os.environ.get("PATH", os.defpath),
+    ]
+    program = shutil.which("testwright", path=os.pathsep.join(folders))
+    if program is None:
+        raise TestwrightError("Not installed", "the program `testwright` was not found", hint="pip install testwright")
+    return program
+
+
+def run(
+    issue: Issue,
+    repo: Union[str, "os.PathLike[str]", None] = None,
+    *,
+    model: Optional[str] = None,
+    approach: Optional[str] = None,
+    effort: Optional[str] = None,
+    commit: Optional[str] = None,
+    max_steps: Optional[int] = None,
+    max_dollars: Optional[float] = None,
+    max_tokens: Optional[int] = None,
+    max_minutes: Optional[float] = None,
+    min_confidence: Optional[float] = None,
+    options: Sequence[str] = (),
+    out: Union[str, "os.PathLike[str]", None] = None,
+    timeout: Optional[float] = None,
+    on_event: Optional[OnEvent] = None,
+) -> Run:
+    """Write a test for an issue, like `testwright run`.
+
+    `repo` is a folder or a URL; by default it is the repository of the issue's URL, or the current folder. `options`
+    are further options of the command, such as `["--sandbox", "docker"]`. `out` is the folder for the results.
+
+    Raises `TestwrightError` if the program ends without a result, and `TimeoutError` after `timeout` seconds.
+    """
+    folder = _default_folder() if out is None else Path(out)
+    trajectory = _Trajectory(folder / "trajectory.jsonl", on_event)
+    flags = {
+        "repo": repo,
+        "commit": commit,
+        "approach": approach,
+        "effort": effort,
+        "model": model,
+        "max-steps": max_steps,
+        "max-dollars": max_dollars,
+        "max-tokens": max_tokens,
+        "max-minutes": max_minutes,
+        "min-confidence": min_confidence,
+        "out": folder,
+    }
+    name, text = _issue_argument(issue)
+    arguments = ["run", *_flags(flags), "--json", *options, "--", name]
+    record = _execute(arguments, text, timeout, trajectory.report_new)
+    return Run(
+        outcome=record["outcome"],
+        patch=record.get("patch"),
+        evidence=record.get("evidence"),
+        folder=folder,
+        record=record,
+    )
+
+
+def check(
+    issue: Issue,
+    tests: Sequence[Union[str, "os.PathLike[str]"]],
+    repo: Union[str, "os.PathLike[str]", None] = None,
+    *,
+    model: Optional[str] = None,
+    commit: Optional[str] = None,
+    min_confidence: Optional[float] = None,
+    options: Sequence[str] = (),
+    timeout: Optional[float] = None,
+) -> List[Check]:
+    """Check tests for an issue, like `testwright check`, and return the evidence on each.
+
+    A test is a patch file, a Python file in the repository's folder, or `PATH=FILE`.
+
+    Raises `TestwrightError` if the program ends without a result, and `TimeoutError` after `timeout` seconds.
+    """
+    flags = {"repo": repo, "commit": commit, "model": model, "min-confidence": min_confidence}
+    name, text = _issue_argument(issue)
+    arguments = ["check", *_flags(flags), "--json", *options, "--", name, *(os.fspath(test) for test in tests)]
+    records = _execute(arguments, text, timeout, lambda: None)
+    return [from_record(Check, record, name=record["test"]) for record in records]
+
+
+def _issue_argument(issue: Issue) -> Tuple[str, Optional[str]]:
+    """Return the argument for the issue, and the text for standard input."""
+    if isinstance(issue, str) and "\n" in issue:
+        return "-", issue
+    return os.fspath(issue), None
+
+
+def _flags(values: Mapping[str, Any]) -> List[str]:
+    return [f"--{name}={value}" for name, value in values.items() if value is not None]
+
+
+def _default_folder() -> Path:
+    runs = Path("testwright-runs")
+    if runs.is_symlink():
+        raise TestwrightError("Unsafe folder", f"{runs} is a link, which could lead anywhere", hint="pass `out`")
+    return runs / f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime())}-python-{uuid.uuid4().hex[:8]}"
+
+
+class _Trajectory:
+    """Reports the lines that are added to a trajectory."""
+
+    def __init__(self, path: Path, on_event: Optional[OnEvent]) -> None:
+        self._path = path
+        self._on_event = on_event
+        # The program refuses a folder with a trajectory.
+        self._position = path.stat().st_size if path.exists() else 0
+
+    def report_new(self) -> None:
+        if self._on_event is None or not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._position += len(line)
+                self._on_event(json.loads(line))
+
+
+def _execute(arguments: List[str], text: Optional[str], timeout: Optional[float], each: Callable[[], None]) -> Any:
+    """Run the program and return the JSON that it prints. `each` is called now and then, and at the end."""
+    ends_at = None if timeout is None else time.monotonic() + timeout
+    process = subprocess.Popen(
+        [find_program(), *arguments],
+        stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        while True:
+            try:
+                output, errors = process.communicate(text, timeout=_POLL_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                # A repeated call continues with the text of the first.
+                text = None
+                each()
+            if ends_at is not None and time.monotonic() > ends_at:
+                raise TimeoutError(f"testwright did not end within {timeout} seconds")
+        each()
+    finally:
+        _stop(process)
+    try:
+        return json.loads(output)
+    except ValueError:
+        title = f"testwright ended with exit code {process.returncode}"
+        raise TestwrightError(title, errors.strip() or "it printed no result") from None
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """End the program. SIGTERM lets it remove its sandbox."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.communicate(timeout=_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
