@@ -16,7 +16,8 @@ use serde_json::{Map, Value};
 use crate::records::{Content, File, Problem, RecordsError};
 use crate::untrusted_text::{self, NameError};
 
-pub use selection::SelectionError;
+pub(crate) use selection::Patterns;
+pub use selection::{Selection, SelectionError, Shard, ShardError};
 
 /// An issue and its repository at a base commit, with the golden patches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,10 +73,12 @@ pub struct Instance {
 const REQUIRED: [&str; 4] = ["instance_id", "repo", "base_commit", "problem_statement"];
 
 /// A dataset, as read from a file.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dataset {
     /// Path of the file.
     pub path: PathBuf,
+    /// SHA-256 of the file, in hex; `None` if the records come from no file.
+    pub sha256: Option<String>,
     /// Instances in the order of the file; ids are unique.
     pub instances: Vec<Instance>,
 }
@@ -91,6 +94,7 @@ impl Dataset {
         match parse(content, file.place) {
             Ok(instances) => Ok(Dataset {
                 path: path.to_owned(),
+                sha256: Some(file.sha256),
                 instances,
             }),
             Err(problems) => Err(file.wrong(problems)),
@@ -106,7 +110,11 @@ impl Dataset {
         let path = PathBuf::from(name);
         let place = "instance";
         match parse(Content::Records((1..).zip(records).collect()), place) {
-            Ok(instances) => Ok(Dataset { path, instances }),
+            Ok(instances) => Ok(Dataset {
+                path,
+                sha256: None,
+                instances,
+            }),
             Err(problems) => Err(RecordsError::Content {
                 path,
                 problems,

@@ -1,11 +1,14 @@
 //! Building blocks of reports: readable figures, tables, plots, and output formats.
 
+mod files;
 pub mod format;
 pub mod html;
+mod latex;
 mod markdown;
 pub mod svg;
 mod table;
 
+pub use files::{write_plots, write_tables};
 pub use markdown::markdown;
 pub use table::{Cell, Column, Section, Table};
 

@@ -11,6 +11,27 @@ use rustix::io::Errno;
 use serde::Serialize;
 use testwright_sandboxes::plain_file::{self, MAX_DOCUMENT};
 
+/// Format version of the JSON files that do not declare their own.
+pub const FORMAT: u32 = 1;
+
+/// A record as it is written: with the version of its format. Readers accept records without it.
+#[derive(Debug, Serialize)]
+pub struct Versioned<T> {
+    format: u32,
+    #[serde(flatten)]
+    record: T,
+}
+
+impl<T> Versioned<T> {
+    /// Adds the format version to a record, which must be a struct.
+    pub fn new(record: T) -> Self {
+        Versioned {
+            format: FORMAT,
+            record,
+        }
+    }
+}
+
 /// Returns whether a path stays below the folder.
 pub fn is_below(path: &str) -> bool {
     let mut components = Path::new(path).components();

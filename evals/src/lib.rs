@@ -15,6 +15,8 @@ pub mod document;
 pub mod folder;
 pub mod harness;
 mod large_stack;
+pub mod machine;
+pub mod merge;
 pub mod mine;
 pub mod predictions;
 mod records;

@@ -33,6 +33,8 @@ pub struct Predictions {
     pub model: String,
     /// Predictions by instance id.
     pub by_instance: BTreeMap<String, Prediction>,
+    /// SHA-256 of each file with predictions of the model, in hex; empty if they come from no file.
+    pub sha256: Vec<String>,
 }
 
 /// An anomaly in the predictions.
@@ -96,6 +98,7 @@ pub fn read(
     let mut all = Vec::new();
     let mut models = BTreeSet::new();
     let mut first_paths: BTreeMap<(String, String), &Path> = BTreeMap::new();
+    let mut digests: BTreeSet<(String, String)> = BTreeSet::new();
     for path in files {
         let (file, content) = File::read(path)?;
         let predictions = parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
@@ -105,6 +108,7 @@ pub fn read(
                 prediction.instance_id.clone(),
             );
             models.insert(name.0.clone());
+            digests.insert((name.0.clone(), file.sha256.clone()));
             let first = first_paths
                 .get(&name)
                 .copied()
@@ -137,7 +141,13 @@ pub fn read(
             message,
         });
     }
-    Ok(group_by_model(all, dataset, chosen))
+    let (mut sets, warnings) = group_by_model(all, dataset, chosen);
+    for (model, sha256) in digests {
+        if let Some(set) = sets.iter_mut().find(|set| set.model == model) {
+            set.sha256.push(sha256);
+        }
+    }
+    Ok((sets, warnings))
 }
 
 /// Returns one line for each model: how many predictions were read, and how many of them have a patch.

@@ -13,7 +13,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+use testwright_sandboxes::hex::hex;
 use testwright_sandboxes::plain_file;
 
 use crate::untrusted_text::excerpt;
@@ -119,6 +121,8 @@ pub(crate) struct File<'a> {
     path: &'a Path,
     /// Unit for numbering records: line, row or instance.
     pub(crate) place: &'static str,
+    /// SHA-256 of the content, in hex.
+    pub(crate) sha256: String,
 }
 
 pub(crate) enum Content {
@@ -142,12 +146,18 @@ impl<'a> File<'a> {
         path: &'a Path,
         bytes: Vec<u8>,
     ) -> Result<(Self, Content), RecordsError> {
+        let sha256 = hex(&Sha256::digest(&bytes));
+        let file = |place| File {
+            path,
+            place,
+            sha256,
+        };
         if parquet::is_parquet(&bytes) {
             let lines = parquet::to_json_lines(&bytes).map_err(|source| RecordsError::Parquet {
                 path: path.to_owned(),
                 source,
             })?;
-            return Ok((File { path, place: "row" }, Content::Text(lines)));
+            return Ok((file("row"), Content::Text(lines)));
         }
         let text = String::from_utf8(bytes).map_err(|e| RecordsError::Read {
             path: path.to_owned(),
@@ -156,13 +166,7 @@ impl<'a> File<'a> {
                 format!("the file is not UTF-8: {}", e.utf8_error()),
             ),
         })?;
-        Ok((
-            File {
-                path,
-                place: "line",
-            },
-            Content::Text(text),
-        ))
+        Ok((file("line"), Content::Text(text)))
     }
 
     pub(crate) fn wrong(&self, problems: Vec<Problem>) -> RecordsError {

@@ -1,5 +1,5 @@
-//! Reports on graded predictions: `report.json`, `report.md` and `report.html` in the results folder. They are made
-//! from `results.jsonl` and, if it exists, `run.json`. The same results give the same reports, byte for byte.
+//! Reports on graded predictions: `report.json`, `report.md`, `report.html`, `results.csv` and LaTeX tables in the
+//! results folder. They are made from `results.jsonl` and, if it exists, `run.json`. The same results give the same reports, byte for byte.
 //!
 //! This module runs and grades nothing, and does not question verdicts.
 
@@ -8,6 +8,7 @@ mod details;
 mod metric;
 mod page;
 mod prediction_sets;
+mod results_table;
 mod run_metadata;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -16,7 +17,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,10 @@ pub use summary::{Power, Summary};
 
 use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
 
+use crate::dataset::{Patterns, SelectionError};
+use crate::document::Section;
 use crate::document::html::RenderError;
+use crate::folder::Versioned;
 use crate::{document, folder};
 use sections::{Labels, facts, sections};
 
@@ -73,6 +77,9 @@ pub enum ReportError {
     /// The page could not be rendered.
     #[error("render the report: {0}")]
     Render(#[from] RenderError),
+    /// The selection of instances is invalid.
+    #[error("select instances: {0}")]
+    Selection(#[from] SelectionError),
     /// The figures could not be serialized.
     #[error("serialize the report: {0}")]
     Serialize(#[source] serde_json::Error),
@@ -93,7 +100,7 @@ pub struct GradingReport {
     pub comparison: Option<Comparison>,
 }
 
-/// Writes the three reports of a results folder.
+/// Writes the reports of a results folder, and the table of its results.
 ///
 /// # Errors
 ///
@@ -101,7 +108,32 @@ pub struct GradingReport {
 pub fn write(folder: &Path, run: &RunMetadata) -> Result<GradingReport, ReportError> {
     let (results, remarks) = results(folder)?;
     let sets = prediction_sets::group(results, run);
+    let failed = |error: csv::Error| write_failed(folder, results_table::FILE)(error.into());
+    let table = results_table::results_table(&sets).map_err(failed)?;
+    put(folder, results_table::FILE, &table)?;
     write_reports(folder, "report", sets, remarks, run)
+}
+
+/// Returns the report of a results folder without writing it. If there are patterns (ids or globs), only the instances
+/// that they match are in it.
+///
+/// # Errors
+///
+/// Fails if the results cannot be read, or a pattern matches none of their instances.
+pub fn read(folder: &Path, patterns: Option<&str>) -> Result<GradingReport, ReportError> {
+    let mut run = RunMetadata::read(folder)?;
+    let (mut results, remarks) = results(folder)?;
+    if let Some(patterns) = patterns {
+        let ids: Vec<&str> = results.iter().map(|g| g.instance_id.as_str()).collect();
+        let patterns = Patterns::parse(patterns, &ids)?;
+        results.retain(|graded| patterns.matches(&graded.instance_id));
+        run.predictions
+            .retain(|warning| patterns.matches(&warning.instance_id));
+        let ids: BTreeSet<&str> = results.iter().map(|g| g.instance_id.as_str()).collect();
+        run.instances = Some(ids.len() as u64);
+    }
+    let sets = prediction_sets::group(results, &run);
+    Ok(GradingReport::from_sets(&sets, remarks, &run))
 }
 
 /// Reads the results of a folder, and returns them with remarks on anomalies.
@@ -159,9 +191,17 @@ fn write_reports(
     sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
     let report = GradingReport::from_sets(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
-    put(folder, &format!("{name}.json"), &json(&report)?)?;
-    put(folder, &format!("{name}.md"), markdown(&report).as_bytes())?;
+    let sections = text_sections(&report);
+    let markdown = document::markdown("Evaluation", &facts(&report.run), &sections, "report.json");
+    let versioned = Versioned::new(&report);
+    put(folder, &format!("{name}.json"), &json(&versioned)?)?;
+    put(folder, &format!("{name}.md"), markdown.as_bytes())?;
     put(folder, &format!("{name}.html"), html.as_bytes())?;
+    let tables = match name {
+        "report" => "tables".to_owned(),
+        name => format!("{name}-tables"),
+    };
+    document::write_tables(folder, &tables, &sections).map_err(write_failed(folder, &tables))?;
     Ok(report)
 }
 
@@ -221,18 +261,24 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
 
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let path = folder.join(name);
-    match folder::write_atomically(&path, 0o666, |aside| aside.write_all(bytes)) {
-        Ok(_) => Ok(()),
-        Err(source) => Err(ReportError::Write { path, source }),
+    let written = folder::write_atomically(&path, 0o666, |aside| aside.write_all(bytes));
+    written.map(drop).map_err(write_failed(folder, name))
+}
+
+fn write_failed(folder: &Path, name: &str) -> impl Fn(std::io::Error) -> ReportError {
+    let path = folder.join(name);
+    move |source| ReportError::Write {
+        path: path.clone(),
+        source,
     }
 }
 
-fn markdown(report: &GradingReport) -> String {
+/// Returns the sections with the full names of the prediction sets, for Markdown and LaTeX.
+fn text_sections(report: &GradingReport) -> Vec<Section> {
     let names: Vec<String> = report.summary.keys().cloned().collect();
     let labels = Labels {
         long: names.clone(),
         short: names,
     };
-    let sections = sections(report, &labels);
-    document::markdown("Evaluation", &facts(&report.run), &sections, "report.json")
+    sections(report, &labels)
 }

@@ -26,7 +26,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
         Err(error) => {
             let length = error.to_string().len();
             assert!(length < 20_000, "{length} bytes are said about {} bytes", data.len());
-            let none = Dataset { path: path.clone(), instances: Vec::new() };
+            let none = Dataset { path: path.clone(), ..Dataset::default() };
             let _ = predictions::read(&[&path], &none, &none);
         }
     }

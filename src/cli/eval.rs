@@ -1,5 +1,6 @@
 //! `testwright eval`: grades predictions on a dataset and writes reports.
 
+mod merge;
 mod progress;
 mod report;
 pub(super) mod verify;
@@ -7,11 +8,12 @@ pub(super) mod verify;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use testwright_evals::dataset::Dataset;
+use testwright_evals::folder::Versioned;
 use testwright_evals::predictions::{self, Predictions, Warning};
 use testwright_evals::report::{GradingReport, Summary};
 use testwright_evals::{InstanceResult, harness};
 
+use super::instance_args::InstanceArgs;
 use super::output::{self, escape_line};
 use super::repository_args::{SandboxArgs, load_settings};
 use progress::GradingProgress;
@@ -57,6 +59,8 @@ struct WorkersArgs {
 enum Command {
     /// Write the reports again from the stored results
     Report(report::Args),
+    /// Merge the results of shards into a new folder, and report on them
+    Merge(merge::Args),
     /// Grade the golden tests, to check that this setup grades correctly
     Verify(Box<verify::Args>),
 }
@@ -67,9 +71,8 @@ pub(super) struct GradeArgs {
     /// Dataset in SWE-bench's format: JSON lines, a JSON list or Parquet
     #[arg(long, value_name = "FILE", required = true)]
     pub dataset: Option<PathBuf>,
-    /// Instances to use: ids or globs, separated by commas
-    #[arg(long, value_name = "IDS|GLOB")]
-    pub instances: Option<String>,
+    #[command(flatten)]
+    pub instances: InstanceArgs,
     /// Maximum instances graded at the same time; in a comparison, also the maximum runs that use a
     /// CPU at the same time. Fewer if memory or disk space is short [default: half the CPUs]
     #[arg(long, value_name = "N")]
@@ -94,6 +97,7 @@ pub(super) struct GradeArgs {
 pub(super) async fn run(args: &Args) -> Result<u8> {
     match &args.command {
         Some(Command::Report(args)) => report::run(args),
+        Some(Command::Merge(args)) => merge::run(args),
         Some(Command::Verify(args)) => verify::run(args).await,
         None => grade(args).await,
     }
@@ -119,7 +123,7 @@ async fn grade(args: &Args) -> Result<u8> {
     let graded = args.grade.grade(&grading, &sets, warnings, remote).await;
     let (report, _) = cancel_if_interrupted(graded, workers.as_ref()).await?;
     if args.grade.json {
-        output::print_json(&report)?;
+        output::print_json(&Versioned::new(&report))?;
     } else {
         output::print_stdout(report::table(&report));
         output::print_stderr(escape_line(&format!("results: {}", grading.out.display())));
@@ -169,13 +173,7 @@ impl GradeArgs {
         let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are required"));
         };
-        let all_instances = Dataset::read(path).map_err(records)?;
-        let dataset = match &self.instances {
-            Some(pattern) => all_instances.select(pattern).map_err(|error| {
-                Error::usage(format!("select instances from {}", path.display())).cause(error)
-            })?,
-            None => all_instances.clone(),
-        };
+        let (whole, dataset) = self.instances.read(path)?;
         dataset.require_code_patches().map_err(|error| {
             records(error).hint("select other instances with --instances, or add the field `patch`")
         })?;
@@ -185,7 +183,7 @@ impl GradeArgs {
                 test_seconds: self.test_seconds,
                 workers: self.workers,
             },
-            whole: all_instances,
+            whole,
             dataset,
             out: out.clone(),
             shared: shared_environments(&settings)?,

@@ -12,6 +12,7 @@ mod eval;
 mod evidence_card;
 mod example;
 mod inspect;
+mod instance_args;
 mod log;
 mod man;
 mod mcp;

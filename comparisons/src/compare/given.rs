@@ -199,6 +199,7 @@ mod tests {
         };
         Dataset {
             path: PathBuf::from("dataset.jsonl"),
+            sha256: None,
             instances: vec![instance(1, PATCH), instance(2, "")],
         }
     }
@@ -217,6 +218,7 @@ mod tests {
         Predictions {
             model: "other".to_owned(),
             by_instance: all.map(|p| (p.instance_id.clone(), p)).into(),
+            sha256: Vec::new(),
         }
     }
 

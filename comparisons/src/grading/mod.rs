@@ -94,7 +94,6 @@ impl GradingRun {
         listener: &dyn GradingListener,
     ) -> Result<(GradingReport, Vec<InstanceResult>)> {
         let begun = Instant::now();
-        let started = jiff::Timestamp::now().to_string();
         let mut results = Results::open(&self.out).map_err(storing)?;
         let missing = missing(&self.dataset, sets);
         let jobs = jobs(&self.dataset, sets, &missing);
@@ -107,12 +106,14 @@ impl GradingRun {
             listener.note(note);
         }
         let earlier = RunMetadata::read(&self.out).unwrap_or_default();
+        let metadata = self.metadata(&harness, workers.as_ref(), notes);
         let mut run = RunMetadata {
-            started: earlier.started.or(Some(started)),
+            started: earlier.started.or(metadata.started),
             seconds: earlier.seconds,
             sets: sets.iter().map(|set| set.model.clone()).collect(),
+            predictions_sha256: sets.iter().filter_map(digests).collect(),
             predictions: warnings,
-            ..self.metadata(&harness, workers.as_ref(), notes)
+            ..metadata
         };
         run.write(&self.out).map_err(reporting)?;
         let report = |step: harness::Step| listener.step(&step);
@@ -209,14 +210,24 @@ impl GradingRun {
         remarks.extend(workers.and_then(|workers| workers.note.clone()));
         RunMetadata {
             dataset: Some(self.dataset.path.display().to_string()),
+            dataset_sha256: self.dataset.sha256.clone(),
+            pythons: match &harness.python {
+                Some(python) => vec![python.clone()],
+                None => harness.pythons.clone(),
+            },
             instances: Some(self.dataset.instances.len() as u64),
             grader: Some(harness::VERSION.to_owned()),
             workers: workers.and_then(|workers| u32::try_from(workers.number).ok()),
             sandbox: Some(harness.backend.name().to_owned()),
             notes: remarks,
-            ..RunMetadata::default()
+            ..RunMetadata::of_this_machine()
         }
     }
+}
+
+/// Returns the digests of a set's files by the name of the set; `None` if it comes from no file.
+fn digests(set: &Predictions) -> Option<(String, Vec<String>)> {
+    (!set.sha256.is_empty()).then(|| (set.model.clone(), set.sha256.clone()))
 }
 
 /// Returns the nearest existing folder.

@@ -1,6 +1,12 @@
-//! Selects instances of a dataset by ids or globs.
+//! Selects instances of a dataset: by ids or globs, as a random sample, or as one of several shards.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use globset::{GlobBuilder, GlobMatcher};
+use sha2::{Digest as _, Sha256};
+use testwright_sandboxes::plain_file;
 
 use super::Dataset;
 use crate::untrusted_text::excerpt;
@@ -23,6 +29,13 @@ enum SelectorError {
     Glob(#[source] globset::Error),
     #[error("no instance matches `{0}`")]
     NoMatch(String),
+    #[error("no instance matches `{glob}`; did you mean `{nearest}`?")]
+    Near { glob: String, nearest: String },
+    #[error("read {path}: {source}")]
+    File {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 }
 
 enum Selector {
@@ -30,70 +43,193 @@ enum Selector {
     Glob(Box<GlobMatcher>),
 }
 
-impl Dataset {
-    /// Selects the instances that match any of the comma-separated ids or globs, in the order of the dataset.
-    ///
-    /// # Errors
-    ///
-    /// Fails if an id is unknown, a glob is invalid or matches nothing, or the selection is empty.
-    pub fn select(&self, pattern: &str) -> Result<Dataset, SelectionError> {
+/// The instances of a dataset to use. The parts apply in the order of the fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Patterns of the instances to use: ids, globs or `@FILE`, separated by commas; `None` uses all.
+    pub instances: Option<String>,
+    /// Patterns of the instances to leave out.
+    pub exclude: Option<String>,
+    /// Number of instances to draw at random; all if there are fewer.
+    pub sample: Option<usize>,
+    /// Seed of the sample. It depends on the ids, not on the order of the dataset.
+    pub seed: u64,
+    /// The only shard to use.
+    pub shard: Option<Shard>,
+}
+
+/// One of several shards of a dataset. Every instance is in exactly one, which depends only on its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Number of the shard, from 1.
+    number: u64,
+    /// Number of shards.
+    count: u64,
+}
+
+/// A text that does not name a shard.
+#[derive(Debug, thiserror::Error)]
+#[error("write it as K/N, with K from 1 to N")]
+pub struct ShardError;
+
+impl FromStr for Shard {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Shard, ShardError> {
+        let (number, count) = text.split_once('/').ok_or(ShardError)?;
+        let parse = |part: &str| part.parse::<u64>().map_err(|_| ShardError);
+        let (number, count) = (parse(number)?, parse(count)?);
+        match (1..=count).contains(&number) {
+            true => Ok(Shard { number, count }),
+            false => Err(ShardError),
+        }
+    }
+}
+
+impl Shard {
+    fn contains(self, id: &str) -> bool {
+        let digest = Sha256::digest(id);
+        let hash = digest[..8]
+            .iter()
+            .fold(0, |hash: u64, byte| (hash << 8) | u64::from(*byte));
+        hash % self.count == self.number - 1
+    }
+}
+
+/// Patterns for the ids of instances.
+pub(crate) struct Patterns(Vec<Selector>);
+
+impl Patterns {
+    /// Parses patterns, each of which must match one of `ids`.
+    pub(crate) fn parse(text: &str, ids: &[&str]) -> Result<Patterns, SelectionError> {
         let mut problems = Vec::new();
         let mut selectors = Vec::new();
-        for part in parts(pattern) {
-            match self.selector(&part) {
-                Ok(one) => selectors.push(one),
-                Err(error) => problems.push(error.to_string()),
+        let mut add = |part: &str| match selector(part, ids) {
+            Ok(one) => selectors.push(one),
+            Err(error) => problems.push(error.to_string()),
+        };
+        let mut unreadable = Vec::new();
+        for part in parts(text) {
+            match part.strip_prefix('@').map(read_patterns) {
+                None => add(&part),
+                Some(Ok(lines)) => lines.iter().for_each(|line| add(line)),
+                Some(Err(error)) => unreadable.push(error.to_string()),
             }
         }
+        problems.extend(unreadable);
         if selectors.is_empty() && problems.is_empty() {
             problems.push("the selection is empty".to_owned());
         }
-        if !problems.is_empty() {
-            return Err(SelectionError { problems });
+        match problems.is_empty() {
+            true => Ok(Patterns(selectors)),
+            false => Err(SelectionError { problems }),
         }
-        let instances = self.instances.iter().filter(|instance| {
-            let id = &instance.instance_id;
-            selectors.iter().any(|one| match one {
-                Selector::Id(exact_id) => exact_id == id,
-                Selector::Glob(glob) => glob.is_match(id),
-            })
-        });
-        Ok(Dataset {
-            path: self.path.clone(),
-            instances: instances.cloned().collect(),
+    }
+
+    /// Returns whether a pattern matches the id.
+    pub(crate) fn matches(&self, id: &str) -> bool {
+        self.0.iter().any(|one| match one {
+            Selector::Id(exact_id) => exact_id == id,
+            Selector::Glob(glob) => glob.is_match(id),
         })
     }
+}
 
-    fn selector(&self, part: &str) -> Result<Selector, SelectorError> {
-        if self.get(part).is_some() {
-            return Ok(Selector::Id(part.to_owned()));
+impl Dataset {
+    /// Selects instances, in the order of the dataset.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an id is unknown, a glob is invalid or matches nothing, a file cannot be read, or the selection is
+    /// empty.
+    pub fn choose(&self, selection: &Selection) -> Result<Dataset, SelectionError> {
+        let mut ids: Vec<&str> = self.instances.iter().map(|i| i.instance_id.as_str()).collect();
+        let patterns = |text: &Option<String>| {
+            let text = text.as_deref();
+            text.map(|text| Patterns::parse(text, &ids)).transpose()
+        };
+        let (chosen, excluded) = (patterns(&selection.instances)?, patterns(&selection.exclude)?);
+        ids.retain(|id| chosen.as_ref().is_none_or(|chosen| chosen.matches(id)));
+        ids.retain(|id| !excluded.as_ref().is_some_and(|excluded| excluded.matches(id)));
+        if let Some(sample) = selection.sample {
+            let seed = selection.seed;
+            ids.sort_by_cached_key(|id| Sha256::digest(format!("{seed} {id}")));
+            ids.truncate(sample);
         }
-        if !part.contains(['*', '?', '[', '{']) {
-            return Err(match self.nearest(part) {
-                Some(nearest) => SelectorError::Misspelt {
-                    id: part.to_owned(),
-                    nearest: nearest.to_owned(),
-                },
-                None => SelectorError::Unknown(part.to_owned()),
-            });
+        let shard = selection.shard;
+        ids.retain(|id| shard.is_none_or(|shard| shard.contains(id)));
+        if ids.is_empty() {
+            let problems = vec!["no instance is left".to_owned()];
+            return Err(SelectionError { problems });
         }
-        let glob = GlobBuilder::new(part)
-            .literal_separator(false)
-            .build()
-            .map_err(SelectorError::Glob)?
-            .compile_matcher();
-        let mut ids = self.instances.iter().map(|i| i.instance_id.as_str());
-        if ids.any(|id| glob.is_match(id)) {
-            Ok(Selector::Glob(Box::new(glob)))
-        } else {
-            Err(SelectorError::NoMatch(part.to_owned()))
-        }
+        let ids: BTreeSet<&str> = ids.into_iter().collect();
+        let instances = self.instances.iter();
+        let instances = instances.filter(|instance| ids.contains(instance.instance_id.as_str()));
+        Ok(Dataset {
+            instances: instances.cloned().collect(),
+            path: self.path.clone(),
+            sha256: self.sha256.clone(),
+        })
     }
+}
 
-    fn nearest(&self, id: &str) -> Option<&str> {
-        let ids = self.instances.iter().map(|i| i.instance_id.as_str());
-        ids.min_by_key(|other| strsim::damerau_levenshtein(id, other))
+/// Maximum bytes of a file of patterns.
+const MAX_PATTERNS: u64 = 16 << 20;
+
+/// Reads a file of patterns, one per line. Blank lines and lines that start with `#` are skipped.
+fn read_patterns(path: &str) -> Result<Vec<String>, SelectorError> {
+    let failed = |source| SelectorError::File {
+        path: PathBuf::from(path),
+        source,
+    };
+    let bytes = plain_file::read_user_file(Path::new(path), MAX_PATTERNS).map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+fn selector(part: &str, ids: &[&str]) -> Result<Selector, SelectorError> {
+    if ids.contains(&part) {
+        return Ok(Selector::Id(part.to_owned()));
     }
+    if !part.contains(['*', '?', '[', '{']) {
+        let nearest = (ids.iter()).min_by_key(|id| strsim::damerau_levenshtein(part, id));
+        return Err(match nearest {
+            Some(nearest) => SelectorError::Misspelt {
+                id: part.to_owned(),
+                nearest: (*nearest).to_owned(),
+            },
+            None => SelectorError::Unknown(part.to_owned()),
+        });
+    }
+    let glob = GlobBuilder::new(part)
+        .literal_separator(false)
+        .build()
+        .map_err(SelectorError::Glob)?
+        .compile_matcher();
+    if ids.iter().any(|id| glob.is_match(id)) {
+        return Ok(Selector::Glob(Box::new(glob)));
+    }
+    Err(match near_glob(part, ids) {
+        Some(nearest) => SelectorError::Near {
+            glob: part.to_owned(),
+            nearest,
+        },
+        None => SelectorError::NoMatch(part.to_owned()),
+    })
+}
+
+/// Returns the id whose start is most like the text of a glob before its first wildcard, if any is similar.
+fn near_glob(glob: &str, ids: &[&str]) -> Option<String> {
+    let text = glob.split(['*', '?', '[', '{']).next()?;
+    let length = text.chars().count();
+    let distance = |id: &str| {
+        let start: String = id.chars().take(length).collect();
+        strsim::damerau_levenshtein(text, &start)
+    };
+    let nearest = ids.iter().min_by_key(|id| distance(id))?;
+    (distance(nearest) * 3 <= length && length > 0).then(|| (*nearest).to_owned())
 }
 
 /// Splits at commas outside of braces: `{a,b}-*` is one glob.
@@ -116,8 +252,6 @@ fn parts(pattern: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use std::path::PathBuf;
-
     use serde_json::json;
 
     use super::*;
@@ -136,18 +270,25 @@ mod tests {
             .unwrap()
         });
         Dataset {
-            path: PathBuf::new(),
             instances: instances.into(),
+            ..Dataset::default()
         }
     }
 
-    fn chosen(pattern: &str) -> Result<Vec<String>, String> {
-        let chosen = dataset().select(pattern).map_err(|e| e.to_string())?;
+    fn choose(selection: &Selection) -> Result<Vec<String>, String> {
+        let chosen = dataset().choose(selection).map_err(|e| e.to_string())?;
         Ok(chosen
             .instances
             .into_iter()
             .map(|i| i.instance_id)
             .collect())
+    }
+
+    fn chosen(pattern: &str) -> Result<Vec<String>, String> {
+        choose(&Selection {
+            instances: Some(pattern.to_owned()),
+            ..Selection::default()
+        })
     }
 
     #[test]
@@ -173,10 +314,66 @@ mod tests {
             chosen("psf__request-1,*zzz*,sympy__sympy-1").unwrap_err(),
             "invalid instance selection: unknown instance `psf__request-1`; did you mean `psf__requests-1`?; no instance matches `*zzz*`"
         );
+        let error = chosen("pallets_flask-*").unwrap_err();
+        assert!(
+            error.ends_with("matches `pallets_flask-*`; did you mean `pallets__flask-7`?"),
+            "{error}"
+        );
         assert!(chosen("a[").unwrap_err().contains("`a[` is not a glob"));
         assert_eq!(
             chosen(" , ").unwrap_err(),
             "invalid instance selection: the selection is empty"
         );
+    }
+
+    #[test]
+    fn every_instance_is_in_one_shard() {
+        let shard = |text: &str| {
+            let shard = text.parse().unwrap();
+            choose(&Selection {
+                shard: Some(shard),
+                ..Selection::default()
+            })
+            .unwrap_or_default()
+        };
+        let mut all: Vec<String> = ["1/3", "2/3", "3/3"].into_iter().flat_map(shard).collect();
+        all.sort_unstable();
+        let mut expected = chosen("*").unwrap();
+        expected.sort_unstable();
+        assert_eq!(all, expected);
+        for text in ["0/3", "4/3", "1/0", "1", "a/3"] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sample_depends_on_seed_and_exclusions() {
+        let sample = |seed, exclude: Option<&str>| {
+            choose(&Selection {
+                sample: Some(2),
+                seed,
+                exclude: exclude.map(str::to_owned),
+                ..Selection::default()
+            })
+            .unwrap()
+        };
+        assert_eq!(sample(1, None), sample(1, None));
+        let samples: BTreeSet<Vec<String>> = (0..20).map(|seed| sample(seed, None)).collect();
+        assert!(samples.len() > 1);
+        assert!(samples.iter().all(|ids| ids.len() == 2));
+        let rest = sample(0, Some("sympy*"));
+        assert_eq!(rest, ["psf__requests-1", "pallets__flask-7"]);
+    }
+
+    #[test]
+    fn file_of_patterns_is_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "# a comment\n\n psf__requests-1\nsympy*2\n").unwrap();
+        let pattern = format!("@{}", file.path().display());
+        assert_eq!(
+            chosen(&pattern).unwrap(),
+            ["sympy__sympy-12", "psf__requests-1"]
+        );
+        assert!(chosen("@/no/such/file").unwrap_err().contains("read /no/such/file"));
     }
 }

@@ -19,6 +19,13 @@ pub const LAYOUT: &str = include_str!("page.html");
 /// Base style sheet of all pages.
 pub const STYLE: &str = include_str!("page.css");
 
+/// Style of plots in files of their own, without variables, which many programs do not support.
+pub(super) const STANDALONE_STYLE: &str = "svg{background:#fff;font-family:sans-serif}text{fill:#1d2126;font-size:12px}\
+    .axis{fill:#565e68;font-size:11px}.letter{font-weight:700;font-size:11px}.grid{stroke:#e6e8e4;stroke-width:1}\
+    .whisker{stroke-width:2;stroke-opacity:0.75}.s0{fill:#1f62b8;stroke:#1f62b8}.s1{fill:#b4451b;stroke:#b4451b}\
+    .s2{fill:#25773a;stroke:#25773a}.s3{fill:#7c3fa6;stroke:#7c3fa6}.s4{fill:#846300;stroke:#846300}\
+    .s5{fill:#0b6f80;stroke:#0b6f80}";
+
 /// A section of a page.
 #[derive(Serialize)]
 pub struct SectionView {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use testwright_sandboxes::plain_file::{self, LineReader, MAX_RECORDS};
 use testwright_sandboxes::private;
 
-use crate::folder;
+use crate::folder::{self, Versioned};
 use crate::result::InstanceResult;
 use crate::result::results_file::{FILE, ResultsFile};
 
@@ -89,7 +89,8 @@ impl Results {
             path: self.path.clone(),
             source,
         };
-        let mut line = serde_json::to_vec(&result).map_err(|e| failed(e.into()))?;
+        let versioned = Versioned::new(&result);
+        let mut line = serde_json::to_vec(&versioned).map_err(|e| failed(e.into()))?;
         line.push(b'\n');
         if let Some(valid_len) = self.whole {
             self.file.set_len(valid_len).map_err(failed)?;
@@ -155,7 +156,7 @@ mod tests {
         let path = folder.path().join(FILE);
         let mut all = sample::results(&["a"], 3, 1);
         all.sort_by(|a, b| a.instance_id.cmp(&b.instance_id));
-        let line = |at: usize| serde_json::to_string(&all[at]).unwrap() + "\n";
+        let line = |at: usize| serde_json::to_string(&Versioned::new(&all[at])).unwrap() + "\n";
         let cut = format!("{}{}", line(0), &line(1)[..40]);
         std::fs::write(&path, &cut).unwrap();
         let mut results = Results::open(folder.path()).unwrap();

@@ -20,6 +20,7 @@ fn dataset(ids: &[&str]) -> Dataset {
         .collect();
     Dataset {
         path: PathBuf::new(),
+        sha256: None,
         instances,
     }
 }

@@ -1,6 +1,7 @@
 //! Facts about a run of the harness: `run.json` in the results folder. It is written at the start and the end of
 //! grading, and read whenever reports are made. All fields are optional.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -8,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{ReportError, put};
-use crate::predictions::Warning;
+use crate::folder::Versioned;
+use crate::machine::{COMMIT, Machine};
+use crate::predictions::{Warning, WarningKind};
 use crate::result::is_time;
 use crate::untrusted_text;
 
@@ -23,6 +26,24 @@ pub struct RunMetadata {
     /// Path of the dataset, as the user gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
+    /// SHA-256 of the file of the dataset, in hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset_sha256: Option<String>,
+    /// SHA-256 of the files with the predictions, in hex, by prediction set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub predictions_sha256: BTreeMap<String, Vec<String>>,
+    /// Version of testwright.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub testwright: Option<String>,
+    /// Commit from which testwright was built.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Machine of the last session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// Python versions that the sandbox provides. Each environment uses one of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pythons: Vec<String>,
     /// Number of instances selected from the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u64>,
@@ -57,6 +78,18 @@ pub struct RunMetadata {
 }
 
 impl RunMetadata {
+    /// Returns metadata with only the program, this machine, and the current time in whole seconds.
+    pub fn of_this_machine() -> RunMetadata {
+        let now = jiff::Timestamp::now().as_second();
+        RunMetadata {
+            testwright: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            commit: COMMIT.map(str::to_owned),
+            machine: Some(Machine::current()),
+            started: (jiff::Timestamp::from_second(now).ok()).map(|now| now.to_string()),
+            ..RunMetadata::default()
+        }
+    }
+
     /// Reads the metadata of a folder; empty if the folder has no `run.json`.
     ///
     /// # Errors
@@ -73,6 +106,55 @@ impl RunMetadata {
             serde_json::from_slice(&text).map_err(|source| ReportError::Json { path, source })?;
         run.check();
         Ok(run)
+    }
+
+    /// Adds the metadata of another shard, which repeats this number of instances. Fails with the name of an input that
+    /// differs.
+    pub(crate) fn add_shard(
+        &mut self,
+        other: RunMetadata,
+        repeated: u64,
+    ) -> Result<(), &'static str> {
+        let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
+        if differ(&self.dataset_sha256, &other.dataset_sha256) {
+            return Err("dataset");
+        }
+        if differ(&self.grader, &other.grader) {
+            return Err("version of the grader");
+        }
+        let instances = self.instances.zip(other.instances);
+        self.instances = instances.map(|(a, b)| a.saturating_add(b).saturating_sub(repeated));
+        self.started = self.started.take().into_iter().chain(other.started).min();
+        let seconds = self.seconds.zip(other.seconds);
+        self.seconds = seconds.map(|(a, b)| a + b);
+        (self.workers, self.disk_bytes) = (None, None);
+        self.machine = self
+            .machine
+            .take()
+            .filter(|own| Some(own) == other.machine.as_ref());
+        // Unknown instances are the same in every shard of a prediction set.
+        let is_new = |warning: &Warning| {
+            warning.kind != WarningKind::Unknown || !self.sets.contains(&warning.model_name_or_path)
+        };
+        let warnings: Vec<Warning> = other.predictions.into_iter().filter(is_new).collect();
+        self.predictions.extend(warnings);
+        for set in other.sets {
+            if !self.sets.contains(&set) {
+                self.sets.push(set);
+            }
+        }
+        for (set, files) in other.predictions_sha256 {
+            let own = self.predictions_sha256.entry(set).or_default();
+            own.extend(files);
+            own.sort_unstable();
+            own.dedup();
+        }
+        for note in other.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        Ok(())
     }
 
     /// Removes values that the harness never writes, and adds a remark.
@@ -107,7 +189,7 @@ impl RunMetadata {
     ///
     /// Fails if the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        put(folder, FILE, &super::json(self)?)
+        put(folder, FILE, &super::json(&Versioned::new(self))?)
     }
 }
 

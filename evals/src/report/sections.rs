@@ -46,6 +46,7 @@ pub(super) fn facts(run: &RunMetadata) -> Vec<(String, String)> {
     let some = [
         ("Dataset", run.dataset.clone()),
         ("Instances", run.instances.map(|n| n.to_string())),
+        ("Dataset SHA-256", run.dataset_sha256.clone()),
         ("Grader", run.grader.clone()),
         ("Started", run.started.clone()),
         ("Wall time", run.seconds.map(seconds)),

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use testwright_evals::dataset::Dataset;
 use testwright_evals::{harness, predictions};
 
 use super::model_args::ModelArgs;
+use crate::cli::instance_args::InstanceArgs;
 use crate::cli::output::{self, ProgressLine, escape_line};
 use testwright_agent::agent::NotesToLog;
 use testwright_comparisons::check::{
@@ -32,9 +32,8 @@ pub(super) struct DatasetArgs {
     /// Predictions for the dataset, as for `testwright eval`; may be repeated
     #[arg(long, value_name = "FILE", requires = "dataset")]
     predictions: Vec<PathBuf>,
-    /// Instances of the dataset to use: ids or globs, separated by commas
-    #[arg(long, value_name = "IDS|GLOB", requires = "dataset")]
-    instances: Option<String>,
+    #[command(flatten)]
+    instances: InstanceArgs,
     /// URL or path template of git repositories; {owner} and {name} are substituted
     #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
     repositories: String,
@@ -59,13 +58,7 @@ impl DatasetArgs {
         let Some(out) = &self.out else {
             return Err(Error::usage("check the predictions").cause("--out is required"));
         };
-        let whole = Dataset::read(path).map_err(records)?;
-        let dataset = match &self.instances {
-            Some(pattern) => whole.select(pattern).map_err(|error| {
-                Error::usage(format!("select instances from {}", path.display())).cause(error)
-            })?,
-            None => whole.clone(),
-        };
+        let (whole, dataset) = self.instances.read(path)?;
         let files: Vec<&Path> = self.predictions.iter().map(PathBuf::as_path).collect();
         let (sets, warnings) = predictions::read(&files, &whole, &dataset).map_err(records)?;
         for line in predictions::summary(&sets, &warnings) {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use testwright_evals::folder::Versioned;
 use testwright_evals::report::{self, GradingReport, RunMetadata};
 use testwright_evals::result::results_file;
 
@@ -15,12 +16,21 @@ pub(super) struct Args {
     /// Folders of results; if there are several, a comparison is written to the first folder
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
+    /// Report only on these instances of one folder, and write no files: ids or globs, separated by
+    /// commas, or @FILE with one per line
+    #[arg(long, value_name = "IDS|GLOB|@FILE")]
+    instances: Option<String>,
     /// Print only the report (or the comparison), for programs
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    if args.instances.is_some() && args.folders.len() > 1 {
+        return Err(Error::usage("report on some of the instances")
+            .cause("there are several folders")
+            .hint("pass one folder with --instances"));
+    }
     let mut seen_folders = Vec::new();
     for folder in &args.folders {
         // Missing folders are reported below.
@@ -39,8 +49,11 @@ pub(super) fn run(args: &Args) -> Result<u8> {
                 .cause(format!("it has no {}", results_file::FILE))
                 .hint("pass a folder that `testwright eval --out` wrote"));
         }
-        let run = RunMetadata::read(folder).map_err(reporting)?;
-        let report = report::write(folder, &run).map_err(reporting)?;
+        let report = match &args.instances {
+            Some(patterns) => report::read(folder, Some(patterns)),
+            None => RunMetadata::read(folder).and_then(|run| report::write(folder, &run)),
+        };
+        let report = report.map_err(reporting)?;
         if !args.json {
             output::print_stdout(format!("{}\n", escape_line(&folder.display().to_string())));
             output::print_stdout(table(&report));
@@ -57,9 +70,18 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     if args.json
         && let Some(report) = last
     {
-        output::print_json(&report)?;
+        output::print_json(&Versioned::new(&report))?;
     }
     Ok(0)
+}
+
+/// Reads the report of a folder of results; `None` if it has no results.
+pub(super) fn read(folder: &Path) -> Result<Option<String>> {
+    if !folder.join(results_file::FILE).is_file() {
+        return Ok(None);
+    }
+    let report = report::read(folder, None).map_err(reporting)?;
+    Ok(Some(table(&report)))
 }
 
 /// Formats the rates of a report, one line for each prediction set.

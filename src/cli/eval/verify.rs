@@ -1,6 +1,7 @@
 //! `testwright eval verify`: grades the golden tests as predictions. If one is not fail-to-pass, this setup
 //! cannot grade its instance correctly.
 
+use testwright_evals::folder::Versioned;
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::{Dataset, Instance, InstanceResult, verify};
 
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: &Args) -> Result<u8> {
     let (report, results) = super::cancel_if_interrupted(graded, workers.as_ref()).await?;
     let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
-        output::print_json(&verified)?;
+        output::print_json(&Versioned::new(&verified))?;
     } else {
         output::print_stdout(super::report::table(&report));
         output::print_stdout(verified.to_string());
@@ -70,6 +71,7 @@ pub(crate) fn golden_tests(dataset: &Dataset) -> Predictions {
         by_instance: instances
             .map(|instance| (instance.instance_id.clone(), golden(instance)))
             .collect(),
+        sha256: Vec::new(),
     }
 }
 

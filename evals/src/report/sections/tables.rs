@@ -72,7 +72,8 @@ pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
             format_points(s.power.independent).into(),
         ]);
     }
-    Section::new("rates", "Rates", [table, powers]).note("Rates: share (count/graded, Wilson interval). Means: multiplied by 100 (number of instances, bootstrap interval). \
+    Section::new("rates", "Rates", [table, powers]).note("F→P: a test fails on the old code and passes on the new code. F→×: a test fails on the old code. P→P: all tests pass on \
+             both.").note("Rates: share (count/graded, Wilson interval). Means: multiplied by 100 (number of instances, bootstrap interval). \
              Failures of the machine or the harness are not in any denominator; a missing prediction, or \
              one that does not apply, counts as 0.").note("Two published runs of one system with the same score disagreed on 70 of 433 instances: differences under \
              about 4 points between single runs are noise.")

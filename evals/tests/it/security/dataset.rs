@@ -1,5 +1,7 @@
 //! Rows of a dataset with malicious values.
 
+use testwright_evals::dataset::Selection;
+
 use super::*;
 
 #[test]
@@ -112,7 +114,13 @@ fn invisible_characters_in_ids_are_refused() {
 fn selection_errors_are_displayable() {
     let folder = Folder::new();
     let dataset = folder.dataset(&[instance("acme__slugs-1")]).unwrap();
-    let message = dataset.select("a\u{1b}[2Jb").unwrap_err().to_string();
+    let message = dataset
+        .choose(&Selection {
+            instances: Some("a\u{1b}[2Jb".to_owned()),
+            ..Selection::default()
+        })
+        .unwrap_err()
+        .to_string();
     is_fit_to_be_shown(&message);
 }
 

@@ -1,0 +1,95 @@
+//! Writes tables and plots of a report as files of their own, for papers.
+
+use std::io;
+use std::path::Path;
+
+use super::html::STANDALONE_STYLE;
+use super::latex::latex;
+use super::{Plot, Section};
+use crate::folder::write_below;
+
+/// Maximum rows of a table that is written. Longer ones list instances.
+const MAX_ROWS: usize = 100;
+
+/// Writes the tables of figures in a document to `TABLES/SECTION.tex`; further tables of a section are numbered. Tables
+/// with sentences are left out.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
+pub fn write_tables(folder: &Path, tables: &str, sections: &[Section]) -> io::Result<()> {
+    for section in sections {
+        for (at, table) in section.tables.iter().enumerate() {
+            let is_list = table.columns.iter().any(|column| column.long);
+            if !is_list && !table.rows.is_empty() && table.rows.len() <= MAX_ROWS {
+                let name = numbered(section.id, at);
+                write_below(
+                    folder,
+                    &format!("{tables}/{name}.tex"),
+                    latex(table).as_bytes(),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the plots of a section to `plots/SECTION.svg`; further plots are numbered.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
+pub fn write_plots(folder: &Path, section: &str, plots: &[Plot]) -> io::Result<()> {
+    for (at, plot) in plots.iter().enumerate() {
+        let path = format!("plots/{}.svg", numbered(section, at));
+        write_below(folder, &path, standalone(&plot.svg).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn numbered(name: &str, at: usize) -> String {
+    match at {
+        0 => name.to_owned(),
+        at => format!("{name}-{}", at + 1),
+    }
+}
+
+/// Converts an SVG element of a page to a file, with the colours of the light page.
+fn standalone(svg: &str) -> String {
+    let (open, rest) = svg.split_once('>').unwrap_or((svg, ""));
+    let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+    format!("{open}><style>{STANDALONE_STYLE}</style>{rest}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::document::Table;
+    use crate::document::svg::{Anchor, Svg};
+
+    #[test]
+    fn tables_and_plots_become_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut table = Table::new("Rates").words("Set");
+        table.row(["a".into()]);
+        let mut list = Table::new("Reasons").sentences("Reason");
+        list.row(["b".into()]);
+        let section = Section::new("rates", "Rates", [list, table]);
+        write_tables(folder.path(), "tables", &[section]).unwrap();
+        let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(text("tables/rates-2.tex").contains("\\toprule"));
+        assert!(!folder.path().join("tables/rates.tex").exists());
+        let mut svg = Svg::new(10.0);
+        svg.text("axis", Anchor::Start, (1.0, 1.0), "a");
+        let plot = Plot {
+            caption: "A".to_owned(),
+            svg: svg.finish(5.0, "x > y"),
+        };
+        write_plots(folder.path(), "cost", &[plot]).unwrap();
+        let svg = text("plots/cost.svg");
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox="));
+        assert!(svg.contains("aria-label=\"x &gt; y\"><style>"), "{svg}");
+        assert!(!svg.contains("var("), "{svg}");
+    }
+}

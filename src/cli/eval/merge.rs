@@ -1,0 +1,48 @@
+//! `testwright eval merge`: merges the results of shards, and reports on all of them.
+
+use std::path::{Path, PathBuf};
+
+use testwright_evals::folder::Versioned;
+use testwright_evals::merge::{MergeError, merge};
+use testwright_evals::report;
+
+use super::report::table;
+use crate::cli::output::{self, escape_line};
+use testwright_comparisons::grading::reporting;
+use testwright_config::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folders of results on parts of the same dataset, as from --shard
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// New folder for the merged results and their report
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print only the report (report.json), for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8> {
+    let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
+    let run = merge(&folders, &args.out).map_err(|error| match error {
+        MergeError::Metadata(error) => reporting(error),
+        MergeError::Write { path, source } => {
+            Error::io(format!("write {}", path.display()), &source)
+        }
+        MergeError::Read { .. } => {
+            Error::usage(error.to_string()).hint("pass folders that `testwright eval --out` wrote")
+        }
+        MergeError::Conflict(cause) => Error::usage("merge the results").cause(cause),
+    })?;
+    let report = report::write(&args.out, &run).map_err(reporting)?;
+    if args.json {
+        output::print_json(&Versioned::new(&report))?;
+    } else {
+        output::print_stdout(table(&report));
+        let out = args.out.display();
+        output::print_stderr(escape_line(&format!("results: {out}")));
+    }
+    Ok(0)
+}

@@ -1,0 +1,48 @@
+//! Flags that select instances of a dataset.
+
+use std::path::Path;
+
+use testwright_evals::Dataset;
+use testwright_evals::dataset::{Selection, Shard};
+
+use testwright_comparisons::grading::records;
+use testwright_config::error::{Error, Result};
+
+/// The instances of `--dataset` to use.
+#[derive(Debug, clap::Args)]
+pub(super) struct InstanceArgs {
+    /// Instances of the dataset to use: ids or globs, separated by commas, or @FILE with one per
+    /// line
+    #[arg(long, value_name = "IDS|GLOB|@FILE", requires = "dataset")]
+    instances: Option<String>,
+    /// Instances to leave out, in the same form
+    #[arg(long, value_name = "IDS|GLOB|@FILE", requires = "dataset")]
+    exclude: Option<String>,
+    /// Draw N of these instances at random
+    #[arg(long, value_name = "N", requires = "dataset")]
+    sample: Option<usize>,
+    /// Seed of --sample; the same seed draws the same instances
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "sample")]
+    seed: u64,
+    /// Use only shard K of N. Each instance is in one shard, which depends only on its id
+    #[arg(long, value_name = "K/N", requires = "dataset")]
+    shard: Option<Shard>,
+}
+
+impl InstanceArgs {
+    /// Reads a dataset, and returns all of it and the selected instances.
+    pub(super) fn read(&self, path: &Path) -> Result<(Dataset, Dataset)> {
+        let whole = Dataset::read(path).map_err(records)?;
+        let selection = Selection {
+            instances: self.instances.clone(),
+            exclude: self.exclude.clone(),
+            sample: self.sample,
+            seed: self.seed,
+            shard: self.shard,
+        };
+        let chosen = whole.choose(&selection).map_err(|error| {
+            Error::usage(format!("select instances from {}", path.display())).cause(error)
+        })?;
+        Ok((whole, chosen))
+    }
+}
