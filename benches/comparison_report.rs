@@ -62,6 +62,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
             model: "some-model".to_owned(),
             oracle_samples: (n == 12).then_some(SAMPLES),
             extra_inputs: Vec::new(),
+            predictions: None,
         })
         .collect();
     let names: Vec<String> = systems

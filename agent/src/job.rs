@@ -13,6 +13,8 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use testwright_evals::folder::Versioned;
+use testwright_evals::machine::COMMIT;
 use testwright_sandboxes::environment::{Environment, SharedEnvironments};
 use testwright_sandboxes::repository::Source;
 use testwright_tools::visible;
@@ -44,6 +46,9 @@ pub const REVISION_FILE: &str = "revision.diff";
 pub struct Record {
     /// Version of testwright.
     pub testwright: String,
+    /// Commit from which testwright was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub testwright_commit: Option<String>,
     /// Title and origin of the issue.
     pub issue: Value,
     /// Repository as `owner/name`, or the name of a folder.
@@ -420,6 +425,7 @@ impl RunJob {
         let revision = revision::difference(&source, &self.extra_inputs, &outcome);
         let record = Record {
             testwright: env!("CARGO_PKG_VERSION").to_owned(),
+            testwright_commit: COMMIT.map(str::to_owned),
             issue: serde_json::json!({ "title": self.issue.title, "origin": self.issue.origin }),
             repository: source.name,
             commit: source.commit,
@@ -458,7 +464,7 @@ async fn ended(stop: Option<StopSignal>) {
 /// Fails if a file cannot be written.
 pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
     write_outcome(folder, &record.outcome)?;
-    Ok(folder.write_json("run.json", record)?)
+    Ok(folder.write_json("run.json", &Versioned::new(record))?)
 }
 
 /// Writes only the files of the outcome, for a run without a record.
@@ -469,7 +475,7 @@ pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
 pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
     if let Outcome::Accepted { patch, evidence } = outcome {
         folder.write("test.patch", patch.as_bytes())?;
-        folder.write_json("evidence.json", evidence)?;
+        folder.write_json("evidence.json", &Versioned::new(evidence))?;
     }
     if let Outcome::Refused { patch, .. } = outcome {
         folder.write("refused.patch", patch.as_bytes())?;
@@ -480,11 +486,11 @@ pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
     {
         folder.write("withheld.patch", patch.as_bytes())?;
         if let Some(evidence) = evidence {
-            folder.write_json("evidence.json", evidence)?;
+            folder.write_json("evidence.json", &Versioned::new(evidence))?;
         }
     }
     if let Outcome::Abstained { .. } = outcome {
-        folder.write_json("evidence.json", outcome)?;
+        folder.write_json("evidence.json", &Versioned::new(outcome))?;
     }
     Ok(())
 }

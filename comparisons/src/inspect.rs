@@ -32,7 +32,9 @@ fn part(title: &str, text: &str) -> String {
 
 fn run(folder: &Path) -> Result<String> {
     let wrong = |error: TrajectoryError| {
-        Error::usage(error.to_string()).hint("pass the folder of a run or a comparison")
+        Error::usage(error.to_string()).hint(
+            "pass the folder of a run or a comparison; `testwright show` prints the report of other results",
+        )
     };
     let (mut first, mut outcome) = (None, None);
     let (mut costs, mut transcript) = (CostCounter::default(), String::new());
@@ -98,14 +100,13 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
                     Judgement::NotJudged(why) => ("?", why.as_str()),
                 };
                 let set = system.system.prediction_set(sample as u32 + 1);
-                text.push_str(&part(
-                    &format!("{sign} {}  {set}", instance.id),
-                    &format!(
-                        "{}\n{reason}\ndetails: testwright inspect '{}'",
-                        run.outcome,
-                        folder.join(&run.folder).display()
-                    ),
-                ));
+                let mut lines = format!("{}\n{reason}", run.outcome);
+                if system.system.has_runs() {
+                    let folder = folder.join(&run.folder);
+                    let details = format!("\ndetails: testwright inspect '{}'", folder.display());
+                    lines.push_str(&details);
+                }
+                text.push_str(&part(&format!("{sign} {}  {set}", instance.id), &lines));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use testwright_evals::folder;
+use testwright_evals::folder::{self, Versioned};
 use testwright_sandboxes::plain_file::{self, LineReader, MAX_RECORDS};
 
 use testwright_config::error::{Error, Result};
@@ -95,7 +95,8 @@ impl<R: Record> RecordFile<R> {
     /// Fails if the record cannot be serialized or written.
     pub fn add(&self, record: R) -> Result<()> {
         let failed = |error: std::io::Error| self.write_failed(&error);
-        let mut line = serde_json::to_vec(&record).map_err(|e| failed(e.into()))?;
+        let versioned = Versioned::new(&record);
+        let mut line = serde_json::to_vec(&versioned).map_err(|e| failed(e.into()))?;
         line.push(b'\n');
         let mut content = self.content();
         let before = content.file.metadata().map_err(failed)?.len();
@@ -120,7 +121,8 @@ impl<R: Record> RecordFile<R> {
         let records: Vec<R> = keys
             .filter_map(|key| content.records.get(&key).cloned())
             .collect();
-        let text = folder::json_lines(&records).map_err(|e| failed(e.into()))?;
+        let lines: Vec<_> = records.iter().map(Versioned::new).collect();
+        let text = folder::json_lines(&lines).map_err(|e| failed(e.into()))?;
         content.file = replace(&self.path, &text).map_err(failed)?;
         Ok(records)
     }
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(records.unwrap(), [named("c", 4), named("a", 3)]);
         file.add(named("d", 5)).unwrap();
         let lines = std::fs::read_to_string(&path).unwrap();
-        let names: Vec<char> = lines.lines().filter_map(|l| l.chars().nth(9)).collect();
+        let names: Vec<char> = lines.lines().filter_map(|l| l.chars().nth(20)).collect();
         assert_eq!(names, ['c', 'a', 'd']);
     }
 

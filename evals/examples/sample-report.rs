@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             kind: WarningKind::Unknown,
         }],
         notes: vec!["using one worker fewer than requested: memory is low".to_owned()],
+        ..RunMetadata::default()
     };
     metadata.write(&folder)?;
     let start = Instant::now();

@@ -1,6 +1,6 @@
 //! `testwright check`: judges given tests with the gate's evidence, without a model or a golden patch.
 
-mod dataset;
+pub(super) mod dataset;
 mod model_args;
 mod test_args;
 

@@ -3,7 +3,7 @@
 mod build;
 mod eval;
 mod progress;
-mod report;
+pub(super) mod report;
 
 use testwright_config::error::Result;
 

@@ -1,11 +1,13 @@
 //! `testwright compare`: runs, grades and reports every combination of approach, model, instance and sample.
 
+mod given_systems;
 mod progress;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use testwright_evals::predictions::{self, Predictions};
+use testwright_evals::folder::Versioned;
+use testwright_evals::predictions::Predictions;
 
 use super::eval::GradeArgs;
 use super::output::{self, escape_line};
@@ -14,10 +16,10 @@ use super::repository_args::names::approaches;
 use progress::CompareProgress;
 use testwright_comparisons::compare::report::{self, ComparisonReport};
 use testwright_comparisons::compare::{
-    GRADING, Inputs, Plan, PlanRequest, REMOTE_RUNS, Schedule, StepListener, Summary,
+    Estimate, GRADING, Inputs, Plan, PlanRequest, REMOTE_RUNS, Schedule, StepListener, Summary,
     prediction_sets, write_predictions,
 };
-use testwright_comparisons::grading::{GradingRun, RemoteGrading, records};
+use testwright_comparisons::grading::{GradingRun, RemoteGrading};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
@@ -43,6 +45,10 @@ pub(super) struct Args {
     /// of the golden patches
     #[arg(long, value_name = "PREDICTIONS", conflicts_with = "replay")]
     code_patches: Option<PathBuf>,
+    /// Predictions of another system, to grade and report beside the approaches, without runs and
+    /// costs; may be repeated
+    #[arg(long, value_name = "NAME=FILE", conflicts_with = "replay")]
+    predictions: Vec<String>,
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
@@ -71,6 +77,10 @@ pub(super) struct Args {
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, value_name = "DIR")]
     prompts: Option<PathBuf>,
+    /// Print how many runs are left, how many environments they need and what they may cost, and
+    /// do nothing
+    #[arg(long, conflicts_with = "replay")]
+    dry_run: bool,
     /// Grade and report the existing runs without starting new ones
     #[arg(long)]
     no_runs: bool,
@@ -104,17 +114,29 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let settings = settings(args, recorded.as_ref())?;
     let mut grading = args.grade.grading_run(settings)?;
     grading.out = out.join(GRADING);
-    let (plan, inputs) = match recorded {
+    let (mut plan, inputs) = match recorded {
         Some(recorded) => (replayed_plan(recorded, &grading), Inputs::new()),
         None => new_plan(args, &mut grading)?,
     };
+    let given = match &args.replay {
+        Some(folder) => given_systems::recorded(folder, &plan, &grading)?,
+        None => given_systems::add(&args.predictions, &grading, &mut plan)?,
+    };
+    if args.dry_run {
+        return print_estimate(args, &plan, &grading, out);
+    }
     plan.write(out)?;
     let remote = remote_runs(args, &plan, &grading.settings, out).await?;
     let summary = match args.no_runs {
         true => Summary::of_folder(out, &plan)?,
         false => make_runs(args, &plan, &inputs, &grading, remote.as_ref()).await?,
     };
-    let sets = prediction_sets(&plan, &summary.runs);
+    let mut sets = prediction_sets(&plan, &summary.runs);
+    for given in given {
+        if let Some(set) = sets.iter_mut().find(|set| set.model == given.model) {
+            *set = given;
+        }
+    }
     write_predictions(out, &sets)?;
     if summary.interrupted {
         return Err(Error::interrupted());
@@ -172,18 +194,7 @@ fn code_patches(args: &Args, grading: &GradingRun) -> Result<Option<Predictions>
     let Some(path) = &args.code_patches else {
         return Ok(None);
     };
-    let read = predictions::read(&[path.as_path()], &grading.whole, &grading.dataset);
-    let (mut sets, _) = read.map_err(records)?;
-    let last = sets.pop();
-    if let Some(first) = sets.first() {
-        return Err(Error::usage(format!("use {}", path.display()))
-            .cause(format!(
-                "it contains patches of several models ({}, …)",
-                first.model
-            ))
-            .hint("pass a file with patches of one model"));
-    }
-    Ok(Some(last.unwrap_or_default()))
+    given_systems::of_one_model(path, grading).map(Some)
 }
 
 fn new_plan(args: &Args, grading: &mut GradingRun) -> Result<(Plan, Inputs)> {
@@ -281,9 +292,20 @@ async fn remote_runs(
     Ok(Some(remote))
 }
 
+fn print_estimate(args: &Args, plan: &Plan, grading: &GradingRun, out: &Path) -> Result<u8> {
+    plan.check_folder(out)?;
+    let (dataset, settings) = (&grading.dataset, &grading.settings);
+    let estimate = Estimate::new(plan, out, dataset, settings, args.max_dollars)?;
+    match args.grade.json {
+        true => output::print_json(&Versioned::new(&estimate))?,
+        false => output::print_stdout(estimate.to_string()),
+    }
+    Ok(0)
+}
+
 fn print(args: &Args, report: &ComparisonReport, summary: &Summary) -> Result<u8> {
     if args.grade.json {
-        output::print_json(report)?;
+        output::print_json(&Versioned::new(report))?;
     } else {
         output::print_stdout(report.table());
         if let Some(out) = &args.grade.out {

@@ -2,7 +2,7 @@
 
 mod merge;
 mod progress;
-mod report;
+pub(super) mod report;
 pub(super) mod verify;
 
 use std::path::{Path, PathBuf};

@@ -27,6 +27,7 @@ mod revise;
 mod run;
 mod run_options;
 mod runs;
+mod schema;
 mod select;
 mod serve;
 mod server_options;
@@ -38,9 +39,11 @@ mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 use testwright_config::error::{Error, Kind};
+use testwright_evals::machine::COMMIT;
 
 /// Writes a test for an issue in a Python repository. The test fails now for the reason the issue
 /// states, and passes once the issue is fixed.
@@ -49,7 +52,7 @@ use testwright_config::error::{Error, Kind};
 /// input or usage; 3 infrastructure failure (engine, network, disk, model service); 130
 /// interrupted.
 #[derive(Debug, Parser)]
-#[command(name = "testwright", version, max_term_width = 110)]
+#[command(name = "testwright", version = version(), max_term_width = 110)]
 struct Cli {
     /// Settings file; its values override those in ~/.config/testwright/testwright.toml. A
     /// repository's own testwright.toml can only define how the repository is built, and lower
@@ -72,7 +75,8 @@ enum Command {
     Check(Box<check::Args>),
     /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),
-    /// Show the result of a run, as text or as Markdown for a comment on the issue
+    /// Show the result of a run, as text or as Markdown for a comment on the issue; or the report of
+    /// other results
     Show(show::Args),
     /// Build and check the environment of a repository
     Environment(environment::Args),
@@ -82,6 +86,8 @@ enum Command {
     Models(models::Args),
     /// List the tools and their schemas, as a model sees them
     Tools(tools::Args),
+    /// Print the JSON Schemas of files, or list their names
+    Schema(schema::Args),
     /// Serve testwright and its tools to other agents, over MCP on stdio
     Mcp(mcp::Args),
     /// Grade test patches on a dataset of issues
@@ -110,6 +116,15 @@ enum Command {
     Completions(completions::Args),
     /// Write the manual pages
     Man(man::Args),
+}
+
+/// Returns the version, with the commit if it is known.
+fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| match COMMIT {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    &VERSION
 }
 
 /// Runs the command line of this process.
@@ -141,6 +156,7 @@ pub async fn main() -> ExitCode {
         Command::Approaches(args) => approaches::run(&args).map(|()| 0),
         Command::Models(args) => models::run(&args).map(|()| 0),
         Command::Tools(args) => tools::run(&args).map(|()| 0),
+        Command::Schema(args) => schema::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,
         Command::Compare(args) => compare::run(&args).await,

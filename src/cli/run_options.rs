@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use testwright_evals::folder::Versioned;
+
 use super::evidence_card;
 use super::output::{self, escape_line};
 use super::terminal::RunProgress;
@@ -74,7 +76,7 @@ impl RunOptions {
         terminal.clear();
         let (record, folder) = record?;
         if self.json {
-            output::print_json(&record)?;
+            output::print_json(&Versioned::new(&record))?;
             return Ok(record.exit_code);
         }
         match failure(&record.outcome) {

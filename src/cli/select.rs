@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use testwright_evals::document::format::{score, short_rate};
+use testwright_evals::folder::Versioned;
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::selection::{
     Choice, KeepRule, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, choices,
     rank_patches, summaries,
 };
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::eval::GradeArgs;
 use super::output::{self, ProgressLine, escape_line};
@@ -55,7 +57,7 @@ pub(super) struct Args {
 }
 
 /// Content of `selection.json`.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Selection {
     summaries: Vec<SelectionSummary>,
     /// Patches that CodeT selects, for instances with several patches.
@@ -121,12 +123,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         )
     })?;
     if args.grade.json {
-        output::print_json(&selection)?;
+        output::print_json(&Versioned::new(&selection))?;
     } else {
-        output::print_stdout(table(&selection.summaries));
-        output::print_stdout(format_rankings(&selection.results));
-        let lines: Vec<String> = selection.choices.iter().map(format_choice).collect();
-        output::print_stdout(lines.concat());
+        output::print_stdout(format_selection(&selection));
         let path = grading.out.join(FILE);
         output::print_stderr(escape_line(&format!("results: {}", path.display())));
     }
@@ -224,10 +223,30 @@ async fn judge_patches(
 fn write(out: &Path, selection: &Selection) -> Result<()> {
     let path = out.join(FILE);
     let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
-    let mut text = serde_json::to_vec_pretty(selection).map_err(|e| failed(e.into()))?;
+    let versioned = Versioned::new(selection);
+    let mut text = serde_json::to_vec_pretty(&versioned).map_err(|e| failed(e.into()))?;
     text.push(b'\n');
     std::fs::create_dir_all(out).map_err(failed)?;
     std::fs::write(&path, text).map_err(failed)
+}
+
+/// Reads the report of a folder that this command wrote; `None` if it has none.
+pub(super) fn read(folder: &Path) -> Result<Option<String>> {
+    let path = folder.join(FILE);
+    let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
+    };
+    let selection: Selection = serde_json::from_slice(&text)
+        .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))?;
+    Ok(Some(format_selection(&selection)))
+}
+
+fn format_selection(selection: &Selection) -> String {
+    let choices = selection.choices.iter().map(format_choice);
+    let rankings = format_rankings(&selection.results);
+    let choices: String = choices.collect();
+    format!("{}{rankings}{choices}", table(&selection.summaries))
 }
 
 fn format_choice(choice: &Choice) -> String {

@@ -1,19 +1,22 @@
-//! `testwright show`: shows the result of a run, on a terminal or as a comment on an issue.
+//! `testwright show`: shows the result of a run, on a terminal or as a comment on an issue, or the report of any other
+//! folder of results.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{evidence_card, output};
+use super::{check, clover, eval, evidence_card, output, select};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
 use testwright_agent::job::recorded_outcome;
 use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
+use testwright_comparisons::compare::Plan;
+use testwright_comparisons::compare::report::{ComparisonReport, Data};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Folder of a run
+    /// Folder of a run, or of results from eval, compare, select, clover eval or check
     dir: PathBuf,
-    /// Print Markdown, for a comment on the issue
+    /// Print Markdown, for a comment on the issue (only for a run)
     #[arg(long)]
     markdown: bool,
 }
@@ -24,6 +27,12 @@ const MAX_PATCH_LEN: usize = 24_000;
 const MAX_MESSAGE_LEN: usize = 160;
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    if !args.markdown
+        && let Some(report) = report(&args.dir)?
+    {
+        output::print_stdout(report);
+        return Ok(());
+    }
     let wrong =
         |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
     let (mut first, mut outcome) = (None, None);
@@ -50,6 +59,26 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::print_stdout(evidence_card::render(outcome));
     }
     Ok(())
+}
+
+/// Returns the report of a folder of results; `None` if it has none, such as the folder of a run.
+fn report(folder: &Path) -> Result<Option<String>> {
+    if Plan::read(folder)?.is_some() {
+        let data = Data::read(folder)?;
+        return Ok(Some(ComparisonReport::from_data(&data).table()));
+    }
+    let readers = [
+        eval::report::read,
+        select::read,
+        clover::report::read,
+        check::dataset::read,
+    ];
+    for read in readers {
+        if let Some(report) = read(folder)? {
+            return Ok(Some(report));
+        }
+    }
+    Ok(None)
 }
 
 /// Formats the result as Markdown.

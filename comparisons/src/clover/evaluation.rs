@@ -12,6 +12,7 @@ use testwright_evals::clover::folder::{Benchmark, location_key};
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::report::{AnswerCost, CloverReport, page};
 use testwright_evals::clover::repository::Repository;
+use testwright_evals::folder::Versioned;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
 
@@ -278,7 +279,7 @@ pub fn write(folder: &Path, report: &CloverReport) -> Result<PathBuf> {
         std::fs::write(&path, text)
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))
     };
-    let json = serde_json::to_vec_pretty(report)
+    let json = serde_json::to_vec_pretty(&Versioned::new(report))
         .map_err(|error| Error::infrastructure("encode the report").cause(error))?;
     write("report.json", &json)?;
     write("report.md", report.markdown("report.json").as_bytes())?;

@@ -7,7 +7,7 @@ use testwright_evals::clover::answer::Form;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::{Budget, Problem, Task};
-use testwright_evals::folder::json_lines;
+use testwright_evals::folder::{Versioned, json_lines};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::PLAN;
@@ -155,7 +155,7 @@ impl Plan {
                 .cause("the folder contains answers to other problems")
                 .hint("use another folder with --out"));
         }
-        let text = serde_json::to_vec_pretty(self)
+        let text = serde_json::to_vec_pretty(&Versioned::new(self))
             .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
         std::fs::create_dir_all(out)
             .and_then(|()| std::fs::write(&path, text))

@@ -2,6 +2,7 @@
 //! resumes after an interruption; its result is a line of `runs.jsonl`.
 
 pub mod cell_run;
+mod estimate;
 mod given;
 mod plan;
 mod plan_request;
@@ -15,10 +16,11 @@ mod trajectory_page;
 
 use crate::record_file::replace;
 
+pub use estimate::Estimate;
 pub use given::{Inputs, InstanceInputs, inputs};
 pub use plan::{Plan, PlanLimits, PlannedGiven, PlannedInstance, RunSpec, System};
 pub use plan_request::PlanRequest;
-pub use predictions::{prediction_sets, write_predictions};
+pub use predictions::{prediction_files, prediction_sets, write_predictions};
 pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};
 pub use runs::RemoteRuns;
 pub use schedule::{Schedule, Step, StepListener, Summary};

@@ -55,6 +55,10 @@ pub struct System {
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_inputs: Vec<String>,
+    /// SHA-256 of a file of predictions, in hex, if the system is given by them: it has no runs, and both its approach
+    /// and its model are its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predictions: Option<String>,
 }
 
 /// Limits of every run.
@@ -126,6 +130,7 @@ impl System {
                 model: model.to_owned(),
                 oracle_samples: (samples > 1).then_some(samples),
                 extra_inputs: extra_inputs::labels(variant.options()),
+                predictions: None,
             };
             let variant_systems: Vec<System> = match variant.approach.model() {
                 ModelKind::Rules(model) => vec![system(model)],
@@ -151,6 +156,22 @@ impl System {
         Ok(systems)
     }
 
+    /// Returns a system that is given by its predictions. `sha256` is the digest of their file.
+    pub fn of_predictions(name: &str, sha256: &str) -> System {
+        System {
+            approach: name.to_owned(),
+            model: name.to_owned(),
+            oracle_samples: None,
+            extra_inputs: Vec::new(),
+            predictions: Some(sha256.to_owned()),
+        }
+    }
+
+    /// Returns whether the system has runs; otherwise it is given by its predictions.
+    pub fn has_runs(&self) -> bool {
+        self.predictions.is_none()
+    }
+
     /// Returns the name used in reports: `otter@gpt-5-mini`, or only one name if approach and model have the same.
     pub fn name(&self) -> String {
         if self.approach == self.model {
@@ -161,14 +182,17 @@ impl System {
 
     /// Returns the number of samples of the system.
     pub fn samples(&self, samples: u32) -> u32 {
-        samples.max(self.oracle_samples.unwrap_or(1))
+        match self.has_runs() {
+            true => samples.max(self.oracle_samples.unwrap_or(1)),
+            false => 1,
+        }
     }
 
     /// Returns the name of the prediction set of a sample.
     pub fn prediction_set(&self, sample: u32) -> String {
         match sample {
             1 => self.name(),
-            other => format!("{} #{other}", self.name()),
+            other => format!("{}.sample-{other}", self.name()),
         }
     }
 }
@@ -256,6 +280,21 @@ impl Plan {
         Ok(Some(plan))
     }
 
+    /// Checks that the comparison can be made in this folder, as [`Plan::write`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the prompts differ, or the plan does not extend an existing one.
+    pub fn check_folder(&self, folder: &Path) -> Result<()> {
+        let failed = Error::usage(format!("compare into {}", folder.display()));
+        // The plan of a replay comes from the recorded comparison.
+        custom_prompts::check_same(self.prompts.as_deref(), failed)?;
+        match Plan::read(folder)? {
+            Some(earlier) => self.check_extends(&earlier, folder),
+            None => Ok(()),
+        }
+    }
+
     /// Writes the plan. An existing plan may be extended with systems, samples and instances, but nothing may be
     /// removed.
     ///
@@ -263,12 +302,7 @@ impl Plan {
     ///
     /// Fails if the prompts differ, the plan does not extend the existing one, or the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let failed = || Error::usage(format!("compare into {}", folder.display()));
-        // The plan of a replay comes from the recorded comparison.
-        custom_prompts::check_same(self.prompts.as_deref(), failed())?;
-        if let Some(earlier) = Plan::read(folder)? {
-            self.check_extends(&earlier, folder)?;
-        }
+        self.check_folder(folder)?;
         let path = folder.join(PLAN);
         let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
         let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
@@ -320,7 +354,7 @@ impl Plan {
     pub fn cells<'a>(&'a self, instances: impl Iterator<Item = &'a str>) -> Vec<RunSpec> {
         let mut cells = Vec::new();
         for instance in instances {
-            for system in &self.systems {
+            for system in self.systems.iter().filter(|system| system.has_runs()) {
                 for sample in 1..=system.samples(self.samples) {
                     cells.push(RunSpec {
                         instance: instance.to_owned(),

@@ -247,6 +247,7 @@ impl RunRecord {
             model: self.model.clone(),
             oracle_samples: None,
             extra_inputs: Vec::new(),
+            predictions: None,
         };
         system.prediction_set(self.sample)
     }

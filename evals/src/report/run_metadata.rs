@@ -26,7 +26,7 @@ pub struct RunMetadata {
     /// Path of the dataset, as the user gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
-    /// SHA-256 of the file of the dataset, in hex.
+    /// SHA-256 of the file of the dataset, or of all problems of CLOVER, in hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset_sha256: Option<String>,
     /// SHA-256 of the files with the predictions, in hex, by prediction set.
@@ -37,7 +37,7 @@ pub struct RunMetadata {
     pub testwright: Option<String>,
     /// Commit from which testwright was built.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
+    pub testwright_commit: Option<String>,
     /// Machine of the last session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -83,7 +83,7 @@ impl RunMetadata {
         let now = jiff::Timestamp::now().as_second();
         RunMetadata {
             testwright: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            commit: COMMIT.map(str::to_owned),
+            testwright_commit: COMMIT.map(str::to_owned),
             machine: Some(Machine::current()),
             started: (jiff::Timestamp::from_second(now).ok()).map(|now| now.to_string()),
             ..RunMetadata::default()

@@ -14,6 +14,7 @@ use testwright_comparisons::check::{
     write_kept,
 };
 use testwright_comparisons::grading::{GradingOptions, GradingRun, records};
+use testwright_comparisons::record_file::RecordFile;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
@@ -89,13 +90,7 @@ impl DatasetArgs {
         if json {
             output::print_json(&checked)?;
         } else {
-            let evidence = checked.iter().filter_map(|check| check.evidence.as_ref());
-            let accepted = evidence.filter(|evidence| evidence.accepted).count();
-            output::print_stdout(format!(
-                "{} predictions: {accepted} accepted, {} not accepted, {failed} could not be checked\n",
-                checked.len(),
-                checked.len() - accepted - failed
-            ));
+            output::print_stdout(summary(&checked));
             let path = out.join(CHECKS_FILE);
             output::print_stderr(escape_line(&format!("results: {}", path.display())));
             if minimum.is_some() {
@@ -105,6 +100,46 @@ impl DatasetArgs {
         }
         Ok(if failed > 0 { 3 } else { 0 })
     }
+}
+
+/// Reads the results of a folder that `testwright check --dataset` wrote; `None` if it has none.
+pub(in crate::cli) fn read(folder: &Path) -> Result<Option<String>> {
+    let path = folder.join(CHECKS_FILE);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let checked: Vec<CheckRecord> = RecordFile::read(&path)?.into_values().collect();
+    let lines = checked.iter().map(|record| format!("{}\n", line(record)));
+    let lines: String = lines.collect();
+    Ok(Some(lines + &summary(&checked)))
+}
+
+fn summary(checked: &[CheckRecord]) -> String {
+    let evidence = checked.iter().filter_map(|check| check.evidence.as_ref());
+    let accepted = evidence
+        .clone()
+        .filter(|evidence| evidence.accepted)
+        .count();
+    let not_accepted = evidence.count() - accepted;
+    format!(
+        "{} predictions: {accepted} accepted, {not_accepted} not accepted, {} could not be checked\n",
+        checked.len(),
+        checked.len() - accepted - not_accepted
+    )
+}
+
+/// Formats a result in one line.
+fn line(record: &CheckRecord) -> String {
+    let result = match (&record.evidence, &record.infrastructure) {
+        (Some(evidence), _) if evidence.accepted => {
+            format!("accepted, confidence {:.2}", evidence.probability)
+        }
+        (Some(_), _) => "not accepted".to_owned(),
+        (None, Some(failure)) => format!("not checked: {failure}"),
+        (None, None) => "not checked".to_owned(),
+    };
+    let line = format!("{} {}: {result}", record.instance_id, record.prediction);
+    escape_line(&line).into_owned()
 }
 
 struct CheckProgress {
@@ -132,15 +167,6 @@ impl CheckListener for CheckProgress {
         if self.quiet || !fresh {
             return;
         }
-        let result = match (&record.evidence, &record.infrastructure) {
-            (Some(evidence), _) if evidence.accepted => {
-                format!("accepted, confidence {:.2}", evidence.probability)
-            }
-            (Some(_), _) => "not accepted".to_owned(),
-            (None, Some(failure)) => format!("not checked: {failure}"),
-            (None, None) => "not checked".to_owned(),
-        };
-        let line = format!("{} {}: {result}", record.instance_id, record.prediction);
-        self.live.print_line(&escape_line(&line));
+        self.live.print_line(&line(record));
     }
 }

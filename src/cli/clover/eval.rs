@@ -9,7 +9,9 @@ use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::report::CloverReport;
 use testwright_evals::clover::{Budget, Task};
 use testwright_evals::document::format::seconds;
+use testwright_evals::folder::Versioned;
 use testwright_evals::harness::Harness;
+use testwright_evals::report::RunMetadata;
 
 use super::progress::CloverProgress;
 use super::report::print;
@@ -20,6 +22,7 @@ use testwright_comparisons::clover::agents::Agents;
 use testwright_comparisons::clover::asking::{AskingSummary, Questioner};
 use testwright_comparisons::clover::evaluation::{self, GradingTask, answer_costs};
 use testwright_comparisons::clover::plan::{ModelQuestion, Plan, SINGLE_CALL, check_approaches};
+use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
@@ -116,6 +119,14 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     plan.write(&args.out)?;
     // Opening the harness first avoids paying for answers that cannot be judged here.
     let harness = open_harness(args, &settings).await?;
+    let run = RunMetadata {
+        dataset: Some(args.problems.display().to_string()),
+        dataset_sha256: Some(plan.problems_sha256.clone()),
+        sandbox: Some(harness.backend.name().to_owned()),
+        pythons: harness.pythons.clone(),
+        ..RunMetadata::of_this_machine()
+    };
+    run.write(&args.out).map_err(reporting)?;
     let summary = match args.no_calls {
         true => AskingSummary::default(),
         false => ask(args, &settings, &benchmark, &harness, &asks).await?,
@@ -142,7 +153,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let report = CloverReport::from_grades(&judgements, &answer_costs(&args.out)?, facts);
     let page = evaluation::write(&args.out, &report)?;
     match args.json {
-        true => output::print_json(&report)?,
+        true => output::print_json(&Versioned::new(&report))?,
         false => print(&report, &page),
     }
     match summary.not_asked {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use testwright_evals::clover::Task;
 use testwright_evals::clover::report::{CloverReport, costs, figures};
 use testwright_evals::document::format::{percent, points};
+use testwright_evals::folder::Versioned;
 
 use crate::cli::output::{self, escape_line};
 use testwright_comparisons::clover::evaluation::{self, answer_costs, cost_facts, judgements};
@@ -58,10 +59,20 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let report = CloverReport::from_grades(&all, &paid, facts);
     let page = evaluation::write(&args.folders[0], &report)?;
     match args.json {
-        true => output::print_json(&report)?,
+        true => output::print_json(&Versioned::new(&report))?,
         false => print(&report, &page),
     }
     Ok(0)
+}
+
+/// Reads the rates of a folder that `testwright clover eval` wrote; `None` if it has no judgements.
+pub(in crate::cli) fn read(folder: &Path) -> Result<Option<String>> {
+    if !folder.join(JUDGEMENTS).is_file() {
+        return Ok(None);
+    }
+    let report =
+        CloverReport::from_grades(&judgements(folder)?, &answer_costs(folder)?, Vec::new());
+    Ok(Some(table(&report)))
 }
 
 /// Prints the rates and the path of the page.

@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
 }
 
 /// Reads the report of a folder of results; `None` if it has no results.
-pub(super) fn read(folder: &Path) -> Result<Option<String>> {
+pub(in crate::cli) fn read(folder: &Path) -> Result<Option<String>> {
     if !folder.join(results_file::FILE).is_file() {
         return Ok(None);
     }

@@ -4,95 +4,8 @@
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
-use testwright_agent::gate::Evidence;
-use testwright_agent::job::Record;
-use testwright_agent::trajectory::Event;
-use testwright_comparisons::check::CheckRecord;
-use testwright_comparisons::compare::report::ComparisonReport;
-use testwright_comparisons::compare::{Plan, RunRecord};
-use testwright_evals::predictions::Prediction;
-use testwright_evals::report::{GradingReport, RunMetadata};
-use testwright_evals::selection::{SelectionResult, SelectionSummary};
-use testwright_evals::{Instance, InstanceResult};
-use testwright_sandboxes::environment::Environment;
-use testwright_sandboxes::recipe::Recipe;
 
-/// A file format.
-struct Format {
-    title: &'static str,
-    what: &'static str,
-    /// Types of its content.
-    types: &'static [fn(&mut SchemaGenerator)],
-}
-
-fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
-    generator.subschema_for::<T>();
-}
-
-const FORMATS: [Format; 12] = [
-    Format {
-        title: "evidence.json",
-        what: "Evidence for an accepted test. One JSON object, an `Evidence`.",
-        types: &[add::<Evidence>],
-    },
-    Format {
-        title: "trajectory.jsonl",
-        what: "Everything that happened in a run. JSON lines; each line is an `Event`.",
-        types: &[add::<Event>],
-    },
-    Format {
-        title: "run.json of a run",
-        what: "Settings, versions, isolation, outcome and usage. One JSON object, a `Record`. Its `environment` is an `Environment`.",
-        types: &[add::<Record>, add::<Environment>],
-    },
-    Format {
-        title: "datasets",
-        what: "Input of `testwright eval --dataset`: JSON lines, a JSON list, or Parquet, with the field names of SWE-bench. Each \
-               row is an `Instance`; other fields are ignored.",
-        types: &[add::<Instance>],
-    },
-    Format {
-        title: "predictions",
-        what: "Input of `testwright eval --predictions`: JSON lines or a JSON list. Each row is a `Prediction`.",
-        types: &[add::<Prediction>],
-    },
-    Format {
-        title: "results.jsonl",
-        what: "Graded predictions. JSON lines; each line is an `InstanceResult`.",
-        types: &[add::<InstanceResult>],
-    },
-    Format {
-        title: "checks.jsonl",
-        what: "Predictions checked by `testwright check --dataset`. JSON lines; each line is a `CheckRecord`. `testwright check --json` prints \
-               a list of `CheckEvidence`, each with the name of its `test`.",
-        types: &[add::<CheckRecord>],
-    },
-    Format {
-        title: "report.json",
-        what: "The figures of `report.md` and `report.html`. One JSON object, a `GradingReport`. The folder's `run.json` is a `RunMetadata`.",
-        types: &[add::<GradingReport>, add::<RunMetadata>],
-    },
-    Format {
-        title: "comparison.json and runs.jsonl",
-        what: "The plan of a comparison, a `Plan`; and the results of its runs, as JSON lines of type `RunRecord`.",
-        types: &[add::<Plan>, add::<RunRecord>],
-    },
-    Format {
-        title: "report.json of a comparison",
-        what: "The figures of its `report.md` and `report.html`. One JSON object, a `ComparisonReport`.",
-        types: &[add::<ComparisonReport>],
-    },
-    Format {
-        title: "selection.json",
-        what: "Code patches selected by tests: `summaries` for each set of tests, and `results` for each patch.",
-        types: &[add::<SelectionSummary>, add::<SelectionResult>],
-    },
-    Format {
-        title: "testwright.toml [environment]",
-        what: "The build of an environment, a `Recipe`, in the repository's own `testwright.toml` or a file given with `--config`.",
-        types: &[add::<Recipe>],
-    },
-];
+use crate::cli::schema::{FORMATS, subschema};
 
 pub(super) fn page() -> String {
     let mut body = "A field that is `or null` may also be left out. A type is described where it first occurs.\n\n\
@@ -100,14 +13,17 @@ pub(super) fn page() -> String {
                     reference fix and the reference tests of a dataset. The *base suite* is the test files that a prediction touches, \
                     without the prediction. F→P (fail-to-pass) means that a test fails on the old code and passes on the new code; \
                     F→× means that it fails on the old code.\n\n\
-                    `test.patch` is a unified diff for `git apply`.\n"
+                    `test.patch` is a unified diff for `git apply`.\n\n\
+                    JSON files and the lines of results have the field `format`, the version of their format. It is 1 now. A \
+                    trajectory has it in its first line; datasets and predictions have none. `testwright schema NAME` prints the JSON \
+                    Schema of a type.\n"
         .to_owned();
     let mut described: Vec<(String, Value)> = Vec::new();
-    for format in FORMATS {
+    for format in &FORMATS {
         body += &format!("\n## {}\n\n{}\n", format.title, format.what);
         let mut generator = SchemaGenerator::default();
-        for add in format.types {
-            add(&mut generator);
+        for (_, subschema) in format.types {
+            subschema(&mut generator);
         }
         for definition in generator.take_definitions(true) {
             if !described.contains(&definition) {
@@ -286,7 +202,7 @@ fn schemas_describe_types() {
         No,
     }
     let mut generator = SchemaGenerator::default();
-    add::<One>(&mut generator);
+    subschema::<One>(&mut generator);
     let texts: Vec<String> = (generator.take_definitions(true).iter())
         .map(|(name, schema)| description(name, schema, &[]))
         .collect();

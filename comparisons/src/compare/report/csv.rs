@@ -51,6 +51,7 @@ pub(super) fn systems(report: &ComparisonReport) -> csv::Result<Vec<u8>> {
         .chain(heads),
     )?;
     for s in &report.systems {
+        let cost = |figure: f64| number(Some(figure).filter(|_| s.system.has_runs()));
         let [low, high] = s.fail_to_pass.interval.map_or([None; 2], |i| i.map(Some));
         let pass_at = samples.clone().map(|k| s.pass_at.get(k - 1).copied());
         table.write_record(
@@ -71,11 +72,11 @@ pub(super) fn systems(report: &ComparisonReport) -> csv::Result<Vec<u8>> {
                 number(s.tdd_score.mean),
                 number(s.coverage_delta.mean),
                 number(s.precision.rate),
-                number(Some(s.cost.model_calls)),
-                number(Some(s.cost.tokens)),
+                cost(s.cost.model_calls),
+                cost(s.cost.tokens),
                 number(s.cost.dollars),
-                number(Some(s.cost.model_seconds)),
-                number(Some(s.cost.tool_seconds)),
+                cost(s.cost.model_seconds),
+                cost(s.cost.tool_seconds),
             ]
             .into_iter()
             .chain(pass_at.map(|rate| number(rate.flatten()))),
@@ -88,6 +89,8 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
     table.write_record([
         "instance_id",
+        "repository",
+        "issue_tokens",
         "approach",
         "model",
         "sample",
@@ -101,7 +104,10 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
         "confidence",
         "reason",
         "model_calls",
+        "failed_calls",
+        "tool_calls",
         "prompt_tokens",
+        "cached_tokens",
         "completion_tokens",
         "dollars",
         "model_seconds",
@@ -128,8 +134,15 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
                     RunStatus::NothingSubmitted => "nothing_submitted",
                     RunStatus::Infrastructure => "infrastructure",
                 };
+                let cost = |figure: u64| match of.system.has_runs() {
+                    true => figure.to_string(),
+                    false => String::new(),
+                };
+                let seconds = |figure: f64| number(Some(figure).filter(|_| of.system.has_runs()));
                 table.write_record([
                     instance.id.as_str(),
+                    &instance.repository,
+                    &instance.issue_tokens.to_string(),
                     &of.system.approach,
                     &of.system.model,
                     &(at + 1).to_string(),
@@ -142,12 +155,15 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
                     &number(delta),
                     &number(run.confidence),
                     reason,
-                    &run.cost.model_calls.to_string(),
-                    &run.cost.prompt_tokens.to_string(),
-                    &run.cost.completion_tokens.to_string(),
+                    &cost(run.cost.model_calls.into()),
+                    &cost(run.cost.failed_calls.into()),
+                    &cost(run.cost.tool_calls.into()),
+                    &cost(run.cost.prompt_tokens),
+                    &cost(run.cost.cached_tokens),
+                    &cost(run.cost.completion_tokens),
                     &number(run.cost.dollars),
-                    &number(Some(run.cost.model_seconds)),
-                    &number(Some(run.cost.tool_seconds)),
+                    &seconds(run.cost.model_seconds),
+                    &seconds(run.cost.tool_seconds),
                     &run.folder,
                 ])?;
             }

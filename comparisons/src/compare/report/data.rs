@@ -104,7 +104,8 @@ fn judgement(graded: InstanceResult) -> Judgement {
     })
 }
 
-type Verdicts = BTreeMap<(String, String), Judgement>;
+/// Whether a prediction has a patch, and its judgement, by prediction set and instance.
+type Verdicts = BTreeMap<(String, String), (bool, Judgement)>;
 
 impl Data {
     /// Reads the folder of a comparison.
@@ -121,9 +122,13 @@ impl Data {
         let mut runs = stored_runs(folder)?;
         let mut verdicts = read_verdicts(folder)?;
         let mut scored = |cell: RunSpec| -> Option<ScoredRun> {
-            let run = runs.remove(&cell.key())?;
             let set = cell.system.prediction_set(cell.sample);
             let graded = verdicts.remove(&(set, cell.instance.clone()));
+            if !cell.system.has_runs() {
+                return Some(ScoredRun::of_prediction(graded));
+            }
+            let graded = graded.map(|(_, judgement)| judgement);
+            let run = runs.remove(&cell.key())?;
             let judgement = match (run.status, graded) {
                 (RunStatus::Infrastructure, _) => Judgement::NotJudged(run.outcome.clone()),
                 (_, None) => Judgement::NotJudged("not graded yet".to_owned()),
@@ -218,6 +223,24 @@ impl SystemRuns {
 }
 
 impl ScoredRun {
+    /// Returns the run of a system that is given by its predictions. It has no folder and no cost.
+    fn of_prediction(graded: Option<(bool, Judgement)>) -> Self {
+        let not_graded = || Judgement::NotJudged("not graded yet".to_owned());
+        let (has_patch, judgement) = graded.unwrap_or_else(|| (true, not_graded()));
+        ScoredRun {
+            folder: String::new(),
+            status: match has_patch {
+                true => RunStatus::Submitted,
+                false => RunStatus::NothingSubmitted,
+            },
+            outcome: "given as a prediction".to_owned(),
+            confidence: None,
+            cost: RunCost::default(),
+            stages: BTreeMap::new(),
+            judgement,
+        }
+    }
+
     pub fn is_submitted(&self) -> bool {
         self.status == RunStatus::Submitted
     }
@@ -242,7 +265,7 @@ fn read_verdicts(folder: &Path) -> Result<Verdicts> {
     while let Some(line) = lines.next_line().map_err(failed)? {
         if let Ok(graded) = serde_json::from_slice::<InstanceResult>(line) {
             let name = (graded.prediction.clone(), graded.instance_id.clone());
-            verdicts.insert(name, judgement(graded));
+            verdicts.insert(name, (graded.has_patch, judgement(graded)));
         }
     }
     Ok(verdicts)

@@ -1,4 +1,4 @@
-//! The report on a comparison: `report.json`, `.md`, `.html` and two CSV tables. It depends only on the plan, the runs
+//! The report on a comparison: `report.json`, `.md`, `.html`, two CSV tables, and its tables and plots as files. It depends only on the plan, the runs
 //! and the grader's results: the same folder gives the same report, byte for byte.
 
 mod confidence;
@@ -18,6 +18,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::document;
+use testwright_evals::folder::Versioned;
 
 use super::{Plan, replace};
 use testwright_config::error::{Error, Result};
@@ -92,7 +93,8 @@ pub fn write(folder: &Path) -> Result<ComparisonReport> {
     };
     let failed =
         |error: &dyn std::error::Error| Error::infrastructure("render the report").cause(error);
-    let mut json = serde_json::to_vec_pretty(&report).map_err(|e| failed(&e))?;
+    let versioned = Versioned::new(&report);
+    let mut json = serde_json::to_vec_pretty(&versioned).map_err(|e| failed(&e))?;
     json.push(b'\n');
     put("report.json", &json)?;
     put("report.md", markdown.as_bytes())?;
@@ -101,6 +103,13 @@ pub fn write(folder: &Path) -> Result<ComparisonReport> {
         &csv::systems(&report).map_err(|e| failed(&e))?,
     )?;
     put("runs.csv", &csv::runs(&data).map_err(|e| failed(&e))?)?;
+    let not_written =
+        |error: std::io::Error| Error::io(format!("write to {}", folder.display()), &error);
+    document::write_tables(folder, "tables", &sections).map_err(not_written)?;
+    for section in &sections {
+        let plots = plots::plots(section.id, &report);
+        document::write_plots(folder, section.id, &plots).map_err(not_written)?;
+    }
     let page = page::page(&report, &data, &facts, sections).map_err(|e| failed(&e))?;
     put("report.html", page.as_bytes())?;
     Ok(report)

@@ -62,14 +62,19 @@ pub(super) fn page(
             [] => String::new(),
             inputs => format!("extra inputs: {}; ", inputs.join(", ")),
         };
+        let cost = match s.system.has_runs() {
+            true => format!(
+                "{:.1} model calls and {:.0} tokens per run",
+                s.cost.model_calls, s.cost.tokens
+            ),
+            false => "given as predictions".to_owned(),
+        };
         SystemView {
             figure: Some(percent(s.fail_to_pass.value)),
             about: Some(format!(
-                "{bound}{inputs_text}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens per run",
+                "{bound}{inputs_text}strict F→P of {} instances; {}; {cost}",
                 s.fail_to_pass.instances,
                 submitted(&s.precision),
-                s.cost.model_calls,
-                s.cost.tokens
             )),
             ..SystemView::new(at, &s.name)
         }

@@ -28,7 +28,8 @@ const BOTTOM: f64 = 230.0;
 
 /// Plots success against dollars, or against tokens if a model has no price.
 fn spending(report: &ComparisonReport) -> Option<Plot> {
-    let priced = report.systems.iter().all(|s| s.cost.dollars.is_some());
+    let mut systems = report.systems.iter().filter(|s| s.system.has_runs());
+    let priced = systems.all(|s| s.cost.dollars.is_some());
     let priced = priced && report.systems.iter().any(|s| s.cost.dollars > Some(0.0));
     match priced {
         true => frontier(report, "dollars per run", |s| {
@@ -52,6 +53,7 @@ fn frontier(
         .systems
         .iter()
         .enumerate()
+        .filter(|(_, s)| s.system.has_runs())
         .filter_map(|(at, s)| Some((at, cost(s), s.fail_to_pass.value?)))
         .collect();
     let costs = || {

@@ -25,7 +25,7 @@ pub(super) fn facts(report: &ComparisonReport) -> Vec<(String, String)> {
     }
     let runs: u64 = report.systems.iter().map(|s| s.cost.runs).sum();
     let of_runs = || -> Option<f64> {
-        let all = report.systems.iter();
+        let all = report.systems.iter().filter(|s| s.system.has_runs());
         all.map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
             .sum()
     };
@@ -211,7 +211,8 @@ fn cost(report: &ComparisonReport) -> Section {
         "Waiting for the model",
         "Tools",
     ]);
-    for (at, s) in report.systems.iter().enumerate() {
+    let systems = report.systems.iter().enumerate();
+    for (at, s) in systems.filter(|(_, s)| s.system.has_runs()) {
         let cost = &s.cost;
         let dollars = cost
             .dollars
@@ -333,9 +334,13 @@ fn discordant(pair: &Pair) -> Table {
         .words("Solved by")
         .words("Run of the first")
         .words("Run of the second");
-    let run = |folder: &str| Cell {
-        text: "trajectory".to_owned(),
-        file: Some(format!("{folder}/{}", trajectory_page::FILE)),
+    let run = |folder: &str| match folder {
+        // The system is given by its predictions.
+        "" => Cell::from(NONE),
+        folder => Cell {
+            text: "trajectory".to_owned(),
+            file: Some(format!("{folder}/{}", trajectory_page::FILE)),
+        },
     };
     for one in &pair.discordant {
         let winner = if one.first_solves { first } else { second };

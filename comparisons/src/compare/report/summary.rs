@@ -181,7 +181,7 @@ fn cost(of: &SystemRuns) -> CostSummary {
         .all()
         .filter(|run| run.status != RunStatus::Infrastructure);
     let costs: Vec<&RunCost> = ended.map(|run| &run.cost).collect();
-    if costs.is_empty() {
+    if costs.is_empty() || !of.system.has_runs() {
         return CostSummary::default();
     }
     let mean = |of: &dyn Fn(&RunCost) -> f64| {

@@ -1,6 +1,6 @@
 //! Renders the report for a terminal.
 
-use testwright_evals::document::format::percent;
+use testwright_evals::document::format::{NONE, percent};
 
 use super::ComparisonReport;
 
@@ -27,13 +27,17 @@ pub(super) fn table(report: &ComparisonReport) -> String {
         let interval = interval.map_or_else(String::new, |[low, high]| {
             format!("{:.0}–{:.0} %", 100.0 * low, 100.0 * high)
         });
+        let cost = |figure: f64, digits: usize| match s.system.has_runs() {
+            true => format!("{figure:.digits$}"),
+            false => NONE.to_owned(),
+        };
         let cells = [
             s.judged.to_string(),
             s.submitted.to_string(),
             percent(s.fail_to_pass.value),
             interval,
-            format!("{:.1}", s.cost.model_calls),
-            format!("{:.0}", s.cost.tokens),
+            cost(s.cost.model_calls, 1),
+            cost(s.cost.tokens, 0),
             s.not_judged.to_string(),
         ];
         text.push_str(&format!("{:width$}", s.name));

@@ -1,0 +1,91 @@
+//! Systems that are given by their predictions: `--predictions NAME=FILE`.
+
+use std::path::{Path, PathBuf};
+
+use testwright_evals::predictions::{self, Predictions};
+use testwright_evals::untrusted_text::check_name;
+
+use testwright_comparisons::compare::{
+    PREDICTIONS, Plan, System, prediction_files, prediction_sets,
+};
+use testwright_comparisons::grading::{GradingRun, records};
+use testwright_config::error::{Error, Result};
+
+/// Reads a file of predictions that come from one model, so that each instance has one patch.
+pub(super) fn of_one_model(path: &Path, grading: &GradingRun) -> Result<Predictions> {
+    let read = predictions::read(&[path], &grading.whole, &grading.dataset);
+    let (mut sets, _) = read.map_err(records)?;
+    let last = sets.pop();
+    if let Some(first) = sets.first() {
+        return Err(Error::usage(format!("use {}", path.display()))
+            .cause(format!(
+                "it contains patches of several models ({}, …)",
+                first.model
+            ))
+            .hint("pass a file with patches of one model"));
+    }
+    Ok(last.unwrap_or_default())
+}
+
+/// Adds the systems of `--predictions` to a plan, and returns their predictions.
+pub(super) fn add(
+    arguments: &[String],
+    grading: &GradingRun,
+    plan: &mut Plan,
+) -> Result<Vec<Predictions>> {
+    let mut sets = Vec::new();
+    for argument in arguments {
+        let wrong = Error::usage(format!("use --predictions {argument}"));
+        let Some((name, path)) = argument
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+        else {
+            return Err(wrong
+                .cause("the name is missing")
+                .hint("write it as NAME=FILE"));
+        };
+        if let Err(error) = check_name(name) {
+            return Err(wrong.cause(format!("the name {error}")));
+        }
+        if plan.systems.iter().any(|system| system.name() == name) {
+            return Err(wrong.cause(format!("another system is named {name}")));
+        }
+        let set = of_one_model(Path::new(path), grading)?;
+        let sha256 = set.sha256.first().map(String::as_str).unwrap_or_default();
+        plan.systems.push(System::of_predictions(name, sha256));
+        sets.push(renamed(set, name));
+    }
+    Ok(sets)
+}
+
+/// Reads the predictions of such systems from the folder of a recorded comparison.
+pub(super) fn recorded(
+    folder: &Path,
+    plan: &Plan,
+    grading: &GradingRun,
+) -> Result<Vec<Predictions>> {
+    let all = prediction_sets(plan, &[]);
+    let files = all.iter().zip(prediction_files(&all));
+    let of_given = files.filter(|(set, _)| {
+        let mut systems = plan.systems.iter();
+        systems.any(|system| !system.has_runs() && system.name() == set.model)
+    });
+    let paths: Vec<(&str, PathBuf)> = of_given
+        .map(|(set, file)| (set.model.as_str(), folder.join(PREDICTIONS).join(file)))
+        .collect();
+    let read =
+        |(name, path): &(&str, PathBuf)| of_one_model(path, grading).map(|set| renamed(set, name));
+    paths.iter().map(read).collect()
+}
+
+fn renamed(set: Predictions, name: &str) -> Predictions {
+    let mut by_instance = set.by_instance;
+    for prediction in by_instance.values_mut() {
+        prediction.model_name_or_path = name.to_owned();
+    }
+    Predictions {
+        model: name.to_owned(),
+        by_instance,
+        sha256: set.sha256,
+    }
+}
