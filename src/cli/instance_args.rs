@@ -32,7 +32,12 @@ pub(super) struct InstanceArgs {
 impl InstanceArgs {
     /// Reads a dataset, and returns all of it and the selected instances.
     pub(super) fn read(&self, path: &Path) -> Result<(Dataset, Dataset)> {
-        let whole = Dataset::read(path).map_err(records)?;
+        let whole = Dataset::read(path).map_err(|error| match path.exists() {
+            true => records(error),
+            false => records(error).hint(
+                "pass a downloaded file; the page `Datasets` of the guide names public datasets",
+            ),
+        })?;
         let selection = Selection {
             instances: self.instances.clone(),
             exclude: self.exclude.clone(),
