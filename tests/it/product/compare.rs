@@ -280,6 +280,47 @@ fn replayed_comparison_is_identical() {
 }
 
 #[test]
+fn given_predictions_are_graded_beside_approaches() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = ComparisonBench::new(&server);
+    let words = ["--approaches", "zero-shot-plus", "--models", "m"];
+    let planned = bench
+        .compare("out", &[&words[..], &["--dry-run"]].concat())
+        .output()
+        .unwrap();
+    assert_exit_code(&planned, 0);
+    let estimate = text(&planned.stdout);
+    assert!(estimate.contains("runs left: 2 of 2\n"), "{estimate}");
+    assert!(!bench.out("out").exists());
+    assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
+    let calls = bill.lock().unwrap().calls;
+    let file = bench.out("out").join("predictions/zero-shot-plus@m.jsonl");
+    let given = format!("other={}", file.display());
+    let words = [&words[..], &["--predictions", &given]].concat();
+    assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
+    assert_eq!(bill.lock().unwrap().calls, calls);
+    let report = bench.json("out", "report.json");
+    let other = &report["systems"][1];
+    assert_eq!(
+        (&other["name"], &other["fail_to_pass"]["value"]),
+        (&json!("other"), &json!(1.0))
+    );
+    assert_eq!(report["pairs"][0]["second"], "other");
+    let runs = text(&std::fs::read(bench.out("out").join("runs.csv")).unwrap());
+    assert!(runs.contains(",other,other,1,submitted,true,"), "{runs}");
+    for file in ["tables/rates.tex", "plots/cost.svg"] {
+        assert!(bench.out("out").join(file).exists(), "{file}");
+    }
+    let recorded = bench.out("out");
+    let output = bench
+        .compare("again", &["--replay", recorded.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    assert_same(&tables(&recorded), &tables(&bench.out("again")));
+}
+
+#[test]
 fn killed_comparison_resumes_without_paying_twice() {
     let (server, bill) = service(Duration::from_millis(60));
     let bench = ComparisonBench::new(&server);

@@ -237,3 +237,45 @@ fn only_configured_environment_applies_to_instances() {
     );
     assert_eq!(golden("found")["key"], golden("plain")["key"]);
 }
+
+#[test]
+fn merged_shards_equal_whole_evaluation() {
+    let bench = bench(&["first", "second"]);
+    let good = bench.repository.append_tests_patch(GOOD);
+    bench.predictions(&[
+        ("otter", "first", Some(&good)),
+        ("otter", "second", Some(&good)),
+    ]);
+    for (shard, folder) in [("2/3", "one"), ("3/3", "two")] {
+        let graded = bench.grade(&["--shard", shard], folder).output();
+        assert_exit_code(&graded.unwrap(), 0);
+        assert_eq!(bench.results(folder).len(), 1, "{shard}");
+    }
+    let run = |words: &[&str]| {
+        let mut command = bench.place.testwright();
+        let output = command
+            .args(words)
+            .current_dir(bench.place.folder.path())
+            .output()
+            .unwrap();
+        assert_exit_code(&output, 0);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let merged = run(&["eval", "merge", "one", "two", "--out", "out"]);
+    assert!(merged.contains("2/2 100.0 %"), "{merged}");
+    assert_eq!(run(&["show", "out"]), merged);
+    let some = run(&["eval", "report", "out", "--instances", "first"]);
+    assert!(some.contains("1/1 100.0 %"), "{some}");
+    let metadata = std::fs::read(bench.place.path("out/run.json")).unwrap();
+    let metadata: Value = serde_json::from_slice(&metadata).unwrap();
+    assert_eq!(metadata["format"], 1);
+    assert_eq!(metadata["instances"], 2);
+    let digest = metadata["dataset_sha256"].as_str().unwrap();
+    assert_eq!(digest.len(), 64);
+    let table = std::fs::read_to_string(bench.place.path("out/results.csv")).unwrap();
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[0].starts_with("instance_id,prediction,repo,"));
+    assert!(rows[1].starts_with("first,otter,example/sums,"), "{table}");
+    assert_eq!(rows.len(), 3, "{table}");
+    assert!(bench.place.path("out/tables/rates.tex").exists());
+}
