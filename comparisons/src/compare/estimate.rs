@@ -15,7 +15,7 @@ use testwright_config::settings::Settings;
 use testwright_models::price::Prices;
 use testwright_models::{ModelName, spending_limit};
 
-/// What is left of a comparison.
+/// The rest of a comparison: its runs, environments and cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
     /// Number of runs of the whole comparison.
