@@ -143,14 +143,25 @@ impl Dataset {
     /// Fails if an id is unknown, a glob is invalid or matches nothing, a file cannot be read, or the selection is
     /// empty.
     pub fn choose(&self, selection: &Selection) -> Result<Dataset, SelectionError> {
-        let mut ids: Vec<&str> = self.instances.iter().map(|i| i.instance_id.as_str()).collect();
+        let mut ids: Vec<&str> = self
+            .instances
+            .iter()
+            .map(|i| i.instance_id.as_str())
+            .collect();
         let patterns = |text: &Option<String>| {
             let text = text.as_deref();
             text.map(|text| Patterns::parse(text, &ids)).transpose()
         };
-        let (chosen, excluded) = (patterns(&selection.instances)?, patterns(&selection.exclude)?);
+        let (chosen, excluded) = (
+            patterns(&selection.instances)?,
+            patterns(&selection.exclude)?,
+        );
         ids.retain(|id| chosen.as_ref().is_none_or(|chosen| chosen.matches(id)));
-        ids.retain(|id| !excluded.as_ref().is_some_and(|excluded| excluded.matches(id)));
+        ids.retain(|id| {
+            !excluded
+                .as_ref()
+                .is_some_and(|excluded| excluded.matches(id))
+        });
         if let Some(sample) = selection.sample {
             let seed = selection.seed;
             ids.sort_by_cached_key(|id| Sha256::digest(format!("{seed} {id}")));
@@ -374,6 +385,10 @@ mod tests {
             chosen(&pattern).unwrap(),
             ["sympy__sympy-12", "psf__requests-1"]
         );
-        assert!(chosen("@/no/such/file").unwrap_err().contains("read /no/such/file"));
+        assert!(
+            chosen("@/no/such/file")
+                .unwrap_err()
+                .contains("read /no/such/file")
+        );
     }
 }
