@@ -11,6 +11,7 @@
 //! - [`agent`]: the loop of model calls and tool calls.
 //! - [`gate`]: decides whether a submitted test is accepted.
 //! - [`check`]: checks a given test with the gate.
+//! - [`history`]: runs accepted tests on releases and earlier and later commits.
 //! - [`outcome`]: the outcome of a run.
 //! - [`trajectory`]: records a run, so that it can be read, resumed and replayed.
 //! - [`job`]: carries out one run from start to end.
@@ -34,6 +35,7 @@ pub mod agent;
 pub mod check;
 pub mod confidence;
 pub mod gate;
+pub mod history;
 pub mod outcome;
 pub mod trajectory;
 

@@ -48,7 +48,7 @@ pub use apply::{AppliedPatch, ApplyMethod, apply};
 pub(crate) use archive::EMPTY_SUBMODULES;
 pub(crate) use archive_cache::{ArchiveLease, evict_archives};
 pub(crate) use clone_cache::evict_clones as make_room_for_clones;
-pub use history::{Commit, CommitRange, FileChange};
+pub use history::{Commit, CommitRange, FileChange, Tag};
 pub use patch::{apply_check, header_path, touched_paths};
 pub use patch_base::{File, FileKind, Files};
 pub use tree::Tree;

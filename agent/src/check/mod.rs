@@ -138,7 +138,7 @@ pub async fn gather_evidence(
 }
 
 /// Encodes a file for the tool `restore`.
-fn encode_file((path, file): (&String, &Option<File>)) -> Value {
+pub(crate) fn encode_file((path, file): (&String, &Option<File>)) -> Value {
     let mode = file.as_ref().and_then(|file| match file.kind {
         FileKind::Plain => None,
         FileKind::Executable => Some(0o100_755),

@@ -1,6 +1,7 @@
 //! Creates a running session from the settings: backend, old code, environment and sandbox. The commands
 //! share this.
 
+mod commit;
 mod harness;
 mod model;
 mod repair;
@@ -291,7 +292,11 @@ impl<'a> Setup<'a> {
     }
 
     /// Returns the environment of the old code, from the cache or newly built.
-    async fn environment(&self, source: &Source, location: &str) -> Result<Environment> {
+    async fn environment(
+        &self,
+        source: &Source,
+        location: &str,
+    ) -> std::result::Result<Environment, SandboxError> {
         let run = &self.settings.run;
         let keys = self.settings.environment_of(location);
         if keys.is_none() && self.settings.environment.is_some() {

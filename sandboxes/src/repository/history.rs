@@ -3,6 +3,8 @@
 //! Renames are reported as a deletion and an addition, and hashes are complete. So the same commits give the same
 //! bytes, whatever else the repository contains.
 
+use std::collections::BTreeSet;
+
 use super::Repository;
 use super::clone::fetch_blobs;
 use super::git::failed;
@@ -44,6 +46,17 @@ pub struct CommitRange {
     pub until: Option<i64>,
 }
 
+/// A tag that leads to a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// Name without `refs/tags/`.
+    pub name: String,
+    /// Full object name of the commit, in hex digits.
+    pub commit: String,
+    /// Time of the commit in seconds since 1970.
+    pub committed: i64,
+}
+
 /// A path that differs between two commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
@@ -56,6 +69,9 @@ pub struct FileChange {
     /// Whether the path is a submodule in one of the commits or both.
     pub submodule: bool,
 }
+
+/// Format of `git log` that [`commit`] parses.
+const COMMIT_FORMAT: &str = "--format=tformat:%H%n%P%n%ct%n%B";
 
 /// Mode of a submodule's pointer.
 const SUBMODULE: &str = "160000";
@@ -71,9 +87,7 @@ impl Repository {
     ///
     /// Fails if git does not know a commit of the range or cannot be run.
     pub fn commits(&self, range: &CommitRange) -> Result<Vec<Commit>> {
-        let mut words = ["log", "-z", "--format=tformat:%H%n%P%n%ct%n%B"]
-            .map(str::to_owned)
-            .to_vec();
+        let mut words = ["log", "-z", COMMIT_FORMAT].map(str::to_owned).to_vec();
         if range.first_parent {
             words.push("--first-parent".to_owned());
         }
@@ -86,6 +100,77 @@ impl Repository {
         let text = String::from_utf8_lossy(&self.git.run(words)?).into_owned();
         let records = text.split('\0').filter(|record| !record.trim().is_empty());
         records.map(commit).collect()
+    }
+
+    /// Returns one commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git does not know the commit or cannot be run.
+    pub fn commit_at(&self, hash: &str) -> Result<Commit> {
+        let printed = self.git.run(["log", "-1", COMMIT_FORMAT, hash, "--"])?;
+        commit(&String::from_utf8_lossy(&printed))
+    }
+
+    /// Returns the tags that lead to commits, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot be run, or an object of a tag is missing.
+    pub fn tags(&self) -> Result<Vec<Tag>> {
+        // A lightweight tag is a commit; an annotated one is an object that leads to it (`*`).
+        let format = "--format=%(refname:strip=2)%00%(objecttype)%00%(objectname)%00%(committerdate:unix)\
+                      %00%(*objecttype)%00%(*objectname)%00%(*committerdate:unix)";
+        let listed = self.git.run(["for-each-ref", format, "refs/tags"])?;
+        let text = String::from_utf8_lossy(&listed).into_owned();
+        let tags = text.lines().filter_map(|line| {
+            let fields: Vec<&str> = line.split('\0').collect();
+            let (commit, committed) = match fields[..] {
+                [_, "commit", commit, time, ..] | [.., "commit", commit, time] => (commit, time),
+                _ => return None,
+            };
+            Some(Tag {
+                name: fields[0].to_owned(),
+                commit: commit.to_owned(),
+                committed: committed.parse().ok()?,
+            })
+        });
+        Ok(tags.collect())
+    }
+
+    /// Returns the names of the tags whose history contains a commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git does not know the commit or cannot be run.
+    pub fn tags_containing(&self, commit: &str) -> Result<BTreeSet<String>> {
+        self.ref_names(["--contains", commit, "refs/tags"])
+    }
+
+    /// Returns the names of the local branches that end at a commit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git does not know the commit or cannot be run.
+    pub fn branches_at(&self, commit: &str) -> Result<BTreeSet<String>> {
+        self.ref_names(["--points-at", commit, "refs/heads"])
+    }
+
+    fn ref_names(&self, selection: [&str; 3]) -> Result<BTreeSet<String>> {
+        let words = ["for-each-ref", "--format=%(refname:strip=2)"];
+        let listed = self.git.run(words.into_iter().chain(selection))?;
+        let text = String::from_utf8_lossy(&listed).into_owned();
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns whether older commits are missing because the repository is a shallow clone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot be run.
+    pub fn is_shallow(&self) -> Result<bool> {
+        let answer = self.git.line(["rev-parse", "--is-shallow-repository"])?;
+        Ok(answer.as_deref() == Some("true"))
     }
 
     /// Returns the differences between two commits, by path.

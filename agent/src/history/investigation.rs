@@ -1,0 +1,459 @@
+//! The search through releases and commits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::hex::hex;
+use testwright_sandboxes::repository::{self, Commit, CommitRange, Repository};
+use tokio::task::JoinError;
+
+use super::answer::{Point, Verdict};
+use super::bisection::{self, Boundary};
+use super::prober::{AcceptedTests, Prober};
+use super::releases::Releases;
+use super::report::{Change, Entry, HistoryReport};
+use crate::setup::{RepositoryLocation, Setup, open_options};
+use testwright_config::error::{Error, Result};
+use testwright_config::settings::Settings;
+
+/// Expected number of commits in the bisection between two releases.
+const COMMITS_PER_CHANGE: usize = 5;
+
+/// A part of the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Releases, without the commits between them.
+    Tags,
+    /// Introduction of the bug.
+    Introduced,
+    /// Fix of the bug.
+    Fixed,
+}
+
+/// Options of the search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryOptions {
+    /// Branch in which the fix is searched; `None` for the repository's head.
+    pub branch: Option<String>,
+    /// Whether pre-releases count as releases.
+    pub pre_releases: bool,
+    /// Whether to run the tests on every release.
+    pub all_tags: bool,
+    /// Maximum number of commits on which the tests run.
+    pub max_commits: usize,
+    /// The only part of the search to make; `None` for all.
+    pub only: Option<Part>,
+}
+
+/// An event of the search.
+#[derive(Debug)]
+pub enum HistoryEvent<'a> {
+    /// The tests are about to run on a commit.
+    Probing {
+        /// Number of the commit, counted from 1.
+        number: usize,
+        /// Expected number of commits.
+        expected: usize,
+        /// Version or abbreviated hash.
+        name: &'a str,
+    },
+    /// A commit was answered. The report can be stored, to resume from it.
+    Answered {
+        /// The new answer.
+        entry: &'a Entry,
+        /// Report as of now.
+        report: &'a HistoryReport,
+    },
+}
+
+/// Receives the events of the search. An error ends it.
+pub type Watcher<'a> = &'a (dyn Fn(HistoryEvent<'_>) -> Result<()> + Sync);
+
+/// Searches the history of a repository for the releases and commits on which the accepted tests fail.
+///
+/// Answers of an `earlier` report on the same tests are not asked again.
+///
+/// # Errors
+///
+/// Fails if the repository has no history, the tests do not fail on their own commit, the machine fails, or an interrupt
+/// arrives.
+pub async fn investigate(
+    setup: &Setup<'_>,
+    settings: &Settings,
+    place: &RepositoryLocation,
+    tests: &AcceptedTests,
+    options: &HistoryOptions,
+    earlier: Option<HistoryReport>,
+    watcher: Watcher<'_>,
+) -> Result<HistoryReport> {
+    let (prober, source) = Prober::new(setup, place, tests).await?;
+    let Some(base) = source.commit else {
+        return Err(without_history(
+            "the code is not a commit of a git repository",
+        ));
+    };
+    let (location, branch) = (place.location.clone(), options.branch.clone());
+    let (cache, open) = (settings.cache.clone(), open_options(settings));
+    let pre_releases = options.pre_releases;
+    let history = run_blocking(move || {
+        let repository = repository::open(&location, branch.as_deref(), &cache, &open)?;
+        History::read(repository, branch.as_deref(), &base, pre_releases)
+    });
+    let history = history.await?;
+    if history.is_shallow {
+        return Err(
+            without_history("it is a shallow clone, which lacks older commits")
+                .hint("run `git fetch --unshallow --tags` in it, or pass the repository's URL"),
+        );
+    }
+    let digest = digest(tests, settings);
+    let earlier = earlier.filter(|earlier| earlier.digest == digest);
+    let mut investigation = Investigation {
+        prober,
+        options,
+        watcher,
+        names: history.names(),
+        answers: BTreeMap::new(),
+        asked: 0,
+        later: 0,
+        report: HistoryReport {
+            digest,
+            base: history.base.commit.clone(),
+            branch: history.branch.clone(),
+            head: history.head.commit.clone(),
+            tests: tests.ids().map(str::to_owned).collect(),
+            ..HistoryReport::default()
+        },
+        history,
+    };
+    for entry in earlier.into_iter().flat_map(|earlier| earlier.answers) {
+        investigation.add(entry);
+    }
+    investigation.run().await?;
+    Ok(investigation.report())
+}
+
+/// Returns a digest of everything that the answers depend on besides the commit.
+fn digest(tests: &AcceptedTests, settings: &Settings) -> String {
+    let run = &settings.run;
+    let ids: Vec<&str> = tests.ids().collect();
+    let options = (&run.python, &run.image, &run.project, &settings.additions);
+    let parts = format!("{ids:?} {options:?} {}", tests.patch);
+    hex(&Sha256::digest(parts.as_bytes()))
+}
+
+fn without_history(cause: &str) -> Error {
+    Error::usage("read the history of the repository")
+        .cause(cause)
+        .hint("pass a git repository with --repo")
+}
+
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::result::Result<T, SandboxError> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let failed = |error: JoinError| Error::infrastructure("read the history").cause(error);
+    Ok(done.map_err(failed)??)
+}
+
+/// The commits and releases of a repository.
+struct History {
+    repository: Arc<Repository>,
+    releases: Releases,
+    base: Point,
+    /// Newest commit of the branch.
+    head: Point,
+    branch: String,
+    is_shallow: bool,
+}
+
+impl History {
+    /// Reads the history. Blocks.
+    fn read(
+        repository: Repository,
+        branch: Option<&str>,
+        base: &str,
+        pre_releases: bool,
+    ) -> std::result::Result<History, SandboxError> {
+        let base = repository.commit_at(base)?;
+        let head = repository.commit_at(repository.commit().unwrap_or(&base.hash))?;
+        let branch = match branch {
+            Some(branch) => branch.to_owned(),
+            None => {
+                let branches = repository.branches_at(&head.hash)?;
+                let usual = ["main", "master"].into_iter();
+                let mut usual = usual.filter(|name| branches.contains(*name));
+                let first = || branches.first().map(String::as_str);
+                usual.next().or_else(first).unwrap_or("HEAD").to_owned()
+            }
+        };
+        let releases = Releases::read(&repository, &base, pre_releases)?;
+        Ok(History {
+            base: Point {
+                name: releases.base.clone(),
+                ..point(&base)
+            },
+            head: Point {
+                name: Some(branch.clone()),
+                ..point(&head)
+            },
+            is_shallow: repository.is_shallow()?,
+            repository: Arc::new(repository),
+            releases,
+            branch,
+        })
+    }
+}
+
+impl History {
+    /// Returns the versions of releases, by commit.
+    fn names(&self) -> BTreeMap<String, String> {
+        let points = self.releases.all().chain([&self.base]);
+        let named = points.filter_map(|point| Some((point.commit.clone(), point.name.clone()?)));
+        named.collect()
+    }
+
+    /// Returns the commits of the branch that ends at `end`, oldest first: those that are not in the history of `start`,
+    /// and the commit before them.
+    async fn commits_between(&self, start: Option<&Point>, end: &Point) -> Result<Vec<Point>> {
+        let repository = self.repository.clone();
+        let range = CommitRange {
+            tip: end.commit.clone(),
+            base: start.map(|start| start.commit.clone()),
+            first_parent: true,
+            ..CommitRange::default()
+        };
+        run_blocking(move || {
+            let mut commits = repository.commits(&range)?;
+            commits.reverse();
+            let fork = commits.first().and_then(|first| first.parents.first());
+            let fork = fork.map(|fork| repository.commit_at(fork)).transpose()?;
+            Ok(fork.iter().chain(&commits).map(point).collect())
+        })
+        .await
+    }
+}
+
+fn point(commit: &Commit) -> Point {
+    Point {
+        commit: commit.hash.clone(),
+        committed: commit.committed,
+        name: None,
+    }
+}
+
+struct Investigation<'a> {
+    prober: Prober<'a>,
+    options: &'a HistoryOptions,
+    watcher: Watcher<'a>,
+    history: History,
+    /// Versions of releases, by commit.
+    names: BTreeMap<String, String>,
+    /// Answers by commit.
+    answers: BTreeMap<String, Entry>,
+    /// Number of commits on which the tests ran.
+    asked: usize,
+    /// Expected number of commits in later parts of the search.
+    later: usize,
+    /// Report without the answers.
+    report: HistoryReport,
+}
+
+impl Investigation<'_> {
+    async fn run(&mut self) -> Result<()> {
+        let only = self.options.only;
+        let (base, head) = (self.history.base.clone(), self.history.head.clone());
+        let Releases { older, newer, .. } = &self.history.releases;
+        let newest = newer.last().or(older.last()).cloned();
+        let older: Vec<Point> = older.iter().chain([&base]).cloned().collect();
+        let newer = [&base].into_iter().chain(newer).chain([&head]);
+        let newer: Vec<Point> = newer.cloned().collect();
+        let for_commits = match only {
+            Some(Part::Tags) => 0,
+            _ => COMMITS_PER_CHANGE,
+        };
+        let for_older = bisection::questions(older.len()) + for_commits;
+        let for_newer = bisection::questions(newer.len()) + for_commits;
+
+        self.later = for_older + for_newer;
+        self.ask(&base, 3).await?;
+        self.check_base(&base)?;
+        if only != Some(Part::Introduced) {
+            self.ask(&head, 2).await?;
+            if let Some(newest) = newest {
+                self.ask(&newest, 1).await?;
+            }
+        }
+        if self.options.all_tags {
+            let all: Vec<Point> = self.history.releases.all().cloned().collect();
+            for (number, release) in all.iter().enumerate() {
+                self.ask(release, all.len() - number).await?;
+            }
+        }
+        if only != Some(Part::Fixed) {
+            self.later = for_newer + for_commits;
+            let found = self.search(&older, Verdict::Passes).await?;
+            self.later = for_newer;
+            let change = self.change(&older, found, Verdict::Passes).await?;
+            self.report.introduced = Some(change);
+            self.note_changes(&older);
+        }
+        let passes = |point: &Point| self.verdict(point) == Some(Verdict::Passes);
+        if only != Some(Part::Introduced)
+            && let Some(end) = newer.iter().rposition(passes)
+        {
+            self.later = for_commits;
+            let until = &newer[..=end];
+            let found = self.search(until, Verdict::Fails).await?;
+            self.later = 0;
+            let change = self.change(until, found, Verdict::Fails).await?;
+            self.report.fixed = Some(change);
+            self.note_changes(&newer);
+        }
+        Ok(())
+    }
+
+    /// Checks that the tests fail on their own commit. Otherwise no other answer has a meaning.
+    fn check_base(&self, base: &Point) -> Result<()> {
+        let answer = self.answers.get(&base.commit).map(|entry| &entry.answer);
+        let reason: &str = match answer {
+            Some(answer) if answer.verdict == Verdict::Fails => return Ok(()),
+            Some(answer) if answer.verdict == Verdict::Passes => "the tests pass",
+            Some(answer) => &answer.reason,
+            None => "the tests did not run",
+        };
+        let message = format!("repeat the accepted failure on {}", base.short());
+        Err(Error::nothing(message).cause(reason))
+    }
+
+    /// Bisects points whose last one has the verdict after the change.
+    async fn search(&mut self, points: &[Point], before: Verdict) -> Result<Boundary> {
+        loop {
+            let verdicts: Vec<_> = points.iter().map(|point| self.verdict(point)).collect();
+            let expected = bisection::expected(&verdicts, before);
+            let is_known = match bisection::next(&verdicts, before) {
+                Some(at) => self.ask(&points[at], expected).await?,
+                None => false,
+            };
+            if !is_known {
+                return Ok(bisection::boundary(&verdicts, before));
+            }
+        }
+    }
+
+    /// Describes a change between two releases, and bisects the commits between them.
+    async fn change(
+        &mut self,
+        points: &[Point],
+        found: Boundary,
+        before: Verdict,
+    ) -> Result<Change> {
+        let start = found.before.map(|at| &points[at]);
+        let end = &points[found.after];
+        let version = |point: &Point| self.names.get(&point.commit).cloned();
+        let mut change = Change {
+            bounded: start.is_some(),
+            last_release_before: start.and_then(version),
+            first_release_after: version(end),
+            commits: Vec::new(),
+        };
+        let is_searched = start.is_some() || points.len() == 1;
+        if !is_searched || self.options.only == Some(Part::Tags) {
+            return Ok(change);
+        }
+        let commits = self.history.commits_between(start, end).await?;
+        let Some(first) = commits.first() else {
+            return Ok(change);
+        };
+        let inner = self.search(&commits, before).await?;
+        change.bounded |= inner.before.is_some();
+        match (inner.before, start) {
+            (Some(last), _) => change.commits = commits[last + 1..=inner.after].to_vec(),
+            (None, Some(start)) if self.verdict(first) == Some(before.opposite()) => {
+                let verdict = before.opposite().as_str();
+                let (fork, start) = (first.short(), start.label());
+                let note =
+                    format!("The commit {fork}, before {start} branched off, {verdict} already");
+                self.report.notes.push(note);
+            }
+            (None, Some(_)) => change.commits = commits[..=inner.after].to_vec(),
+            (None, None) => {}
+        }
+        Ok(change)
+    }
+
+    /// Adds a note if the verdict changes more than once.
+    fn note_changes(&mut self, points: &[Point]) {
+        let known = points.iter().filter_map(|point| {
+            let verdict = self.verdict(point)?;
+            (verdict != Verdict::CannotTell).then_some((point, verdict))
+        });
+        let mut changes: Vec<(&Point, Verdict)> = Vec::new();
+        for (point, verdict) in known {
+            if changes.last().is_none_or(|(_, last)| *last != verdict) {
+                changes.push((point, verdict));
+            }
+        }
+        if changes.len() > 2 {
+            let changes = changes.iter();
+            let texts =
+                changes.map(|(point, verdict)| format!("{} {}", point.label(), verdict.as_str()));
+            let texts: Vec<String> = texts.collect();
+            let note = format!("The verdict changes more than once: {}", texts.join(", "));
+            self.report.notes.push(note);
+        }
+    }
+
+    fn verdict(&self, point: &Point) -> Option<Verdict> {
+        let entry = self.answers.get(&point.commit)?;
+        Some(entry.answer.verdict)
+    }
+
+    /// Runs the tests on a commit, unless its answer is known. Returns whether it is known now: the number of commits is
+    /// limited. `remaining` is the expected number of commits in this part of the search.
+    async fn ask(&mut self, point: &Point, remaining: usize) -> Result<bool> {
+        if self.answers.contains_key(&point.commit) {
+            return Ok(true);
+        }
+        if self.asked >= self.options.max_commits {
+            self.report.incomplete = true;
+            return Ok(false);
+        }
+        let name = self.names.get(&point.commit).map(String::as_str);
+        (self.watcher)(HistoryEvent::Probing {
+            number: self.asked + 1,
+            expected: self.asked + remaining.max(1) + self.later,
+            name: name.unwrap_or(point.label()),
+        })?;
+        self.asked += 1;
+        let answer = self.prober.probe(&point.commit).await?;
+        let point = point.clone();
+        let entry = self.add(Entry { point, answer });
+        (self.watcher)(HistoryEvent::Answered {
+            entry: &entry,
+            report: &self.report(),
+        })?;
+        Ok(true)
+    }
+
+    /// Adds an answer under the version of its commit, if it has one.
+    fn add(&mut self, mut entry: Entry) -> Entry {
+        let commit = entry.point.commit.clone();
+        if let Some(name) = self.names.get(&commit) {
+            entry.point.name = Some(name.clone());
+        }
+        self.answers.insert(commit, entry.clone());
+        entry
+    }
+
+    /// Returns the report as of now.
+    fn report(&self) -> HistoryReport {
+        let mut report = self.report.clone();
+        report.answers = self.answers.values().cloned().collect();
+        report.answers.sort_by_key(|entry| entry.point.committed);
+        report.summarize();
+        report
+    }
+}

@@ -1,0 +1,168 @@
+//! Puts the accepted tests into the code of another commit.
+
+use std::collections::BTreeMap;
+
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::{self, Files, Source, Tree};
+use testwright_tools::outcomes::file_of;
+
+/// Prefix of the name of a test file beside one that the patch does not fit.
+const COPY_PREFIX: &str = "test_testwright_history_";
+
+/// The tests on the commit on which they were accepted.
+pub(super) struct BaseTests {
+    patch: String,
+    tree: Tree,
+    /// Files of the patch, in their new version.
+    files: Files,
+    /// Files with accepted tests.
+    test_files: Vec<String>,
+}
+
+/// Files to write into the code of a commit.
+pub(super) struct Placement {
+    pub files: Files,
+    /// New names of test files, by old name.
+    pub renamed: BTreeMap<String, String>,
+}
+
+impl Placement {
+    pub(super) fn unchanged(files: Files) -> Placement {
+        Placement {
+            files,
+            renamed: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the id that a test has in this commit.
+    pub(super) fn id(&self, id: &str) -> String {
+        let file = file_of(id);
+        match self.renamed.get(file) {
+            Some(name) => format!("{name}{}", &id[file.len()..]),
+            None => id.to_owned(),
+        }
+    }
+}
+
+impl BaseTests {
+    /// Applies the patch to the code on which the tests were accepted. The inner error says why it does not apply.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be read, or git cannot be run.
+    pub(super) fn new<'a>(
+        source: &Source,
+        patch: &str,
+        ids: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Result<BaseTests, String>, SandboxError> {
+        let tree = source.tree()?;
+        let applied = repository::apply(&tree, &Files::new(), patch)?;
+        let ids = ids.into_iter();
+        let test_files = ids.map(|id| file_of(id).to_owned()).collect();
+        Ok(applied.map(|applied| BaseTests {
+            patch: patch.to_owned(),
+            tree,
+            files: applied.files,
+            test_files,
+        }))
+    }
+
+    /// Returns the files to write into another commit: those of the patch, or else whole test files under other names.
+    /// The inner error says why the tests do not fit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be read, or git cannot be run.
+    pub(super) fn place(&self, tree: &Tree) -> Result<Result<Placement, String>, SandboxError> {
+        let reason = match repository::apply(tree, &Files::new(), &self.patch)? {
+            Ok(applied) => return Ok(Ok(Placement::unchanged(applied.files))),
+            Err(reason) => reason,
+        };
+        let mut placement = Placement::unchanged(Files::new());
+        for (path, file) in &self.files {
+            let now = tree.file(path)?;
+            if now == *file {
+                continue;
+            }
+            let is_unchanged = now == self.tree.file(path)?;
+            let target = match self.test_files.contains(path) {
+                _ if is_unchanged || (now.is_none() && file.is_some()) => path.clone(),
+                true if file.is_some() => copy_name(path),
+                _ => return Ok(Err(reason)),
+            };
+            if target != *path {
+                if tree.contains(&target) {
+                    return Ok(Err(reason));
+                }
+                placement.renamed.insert(path.clone(), target.clone());
+            }
+            placement.files.insert(target, file.clone());
+        }
+        Ok(Ok(placement))
+    }
+}
+
+/// Returns the path of a copy in the same folder, so that relative imports and `conftest.py` stay valid.
+fn copy_name(path: &str) -> String {
+    let (folder, name) = match path.rsplit_once('/') {
+        Some((folder, name)) => (format!("{folder}/"), name),
+        None => (String::new(), path),
+    };
+    let name = name.strip_prefix("test_").unwrap_or(name);
+    format!("{folder}{COPY_PREFIX}{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use testwright_sandboxes::repository::{OpenOptions, open};
+
+    use super::*;
+
+    const OLD: &str = "import a\n\n\ndef test_one():\n    assert a\n";
+    const PATCH: &str = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -3,3 +3,7 @@\n \n def test_one():\n     assert a\n\
+                         +\n+\n+def test_new():\n+    assert a.b\n";
+
+    fn source(folder: &Path, name: &str, content: &str) -> Source {
+        let root = folder.join(name);
+        std::fs::create_dir_all(root.join("tests")).unwrap();
+        std::fs::write(root.join("tests/test_a.py"), content).unwrap();
+        let opened = open(
+            root.to_str().unwrap(),
+            None,
+            &folder.join("cache"),
+            &OpenOptions::default(),
+        );
+        opened.unwrap().source().unwrap()
+    }
+
+    #[test]
+    fn test_is_placed_beside_rewritten_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = |name: &str, content: &str| source(folder.path(), name, content).tree().unwrap();
+        let base = source(folder.path(), "base", OLD);
+        let id = "tests/test_a.py::test_new";
+        let tests = BaseTests::new(&base, PATCH, [id]).unwrap().unwrap();
+        let whole = tests.files["tests/test_a.py"].clone();
+
+        let longer = tree("longer", &format!("# A comment.\n{OLD}"));
+        let placed = tests.place(&longer).unwrap().unwrap();
+        assert_eq!(placed.id(id), id);
+        let content = placed.files["tests/test_a.py"].clone().unwrap().content;
+        assert!(content.starts_with(b"# A comment.\nimport a\n"));
+
+        let rewritten = tree("rewritten", "class TestOther:\n    pass\n");
+        let placed = tests.place(&rewritten).unwrap().unwrap();
+        let copy = "tests/test_testwright_history_a.py";
+        assert_eq!(placed.id(id), format!("{copy}::test_new"));
+        assert_eq!(placed.files[copy], whole);
+        assert!(!placed.files.contains_key("tests/test_a.py"));
+
+        // The repository has the test already.
+        let text = String::from_utf8(whole.unwrap().content).unwrap();
+        let placed = tests.place(&tree("merged", &text)).unwrap().unwrap();
+        assert_eq!((placed.id(id), placed.files.len()), (id.to_owned(), 0));
+    }
+}

@@ -1,0 +1,223 @@
+//! Runs the accepted tests on a commit, in the commit's own environment.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testwright_sandboxes::repository::{self, Files, Source};
+use testwright_tools::outcomes::report::TestReport;
+use testwright_tools::tool::Tool as _;
+use testwright_tools::tools::{Restore, RunPytest};
+
+use super::answer::{Answer, Verdict};
+use super::judge::{first_line, judge};
+use super::placement::{BaseTests, Placement};
+use crate::check::encode_file;
+use crate::gate::{self, SubmissionCheck, TestEvidence};
+use crate::session::Session;
+use crate::setup::{RepositoryLocation, Setup, interrupted};
+use testwright_config::error::{Error, Result};
+
+/// Timeout of one call in the sandbox.
+const CALL_TIMEOUT: Duration = Duration::from_secs(900);
+
+/// Tests and the failures for which they were accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptedTests {
+    /// Tests, as a patch for `git apply`.
+    pub patch: String,
+    /// Failing tests on the base commit.
+    pub failing: Vec<TestEvidence>,
+}
+
+impl AcceptedTests {
+    /// Runs the tests of a patch, and takes those that fail as accepted for their present failures.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the patch does not apply, none of its tests fails, or the environment or the sandbox fails.
+    pub async fn from_patch(
+        setup: &Setup<'_>,
+        place: &RepositoryLocation,
+        patch: String,
+    ) -> Result<AcceptedTests> {
+        let (source, environment, _) = setup.prepare_environment(place, None).await?;
+        let applied = repository::apply(&source.tree()?, &Files::new(), &patch)?;
+        let applied = applied.map_err(|reason| {
+            Error::usage("apply the tests")
+                .cause(reason)
+                .hint("pass the commit that the patch is for with --commit")
+        })?;
+        let placement = Placement::unchanged(applied.files);
+        let session = setup.session_in(&environment).await?;
+        let check = or_interrupted(check(&session, &source, &placement)).await;
+        let check = close(session, check).await?;
+        let without_failure = |cause: String| {
+            Error::usage("find a failing test in the patch")
+                .cause(cause)
+                .hint("pass a commit on which a test of the patch fails with --commit")
+        };
+        match check {
+            SubmissionCheck::Refused(reason) => Err(without_failure(reason)),
+            SubmissionCheck::Judged { verdict, .. } if verdict.failing.is_empty() => {
+                Err(without_failure(verdict.text()))
+            }
+            SubmissionCheck::Judged { verdict, .. } => Ok(AcceptedTests {
+                patch,
+                failing: verdict.failing,
+            }),
+        }
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.failing.iter().map(|test| test.id.as_str())
+    }
+}
+
+/// Asks commits of one repository.
+pub(super) struct Prober<'a> {
+    pub setup: &'a Setup<'a>,
+    /// Folder or URL of the repository.
+    pub location: &'a str,
+    pub tests: &'a AcceptedTests,
+    pub base: BaseTests,
+}
+
+impl<'a> Prober<'a> {
+    /// Prepares the base commit, on which the tests were accepted.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the commit or its environment cannot be prepared, or the patch does not apply to it.
+    pub(super) async fn new(
+        setup: &'a Setup<'a>,
+        place: &'a RepositoryLocation,
+        tests: &'a AcceptedTests,
+    ) -> Result<(Prober<'a>, Source)> {
+        let (source, _, _) = setup.prepare_environment(place, None).await?;
+        let base = BaseTests::new(&source, &tests.patch, tests.ids())?;
+        let base = base.map_err(|reason| {
+            Error::usage("apply the accepted test to its own commit").cause(reason)
+        })?;
+        let prober = Prober {
+            setup,
+            location: &place.location,
+            tests,
+            base,
+        };
+        Ok((prober, source))
+    }
+
+    /// Runs the tests on a commit. A pass counts only if a second run passes, too.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the machine or the sandbox fails, or an interrupt arrives.
+    pub(super) async fn probe(&self, commit: &str) -> Result<Answer> {
+        let place = RepositoryLocation {
+            location: self.location.to_owned(),
+            revision: Some(commit.to_owned()),
+        };
+        let (source, environment) = match self.setup.prepare_commit(&place).await? {
+            Ok(prepared) => prepared,
+            Err(error) => return Ok(Answer::cannot_tell(without_environment(&error))),
+        };
+        let placement = match self.base.place(&source.tree()?)? {
+            Ok(placement) => placement,
+            Err(reason) => {
+                let reason = first_line(&reason);
+                return Ok(Answer::cannot_tell(format!(
+                    "the test cannot be applied: {reason}"
+                )));
+            }
+        };
+        let session = self.setup.session_in(&environment).await?;
+        let answer = or_interrupted(self.ask(&session, &placement)).await;
+        close(session, answer).await
+    }
+
+    async fn ask(&self, session: &Session, placement: &Placement) -> Result<Answer> {
+        if let Err(reason) = write_files(session, placement).await? {
+            return Ok(Answer::cannot_tell(format!(
+                "the test cannot be written: {reason}"
+            )));
+        }
+        let first = self.run(session, placement).await?;
+        if first.verdict != Verdict::Passes {
+            return Ok(first);
+        }
+        let second = self.run(session, placement).await?;
+        Ok(match second.verdict {
+            Verdict::Passes => second,
+            verdict => Answer::cannot_tell(format!(
+                "it passed once, then: {} {}",
+                verdict.as_str(),
+                second.reason
+            )),
+        })
+    }
+
+    async fn run(&self, session: &Session, placement: &Placement) -> Result<Answer> {
+        let ids: Vec<String> = self.tests.ids().map(|id| placement.id(id)).collect();
+        let arguments = json!({ "tests": ids });
+        let answer = session
+            .call(RunPytest::NAME, arguments, CALL_TIMEOUT)
+            .await?;
+        if answer.refused || answer.ended {
+            return Ok(Answer::cannot_tell(format!(
+                "the tests did not run: {}",
+                first_line(&answer.text)
+            )));
+        }
+        let report: TestReport = serde_json::from_value(answer.data).map_err(|error| {
+            Error::infrastructure("read the outcomes of the tests").cause(error)
+        })?;
+        Ok(judge(&report, &self.tests.failing, placement))
+    }
+}
+
+/// Lets the gate run the tests of a patch.
+async fn check(
+    session: &Session,
+    source: &Source,
+    placement: &Placement,
+) -> Result<SubmissionCheck> {
+    if let Err(reason) = write_files(session, placement).await? {
+        return Ok(SubmissionCheck::Refused(reason));
+    }
+    let check = gate::check_submission(session, source, "", &json!({}), CALL_TIMEOUT).await?;
+    Ok(check)
+}
+
+async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        () = interrupted() => Err(Error::interrupted("run the tests: interrupted")),
+    }
+}
+
+/// Closes a session after its work, which may have failed.
+async fn close<T>(session: Session, done: Result<T>) -> Result<T> {
+    let closed = session.close().await;
+    let done = done?;
+    closed?;
+    Ok(done)
+}
+
+/// Writes the files of the tests. The inner error says why they cannot be written.
+async fn write_files(
+    session: &Session,
+    placement: &Placement,
+) -> Result<std::result::Result<(), String>> {
+    let files: Vec<Value> = placement.files.iter().map(encode_file).collect();
+    let arguments = json!({ "files": files });
+    let answer = session.call(Restore::NAME, arguments, CALL_TIMEOUT).await?;
+    Ok(match answer.refused {
+        true => Err(first_line(&answer.text)),
+        false => Ok(()),
+    })
+}
+
+fn without_environment(error: &Error) -> String {
+    let cause = error.cause.as_deref().unwrap_or_default();
+    format!("could not {}: {}", error.message, first_line(cause))
+}

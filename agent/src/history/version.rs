@@ -1,0 +1,148 @@
+//! Versions in the names of tags, such as `v2.3.0`, `release-1.0rc1` or `REL_1_4_2`.
+
+use std::cmp::Ordering;
+
+/// Words before the version that say nothing about it.
+const PLAIN_PREFIXES: [&str; 6] = ["v", "ver", "version", "r", "rel", "release"];
+
+/// A version, in the order of PEP 440.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    /// Text before the version; empty if it is one of [`PLAIN_PREFIXES`].
+    pub prefix: String,
+    /// The version itself, without the prefix.
+    pub text: String,
+    /// Numbers without zeros at the end, so that 1.0 equals 1.0.0.
+    numbers: Vec<u64>,
+    /// Rank and number of the suffix: below 0 before the release, 0 for the release, above 0 after it.
+    suffix: (i8, u64),
+}
+
+impl Version {
+    /// Parses the name of a tag; `None` if it does not look like a release.
+    pub(super) fn parse(tag: &str) -> Option<Version> {
+        let tag = tag.rsplit('/').next().unwrap_or(tag);
+        let start = tag.find(|c: char| c.is_ascii_digit())?;
+        let (prefix, text) = tag.split_at(start);
+        let prefix = prefix.trim_end_matches(['-', '_', '.']).to_lowercase();
+        let (mut numbers, suffix) = split_numbers(text);
+        let is_plain = prefix.is_empty() || PLAIN_PREFIXES.contains(&prefix.as_str());
+        // Tags such as `py3` and `python-3` are not releases.
+        if numbers.len() < 2 && !is_plain {
+            return None;
+        }
+        while numbers.pop_if(|last| *last == 0).is_some() {}
+        Some(Version {
+            prefix: if is_plain { String::new() } else { prefix },
+            text: text.to_owned(),
+            suffix: parse_suffix(suffix)?,
+            numbers,
+        })
+    }
+
+    pub(super) fn is_pre_release(&self) -> bool {
+        self.suffix.0 < 0
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.numbers, self.suffix).cmp(&(&other.numbers, other.suffix))
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Splits `1_4_0rc1` into its numbers and the rest.
+fn split_numbers(text: &str) -> (Vec<u64>, &str) {
+    let mut numbers = Vec::new();
+    let mut rest = text;
+    loop {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let Ok(number) = rest[..digits].parse() else {
+            break;
+        };
+        numbers.push(number);
+        rest = &rest[digits..];
+        match rest.strip_prefix(['.', '_']) {
+            Some(more) if more.starts_with(|c: char| c.is_ascii_digit()) => rest = more,
+            _ => break,
+        }
+    }
+    (numbers, rest)
+}
+
+/// Returns the rank and the number of a suffix such as `rc1` or `.post2`; `None` if it is unknown.
+fn parse_suffix(suffix: &str) -> Option<(i8, u64)> {
+    let suffix = suffix.trim_start_matches(['.', '-', '_']).to_lowercase();
+    let word_len = suffix.find(|c: char| c.is_ascii_digit());
+    let (word, number) = suffix.split_at(word_len.unwrap_or(suffix.len()));
+    let number = match number {
+        "" => 0,
+        number => number.parse().ok()?,
+    };
+    let rank = match word.trim_matches(['.', '-', '_']) {
+        "dev" => -4,
+        "a" | "alpha" => -3,
+        "b" | "beta" => -2,
+        "c" | "rc" | "pre" | "preview" => -1,
+        "" if suffix.is_empty() => 0,
+        "final" => 0,
+        // `1.0-1` is a post-release, too.
+        "" | "post" | "rev" | "r" => 1,
+        _ => return None,
+    };
+    Some((rank, number))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn release_names_are_parsed() {
+        for (tag, prefix, text) in [
+            ("v2.3.0", "", "2.3.0"),
+            ("1.0", "", "1.0"),
+            ("release-1.0.1", "", "1.0.1"),
+            ("REL_1_4_2", "", "1_4_2"),
+            ("releases/v7", "", "7"),
+            ("pkg-core-1.0", "pkg-core", "1.0"),
+        ] {
+            let version = Version::parse(tag).unwrap();
+            assert_eq!((&*version.prefix, &*version.text), (prefix, text), "{tag}");
+            assert!(!version.is_pre_release(), "{tag}");
+        }
+        for tag in ["latest", "py3", "before-2.0-rewrite", "1.0-something"] {
+            assert_eq!(Version::parse(tag), None, "{tag}");
+        }
+    }
+
+    #[test]
+    fn versions_are_ordered_like_pep440() {
+        let order = [
+            "1.9",
+            "1.10.0.dev1",
+            "1.10a2",
+            "1.10.0b1",
+            "v1.10rc1",
+            "1.10.0",
+            "1.10.post1",
+            "1.10.1",
+            "2.0",
+        ];
+        let versions = order.map(|tag| Version::parse(tag).unwrap());
+        assert!(versions.is_sorted(), "{versions:?}");
+        let early: Vec<bool> = versions.iter().map(Version::is_pre_release).collect();
+        let expected = [1, 2, 3, 4].map(|at| early[at]);
+        assert!(expected.iter().all(|early| *early), "{early:?}");
+        assert_eq!(early.iter().filter(|early| **early).count(), 4);
+        let equal = [Version::parse("1.0"), Version::parse("v1.0.0")].map(Option::unwrap);
+        assert_eq!(equal[0].cmp(&equal[1]), Ordering::Equal);
+    }
+}
