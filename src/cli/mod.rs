@@ -11,6 +11,7 @@ mod environment;
 mod eval;
 mod evidence_card;
 mod example;
+mod history;
 mod inspect;
 mod instance_args;
 mod log;
@@ -78,6 +79,8 @@ enum Command {
     /// Show the result of a run, as text or as Markdown for a comment on the issue; or the report of
     /// other results
     Show(show::Args),
+    /// Find the affected versions: run an accepted test on releases and, by bisection, on commits
+    History(Box<history::Args>),
     /// Build and check the environment of a repository
     Environment(environment::Args),
     /// List the approaches with their stages or tools, model calls and prompts
@@ -152,6 +155,7 @@ pub async fn main() -> ExitCode {
         Command::Check(args) => check::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
+        Command::History(args) => history::run(&args).await,
         Command::Environment(args) => environment::run(&args).await,
         Command::Approaches(args) => approaches::run(&args).map(|()| 0),
         Command::Models(args) => models::run(&args).map(|()| 0),

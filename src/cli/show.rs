@@ -33,32 +33,37 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::print_stdout(report);
         return Ok(());
     }
+    let (started, outcome) = read_ended_run(&args.dir)?;
+    if args.markdown {
+        output::print_stdout(markdown(&started, &outcome) + "\n");
+    } else {
+        output::print_stdout(evidence_card::render(&outcome));
+    }
+    Ok(())
+}
+
+/// Reads the start and the outcome of a run that has ended.
+pub(super) fn read_ended_run(dir: &Path) -> Result<(Box<Started>, Outcome)> {
     let wrong =
         |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
     let (mut first, mut outcome) = (None, None);
-    for (number, event) in Events::open(&args.dir).map_err(wrong)?.enumerate() {
+    for (number, event) in Events::open(dir).map_err(wrong)?.enumerate() {
         match event.map_err(wrong)? {
             Event::Started(started) if number == 0 => first = Some(started),
             Event::Ended { outcome: last } => outcome = Some(last),
             _ => {}
         }
     }
-    let (Some(started), Some(outcome)) = (&first, &outcome) else {
-        let folder = args.dir.display();
-        let cause = recorded_outcome(&args.dir).map_or_else(
+    first.zip(outcome).ok_or_else(|| {
+        let folder = dir.display();
+        let cause = recorded_outcome(dir).map_or_else(
             || "the run has not ended".to_owned(),
             |outcome| outcome.summary(),
         );
-        return Err(Error::usage(format!("show {folder}"))
+        Error::usage(format!("read the result of {folder}"))
             .cause(cause)
-            .hint(format!("resume it: testwright run --resume {folder}")));
-    };
-    if args.markdown {
-        output::print_stdout(markdown(started, outcome) + "\n");
-    } else {
-        output::print_stdout(evidence_card::render(outcome));
-    }
-    Ok(())
+            .hint(format!("resume it: testwright run --resume {folder}"))
+    })
 }
 
 /// Returns the report of a folder of results; `None` if it has none, such as the folder of a run.

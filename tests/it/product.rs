@@ -24,6 +24,8 @@ mod eval;
 mod first_requests;
 /// Issues of GitLab, Gitea and Bitbucket.
 mod forges;
+/// `testwright history`.
+mod history;
 /// Issues by address, file and standard input.
 mod issues;
 /// Runs without progress.

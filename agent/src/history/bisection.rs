@@ -8,7 +8,7 @@ use super::answer::Verdict;
 /// Maximum commits without a verdict while no commit is known to precede the change. Old releases often cannot be built.
 const MAX_SKIPS_WITHOUT_START: usize = 6;
 
-/// What is known about the newest change of the verdict.
+/// Knowledge about the newest change of the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Boundary {
     /// Last commit before the change; `None` if none is known.

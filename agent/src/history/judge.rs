@@ -12,9 +12,9 @@ use crate::gate::TestEvidence;
 /// Maximum characters of a message in a reason.
 const MAX_MESSAGE_LEN: usize = 160;
 
-/// What one accepted test shows.
+/// Result of one accepted test.
 enum Shown {
-    /// It fails as it did when it was accepted.
+    /// Failure that equals the accepted one.
     Failure(String),
     Pass,
     /// Reason why it shows nothing.

@@ -61,7 +61,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Returns `abc (2024-03-02)`, or the range of the commits; `None` if there are none.
+    /// Returns `abc (2024-03-02)`, or the range of the commits; `None` without commits.
     fn origin(&self) -> Option<String> {
         match self.commits.as_slice() {
             [] => None,

@@ -84,6 +84,52 @@ fn history_lists_commits_and_changes() {
     assert!(entries.contains(&"pkg".to_owned()), "{entries:?}");
 }
 
+#[test]
+fn tags_and_branches_lead_to_commits() {
+    let place = TestRepository::new();
+    let work = place.repository();
+    git(&work, &["tag", "v2.0"]);
+    git(&work, &["tag", "tree", "HEAD^{tree}"]);
+    let first = git(&work, &["rev-parse", "HEAD"]);
+    write(&work, "pkg/b.py", "b = 1\n");
+    let second = commit(&work, "second");
+    git(&work, &["tag", "-a", "-m", "annotated", "v2.1"]);
+    let url = format!("file://{}", work.display());
+    let clone = open(&url, None, &place.cache(), &OpenOptions::default()).unwrap();
+    for repository in [place.open(&work, None).unwrap(), clone] {
+        let committed = repository.commit_at(&first).unwrap().committed;
+        let tags = repository.tags().unwrap();
+        let tag = |name: &str| tags.iter().find(|tag| tag.name == name).cloned();
+        let expected = |name: &str, commit: &String| Tag {
+            name: name.to_owned(),
+            commit: commit.clone(),
+            committed,
+        };
+        assert_eq!(tag("v2.0"), Some(expected("v2.0", &first)));
+        assert_eq!(tag("v2.1"), Some(expected("v2.1", &second)));
+        assert_eq!(tag("tree"), None);
+        let containing = repository.tags_containing(&second).unwrap();
+        assert_eq!(containing, BTreeSet::from(["v2.1".to_owned()]));
+        let branches = repository.branches_at(&second).unwrap();
+        assert_eq!(branches, BTreeSet::from(["main".to_owned()]));
+        assert_eq!(repository.branches_at(&first).unwrap(), BTreeSet::new());
+        assert!(!repository.is_shallow().unwrap());
+    }
+    let shallow = place.path("shallow");
+    git(
+        &work,
+        &[
+            "clone",
+            "-q",
+            "--depth",
+            "1",
+            &url,
+            shallow.to_str().unwrap(),
+        ],
+    );
+    assert!(place.open(&shallow, None).unwrap().is_shallow().unwrap());
+}
+
 /// Cached clones are created without the content of files.
 #[test]
 fn clone_patches_match_origin() {

@@ -1,0 +1,292 @@
+//! `testwright history`: runs an accepted test on the releases and commits of its repository.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use testwright_evals::mine::write_text;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+use testwright_sandboxes::private;
+
+use super::output::{self, ProgressLine, escape_line};
+use super::repository_args::RepositoryArgs;
+use super::show::read_ended_run;
+use testwright_agent::agent::{Outcome, Progress, StepView};
+use testwright_agent::history::{
+    AcceptedTests, HistoryEvent, HistoryOptions, HistoryReport, Part, investigate,
+};
+use testwright_agent::setup::Setup;
+use testwright_agent::trajectory::Started;
+use testwright_config::error::{Error, Kind, Result};
+use testwright_config::settings::Settings;
+use testwright_server::artifacts::shared_environments;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  testwright history testwright-runs/2026-01-31T120000-slugs\n  \
+                  testwright history RUN --branch refs/pull/12/head --only fixed\n  \
+                  testwright history --patch tests.patch --repo path/to/repository --commit v2.3.0 --out history"
+)]
+pub(super) struct Args {
+    /// Folder of a run that ended with an accepted test
+    #[arg(
+        value_name = "RUN",
+        required_unless_present = "patch",
+        conflicts_with = "patch"
+    )]
+    dir: Option<PathBuf>,
+    /// Use the failing tests of this patch for --commit instead of a run
+    #[arg(long, value_name = "FILE", requires = "out")]
+    patch: Option<PathBuf>,
+    #[command(flatten)]
+    place: RepositoryArgs,
+    /// Branch (or another revision) in which to search the fix [default: the repository's HEAD]
+    #[arg(long, value_name = "REV")]
+    branch: Option<String>,
+    /// Include pre-releases
+    #[arg(long)]
+    pre_releases: bool,
+    /// Run the tests on every release [default: only those that a bisection needs]
+    #[arg(long)]
+    all_tags: bool,
+    /// Maximum number of commits on which the tests run
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    max_commits: usize,
+    /// Make only this part of the search: releases, the introduction of the bug, or its fix
+    #[arg(long, value_name = "PART")]
+    only: Option<Only>,
+    /// Folder for history.json and history.md [default: RUN]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print history.json
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Only {
+    Tags,
+    Introduced,
+    Fixed,
+}
+
+const REPORT: &str = "history.json";
+const PAGE: &str = "history.md";
+/// Maximum bytes of a patch.
+const MAX_PATCH_BYTES: u64 = 32 << 20;
+
+pub(super) async fn run(args: &Args) -> Result<u8> {
+    let recorded = args.dir.as_deref().map(accepted_run).transpose()?;
+    let started = recorded.as_ref().map(|(started, _)| &**started);
+    let settings = settings(args, started)?;
+    let Some(out) = args.out.as_deref().or(args.dir.as_deref()) else {
+        return Err(Error::usage("write the history").hint("pass a folder with --out"));
+    };
+    private::create(out).map_err(|error| Error::io(format!("create {}", out.display()), &error))?;
+    let earlier = read_report(out)?;
+
+    let progress = Arc::new(HistoryProgress::new(args.json));
+    settings.notes.iter().for_each(|note| progress.note(note));
+    let setup = Setup::new(&settings, shared_environments(&settings)?, progress.clone())
+        .await?
+        .for_issue(started.map(|started| &started.issue))
+        .with_recorded_repair(started.and_then(|started| started.environment_repair.as_ref()))?;
+    let place = args.place.repository_location_or(
+        started.and_then(|started| started.settings["repository"].as_str()),
+        started.and_then(|started| started.commit.as_deref()),
+    );
+    let tests = match (recorded, &args.patch) {
+        (Some((_, tests)), _) => tests,
+        (None, patch) => {
+            let patch = read_patch(patch.as_deref().unwrap_or(Path::new("")))?;
+            progress.set_current("running the tests of the patch");
+            AcceptedTests::from_patch(&setup, &place, patch).await?
+        }
+    };
+    let options = HistoryOptions {
+        branch: args.branch.clone(),
+        pre_releases: args.pre_releases,
+        all_tags: args.all_tags,
+        max_commits: args.max_commits,
+        only: args.only.map(Part::from),
+    };
+    let watcher = |event: HistoryEvent<'_>| progress.watch(&event, out);
+    let report = investigate(
+        &setup, &settings, &place, &tests, &options, earlier, &watcher,
+    );
+    let report = report.await;
+    progress.live.clear();
+    let report = report.map_err(|error| match error.kind {
+        Kind::Interrupted => error.hint("run the same command again to resume"),
+        _ => error,
+    })?;
+    write_report(out, &report)?;
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        let lines = [report.summary.clone(), String::new()].into_iter();
+        for line in lines.chain(report.table()) {
+            output::print_stdout(format!("{}\n", escape_line(&line)));
+        }
+        let page = out.join(PAGE);
+        output::print_stderr(escape_line(&format!("report: {}", page.display())));
+    }
+    Ok(0)
+}
+
+/// Returns the settings of the recorded run, if there is one, with the flags of this command.
+fn settings(args: &Args, started: Option<&Started>) -> Result<Settings> {
+    let recorded = |name: &str| {
+        let value = &started?.settings[name];
+        value.as_str().map(str::to_owned)
+    };
+    let mut settings = args.place.settings(|flags| {
+        for name in ["sandbox", "image", "python", "project"] {
+            flags.set(&format!("run.{name}"), recorded(name));
+        }
+    })?;
+    if let Some(started) = started
+        && settings.additions.is_empty()
+    {
+        // Older records have none.
+        let additions = serde_json::from_value(started.settings["additions"].clone());
+        settings.additions = additions.unwrap_or_default();
+    }
+    Ok(settings)
+}
+
+/// Reads a run that ended with an accepted test.
+fn accepted_run(folder: &Path) -> Result<(Box<Started>, AcceptedTests)> {
+    let (started, outcome) = read_ended_run(folder)?;
+    let unusable = |cause: String| {
+        Error::usage(format!("use the test of {}", folder.display()))
+            .cause(cause)
+            .hint("pass the folder of a run with an accepted test")
+    };
+    match outcome {
+        _ if started.commit.is_none() => Err(unusable(
+            "the code of the run is not a commit of a git repository".to_owned(),
+        )),
+        Outcome::Accepted { patch, evidence } if !evidence.tests.is_empty() => {
+            let failing = evidence.tests;
+            Ok((started, AcceptedTests { patch, failing }))
+        }
+        Outcome::Accepted { .. } => Err(unusable("its test does not fail".to_owned())),
+        outcome => Err(unusable(outcome.summary())),
+    }
+}
+
+fn read_patch(path: &Path) -> Result<String> {
+    let read = plain_file::read_user_file(path, MAX_PATCH_BYTES);
+    let failed = |error: std::io::Error| {
+        Error::usage(format!("read {}", path.display()))
+            .cause(error)
+            .hint("pass a unified diff, as `git diff` prints it")
+    };
+    let text = read.map(String::from_utf8).map_err(failed)?;
+    text.map_err(|error| failed(std::io::Error::new(ErrorKind::InvalidData, error)))
+}
+
+/// Reads the report of an earlier, perhaps interrupted command.
+fn read_report(out: &Path) -> Result<Option<HistoryReport>> {
+    let path = out.join(REPORT);
+    match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            Error::usage(format!("read {}", path.display()))
+                .cause(error)
+                .hint("remove the file, or pass another folder with --out")
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(format!("read {}", path.display()), &error)),
+    }
+}
+
+fn write_report(out: &Path, report: &HistoryReport) -> Result<()> {
+    let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+    for (name, text) in [(REPORT, json), (PAGE, report.markdown())] {
+        let path = out.join(name);
+        write_text(&path, &text)
+            .map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
+    }
+    Ok(())
+}
+
+impl From<Only> for Part {
+    fn from(only: Only) -> Part {
+        match only {
+            Only::Tags => Part::Tags,
+            Only::Introduced => Part::Introduced,
+            Only::Fixed => Part::Fixed,
+        }
+    }
+}
+
+/// Progress of the search: a live line, and a line for each answer.
+struct HistoryProgress {
+    live: ProgressLine,
+    quiet: bool,
+    /// Commit that is being asked.
+    current: Mutex<String>,
+    /// Notes that were shown. Environments of several commits often have the same.
+    notes: Mutex<BTreeSet<String>>,
+}
+
+impl HistoryProgress {
+    fn new(quiet: bool) -> HistoryProgress {
+        HistoryProgress {
+            live: ProgressLine::new(None, "{spinner} {msg}", quiet),
+            quiet,
+            current: Mutex::default(),
+            notes: Mutex::default(),
+        }
+    }
+
+    fn set_current(&self, text: &str) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        text.clone_into(&mut current);
+        self.live.set_status(text);
+    }
+
+    /// Shows an event, and stores the report after each answer.
+    fn watch(&self, event: &HistoryEvent<'_>, out: &Path) -> Result<()> {
+        match event {
+            HistoryEvent::Probing {
+                number,
+                expected,
+                name,
+            } => self.set_current(&format!("{number} of ~{expected}: {name}")),
+            HistoryEvent::Answered { entry, report } => {
+                write_report(out, report)?;
+                if !self.quiet {
+                    let (point, answer) = (&entry.point, &entry.answer);
+                    let verdict = answer.verdict.as_str();
+                    let line = format!("{:<14} {verdict:<12} {}", point.label(), answer.reason);
+                    self.live.print_line(&escape_line(line.trim_end()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Progress for HistoryProgress {
+    fn phase(&self, name: &str, detail: &str) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        self.live
+            .set_status(&format!("{current} ({name}: {detail})"));
+    }
+
+    fn begins(&self, _: &StepView<'_>) {}
+
+    fn ended(&self, _: &StepView<'_>) {}
+
+    fn stage(&self, _: &str, _: &str) {}
+
+    fn note(&self, text: &str) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.insert(text.to_owned()) {
+            self.live.print_line(&escape_line(&format!("note: {text}")));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `testwright history` on a repository with four releases, a bug and its fix.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::product::eval::repository::Repository;
+use crate::support::program::{TestDir, assert_exit_code, text_reply};
+
+const RIGHT: &str = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n";
+const WRONG: &str =
+    "def add(a, b):\n    return a + abs(b)\n\n\ndef twice(a):\n    return add(a, a)\n";
+const TEST: &str = "```python\nfrom pkg.calc import add\n\n\ndef test_negative():\n    assert add(1, -2) == -1\n```\n";
+
+/// Commits of the repository.
+struct Commits {
+    introduction: String,
+    base: String,
+    fix: String,
+}
+
+fn create_repository(repository: &Repository) -> Commits {
+    let commit = |path: &str, text: &str, tag: Option<&str>| {
+        repository.write(path, text.as_bytes());
+        repository.git(&["add", "-A"]);
+        repository.git(&["commit", "-qm", "Change"]);
+        if let Some(tag) = tag {
+            repository.git(&["tag", tag]);
+        }
+        let hash = String::from_utf8(repository.git(&["rev-parse", "HEAD"])).unwrap();
+        hash.trim().to_owned()
+    };
+    let (package, code, notes) = ("pkg/__init__.py", "pkg/calc.py", "notes.txt");
+    commit(package, "import no_such_module\n", Some("v0.9.0"));
+    repository.write(package, b"");
+    commit(code, RIGHT, Some("v1.0.0"));
+    commit(notes, "1", None);
+    let introduction = commit(code, WRONG, None);
+    commit(notes, "2", Some("v1.1.0"));
+    let base = commit(notes, "3", None);
+    let fix = commit(code, RIGHT, None);
+    commit(notes, "4", Some("v1.2.0"));
+    Commits {
+        introduction,
+        base,
+        fix,
+    }
+}
+
+fn history(place: &TestDir) -> Output {
+    let mut command = place.testwright();
+    let output = command.arg("history").arg(place.path("out")).output();
+    let output = output.unwrap();
+    assert_exit_code(&output, 0);
+    output
+}
+
+#[test]
+fn history_names_introduction_and_fix() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("calc"), None);
+    let commits = create_repository(&repository);
+    std::fs::write(
+        place.path("issue.md"),
+        "add(1, -2) is 3\n\n`add(1, -2)` returns 3, not -1.\n",
+    )
+    .unwrap();
+    let mut run = place.testwright();
+    run.arg("run").arg(place.path("issue.md"));
+    run.args(["--commit", &commits.base, "--approach", "zero-shot-file"]);
+    run.args(["--model", &place.recording(&[text_reply(TEST)])]);
+    run.arg("--repo").arg(&repository.folder);
+    let run = run.arg("--out").arg(place.path("out")).output().unwrap();
+    assert_exit_code(&run, 0);
+
+    let output = history(&place);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let summary = format!(
+        "Fails since 1.1.0, introduced by {} (2024-01-01); fixed by {} (2024-01-01), first released in 1.2.0.\n",
+        &commits.introduction[..12],
+        &commits.fix[..12]
+    );
+    assert!(stdout.starts_with(&summary), "{stdout}");
+    let mut report = place.json("history.json");
+    let answer = |report: &Value, name: &str| {
+        let answers = report["answers"].as_array().unwrap();
+        let entry = answers.iter().find(|entry| entry["name"] == name);
+        let entry = entry.unwrap_or_else(|| panic!("{name}: {report:#}"));
+        (
+            entry["verdict"].as_str().unwrap().to_owned(),
+            entry["reason"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(answer(&report, "1.0.0").0, "passes");
+    assert_eq!(answer(&report, "1.1.0").0, "fails");
+    let (verdict, reason) = answer(&report, "0.9.0");
+    assert_eq!(verdict, "cannot_tell");
+    assert!(!reason.is_empty());
+    let page = std::fs::read_to_string(place.path("out/history.md")).unwrap();
+    assert!(page.contains("| 1.1.0 | "), "{page}");
+
+    // The command resumes from its report.
+    for entry in report["answers"].as_array_mut().unwrap() {
+        entry["reason"] = "known from before".into();
+    }
+    let text = serde_json::to_vec(&report).unwrap();
+    std::fs::write(place.path("out/history.json"), text).unwrap();
+    history(&place);
+    let resumed = place.json("history.json");
+    assert_eq!(answer(&resumed, "0.9.0").1, "known from before");
+    assert_eq!(resumed["summary"], report["summary"]);
+    let count = |report: &Value| report["answers"].as_array().unwrap().len();
+    assert_eq!(count(&resumed), count(&report));
+}
