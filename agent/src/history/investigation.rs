@@ -205,9 +205,7 @@ impl History {
             branch,
         })
     }
-}
 
-impl History {
     /// Returns the versions of releases, by commit.
     fn names(&self) -> BTreeMap<String, String> {
         let points = self.releases.all().chain([&self.base]);
@@ -359,6 +357,16 @@ impl Investigation<'_> {
             first_release_after: version(end),
             commits: Vec::new(),
         };
+        if let Some(at) = found.before
+            && at + 1 < found.after
+        {
+            let unknown: Vec<&str> = points[at + 1..found.after]
+                .iter()
+                .map(Point::label)
+                .collect();
+            let note = format!("Nothing is known about {}", unknown.join(", "));
+            self.report.notes.push(note);
+        }
         let is_searched = start.is_some() || points.len() == 1;
         if !is_searched || self.options.only == Some(Part::Tags) {
             return Ok(change);

@@ -150,7 +150,7 @@ impl HistoryReport {
         }
         let facts = [("tests", self.tests.join(", "))];
         let section = Section::new("history", "Affected versions", [table]);
-        document::markdown(&self.summary, &facts, &[section], "history.json")
+        document::markdown(&self.summary, facts.as_slice(), &[section], "history.json")
     }
 
     /// Formats the answers as a table for terminals, one line each.
