@@ -98,6 +98,9 @@ pub struct RunJob {
     pub model: ModelName,
     /// Folder for the results.
     pub out: PathBuf,
+    /// Path of the old code in its repository, with a `/` at its end, if the patch should be relative to the
+    /// repository's root.
+    pub patch_prefix: String,
     /// Recording of the run to resume.
     pub recorded: Option<RecordedRun>,
     /// File for all traffic with the model.
@@ -148,6 +151,7 @@ impl RunJob {
             extra_inputs: ExtraInputs::default(),
             model,
             out,
+            patch_prefix: String::new(),
             recorded: None,
             traffic: None,
             sink: None,
@@ -421,8 +425,10 @@ impl RunJob {
             Some(minimum) => outcome.with_minimum(minimum),
             None => outcome,
         };
-        let (budget, folder, _) = run.finish(&outcome).await;
+        // The earlier test has paths relative to the old code.
         let revision = revision::difference(&source, &self.extra_inputs, &outcome);
+        let outcome = outcome.with_path_prefix(&self.patch_prefix);
+        let (budget, folder, _) = run.finish(&outcome).await;
         let record = Record {
             testwright: env!("CARGO_PKG_VERSION").to_owned(),
             testwright_commit: COMMIT.map(str::to_owned),

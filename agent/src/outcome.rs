@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_sandboxes::Shortage;
+use testwright_sandboxes::{Shortage, repository};
 
 use crate::gate::Evidence;
 
@@ -191,6 +191,19 @@ impl Outcome {
             },
             other => other,
         }
+    }
+
+    /// Makes the paths of the patch relative to the root of a repository that has the old code in a subfolder.
+    /// `prefix` ends in `/`, or is empty.
+    pub fn with_path_prefix(mut self, prefix: &str) -> Outcome {
+        if let Outcome::Accepted { patch, .. }
+        | Outcome::Refused { patch, .. }
+        | Outcome::Withheld { patch, .. } = &mut self
+            && !prefix.is_empty()
+        {
+            *patch = repository::with_prefix(patch, prefix);
+        }
+        self
     }
 
     /// Returns the exit code of the command line.

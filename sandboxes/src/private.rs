@@ -50,6 +50,19 @@ pub fn close_folders(cache: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Keeps a folder out of the user's commits, by a `.gitignore` in it. An existing file or link is not touched.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
+pub fn ignore_in_git(folder: &Path) -> io::Result<()> {
+    match std::fs::File::create_new(folder.join(".gitignore")) {
+        Ok(mut file) => file.write_all(b"*\n"),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Writes a file atomically, accessible only to its owner. Its folder must exist.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut aside = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
@@ -76,6 +89,21 @@ mod tests {
         assert_eq!(mode(&new), 0o755);
         create_closed(&new).unwrap();
         assert_eq!(mode(&new), 0o700);
+    }
+
+    #[test]
+    fn existing_gitignore_or_link_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join(".gitignore");
+        ignore_in_git(place.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "*\n");
+        std::fs::write(&file, "mine\n").unwrap();
+        ignore_in_git(place.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n");
+        std::fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink(place.path().join("other"), &file).unwrap();
+        ignore_in_git(place.path()).unwrap();
+        assert!(!place.path().join("other").exists());
     }
 
     #[test]

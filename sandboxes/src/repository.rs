@@ -28,6 +28,7 @@ mod object_hash;
 mod objects;
 mod patch;
 mod patch_base;
+mod patch_paths;
 mod process;
 mod repository_name;
 mod resolve;
@@ -38,6 +39,7 @@ mod submodules;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod work_tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -51,7 +53,9 @@ pub(crate) use clone_cache::evict_clones as make_room_for_clones;
 pub use history::{Commit, CommitRange, FileChange, Tag};
 pub use patch::{apply_check, header_path, touched_paths};
 pub use patch_base::{File, FileKind, Files};
+pub use patch_paths::{with_prefix, without_prefix};
 pub use tree::Tree;
+pub use work_tree::{Placement, WorkTree};
 
 use crate::sandbox::Result;
 

@@ -47,3 +47,5 @@ pub mod worker;
 pub mod artifacts;
 pub mod disk_usage;
 pub mod store;
+
+pub use github::expected_failure;

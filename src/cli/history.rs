@@ -11,7 +11,7 @@ use testwright_sandboxes::private;
 
 use super::output::{self, ProgressLine, escape_line};
 use super::repository_args::RepositoryArgs;
-use super::show::read_ended_run;
+use super::show::read_ended;
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::history::{
     AcceptedTests, HistoryEvent, HistoryOptions, HistoryReport, Part, investigate,
@@ -158,7 +158,7 @@ fn settings(args: &Args, started: Option<&Started>) -> Result<Settings> {
 
 /// Reads a run that ended with an accepted test.
 fn accepted_run(folder: &Path) -> Result<(Box<Started>, AcceptedTests)> {
-    let (started, outcome) = read_ended_run(folder)?;
+    let (started, outcome) = read_ended(folder)?;
     let unusable = |cause: String| {
         Error::usage(format!("use the test of {}", folder.display()))
             .cause(cause)

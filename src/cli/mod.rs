@@ -1,5 +1,7 @@
 //! The command line. Each command has its own file.
 
+mod accepted_test;
+mod apply;
 mod approaches;
 mod check;
 mod clover;
@@ -81,6 +83,8 @@ enum Command {
     Show(show::Args),
     /// Find the affected versions: run an accepted test on releases and, by bisection, on commits
     History(Box<history::Args>),
+    /// Apply the test of a run to its repository, on a branch and as a commit if wanted
+    Apply(apply::Args),
     /// Build and check the environment of a repository
     Environment(environment::Args),
     /// List the approaches with their stages or tools, model calls and prompts
@@ -156,6 +160,7 @@ pub async fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::History(args) => history::run(&args).await,
+        Command::Apply(args) => apply::run(&args).map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,
         Command::Approaches(args) => approaches::run(&args).map(|()| 0),
         Command::Models(args) => models::run(&args).map(|()| 0),

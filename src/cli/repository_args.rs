@@ -13,7 +13,7 @@ use testwright_agent::issues::{self, Issue};
 use testwright_agent::setup::RepositoryLocation;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::{Flags, RecipeAdditions, Settings, Sources};
-use testwright_sandboxes::repository::remote_of;
+use testwright_sandboxes::repository::{WorkTree, remote_of, without_prefix};
 
 /// Location of the old code and its sandbox, for the commands that start a sandbox.
 #[derive(Debug, Clone, clap::Args)]
@@ -172,6 +172,14 @@ impl RepositoryArgs {
         };
         Ok(settings)
     }
+}
+
+/// Makes the paths of a patch relative to a folder, if they are relative to the root of its repository.
+pub(super) fn patch_of_project(patch: &str, folder: &str) -> String {
+    // The repository is opened later, which reports errors.
+    let tree = WorkTree::find(folder).ok().flatten();
+    let patch_of_folder = tree.and_then(|tree| without_prefix(patch, tree.prefix()));
+    patch_of_folder.unwrap_or_else(|| patch.to_owned())
 }
 
 /// Adds the settings file of the repository, if it is a folder.

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::output;
-use super::repository_args::RepositoryArgs;
+use super::repository_args::{RepositoryArgs, patch_of_project};
 use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use super::show::read_ended;
 use testwright_agent::approaches::extra_inputs::{EarlierTest, check_can_revise, hint};
 use testwright_agent::approaches::{Variant, model_selection};
 use testwright_agent::custom_prompts;
 use testwright_agent::job::{REVISION_FILE, RecordedSettings, RunJob};
-use testwright_agent::trajectory::{Event, RunFolder, Started};
+use testwright_agent::trajectory::Started;
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::plain_file::{self, Links};
 
@@ -48,31 +49,20 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 /// Returns the start of an ended run, and the test that it wrote.
-fn read_ended_run(dir: &Path) -> Result<(Started, String)> {
-    let failed = || Error::usage(format!("revise the test of {}", dir.display()));
-    let events = RunFolder::read(dir).map_err(|error| {
-        Error::usage(error.to_string()).hint("pass the folder of a run that ended with a test")
-    })?;
-    let mut events = events.into_iter();
-    let (first, last) = (events.next(), events.next_back());
-    let (Some(Event::Started(started)), Some(Event::Ended { outcome })) = (first, last) else {
-        return Err(failed().cause("the run has not ended").hint(format!(
-            "resume it: testwright run --resume {}",
-            dir.display()
-        )));
-    };
-    match outcome.written_patch() {
-        Some(patch) => Ok((*started, patch.to_owned())),
-        None => Err(failed()
+fn read_test(folder: &Path) -> Result<(Box<Started>, String)> {
+    let (started, outcome) = read_ended(folder)?;
+    let Some(patch) = outcome.written_patch() else {
+        return Err(Error::usage(format!("revise the test of {}", folder.display()))
             .cause("the run ended without a test")
-            .hint("start a new run with --hint")),
-    }
+            .hint("start a new run with --hint"));
+    };
+    Ok((started, patch.to_owned()))
 }
 
 /// Creates the job of a new run with the issue, code, settings and model of the ended one.
 fn new_job(args: &Args) -> Result<RunJob> {
     let words = hint::read(&args.hint)?;
-    let (started, patch) = read_ended_run(&args.dir)?;
+    let (started, patch) = read_test(&args.dir)?;
     let approach = Variant::parse(&started.approach)?;
     check_can_revise(&approach)?;
     let recorded: RecordedSettings = serde_json::from_value(started.settings).map_err(|error| {
@@ -117,7 +107,7 @@ fn new_job(args: &Args) -> Result<RunJob> {
     let extra_inputs = recorded.extra_inputs.revising(
         EarlierTest {
             run: dir.display().to_string(),
-            patch,
+            patch: patch_of_project(&patch, &recorded.repository),
         },
         &words,
     );

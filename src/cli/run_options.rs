@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use testwright_evals::folder::Versioned;
-
+use super::accepted_test::AcceptedTest;
 use super::evidence_card;
 use super::output::{self, escape_line};
 use super::terminal::RunProgress;
 use testwright_agent::agent::{Outcome, Progress as _};
-use testwright_agent::job::RunJob;
+use testwright_agent::job::{Record, RunJob};
 use testwright_agent::trajectory::{RunFolder, check_writable};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, Settings};
+use testwright_evals::folder::Versioned;
+use testwright_sandboxes::repository::{Placement, WorkTree};
 use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -45,6 +46,10 @@ pub(super) struct RunOptions {
     /// Append all model traffic to this file, for `--model replay:FILE`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Apply an accepted test to the repository, which must be a folder. Files with uncommitted
+    /// changes are not touched
+    #[arg(long)]
+    apply: bool,
     /// Print only run.json, for programs
     #[arg(long)]
     pub json: bool,
@@ -69,28 +74,58 @@ impl RunOptions {
     /// Executes the job and prints its result.
     pub(super) async fn execute(&self, mut job: RunJob, terminal: Arc<RunProgress>) -> Result<u8> {
         job.shared = shared_environments(&job.settings)?;
+        let location = job.place.location.clone();
+        // The run reports a repository that cannot be read.
+        let tree = WorkTree::find(&location).ok().flatten();
+        match &tree {
+            Some(tree) => tree.prefix().clone_into(&mut job.patch_prefix),
+            None if self.apply => {
+                return Err(Error::usage("use --apply")
+                    .cause(format!("{location} is not a folder with a work tree"))
+                    .hint("pass --repo FOLDER, or run `testwright apply` afterwards"));
+            }
+            None => {}
+        }
         if let Some(plan) = job.describe_plan() {
             terminal.phase("model", &plan);
         }
         let record = job.execute(terminal.clone()).await;
         terminal.clear();
         let (record, folder) = record?;
+        let test = AcceptedTest::of_record(&record, &folder, &location);
         if self.json {
             output::print_json(&Versioned::new(&record))?;
-            return Ok(record.exit_code);
+        } else {
+            print_result(&record, &folder);
         }
-        match failure(&record.outcome) {
-            Some(error) => output::print_stderr(error.render()),
-            None => output::print_stdout(evidence_card::render(&record.outcome)),
-        }
-        let folder = folder.display();
-        output::print_stderr(escape_line(&format!("results: {folder}")));
-        let is_interrupted = record.outcome == Outcome::Interrupted;
-        if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
-            let command = format!("hint: testwright run --resume {folder}");
-            output::print_stderr(escape_line(&command));
+        let mut lines = match (&test, &tree) {
+            (Some(test), Some(tree)) if self.apply => {
+                test.apply(tree, &test.patch, Placement::default())?
+            }
+            (Some(test), _) if !self.json => test.how_to_apply(),
+            _ => Vec::new(),
+        };
+        lines.extend(test.and_then(|test| test.how_to_run()));
+        if !self.json {
+            let lines = lines.iter();
+            lines.for_each(|line| output::print_stderr(escape_line(line)));
         }
         Ok(record.exit_code)
+    }
+}
+
+/// Prints the result of a run, and where its files are.
+fn print_result(record: &Record, folder: &Path) {
+    match failure(&record.outcome) {
+        Some(error) => output::print_stderr(error.render()),
+        None => output::print_stdout(evidence_card::render(&record.outcome)),
+    }
+    let folder = folder.display();
+    output::print_stderr(escape_line(&format!("results: {folder}")));
+    let is_interrupted = record.outcome == Outcome::Interrupted;
+    if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
+        let command = format!("hint: testwright run --resume {folder}");
+        output::print_stderr(escape_line(&command));
     }
 }
 

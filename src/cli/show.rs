@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::print_stdout(report);
         return Ok(());
     }
-    let (started, outcome) = read_ended_run(&args.dir)?;
+    let (started, outcome) = read_ended(&args.dir)?;
     if args.markdown {
         output::print_stdout(markdown(&started, &outcome) + "\n");
     } else {
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 /// Reads the start and the outcome of a run that has ended.
-pub(super) fn read_ended_run(dir: &Path) -> Result<(Box<Started>, Outcome)> {
+pub(super) fn read_ended(dir: &Path) -> Result<(Box<Started>, Outcome)> {
     let wrong =
         |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
     let (mut first, mut outcome) = (None, None);

@@ -1,5 +1,7 @@
 //! Tests of user-visible behaviour.
 
+/// `testwright apply` and `run --apply`.
+mod apply;
 /// `testwright eval cases`: the lines that each test runs.
 mod cases;
 /// `testwright check`, for given tests and for a dataset.

@@ -154,6 +154,7 @@ impl RunFolder {
         if let Some(runs) = path.parent() {
             private::create(runs).map_err(write)?;
             Self::check_default_folder(runs)?;
+            private::ignore_in_git(runs).map_err(write)?;
         }
         std::fs::DirBuilder::new()
             .mode(0o700)

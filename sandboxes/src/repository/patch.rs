@@ -32,12 +32,18 @@ pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(
     git_apply(folder.path(), patch, &["--check"])
 }
 
-/// Runs `git apply` in a folder that is not a repository.
+/// Runs `git apply` in a folder that testwright created.
 pub(super) fn git_apply(
     folder: &Path,
     patch: &str,
     options: &[&str],
 ) -> Result<std::result::Result<(), String>> {
+    let output = run_limited(apply_command(folder, options), folder, patch)?;
+    Ok(output.and_then(apply_result))
+}
+
+/// Returns a `git apply` that reads a patch from its standard input. It does not treat the folder as a repository.
+pub(super) fn apply_command(folder: &Path, options: &[&str]) -> Command {
     let mut command = Git::nowhere().command();
     command
         .current_dir(folder)
@@ -51,13 +57,15 @@ pub(super) fn git_apply(
         .args(["apply", "--whitespace=nowarn"])
         .args(options)
         .arg("-");
-    Ok(run_limited(command, folder, patch)?.and_then(|output| {
-        if output.ok {
-            Ok(())
-        } else {
-            Err(output.stderr.replace("error: ", ""))
-        }
-    }))
+    command
+}
+
+/// Returns git's reason if the patch does not apply.
+pub(super) fn apply_result(output: GitOutput) -> std::result::Result<(), String> {
+    match output.ok {
+        true => Ok(()),
+        false => Err(output.stderr.replace("error: ", "")),
+    }
 }
 
 /// Runs a program that applies a patch in a folder. The inner error says which limit the patch exceeds.
@@ -190,7 +198,7 @@ pub fn touched_paths(patch: &str) -> BTreeSet<String> {
 }
 
 /// Splits the two names of a header `diff --git OLD NEW`. Each may contain blanks, with or without quotes.
-fn split_header_names(names: &str) -> (&str, &str) {
+pub(super) fn split_header_names(names: &str) -> (&str, &str) {
     if names.starts_with('"') {
         let mut escaped = false;
         let end = names.bytes().skip(1).position(|byte| {

@@ -1,5 +1,6 @@
 //! Check whether a work tree differs from its commit. git runs with an isolated git folder and a copy of the index.
 
+use super::archive::list_few;
 use super::discover::GitFolder;
 use super::isolated_repository::IsolatedRepository;
 use super::process::{self, ProcessLimits};
@@ -14,16 +15,17 @@ const TRUTHS: [&str; 4] = [
     "core.trustctime",
 ];
 
+/// Maximum number of names of each kind in a note.
+const MAX_NAMES: usize = 3;
+
 /// Returns a note about changes that are not in the commit.
 pub(super) fn uncommitted(folder: &GitFolder, isolated: &IsolatedRepository) -> Option<String> {
-    match count(folder, isolated) {
-        Ok(0) => None,
-        Ok(1) => {
-            Some("1 uncommitted change was ignored: the old code is that of the commit".to_owned())
-        }
-        Ok(n) => Some(format!(
-            "{n} uncommitted changes were ignored: the old code is that of the commit"
-        )),
+    let below = match folder.prefix.as_str() {
+        "" => ".",
+        prefix => prefix,
+    };
+    match changes(folder, isolated, &[below.to_owned()]) {
+        Ok(changes) => note(&changes),
         // A failure here does not affect the code, which is read from the commit.
         Err(_) => Some(
             "could not check for uncommitted changes: the old code is that of the commit"
@@ -32,12 +34,41 @@ pub(super) fn uncommitted(folder: &GitFolder, isolated: &IsolatedRepository) -> 
     }
 }
 
-fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
+fn note(changes: &[Change]) -> Option<String> {
+    let parts = [(false, "uncommitted change"), (true, "untracked file")];
+    let parts = parts.into_iter().filter_map(|(is_untracked, noun)| {
+        let of_kind = changes.iter().filter(|c| c.is_untracked == is_untracked);
+        let paths: Vec<String> = of_kind.map(|change| change.path.clone()).collect();
+        let plural = if paths.len() == 1 { "" } else { "s" };
+        let names = list_few(&paths[..paths.len().min(MAX_NAMES)]);
+        let more = if paths.len() > MAX_NAMES { ", …" } else { "" };
+        let text = format!("{} {noun}{plural} ({names}{more})", paths.len());
+        (!paths.is_empty()).then_some(text)
+    });
+    let parts = parts.collect::<Vec<_>>().join(" and ");
+    let verb = if changes.len() == 1 { "was" } else { "were" };
+    (!parts.is_empty())
+        .then(|| format!("{parts} {verb} ignored: the old code is that of the commit"))
+}
+
+/// A file that differs from the commit, or an untracked file or folder.
+pub(super) struct Change {
+    /// Path relative to the work tree.
+    pub path: String,
+    pub is_untracked: bool,
+}
+
+/// Returns the changes of these files and folders, given relative to the work tree.
+pub(super) fn changes(
+    folder: &GitFolder,
+    isolated: &IsolatedRepository,
+    paths: &[String],
+) -> Result<Vec<Change>> {
     let Some(work_tree) = &folder.work_tree else {
-        return Ok(0);
+        return Ok(Vec::new());
     };
     if isolated.config.get_bool("core.bare") == Some(true) && folder.own == folder.common {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let own = isolated.folder.path();
     git_files::copy(&folder.own.join("index"), &own.join("index"), limits::INDEX)?;
@@ -70,11 +101,7 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
         "--",
     ]);
     // Names that look like patterns are taken literally.
-    let below = match folder.prefix.as_str() {
-        "" => ".",
-        prefix => prefix,
-    };
-    command.env("GIT_LITERAL_PATHSPECS", "1").arg(below);
+    command.env("GIT_LITERAL_PATHSPECS", "1").args(paths);
     let bounds = ProcessLimits {
         time: limits::STATUS_TIMEOUT,
         ..ProcessLimits::default()
@@ -83,6 +110,11 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
     if !output.ok {
         return Err(super::git::failed("status", &output.stderr));
     }
-    let changed = output.stdout.split(|b| *b == 0);
-    Ok(changed.filter(|l| !l.is_empty()).count())
+    // Each entry is two letters, a blank and a path.
+    let entries = output.stdout.split(|b| *b == 0).filter(|e| e.len() > 3);
+    let changes = entries.map(|entry| Change {
+        path: String::from_utf8_lossy(&entry[3..]).into_owned(),
+        is_untracked: entry.starts_with(b"??"),
+    });
+    Ok(changes.collect())
 }

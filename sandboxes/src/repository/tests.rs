@@ -4,6 +4,7 @@
 mod archives;
 mod clones;
 mod history;
+mod work_trees;
 
 use std::path::{Path, PathBuf};
 
@@ -120,11 +121,16 @@ fn uncommitted_changes_are_ignored_and_noted() {
     let clean = place.source(&work, None);
     write(&work, "pkg/__init__.py", "changed = 1\n");
     write(&work, "pkg/new.py", "");
+    write(&work, "testwright-runs/.gitignore", "*\n");
+    write(&work, "testwright-runs/run/run.json", "");
     let source = place.source(&work, None);
     assert_eq!(source.digest, clean.digest);
     assert_eq!(
         source.notes,
-        ["2 uncommitted changes were ignored: the old code is that of the commit"]
+        [
+            "1 uncommitted change (pkg/__init__.py) and 1 untracked file (pkg/new.py) were ignored: \
+             the old code is that of the commit"
+        ]
     );
     // A caller that gives the commit needs no note.
     assert!(place.source(&work, Some("v1.2")).notes.is_empty());

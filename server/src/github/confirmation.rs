@@ -160,7 +160,7 @@ impl StoredTest {
             let Ok(text) = std::str::from_utf8(&file.content) else {
                 return Ok(None);
             };
-            match unmark(path, text, &ids, self.issue) {
+            match unmark(path, text, &ids, &format!("#{}", self.issue)) {
                 Ok(text) => file.content = text.into_bytes(),
                 Err(_) => return Ok(None),
             }

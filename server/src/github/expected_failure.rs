@@ -9,11 +9,14 @@ use testwright_tools::python::{Binding, Definition, Module};
 
 /// The reason why tests cannot be marked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum MarkError {
+pub enum MarkError {
+    /// Another runner does not know such marks.
     #[error("the tests are run by neither pytest nor unittest")]
     OtherRunner,
+    /// A test without a function in its file, which may inherit it. Holds the name of the test and the file.
     #[error("{1} has no function {0}")]
     NoFunction(String, String),
+    /// The import that the mark needs cannot be added.
     #[error(transparent)]
     Import(#[from] ImportError),
 }
@@ -21,17 +24,23 @@ pub(super) enum MarkError {
 const UNITTEST: &str = "@unittest.expectedFailure";
 
 /// Node ids of the failing tests, and of the passing tests in the same files.
-pub(super) struct Tests<'a> {
+pub struct Tests<'a> {
+    /// Tests to mark.
     pub failing: Vec<&'a str>,
+    /// Tests that must still pass.
     pub passing: Vec<&'a str>,
 }
 
-/// Returns the text of a test file with its failing tests marked.
-pub(super) fn mark(
+/// Returns the text of a test file with its failing tests marked. The reason names the issue.
+///
+/// # Errors
+///
+/// Fails if a test cannot be marked.
+pub fn mark(
     path: &str,
     text: &str,
     tests: &Tests<'_>,
-    issue: u64,
+    reason: &str,
     runner: RunnerKind,
 ) -> Result<String, MarkError> {
     let (text, ends) = LineEnding::split(text);
@@ -46,7 +55,7 @@ pub(super) fn mark(
         let line = match is_method {
             true => UNITTEST.to_owned(),
             // Some parameter sets of a parametrized test may pass.
-            false => pytest_mark(issue, !names(path, definition, &tests.passing)),
+            false => pytest_mark(reason, !names(path, definition, &tests.passing)),
         };
         imported.push(if is_method { "unittest" } else { "pytest" });
         let at = definition.first.saturating_sub(1);
@@ -69,15 +78,15 @@ pub(super) fn unmark(
     path: &str,
     text: &str,
     failing: &[&str],
-    issue: u64,
+    reason: &str,
 ) -> Result<String, MarkError> {
     let (text, ends) = LineEnding::split(text);
     let module = Module::parse(text.as_str());
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let marks = [
         UNITTEST.to_owned(),
-        pytest_mark(issue, true),
-        pytest_mark(issue, false),
+        pytest_mark(reason, true),
+        pytest_mark(reason, false),
     ];
     for definition in definitions(&module, path, failing)?.iter().rev() {
         for at in (definition.first.saturating_sub(1)..definition.line.saturating_sub(1)).rev() {
@@ -92,9 +101,11 @@ pub(super) fn unmark(
     Ok(ends.join(&joined(&lines)))
 }
 
-fn pytest_mark(issue: u64, is_strict: bool) -> String {
+fn pytest_mark(reason: &str, is_strict: bool) -> String {
     let strict = if is_strict { "True" } else { "False" };
-    format!("@pytest.mark.xfail(strict={strict}, reason=\"#{issue}\")")
+    // Python reads a JSON string as the same text.
+    let reason = serde_json::Value::from(reason);
+    format!("@pytest.mark.xfail(strict={strict}, reason={reason})")
 }
 
 fn import(module: &str) -> Binding {
@@ -185,12 +196,12 @@ mod tests {
             "t.py::TestTwo::test_two",
             "other.py::test_one",
         ];
-        let marked = mark("t.py", FUNCTIONS, &failing(&ids), 12, RunnerKind::Pytest).unwrap();
+        let marked = mark("t.py", FUNCTIONS, &failing(&ids), "#12", RunnerKind::Pytest).unwrap();
         insta::assert_snapshot!(marked);
-        let unmarked = unmark("t.py", &marked, &ids, 12).unwrap();
+        let unmarked = unmark("t.py", &marked, &ids, "#12").unwrap();
         assert_eq!(unmarked.replace("import pytest\n", ""), FUNCTIONS);
         // A mark that testwright did not add stays.
-        assert_eq!(unmark("t.py", &marked, &ids, 13).unwrap(), marked);
+        assert_eq!(unmark("t.py", &marked, &ids, "#13").unwrap(), marked);
     }
 
     #[test]
@@ -200,9 +211,9 @@ mod tests {
             failing: vec!["t.py::test_n[2]"],
             passing: vec!["t.py::test_n[1]"],
         };
-        let marked = mark("t.py", text, &tests, 3, RunnerKind::Pytest).unwrap();
+        let marked = mark("t.py", text, &tests, "a \"b\"", RunnerKind::Pytest).unwrap();
         assert!(marked.starts_with(
-            "import pytest\n\n@pytest.mark.xfail(strict=False, reason=\"#3\")\n@pytest.mark.p"
+            "import pytest\n\n@pytest.mark.xfail(strict=False, reason=\"a \\\"b\\\"\")\n@pytest.mark.p"
         ));
     }
 
@@ -211,11 +222,11 @@ mod tests {
         let text = "from unittest import TestCase\r\n\r\nclass Base(TestCase):\r\n    pass\r\n\r\nclass A(Base):\r\n    def test_a(self):\r\n        self.fail()\r\n";
         let ids = ["t.py::A::test_a"];
         for runner in [RunnerKind::Pytest, RunnerKind::Unittest] {
-            let marked = mark("t.py", text, &failing(&ids), 1, runner).unwrap();
+            let marked = mark("t.py", text, &failing(&ids), "#1", runner).unwrap();
             assert!(marked.contains("import unittest\r\n"), "{marked}");
             assert!(marked.contains("    @unittest.expectedFailure\r\n    def test_a"));
             assert!(
-                !unmark("t.py", &marked, &ids, 1)
+                !unmark("t.py", &marked, &ids, "#1")
                     .unwrap()
                     .contains("expectedFailure")
             );
@@ -226,7 +237,7 @@ mod tests {
                 "t.py",
                 plain,
                 &failing(&["t.py::test_a"]),
-                1,
+                "#1",
                 RunnerKind::Sympy
             )
             .is_err()
@@ -236,7 +247,7 @@ mod tests {
                 "t.py",
                 plain,
                 &failing(&["t.py::test_b"]),
-                1,
+                "#1",
                 RunnerKind::Pytest
             )
             .is_err()

@@ -11,7 +11,7 @@ mod commands;
 mod comment;
 mod confirmation;
 mod deliveries;
-mod expected_failure;
+pub mod expected_failure;
 mod mentions;
 mod posting;
 mod pull_request;

@@ -95,12 +95,13 @@ async fn try_marked(
     let failing: Vec<&str> = test.evidence.tests.iter().map(|t| t.id.as_str()).collect();
     let passing: Vec<&str> = test.evidence.passing.iter().map(String::as_str).collect();
     let tests = Tests { failing, passing };
+    let reason = format!("#{issue}");
     for (path, file) in &mut files {
         let Some(file) = file else { continue };
         let Ok(text) = std::str::from_utf8(&file.content) else {
             return Ok(Err("a file of the test is not UTF-8".to_owned()));
         };
-        match expected_failure::mark(path, text, &tests, issue, code.runner()) {
+        match expected_failure::mark(path, text, &tests, &reason, code.runner()) {
             Ok(text) => file.content = text.into_bytes(),
             Err(why) => {
                 tracing::warn!(path, %why, "could not mark a test as expected to fail");

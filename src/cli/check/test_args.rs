@@ -5,6 +5,7 @@ use std::path::Path;
 
 use testwright_sandboxes::plain_file;
 
+use crate::cli::repository_args::patch_of_project;
 use testwright_agent::approaches::extra_inputs::{contains_diff, test_path};
 use testwright_agent::check::TestInput;
 use testwright_config::error::{Error, Result};
@@ -55,7 +56,7 @@ fn read_test(argument: &str, repository: &str) -> Result<TestInput> {
     let text = std::str::from_utf8(&content).ok();
     if is_named_patch || text.is_some_and(begins_like_diff) {
         return match text.filter(|text| contains_diff(text)) {
-            Some(text) => Ok(TestInput::Patch(text.to_owned())),
+            Some(text) => Ok(TestInput::Patch(patch_of_project(text, repository))),
             None => wrong(
                 "it contains no diff",
                 "pass a unified diff, as `git diff` prints it",
@@ -149,6 +150,20 @@ mod tests {
             let error = read(argument).unwrap_err();
             assert_eq!(error.cause.as_deref(), Some(cause), "{argument}");
             assert!(error.hint.is_some(), "{argument}");
+        }
+
+        // The patch of a run is relative to the root of the git repository.
+        for name in ["objects", "refs"] {
+            std::fs::create_dir_all(folder.path().join(".git").join(name)).unwrap();
+        }
+        write(".git/HEAD", "ref: refs/heads/main\n");
+        let of_root = write("root.patch", &DIFF.replace("t.py", "repository/t.py"));
+        for patch in [&diff, &of_root] {
+            assert_eq!(
+                read(patch),
+                Ok(TestInput::Patch(DIFF.to_owned())),
+                "{patch}"
+            );
         }
     }
 }

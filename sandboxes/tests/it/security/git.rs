@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use testwright_sandboxes::repository::{OpenOptions, Source, open};
+use testwright_sandboxes::repository::{OpenOptions, Placement, Source, WorkTree, open};
 use testwright_sandboxes::sandbox::Result;
 
 /// A folder for a repository, a cache, and programs that leave a mark when they run.

@@ -128,7 +128,7 @@ fn otter_writes_new_file_without_tests() {
     ];
     assert_exit_code(&run(&place, "otter:tests=off", &replies), 0);
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
-    assert!(patch.contains("+++ b/tests/test_issue.py"), "{patch}");
+    assert!(patch.contains("/tests/test_issue.py\n"), "{patch}");
     let plans = of_kind(&place, "stage").into_iter();
     let plans: Vec<Value> = plans.filter(|stage| stage["stage"] == "plan").collect();
     assert_eq!(

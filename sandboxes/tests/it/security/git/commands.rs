@@ -102,6 +102,47 @@ fn repository_keys_run_no_program() {
 }
 
 #[test]
+fn commit_of_patch_runs_no_program() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    write(&work, ".gitattributes", ATTRIBUTES);
+    commit(&work, "attributes");
+    for (i, (key, value)) in KEYS.iter().enumerate() {
+        let trap = scene.trap(&format!("{i}-{key}"));
+        let value = value.replace("TRAP", trap.to_str().unwrap());
+        git(&work, &["config", key, &value]);
+    }
+    for name in [
+        "pre-commit",
+        "post-checkout",
+        "post-index-change",
+        "reference-transaction",
+    ] {
+        let hook = work.join(".git/hooks").join(name);
+        std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        std::fs::copy(scene.trap(name), hook).unwrap();
+    }
+    for (key, value) in [
+        ("commit.gpgSign", "true"),
+        ("user.name", "a"),
+        ("user.email", "b"),
+    ] {
+        git(&work, &["config", key, value]);
+    }
+    let patch = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n";
+    let tree = WorkTree::find(work.to_str().unwrap()).unwrap().unwrap();
+    let placement = Placement {
+        branch: Some("topic"),
+        message: Some("change a"),
+    };
+    let commit = tree.apply(patch, placement).unwrap().unwrap();
+    // git itself would run the traps here.
+    let head = std::fs::read_to_string(work.join(".git/refs/heads/topic")).unwrap();
+    assert_eq!(commit.as_deref(), Some(head.trim()));
+    assert_eq!(scene.marks(), [""; 0]);
+}
+
+#[test]
 fn filters_never_see_changed_files() {
     for key in ["filter.x.clean", "filter.x.process"] {
         let scene = Scene::new();

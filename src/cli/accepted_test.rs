@@ -1,0 +1,342 @@
+//! The last step of an accepted test: into a work tree of its repository. Also the commands that apply and run it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::output::escape_line;
+use testwright_agent::agent::Outcome;
+use testwright_agent::gate::Evidence;
+use testwright_agent::job::Record;
+use testwright_config::error::{Error, Result};
+use testwright_sandboxes::repository::{Placement, WorkTree};
+use testwright_server::expected_failure::{self, Tests};
+use testwright_tools::config::RunnerKind;
+use testwright_tools::outcomes::file_of;
+
+/// Maximum characters of the first line of a commit message.
+const MAX_SUBJECT_LEN: usize = 72;
+/// Maximum number of tests in the command that runs them; more are run as whole files.
+const MAX_LISTED: usize = 3;
+
+/// A test that a run accepted.
+pub(super) struct AcceptedTest {
+    /// Folder of the run.
+    pub folder: PathBuf,
+    /// Folder or URL of the old code.
+    pub location: String,
+    /// Name of the repository.
+    pub repository: String,
+    /// Title of the issue.
+    pub title: String,
+    /// URL or file of the issue.
+    pub origin: String,
+    /// The test, with paths relative to the root of the work tree.
+    pub patch: String,
+    pub evidence: Box<Evidence>,
+    /// Runner in the recipe, as in `run.json`.
+    pub runner: Value,
+}
+
+impl AcceptedTest {
+    /// Returns the test of a run, if one was accepted.
+    pub(super) fn of_record(record: &Record, folder: &Path, location: &str) -> Option<Self> {
+        let Outcome::Accepted { patch, evidence } = &record.outcome else {
+            return None;
+        };
+        let text = |key: &str| record.issue[key].as_str().unwrap_or_default().to_owned();
+        Some(AcceptedTest {
+            folder: folder.to_owned(),
+            location: location.to_owned(),
+            repository: record.repository.clone(),
+            title: text("title"),
+            origin: text("origin"),
+            patch: patch.clone(),
+            evidence: evidence.clone(),
+            runner: record.environment["recipe"]["runner"].clone(),
+        })
+    }
+
+    /// Finds the work tree of the old code. For a URL, it is the current folder if that is a clone of the repository.
+    pub(super) fn work_tree(&self) -> Result<Option<WorkTree>> {
+        if let Some(tree) = WorkTree::find(&self.location)? {
+            return Ok(Some(tree));
+        }
+        match WorkTree::find(".")? {
+            Some(tree) if tree.is_clone_of(&self.repository)? => Ok(Some(tree)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Applies a form of the test to a work tree. Returns lines on what was done.
+    pub(super) fn apply(
+        &self,
+        tree: &WorkTree,
+        patch: &str,
+        placement: Placement<'_>,
+    ) -> Result<Vec<String>> {
+        let folder = self.folder.display();
+        let commit = or_refused(tree, &self.folder, tree.apply(patch, placement)?)?;
+        let mut lines = vec![format!(
+            "applied: {folder}/test.patch to {}",
+            tree.root().display()
+        )];
+        let branch = placement.branch;
+        lines.extend(branch.map(|branch| format!("branch: {branch}")));
+        lines.extend(commit.map(|commit| format!("commit: {commit}")));
+        Ok(lines)
+    }
+
+    /// Returns the command that applies the test, or a note on why it does not apply. There is neither if no work tree
+    /// is known.
+    pub(super) fn how_to_apply(&self) -> Vec<String> {
+        let checked = self.work_tree().and_then(|tree| {
+            let Some(tree) = tree else {
+                return Ok(None);
+            };
+            let checked = tree.check(&self.patch)?;
+            Ok(Some((tree, checked)))
+        });
+        let line = match checked {
+            Ok(None) => return Vec::new(),
+            Ok(Some((tree, Ok(())))) => format!("apply: {}", self.apply_command(tree.root())),
+            Ok(Some((tree, Err(reason)))) => format!(
+                "note: the test does not apply to {} now: {}",
+                tree.root().display(),
+                reason.replace('\n', "; ")
+            ),
+            Err(error) => format!("note: {}", error.with_cause()),
+        };
+        vec![line]
+    }
+
+    fn apply_command(&self, root: &Path) -> String {
+        let patch = self.folder.join("test.patch");
+        if current_folder().is_some_and(|folder| folder == root) {
+            return format!("git apply {}", quote(&patch.to_string_lossy()));
+        }
+        let patch = std::path::absolute(&patch).unwrap_or(patch);
+        format!(
+            "git -C {} apply {}",
+            quote(&root.to_string_lossy()),
+            quote(&patch.to_string_lossy())
+        )
+    }
+
+    /// Returns the command that runs the tests, if their runner is known.
+    pub(super) fn how_to_run(&self) -> Option<String> {
+        let command = self.run_command()?;
+        let project = Path::new(&self.location).canonicalize().ok();
+        match project.filter(|folder| folder.is_dir() && Some(folder) != current_folder().as_ref())
+        {
+            Some(folder) => Some(format!(
+                "run: cd {} && {command}",
+                quote(&folder.to_string_lossy())
+            )),
+            None => Some(format!("run: {command}")),
+        }
+    }
+
+    fn run_command(&self) -> Option<String> {
+        let kind = RunnerKind::named(self.runner["kind"].as_str()?)?;
+        let failing = self.evidence.tests.iter().map(|test| test.id.as_str());
+        let mut ids: Vec<&str> = failing.collect();
+        if ids.is_empty() {
+            ids = self.evidence.passing.iter().map(String::as_str).collect();
+        }
+        // Without parameters, which shells and runners read in different ways.
+        let mut ids: Vec<&str> = ids.iter().filter_map(|id| id.split('[').next()).collect();
+        ids.dedup();
+        if ids.is_empty() {
+            return None;
+        }
+        if ids.len() > MAX_LISTED || kind == RunnerKind::Sympy {
+            ids = ids.into_iter().map(file_of).collect();
+            ids.dedup();
+        }
+        let dotted = |id: &str| id.replace(".py", "").replace("::", ".").replace('/', ".");
+        let (program, names): (_, Vec<String>) = match kind {
+            RunnerKind::Pytest => (
+                "python -m pytest",
+                ids.iter().map(|id| (*id).to_owned()).collect(),
+            ),
+            RunnerKind::Unittest => (
+                "python -m unittest",
+                ids.iter().map(|id| dotted(id)).collect(),
+            ),
+            RunnerKind::Django => {
+                let labels = ids.iter().map(|id| id.strip_prefix("tests/").unwrap_or(id));
+                ("python tests/runtests.py", labels.map(dotted).collect())
+            }
+            RunnerKind::Sympy => (
+                "python bin/test",
+                ids.iter().map(|id| (*id).to_owned()).collect(),
+            ),
+        };
+        let options = match kind {
+            // Options of unittest select files, which are named here.
+            RunnerKind::Unittest => None,
+            _ => self.runner["options"].as_array(),
+        };
+        let options = options.into_iter().flatten().filter_map(Value::as_str);
+        let words = options.chain(names.iter().map(String::as_str)).map(quote);
+        let words: Vec<String> = words.collect();
+        Some(format!("{program} {}", words.join(" ")))
+    }
+
+    /// Returns the test as a patch that marks it as expected to fail.
+    pub(super) fn marked_patch(&self, tree: &WorkTree) -> Result<String> {
+        let tests = Tests {
+            failing: (self.evidence.tests.iter())
+                .map(|test| test.id.as_str())
+                .collect(),
+            passing: self.evidence.passing.iter().map(String::as_str).collect(),
+        };
+        if tests.failing.is_empty() {
+            return Err(Error::usage("mark the test as expected to fail")
+                .cause("it passes")
+                .hint("leave out --xfail"));
+        }
+        let runner = self.runner["kind"].as_str().and_then(RunnerKind::named);
+        let reason = self.url().unwrap_or(&self.title);
+        let reason = escape_line(reason);
+        let mark = |path: &str, text: &str| {
+            // Ids are relative to the project, which may be in a subfolder.
+            let mut files = tests.failing.iter().map(|id| file_of(id));
+            match files.find(|file| Path::new(path).ends_with(file)) {
+                Some(file) => {
+                    let runner = runner.unwrap_or_default();
+                    expected_failure::mark(file, text, &tests, &reason, runner)
+                        .map_err(|error| error.to_string())
+                }
+                None => Ok(text.to_owned()),
+            }
+        };
+        let checked = tree.check(&self.patch)?;
+        or_refused(tree, &self.folder, checked)?;
+        let edited = tree.edited_patch(&self.patch, &mark)?;
+        or_refused(tree, &self.folder, edited)
+    }
+
+    /// Returns a message for a commit: the title of the issue, and its URL if it has one.
+    pub(super) fn commit_message(&self) -> String {
+        let what = match self.evidence.tests.is_empty() {
+            true => "Add a test",
+            false => "Add a failing test",
+        };
+        let subject = match self.title.trim() {
+            "" => what.to_owned(),
+            title => format!("{what}: {}", escape_line(title)),
+        };
+        let subject = match subject.char_indices().nth(MAX_SUBJECT_LEN - 1) {
+            Some((end, last)) if subject.len() > end + last.len_utf8() => {
+                format!("{}…", &subject[..end])
+            }
+            _ => subject,
+        };
+        match self.url() {
+            Some(url) => format!("{subject}\n\n{}\n", escape_line(url)),
+            None => subject + "\n",
+        }
+    }
+
+    fn url(&self) -> Option<&str> {
+        let origin = self.origin.as_str();
+        (origin.starts_with("https://") || origin.starts_with("http://")).then_some(origin)
+    }
+}
+
+/// Returns the error for a test that was not applied. The results of the run stay as they are.
+fn or_refused<T>(
+    tree: &WorkTree,
+    folder: &Path,
+    result: std::result::Result<T, String>,
+) -> Result<T> {
+    result.map_err(|reason| {
+        let root = tree.root().display();
+        Error::usage(format!("apply the test to {root}"))
+            .cause(reason)
+            .hint(format!(
+                "resolve this, then run `testwright apply {}`",
+                quote(&folder.to_string_lossy())
+            ))
+    })
+}
+
+fn current_folder() -> Option<PathBuf> {
+    std::env::current_dir().ok()?.canonicalize().ok()
+}
+
+/// Quotes a word for a shell, if it needs quotes.
+fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    fn accepted(runner: &str, passing: &[&str]) -> AcceptedTest {
+        AcceptedTest {
+            folder: PathBuf::from("runs/it's"),
+            location: "https://github.com/o/n".to_owned(),
+            repository: "o/n".to_owned(),
+            title: format!("{} is\nlong", "long ".repeat(20)),
+            origin: "https://github.com/o/n/issues/1".to_owned(),
+            patch: String::new(),
+            evidence: Box::new(Evidence {
+                passing: passing.iter().map(|&id| id.to_owned()).collect(),
+                ..Evidence::default()
+            }),
+            runner: json!({"kind": runner, "options": ["-W", "ignore me"]}),
+        }
+    }
+
+    #[test]
+    fn run_command_fits_each_runner() {
+        let ids = [
+            "tests/a/test_x.py::C::test_f[1]",
+            "tests/a/test_x.py::C::test_f[b c]",
+        ];
+        let command = |runner: &str| accepted(runner, &ids).how_to_run();
+        for (runner, expected) in [
+            (
+                "pytest",
+                "python -m pytest -W 'ignore me' tests/a/test_x.py::C::test_f",
+            ),
+            ("unittest", "python -m unittest tests.a.test_x.C.test_f"),
+            (
+                "django",
+                "python tests/runtests.py -W 'ignore me' a.test_x.C.test_f",
+            ),
+            ("sympy", "python bin/test -W 'ignore me' tests/a/test_x.py"),
+        ] {
+            assert_eq!(command(runner), Some(format!("run: {expected}")));
+        }
+        assert_eq!(command("other"), None);
+        assert_eq!(accepted("pytest", &[]).how_to_run(), None);
+    }
+
+    #[test]
+    fn commands_quote_names_for_shell() {
+        let command = accepted("pytest", &[]).apply_command(Path::new("/a b"));
+        let start = "git -C '/a b' apply '/";
+        assert!(command.starts_with(start), "{command}");
+        assert!(command.ends_with("/runs/it'\\''s/test.patch'"), "{command}");
+    }
+
+    #[test]
+    fn commit_message_has_short_subject_and_url() {
+        let message = accepted("pytest", &[]).commit_message();
+        let (subject, rest) = message.split_once('\n').unwrap();
+        assert!(subject.starts_with("Add a test: long long"), "{subject}");
+        assert_eq!(subject.chars().count(), MAX_SUBJECT_LEN);
+        assert_eq!(rest, "\nhttps://github.com/o/n/issues/1\n");
+    }
+}

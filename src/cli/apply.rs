@@ -1,0 +1,137 @@
+//! `testwright apply`: applies the test of a run to its repository.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::accepted_test::AcceptedTest;
+use super::output;
+use super::run_options::DEFAULT_RESULTS_FOLDER;
+use super::show::read_ended;
+use testwright_agent::agent::Outcome;
+use testwright_agent::trajectory::RunFolder;
+use testwright_config::error::{Error, Result};
+use testwright_sandboxes::plain_file::{self, Links};
+use testwright_sandboxes::repository::{Placement, WorkTree};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Nothing is changed unless the whole test applies, and only files without \
+    uncommitted changes are touched.\n\nExamples:\n  testwright apply\n  \
+    testwright apply testwright-runs/2026-01-31T120000-title --branch issue-7 --commit --xfail"
+)]
+pub(super) struct Args {
+    /// Folder of a run [default: the newest run in testwright-runs that accepted a test]
+    run: Option<PathBuf>,
+    /// Folder of the repository [default: the repository of the run, or the current folder if it is
+    /// a clone of it]
+    #[arg(long, value_name = "DIR")]
+    repo: Option<String>,
+    /// Create this branch at HEAD and switch to it
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Commit the files of the test, without hooks and without a signature
+    #[arg(long)]
+    commit: bool,
+    /// Mark the test as expected to fail until the issue is fixed
+    #[arg(long)]
+    xfail: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let folder = match &args.run {
+        Some(folder) => folder.clone(),
+        None => newest_accepted()?,
+    };
+    let test = read_test(&folder)?;
+    let tree = work_tree(args, &test)?;
+    let patch = match args.xfail {
+        true => test.marked_patch(&tree)?,
+        false => test.patch.clone(),
+    };
+    let message = args.commit.then(|| test.commit_message());
+    let placement = Placement {
+        branch: args.branch.as_deref(),
+        message: message.as_deref(),
+    };
+    let mut lines = test.apply(&tree, &patch, placement)?;
+    lines.extend(test.how_to_run());
+    for line in lines {
+        output::print_stdout(format!("{}\n", output::escape_line(&line)));
+    }
+    Ok(())
+}
+
+/// Finds the newest run that accepted a test.
+fn newest_accepted() -> Result<PathBuf> {
+    let runs = Path::new(DEFAULT_RESULTS_FOLDER);
+    RunFolder::check_default_folder(runs)?;
+    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let accepted = folders
+        .map(|entry| entry.path())
+        .filter(|folder| folder.join("test.patch").is_file());
+    // Names begin with the time.
+    accepted.max().ok_or_else(|| {
+        Error::usage("find an accepted test")
+            .cause(format!("no run in {DEFAULT_RESULTS_FOLDER} has one"))
+            .hint("pass the folder of a run")
+    })
+}
+
+fn read_test(folder: &Path) -> Result<AcceptedTest> {
+    let (started, outcome) = read_ended(folder)?;
+    let (patch, evidence) = match outcome {
+        Outcome::Accepted { patch, evidence } => (patch, evidence),
+        other => {
+            let action = format!("apply the test of {}", folder.display());
+            return Err(Error::usage(action).cause(other.summary()));
+        }
+    };
+    // A run that a server exported has no settings of the environment.
+    let record = plain_file::read(
+        &folder.join("run.json"),
+        Links::Refuse,
+        plain_file::MAX_DOCUMENT,
+    );
+    let record: Value = record
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
+    let location = started.settings["repository"].as_str();
+    Ok(AcceptedTest {
+        folder: folder.to_owned(),
+        location: location.unwrap_or_default().to_owned(),
+        repository: started.repository,
+        title: started.issue.title,
+        origin: started.issue.origin,
+        patch,
+        evidence,
+        runner: record["environment"]["recipe"]["runner"].clone(),
+    })
+}
+
+/// Returns the work tree to change.
+fn work_tree(args: &Args, test: &AcceptedTest) -> Result<WorkTree> {
+    let failed = |cause: String| {
+        Error::usage(format!("apply the test of {}", test.folder.display())).cause(cause)
+    };
+    if let Some(folder) = &args.repo {
+        return WorkTree::find(folder)?.ok_or_else(|| {
+            failed(format!("{folder} is not a folder with a work tree"))
+                .hint("pass --repo the folder of your clone")
+        });
+    }
+    let tree = test.work_tree()?.ok_or_else(|| {
+        failed(format!("no work tree of {} is known", test.repository))
+            .hint("pass --repo the folder of your clone")
+    })?;
+    // An untrusted repository can contain a folder that looks like a run of another repository.
+    let here = WorkTree::find(".")?;
+    if args.run.is_none() && here.is_none_or(|here| here.root() != tree.root()) {
+        let root = tree.root().display();
+        let hint = format!("name the run: testwright apply {}", test.folder.display());
+        return Err(failed(format!("the newest run is of another repository, {root}")).hint(hint));
+    }
+    Ok(tree)
+}

@@ -1,0 +1,97 @@
+//! `testwright apply` and `run --apply`, in a project in a subfolder of its repository.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::program::{TestDir, assert_exit_code, example};
+
+const TEST: &str = "pkgs/slugs/tests/test_slug.py";
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .current_dir(folder)
+        .args(["-c", "user.name=a", "-c", "user.email=a@b.c"])
+        .args(words)
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn test_of_subfolder_is_applied_and_committed() {
+    let place = TestDir::new();
+    let root = place.path("mono");
+    std::fs::create_dir_all(root.join("pkgs")).unwrap();
+    let mut copy = Command::new("cp");
+    copy.args(["-r", &example("slugs")]).arg(root.join("pkgs"));
+    assert!(copy.status().unwrap().success());
+    git(&root, &["init", "-q", "-b", "main"]);
+    git(&root, &["add", "-A"]);
+    git(&root, &["commit", "-q", "-m", "first"]);
+    let testwright = |words: &[&str]| -> Output {
+        let mut command = place.testwright();
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "Ann");
+            command.env(format!("GIT_{role}_EMAIL"), "ann@example.org");
+        }
+        command.args(words).current_dir(&root).output().unwrap()
+    };
+    let issue = example("issue.md");
+    let run = [
+        "run",
+        &issue,
+        "--repo",
+        "pkgs/slugs",
+        "--approach",
+        "snippet",
+    ];
+
+    let output = testwright(&run);
+    assert_exit_code(&output, 0);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let printed = |start: &str| {
+        let mut lines = stderr.lines();
+        let line = lines.find_map(|line| line.strip_prefix(start));
+        line.unwrap_or_else(|| panic!("no {start} in {stderr}"))
+            .to_owned()
+    };
+    let run_line = printed("run: ");
+    assert!(run_line.starts_with("cd "), "{run_line}");
+    assert!(
+        run_line.contains("/mono/pkgs/slugs && python -m pytest tests/test_slug.py::test_"),
+        "{run_line}"
+    );
+    // The results of the run are not among the changes.
+    assert_eq!(git(&root, &["status", "--short"]), "");
+    let mut paste = Command::new("sh");
+    paste.args(["-c", &printed("apply: ")]).current_dir(&root);
+    assert_exit_code(&paste.output().unwrap(), 0);
+    assert_eq!(git(&root, &["status", "--short"]), format!("M {TEST}"));
+
+    // The file has uncommitted changes now. The test of the second run is not lost.
+    let output = testwright(&[&run[..], &["--apply", "--out", "out"]].concat());
+    assert_exit_code(&output, 2);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let cause = format!("cause: {TEST} has uncommitted changes");
+    assert!(stderr.contains(&cause), "{stderr}");
+    assert!(stderr.contains("1 uncommitted change ("), "{stderr}");
+    assert!(root.join("out/test.patch").exists());
+    git(&root, &["checkout", "-q", "."]);
+
+    let output = testwright(&["apply", "--branch", "issue", "--commit", "--xfail"]);
+    assert_exit_code(&output, 0);
+    assert_eq!(git(&root, &["branch", "--show-current"]), "issue");
+    let subject = git(&root, &["log", "-1", "--format=%an: %s"]);
+    assert!(
+        subject.starts_with("Ann: Add a failing test: "),
+        "{subject}"
+    );
+    assert_eq!(git(&root, &["diff", "--name-only", "main"]), TEST);
+    let text = std::fs::read_to_string(root.join(TEST)).unwrap();
+    assert!(
+        text.contains("@pytest.mark.xfail(strict=True, reason="),
+        "{text}"
+    );
+    assert_eq!(git(&root, &["status", "--short"]), "?? out/");
+}
