@@ -397,6 +397,8 @@ impl RunJob {
             options: self.approach.options().clone(),
             extra_inputs: self.extra_inputs.clone(),
             context_window: self.settings.model.context_window,
+            command: self.approach.command().cloned(),
+            key_variable: self.settings.model.api_key_env.clone(),
         };
         let mut budget = Budget::new(limits);
         if let Some(repair) = &repair {

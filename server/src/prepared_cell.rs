@@ -10,6 +10,7 @@ use testwright_sandboxes::repository::Source;
 use super::comparison::CellRequest;
 use super::harnesses::HarnessCache;
 use testwright_agent::agent::{CpuPermit, NotesToLog};
+use testwright_agent::approaches::Variant;
 use testwright_agent::job::{Record, RunJob};
 use testwright_agent::setup::{self, ModelArgs};
 use testwright_comparisons::compare::cell_run;
@@ -42,7 +43,8 @@ impl PreparedMatrixRun {
             Error::new(kind, "prepare the code").cause(failed)
         })?;
         let settings = shared.settings(&harnesses.settings);
-        let job = request.task.job(&harness, &settings, &code.0, &out)?;
+        let approach = Variant::parse(&request.task.approach)?;
+        let job = (request.task).job(approach, &harness, &settings, &code.0, &out)?;
         Ok(PreparedMatrixRun { job, harness, code })
     }
 

@@ -14,6 +14,7 @@ use super::output::{self, escape_line};
 use super::repository_args::load_settings;
 use super::repository_args::names::approaches;
 use progress::CompareProgress;
+use testwright_agent::approaches::split_list;
 use testwright_comparisons::compare::report::{self, ComparisonReport};
 use testwright_comparisons::compare::{
     Estimate, GRADING, Inputs, Plan, PlanRequest, REMOTE_RUNS, Schedule, StepListener, Summary,
@@ -33,13 +34,9 @@ use testwright_server::reserved_owners;
 pub(super) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
-    /// Approaches, separated by commas, with their options: otter,otter:planner=off
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        required_unless_present = "replay"
-    )]
+    /// Approaches, separated by commas, with their options: otter,otter:planner=off. Your own
+    /// program is "command:python my_agent.py"; its commas must be in quotes. May be repeated
+    #[arg(long, value_name = "NAMES", required_unless_present = "replay")]
     approaches: Vec<String>,
     /// Code patches in the format of predictions; approaches with other-patch=on use them instead
     /// of the golden patches
@@ -198,8 +195,8 @@ fn code_patches(args: &Args, grading: &GradingRun) -> Result<Option<Predictions>
 }
 
 fn new_plan(args: &Args, grading: &mut GradingRun) -> Result<(Plan, Inputs)> {
+    let approaches = args.approaches.iter().flat_map(|list| split_list(list));
     // Users may put a space after each comma.
-    let approaches = args.approaches.iter().map(|name| name.trim().to_owned());
     let models = args.models.iter().map(|name| ModelName::parse(name.trim()));
     let request = PlanRequest {
         approaches: approaches.collect(),
@@ -207,10 +204,16 @@ fn new_plan(args: &Args, grading: &mut GradingRun) -> Result<(Plan, Inputs)> {
         samples: args.samples,
         max_dollars: args.max_dollars,
         code_patches: code_patches(args, grading)?,
+        allows_commands: allows_commands(args),
     };
     let (plan, inputs, note) = request.plan(&grading.dataset, &grading.settings)?;
     grading.settings.notes.extend(note);
     Ok((plan, inputs))
+}
+
+/// Returns whether the approaches may be programs: the user must have named them now, for this machine.
+fn allows_commands(args: &Args) -> bool {
+    args.replay.is_none() && args.database.is_none()
 }
 
 async fn make_runs(
@@ -257,6 +260,7 @@ async fn make_runs(
         recording: args.replay.as_deref(),
         inputs,
         remote: remote.map(|remote| remote as _),
+        allows_commands: allows_commands(args),
     };
     let summary = all.run_plan(listener).await;
     progress.clear();

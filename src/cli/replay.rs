@@ -121,6 +121,8 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         options: approach.options().clone(),
         extra_inputs,
         context_window: settings.model.context_window,
+        command: None,
+        key_variable: settings.model.api_key_env.clone(),
     };
     let outcome = tokio::select! {
         outcome = approach.approach.run(&mut run, &context) => outcome,

@@ -7,7 +7,7 @@ use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
 use super::run_options::{RunOptions, check_results_folder, default_folder};
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
-use testwright_agent::approaches::{ModelKind, Variant, model_selection};
+use testwright_agent::approaches::{CommandLine, ModelKind, Variant, model_selection};
 use testwright_agent::custom_prompts;
 use testwright_agent::issues::{self, Issue};
 use testwright_agent::job::{RecordedRun, RunJob};
@@ -38,7 +38,10 @@ pub(super) struct Args {
     #[arg(
         long,
         value_name = "NAME",
-        help = format!("Approach: {}", approaches().to_sentence()),
+        help = format!(
+            "Approach: {}, or your own program: command:'python my_agent.py'",
+            approaches().to_sentence()
+        ),
         value_parser = approaches(),
         hide_possible_values = true
     )]
@@ -103,10 +106,15 @@ async fn new_job(args: &Args) -> Result<RunJob> {
         flags.set("run.min-confidence", args.min_confidence);
         args.options.add_to_flags(flags);
     })?;
+    // Only a user may name a command: a repository's settings must not start programs.
+    let parse = match &args.approach {
+        Some(_) => Variant::parse_with_commands,
+        None => Variant::parse,
+    };
     // A missing key must not hide a misspelled name.
-    Variant::parse(&settings.run.approach)?;
+    parse(&settings.run.approach)?;
     let selection = model_selection::select(&settings)?;
-    let mut approach = Variant::parse(&selection.approach)?;
+    let mut approach = parse(&selection.approach)?;
     let inputs = read_extra_inputs(args)?;
     inputs.check_options(&approach)?;
     check_results_folder(&settings)?;
@@ -229,8 +237,22 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
         recorded.settings.prompts.as_deref(),
         Error::usage(format!("resume {}", path.display())),
     )?;
-    let approach = Variant::parse(&recorded.started.approach)?;
+    let approach = recorded_approach(args, &recorded.started.approach, path)?;
     let mut job = RunJob::resumed(recorded, settings, approach)?;
     job.traffic = args.options.record.clone();
     Ok(job)
+}
+
+/// Returns the approach of a recorded run. A record may come from anyone, so the user must repeat the name of a program.
+fn recorded_approach(args: &Args, recorded: &str, path: &Path) -> Result<Variant> {
+    if !CommandLine::is_command(recorded) {
+        return Variant::parse(recorded);
+    }
+    let repeated = args.approach.as_deref().map(Variant::parse_with_commands);
+    match repeated.transpose()? {
+        Some(approach) if approach.name() == recorded => Ok(approach),
+        _ => Err(Error::usage(format!("resume {}", path.display()))
+            .cause(format!("it runs a program: {recorded}"))
+            .hint("read its command line, and pass the same with --approach")),
+    }
 }

@@ -36,6 +36,8 @@ mod loops;
 mod messages;
 /// `testwright mine`.
 mod mine;
+/// Programs of the user as approaches.
+mod own_agent;
 /// Approaches that are pipelines.
 mod pipelines;
 /// The reviewer of submissions.

@@ -163,6 +163,16 @@ impl Budget {
         }
     }
 
+    /// Records a model call of an earlier part of the run, whose reply is not used again.
+    pub fn record_dropped_call(&mut self, reply: &Reply, seconds: f64, step: bool) {
+        self.add_earlier_time(seconds);
+        self.spent.steps += u32::from(step);
+        self.spent.model_calls += 1;
+        self.spent.failed_calls += reply.failed_tries;
+        self.spent.model_seconds += seconds;
+        self.spent.add(&reply.usage);
+    }
+
     /// Records the model calls of a repair that came before the run. They are no steps, and their time does not count.
     pub fn record_repair(&mut self, repair: &EnvironmentRepair) {
         self.spent.model_calls += repair.calls;

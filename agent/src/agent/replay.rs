@@ -140,9 +140,25 @@ impl Replay {
         }
     }
 
-    /// Returns the recorded answer to a call, if it is next. Replies requested on the way, such as a review,
-    /// are skipped.
-    pub(super) fn answer(&mut self, call: &str) -> Option<RecordedAnswer> {
+    /// Returns whether the reply to the request with this digest is next.
+    pub(super) fn has_reply(&mut self, digest: &str) -> bool {
+        self.skip();
+        matches!(self.events.front(), Some(Event::Reply { request, .. }) if request == digest)
+    }
+
+    /// Returns whether the answer to a call is next.
+    pub(super) fn has_answer(&mut self, call: &str) -> bool {
+        self.answer_position(call).is_some()
+    }
+
+    /// Drops the remaining events, and returns them. The files stay as they were at this point of the recording.
+    pub(super) fn abandon(&mut self) -> VecDeque<Event> {
+        self.skip();
+        self.stages = 0;
+        std::mem::take(&mut self.events)
+    }
+
+    fn answer_position(&mut self, call: &str) -> Option<usize> {
         self.skip();
         let at = self.events.iter().position(|event| match event {
             Event::Answer(_) | Event::DraftEnded { .. } => true,
@@ -150,9 +166,15 @@ impl Replay {
             _ => false,
         })?;
         match self.events.get(at) {
-            Some(Event::Answer(answer)) if answer.result.id == call => {}
-            _ => return None,
+            Some(Event::Answer(answer)) if answer.result.id == call => Some(at),
+            _ => None,
         }
+    }
+
+    /// Returns the recorded answer to a call, if it is next. Replies requested on the way, such as a review,
+    /// are skipped.
+    pub(super) fn answer(&mut self, call: &str) -> Option<RecordedAnswer> {
+        let at = self.answer_position(call)?;
         match self.events.drain(..=at).next_back() {
             Some(Event::Answer(answer)) => Some(answer),
             _ => None,
@@ -322,6 +344,21 @@ mod tests {
         ));
         assert!(replay.draft_ended());
         assert_eq!(replay.draft_outcome(), None);
+    }
+
+    #[test]
+    fn abandoned_recording_keeps_state() {
+        let mut replay = Replay::resume(vec![
+            state("a.py", Some("MQ=="), false),
+            answer("a"),
+            state("a.py", Some("Mg=="), false),
+            reply(Purpose::Prompt, "one"),
+        ]);
+        assert!(replay.has_answer("a") && !replay.has_answer("b"));
+        assert!(!replay.has_reply(""), "an answer comes first");
+        assert_eq!(replay.abandon().len(), 3);
+        assert!(replay.is_over());
+        assert_eq!(replay.take_state()["a.py"].as_deref(), Some("MQ=="));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod model_calls;
 mod pipeline;
+mod program;
 
 pub use pipeline::ChangedTests;
 
@@ -102,6 +103,10 @@ pub struct Run {
     pub(super) refused: HashSet<String>,
     /// Patch and evidence of an accepted submission.
     pub(super) submission: Option<(String, Box<Evidence>)>,
+    /// Messages of the last request of a user's program, which its next request repeats.
+    program_messages: Vec<Message>,
+    /// Number of leading messages of the present request that are recorded already.
+    recorded_messages: usize,
 }
 
 /// Maximum number of times the tool server may end while code of the repository or the model runs. That code
@@ -141,6 +146,8 @@ impl Run {
             shortened_after_refusal: false,
             refused: HashSet::new(),
             submission: None,
+            program_messages: Vec::new(),
+            recorded_messages: 0,
         }
     }
 

@@ -18,6 +18,7 @@ use stages::CODE_TOKENS;
 use testwright_config::settings::Effort;
 use testwright_models::Message;
 
+pub use command::command_line::{CommandLine, report_name, split_list};
 pub use variant::{ApproachOption, Options, Variant};
 
 /// An approach: an agent or a pipeline.
@@ -96,6 +97,10 @@ pub struct ApproachContext {
     pub extra_inputs: ExtraInputs,
     /// Context window of the model in tokens, if known.
     pub context_window: Option<u64>,
+    /// Program of the user, for the approach that runs one.
+    pub command: Option<CommandLine>,
+    /// Environment variable with the key of the model, which that program must not see.
+    pub key_variable: String,
 }
 
 impl ApproachContext {
@@ -109,6 +114,7 @@ impl ApproachContext {
 }
 
 mod check;
+mod command;
 mod cover;
 
 /// Declares the modules, and a list of the approaches in them in the same order.
@@ -143,6 +149,9 @@ pub static COVER: &dyn Approach = &cover::Cover;
 
 /// The approach that tries fixes on a given test. It writes no test, so it is not in comparisons.
 pub static CHECK: &dyn Approach = &check::Check;
+
+/// The approach that runs a program of the user. It has no name of its own: see [`CommandLine`].
+static COMMAND: &dyn Approach = &command::Command;
 
 /// Returns the approach of this name, without options; `None` if the name is unknown.
 pub fn find(name: &str) -> Option<&'static dyn Approach> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ALL, Approach, find};
+use super::{ALL, Approach, COMMAND, CommandLine, find};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Effort;
 
@@ -27,6 +27,8 @@ pub struct Variant {
     /// The approach without options.
     pub approach: &'static dyn Approach,
     options: Options,
+    /// Program of the user, for the approach that runs one.
+    command: Option<CommandLine>,
 }
 
 impl Options {
@@ -42,15 +44,40 @@ impl Variant {
         Variant {
             approach,
             options: Options::default(),
+            command: None,
         }
+    }
+
+    /// Parses an approach that the user wrote on the command line, which may also be a program to run:
+    /// `command:LINE`. Names from records, settings and requests must not start programs.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Variant::parse`], or if the command line is invalid.
+    pub fn parse_with_commands(text: &str) -> Result<Self> {
+        if !CommandLine::is_command(text) {
+            return Variant::parse(text);
+        }
+        Ok(Variant {
+            command: Some(CommandLine::parse(text)?),
+            ..Variant::plain(COMMAND)
+        })
     }
 
     /// Parses `NAME` or `NAME:OPTION=on|off:…`.
     ///
     /// # Errors
     ///
-    /// Fails if the approach or an option is unknown, or an option is set twice or to another value.
+    /// Fails if the approach or an option is unknown, an option is set twice or to another value, or a program is
+    /// named.
     pub fn parse(text: &str) -> Result<Self> {
+        if CommandLine::is_command(text) {
+            return Err(Error::usage(format!("use the approach `{text}`"))
+                .cause("only the command line may name a program to run")
+                .hint(
+                    "pass it to `testwright run --approach` or `testwright compare --approaches`",
+                ));
+        }
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let Some(approach) = find(name) else {
@@ -75,6 +102,7 @@ impl Variant {
         Ok(Variant {
             approach,
             options: Options(options),
+            command: None,
         })
     }
 
@@ -105,6 +133,9 @@ impl Variant {
 
     /// Returns the canonical name, which does not depend on how the variant was written.
     pub fn name(&self) -> String {
+        if let Some(command) = &self.command {
+            return command.approach();
+        }
         let mut name = self.approach.name().to_owned();
         let defaults = self.approach.options().iter();
         let defaults: Vec<(&str, bool)> = defaults.map(|o| (o.name, o.default)).collect();
@@ -119,6 +150,11 @@ impl Variant {
     /// Returns the options that were set.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Returns the program of the user, for the approach that runs one.
+    pub fn command(&self) -> Option<&CommandLine> {
+        self.command.as_ref()
     }
 
     /// Returns the value of an option, or its default.
@@ -210,6 +246,20 @@ mod tests {
             own("testwright:review=off")
         );
         assert_eq!(name("otter", Effort::High), None);
+    }
+
+    #[test]
+    fn only_users_name_programs() {
+        let text = "command(mine):python 'a b.py' --x=1,2:3";
+        let variant = Variant::parse_with_commands(text).unwrap();
+        assert_eq!(variant.name(), text);
+        assert!(variant.command().is_some());
+        for text in [text, "command:rm", "command"] {
+            assert!(Variant::parse(text).is_err(), "{text}");
+            assert!(Variant::parse_for_issues(text).is_err(), "{text}");
+        }
+        let otter = Variant::parse_with_commands("otter").unwrap();
+        assert!(otter.command().is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Event, NoReplyCause, Purpose};
 use crate::outcome::Outcome;
-use testwright_models::Message;
+use testwright_models::{Message, ToolCall};
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,13 @@ pub fn entries(events: &[Event]) -> Vec<Entry> {
 pub fn entries_of(event: &Event) -> Vec<Entry> {
     let entry = |kind, title: String, text: String| Entry { kind, title, text };
     match event {
+        Event::Message {
+            message: Message::Assistant { calls, .. },
+        } if !calls.is_empty() => {
+            let text = calls.iter().map(call_text).collect::<String>();
+            let text = text.trim_start().to_owned();
+            vec![entry(EntryKind::Reply, "Program".to_owned(), text)]
+        }
         Event::Message { message } => vec![asked(message)],
         Event::Reply {
             purpose,
@@ -58,13 +65,7 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
                 usage.prompt_tokens, usage.completion_tokens
             );
             let mut text = reply.content.trim().to_owned();
-            for call in &reply.calls {
-                text.push_str(&format!(
-                    "\n{CALL}{} {}",
-                    call.name,
-                    readable(&call.arguments.value())
-                ));
-            }
+            text.extend(reply.calls.iter().map(call_text));
             for call in &reply.malformed {
                 text.push_str(&format!("\n{CALL}malformed: {}", call.problem));
             }
@@ -134,6 +135,11 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
             Vec::new()
         }
     }
+}
+
+fn call_text(call: &ToolCall) -> String {
+    let arguments = readable(&call.arguments.value());
+    format!("\n{CALL}{} {arguments}", call.name)
 }
 
 fn asked(message: &Message) -> Entry {

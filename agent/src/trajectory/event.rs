@@ -19,7 +19,7 @@ pub const FORMAT: u32 = 1;
 pub enum Event {
     /// First line of every trajectory.
     Started(Box<Started>),
-    /// A system or user message that was added to the conversation.
+    /// A system or user message that was added to the conversation, or a tool call of the user's own program.
     Message {
         /// The message.
         message: Message,
@@ -30,7 +30,8 @@ pub enum Event {
         purpose: Purpose,
         /// SHA-256 of the request.
         request: String,
-        /// Messages of a side call, such as a review; empty for the conversation.
+        /// Messages of a side call, such as a review; empty for the conversation. Those of the user's own program
+        /// omit what its previous request had.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         messages: Vec<Message>,
         /// The reply, with its tokens and cost.

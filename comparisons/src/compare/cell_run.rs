@@ -64,15 +64,15 @@ impl CellTask {
     ///
     /// # Errors
     ///
-    /// Fails if the approach, the model or the issue is invalid, or an interrupted run cannot be resumed.
+    /// Fails if the model or the issue is invalid, or an interrupted run cannot be resumed.
     pub fn job(
         &self,
+        approach: Variant,
         harness: &Harness,
         settings: &Settings,
         source: &Source,
         out: &Path,
     ) -> Result<RunJob> {
-        let approach = Variant::parse(&self.approach)?;
         let mut settings = settings.clone();
         settings.run.out = Some(out.to_owned());
         if let Some(recorded) = interrupted_run(out, source)? {

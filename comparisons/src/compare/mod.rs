@@ -14,6 +14,9 @@ mod runs;
 mod schedule;
 mod trajectory_page;
 
+use sha2::{Digest, Sha256};
+use testwright_config::hex::hex;
+
 use crate::record_file::replace;
 
 pub use estimate::Estimate;
@@ -36,7 +39,10 @@ pub const GRADING: &str = "grading";
 /// Folder of the predictions.
 pub const PREDICTIONS: &str = "predictions";
 
-/// Encodes a name for use as a file or folder name, without collisions.
+/// Maximum characters of an encoded name; file systems allow 255.
+const MAX_ENCODED_LEN: usize = 200;
+
+/// Encodes a name for use as a file or folder name, without collisions. A long name ends with its digest.
 pub fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -48,12 +54,17 @@ pub fn encoded(name: &str) -> String {
             other => text.push_str(&format!("%{other:02X}")),
         }
     }
+    if text.len() > MAX_ENCODED_LEN {
+        let digest = hex(&Sha256::digest(name));
+        text.truncate(MAX_ENCODED_LEN - digest.len());
+        text.push_str(&digest);
+    }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::encoded;
+    use super::{MAX_ENCODED_LEN, encoded};
 
     #[test]
     fn names_are_encoded_without_collisions() {
@@ -61,5 +72,8 @@ mod tests {
         assert_eq!(encoded("otter:planner=off"), "otter%3Aplanner=off");
         assert_eq!(encoded(".."), "%2E.");
         assert_ne!(encoded("a/b"), encoded("a%2Fb"));
+        let long = |end: &str| encoded(&format!("command:python {}{end}", "/".repeat(300)));
+        assert_eq!(long("a").len(), MAX_ENCODED_LEN);
+        assert_ne!(long("a"), long("b"));
     }
 }

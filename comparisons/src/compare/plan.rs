@@ -9,7 +9,7 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{PLAN, encoded};
 use testwright_agent::approaches::extra_inputs;
-use testwright_agent::approaches::{ModelKind, Variant};
+use testwright_agent::approaches::{ModelKind, Variant, report_name};
 use testwright_agent::custom_prompts;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
@@ -145,7 +145,7 @@ impl System {
                 ModelKind::Language => models.iter().map(|model| system(model.as_str())).collect(),
             };
             for system in variant_systems {
-                if systems.contains(&system) {
+                if systems.iter().any(|other| other.name() == system.name()) {
                     return Err(
                         Error::usage("compare").cause(format!("{} is named twice", system.name()))
                     );
@@ -173,11 +173,13 @@ impl System {
     }
 
     /// Returns the name used in reports: `otter@gpt-5-mini`, or only one name if approach and model have the same.
+    /// A named program has its name instead of its command line.
     pub fn name(&self) -> String {
-        if self.approach == self.model {
-            return self.approach.clone();
+        let approach = report_name(&self.approach);
+        if approach == self.model {
+            return approach.to_owned();
         }
-        format!("{}@{}", self.approach, self.model)
+        format!("{approach}@{}", self.model)
     }
 
     /// Returns the number of samples of the system.

@@ -5,7 +5,7 @@ use testwright_evals::predictions::Predictions;
 
 use super::given::{Inputs, inputs};
 use super::{Plan, System};
-use testwright_agent::approaches::{ModelKind, Variant, model_selection};
+use testwright_agent::approaches::{CommandLine, ModelKind, Variant, model_selection};
 use testwright_config::error::Result;
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
@@ -25,6 +25,8 @@ pub struct PlanRequest {
     pub max_dollars: Option<f64>,
     /// Code patches to give to systems in place of the golden ones.
     pub code_patches: Option<Predictions>,
+    /// Whether the approaches may be programs to run, as only the user of this machine may choose.
+    pub allows_commands: bool,
 }
 
 impl PlanRequest {
@@ -39,10 +41,12 @@ impl PlanRequest {
         dataset: &Dataset,
         settings: &Settings,
     ) -> Result<(Plan, Inputs, Option<String>)> {
-        let variants = self
-            .approaches
-            .iter()
-            .map(|name| Variant::parse_for_issues(name));
+        let variants = self.approaches.iter().map(|name| {
+            match self.allows_commands && CommandLine::is_command(name) {
+                true => Variant::parse_with_commands(name),
+                false => Variant::parse_for_issues(name),
+            }
+        });
         let mut variants: Vec<Variant> = variants.collect::<Result<_>>()?;
         let effort = settings.run.effort;
         let note = effort.and_then(|effort| at_effort(&mut variants, effort));

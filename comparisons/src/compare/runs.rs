@@ -47,6 +47,8 @@ pub(super) struct RunContext<'a> {
     pub recording: Option<&'a Path>,
     /// Extra inputs of the systems.
     pub inputs: &'a Inputs,
+    /// Whether the approaches of the plan may be programs to run.
+    pub allows_commands: bool,
 }
 
 impl RunContext<'_> {
@@ -92,8 +94,8 @@ impl RunContext<'_> {
         out: &Path,
         progress: Arc<dyn Progress>,
     ) -> Result<Outcome> {
-        let task = self.task(cell, instance)?;
-        let job = task.job(self.harness, self.settings, &code.0, out)?;
+        let (task, approach) = (self.task(cell, instance)?, self.approach(cell)?);
+        let job = task.job(approach, self.harness, self.settings, &code.0, out)?;
         let model = self.model(cell, progress.clone())?;
         let processor = CpuPermit::new(self.processors.clone());
         let record = cell_run::execute(job, self.harness, code, model, processor, progress).await?;
@@ -101,12 +103,18 @@ impl RunContext<'_> {
     }
 
     fn task(&self, cell: &RunSpec, instance: &Instance) -> Result<CellTask> {
-        let approach = Variant::parse(&cell.system.approach)?;
-        let extra_inputs = self.given(cell, &approach)?;
+        let extra_inputs = self.given(cell, &self.approach(cell)?)?;
         let System {
             approach, model, ..
         } = &cell.system;
         Ok(CellTask::new(instance, approach, model, extra_inputs))
+    }
+
+    fn approach(&self, cell: &RunSpec) -> Result<Variant> {
+        match self.allows_commands {
+            true => Variant::parse_with_commands(&cell.system.approach),
+            false => Variant::parse(&cell.system.approach),
+        }
     }
 
     /// Returns the extra inputs; a replay uses the recorded ones.

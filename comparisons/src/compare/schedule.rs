@@ -49,6 +49,8 @@ pub struct Schedule<'a> {
     pub inputs: &'a Inputs,
     /// Makes the runs on other machines, if set.
     pub remote: Option<&'a dyn RemoteRuns>,
+    /// Whether the approaches of the plan may be programs to run, as only the user of this machine may choose.
+    pub allows_commands: bool,
 }
 
 /// Progress of a comparison, for display.
@@ -172,6 +174,7 @@ impl Schedule<'_> {
                 processors: Arc::new(Semaphore::new(self.workers.max(1))),
                 recording: self.recording,
                 inputs: self.inputs,
+                allows_commands: self.allows_commands,
             },
             file,
             state,

@@ -215,6 +215,7 @@ impl ComparisonRequest {
             samples: self.samples.unwrap_or(1),
             max_dollars: self.limits.dollars,
             code_patches: None,
+            allows_commands: false,
         };
         let (plan, inputs, _) = request.plan(&dataset, &settings)?;
         Ok(PreparedComparison {

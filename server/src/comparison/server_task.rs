@@ -144,6 +144,7 @@ impl ComparisonServer {
             recording: None,
             inputs,
             remote: Some(&runs),
+            allows_commands: false,
         };
         let summary = all.run_plan(listener).await?;
         let sets = prediction_sets(plan, &summary.runs);

@@ -178,6 +178,41 @@ impl Run {
         }
     }
 
+    /// Makes a model call for a program of the user. The inner error is a message for that program.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the outcome that ends the run: the budget is used up, or the model or the record fails.
+    pub async fn program_reply(&mut self, mut request: Request) -> Flow<Result<Reply, String>> {
+        let (requested, most) = (request.max_tokens, self.max_tokens);
+        let most = requested.into_iter().chain(most).min();
+        request.max_tokens = self.budget.completion_tokens(&request.messages, most);
+        request.temperature = decoding(self.temperature, request.temperature);
+        if !self.replay.has_reply(&digest(&request)) {
+            self.leave_recording();
+        }
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.next_call(&request.messages)
+        {
+            self.call_not_made(Purpose::Prompt, limit)?;
+            return Err(Outcome::OutOfBudget { limit });
+        }
+        self.recorded_messages = repeated(&self.program_messages, &request.messages);
+        let result = self.call_model(Purpose::Prompt, &request).await;
+        self.recorded_messages = 0;
+        match result {
+            Ok(reply) => {
+                self.program_messages = request.messages;
+                self.program_messages.push(reply.turn().assistant);
+                Ok(Ok(reply))
+            }
+            // The program may shorten or change its request.
+            Err(NoReply::ContextFull(message) | NoReply::Refused(message)) => Ok(Err(message)),
+            Err(NoReply::TimeUp { .. }) => Err(time_up()),
+            Err(NoReply::Ended(outcome)) => Err(outcome),
+        }
+    }
+
     async fn call_model(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
         let step = purpose.is_step();
         if let Some(recorded) = self.replay.reply(purpose) {
@@ -256,7 +291,9 @@ impl Run {
             request: digest(request),
             messages: match purpose {
                 Purpose::Step => Vec::new(),
-                Purpose::Prompt | Purpose::Review => request.messages.clone(),
+                Purpose::Prompt | Purpose::Review => {
+                    request.messages[self.recorded_messages..].to_vec()
+                }
             },
             reply: reply.clone(),
             seconds,
@@ -298,6 +335,15 @@ fn time_up() -> Outcome {
     Outcome::OutOfBudget {
         limit: Limit::Minutes,
     }
+}
+
+/// Returns the number of leading messages that a request repeats. Programs may change the form of replies.
+fn repeated(before: &[Message], now: &[Message]) -> usize {
+    let is_same = |(before, now): &(&Message, &Message)| match (before, now) {
+        (Message::Assistant { .. }, Message::Assistant { .. }) => true,
+        (before, now) => before == now,
+    };
+    before.iter().zip(now).take_while(is_same).count()
 }
 
 /// Returns the temperature of a pipeline's call. The setting replaces 0, which is a default. A temperature
