@@ -9,7 +9,7 @@ use testwright_comparisons::grading::records;
 use testwright_config::error::{Error, Result};
 
 /// The instances of `--dataset` to use.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct InstanceArgs {
     /// Instances of the dataset to use: ids or globs, separated by commas, or @FILE with one per
     /// line

@@ -16,6 +16,7 @@ use testwright_sandboxes::repository::{self, Repository};
 
 use super::eval::GradeArgs;
 use super::eval::verify::golden_tests;
+use super::instance_args::InstanceArgs;
 use super::output::{self, ProgressLine, escape_line};
 use super::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::issues::{self, IssueSource};
@@ -280,7 +281,7 @@ async fn verify(
     mine::write(&dataset, instances).map_err(write_error(&dataset))?;
     let grade = GradeArgs {
         dataset: Some(dataset),
-        instances: None,
+        instances: InstanceArgs::default(),
         workers: args.workers,
         repositories: location(&args.repo),
         test_seconds: args.test_seconds,

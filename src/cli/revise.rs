@@ -10,7 +10,7 @@ use testwright_agent::approaches::extra_inputs::{EarlierTest, check_can_revise, 
 use testwright_agent::approaches::{Variant, model_selection};
 use testwright_agent::custom_prompts;
 use testwright_agent::job::{REVISION_FILE, RecordedSettings, RunJob};
-use testwright_agent::trajectory::Started;
+use testwright_agent::trajectory::{RunFolder, Started};
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::plain_file::{self, Links};
 
@@ -52,9 +52,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 fn read_test(folder: &Path) -> Result<(Box<Started>, String)> {
     let (started, outcome) = read_ended(folder)?;
     let Some(patch) = outcome.written_patch() else {
-        return Err(Error::usage(format!("revise the test of {}", folder.display()))
-            .cause("the run ended without a test")
-            .hint("start a new run with --hint"));
+        return Err(
+            Error::usage(format!("revise the test of {}", folder.display()))
+                .cause("the run ended without a test")
+                .hint("start a new run with --hint"),
+        );
     };
     Ok((started, patch.to_owned()))
 }

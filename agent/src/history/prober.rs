@@ -191,7 +191,7 @@ async fn check(
 async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         done = work => done,
-        () = interrupted() => Err(Error::interrupted("run the tests: interrupted")),
+        () = interrupted() => Err(Error::interrupted()),
     }
 }
 

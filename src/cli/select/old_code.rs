@@ -47,6 +47,7 @@ impl OldCodeArgs {
         let instance = self.instance(repo, &mut settings).await?;
         let dataset = Dataset {
             path: PathBuf::from(&instance.repo),
+            sha256: None,
             instances: vec![instance],
         };
         Ok(GradingRun {

@@ -128,6 +128,7 @@ mod tests {
             model: "m".to_owned(),
             oracle_samples: None,
             extra_inputs: Vec::new(),
+            predictions: None,
         };
         let rows: Vec<_> = points(&SystemRuns { system, runs })
             .iter()
@@ -158,6 +159,7 @@ mod tests {
             model: "m".to_owned(),
             oracle_samples: None,
             extra_inputs: Vec::new(),
+            predictions: None,
         };
         let rows: Vec<_> = points(&SystemRuns { system, runs })
             .iter()
