@@ -1,5 +1,7 @@
 //! Custom prompts, which replace built-in ones, and a digest to check that a resumed run has the same.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -46,6 +48,34 @@ pub fn load(folder: &Path) -> Result<()> {
     })
 }
 
+/// Writes the built-in prompts to a folder as a base for custom ones, and returns their number. Existing files are not
+/// replaced.
+///
+/// # Errors
+///
+/// Fails if a file exists or cannot be written.
+pub fn export(folder: &Path) -> Result<usize> {
+    for (name, template) in ALL {
+        let path = folder.join(format!("{name}.md"));
+        let write = || {
+            std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            let mut file = File::options().write(true).create_new(true).open(&path)?;
+            file.write_all(template.as_bytes())
+        };
+        let written: std::io::Result<()> = write();
+        written.map_err(|error| {
+            let message = format!("write {}", path.display());
+            match error.kind() {
+                std::io::ErrorKind::AlreadyExists => Error::usage(message)
+                    .cause("the file exists")
+                    .hint("choose another folder"),
+                _ => Error::io(message, &error),
+            }
+        })?;
+    }
+    Ok(ALL.len())
+}
+
 /// Returns a digest of the names and contents; `None` if there are no custom prompts.
 pub fn digest() -> Option<String> {
     let own: Vec<(&str, &str)> = own_templates().collect();
@@ -78,4 +108,20 @@ pub fn check_same(earlier: Option<&str>, failed: Error) -> Result<()> {
         ),
     };
     Err(failed.cause(cause).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn export_keeps_existing_files() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(export(folder.path()).unwrap(), ALL.len());
+        let error = export(folder.path()).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        load(folder.path()).unwrap();
+    }
 }

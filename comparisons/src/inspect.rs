@@ -88,7 +88,10 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
         plan.systems.len(),
         plan.samples
     );
-    text.push_str(&part("Report", &ComparisonReport::from_data(&data).table()));
+    text.push_str(&part(
+        "Report",
+        &ComparisonReport::from_data(&data).table(None),
+    ));
     for (at, instance) in data.plan.instances.iter().enumerate() {
         for system in &data.systems {
             for (sample, run) in system.runs[at].iter().enumerate() {

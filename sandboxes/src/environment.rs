@@ -44,6 +44,7 @@ mod verify;
 mod without_build;
 
 pub use amendments::{Amendments, Draft, amended_recipe};
+pub use eviction::prune;
 pub use records::cached_bytes;
 pub use sharing::{BuildClaim, SharedEnvironments};
 pub use smoke_test::Test as SampledTest;
@@ -54,7 +55,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -77,6 +78,12 @@ pub struct Environment {
     pub recipe: Recipe,
     /// Origin of the recipe: `built-in NAME`, `testwright.toml`, or `detected from …`.
     pub origin: String,
+    /// Repository that it was built for, as `owner/name` or the name of a folder. Equal code shares an environment.
+    #[serde(default)]
+    pub repository: String,
+    /// Commit that it was built for.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// Path of the interpreter inside the sandbox.
     pub python: PathBuf,
     /// Version that the interpreter reports, `X.Y`; known for images too.
@@ -330,7 +337,8 @@ async fn cached_or_built(
             ..environment
         });
     }
-    evict_archives(settings).await;
+    // A tenth of the cache is enough for each kind.
+    evict_sources(&settings.cache, settings.cache_size / 10).await;
     let sharing = Sharing::new(backend, recipe, settings, progress).await;
     let input = BuildInput {
         backend,
@@ -366,9 +374,10 @@ async fn cached_or_built(
     Ok(environment)
 }
 
-/// Removes old code archives and clones of other environments: a tenth of the cache is enough for each kind.
-async fn evict_archives(settings: &BuildSettings) {
-    let (cache, most) = (settings.cache.clone(), settings.cache_size / 10);
+/// Removes the least recently used code archives and clones, until each kind takes at most `most` bytes. Those in use
+/// stay.
+pub async fn evict_sources(cache: &Path, most: u64) {
+    let cache = cache.to_owned();
     let made = tokio::task::spawn_blocking(move || {
         repository::evict_archives(&cache, most)?;
         repository::make_room_for_clones(&cache, most)
@@ -392,6 +401,11 @@ fn require_python_files(source: &Source) -> Result<()> {
         ),
     )
     .hint("choose a repository with Python code (--repo) or another commit (--commit)"))
+}
+
+/// Returns the time when an environment was last used, if it was recorded.
+pub fn last_use(cache: &Path, environment: &str) -> Option<SystemTime> {
+    lease::last_used(&cache.join("environments"), environment)
 }
 
 /// Returns the date as of which the packages of an environment are resolved, for the record.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::evidence_card::{GREEN, PLAIN, RED, push_rows};
+use super::headings::{LIMITS, OUTPUT};
 use super::output::{self, Text, escape_line};
 use super::repository_args::RepositoryArgs;
 use super::run_options::{DEFAULT_RESULTS_FOLDER, default_folder};
@@ -49,12 +50,12 @@ pub(super) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     /// Minimum probability (0 to 1) that a test is right; tests below it are withheld
-    #[arg(long, value_name = "X")]
+    #[arg(long, help_heading = LIMITS, value_name = "X")]
     min_confidence: Option<f64>,
     #[command(flatten)]
     dataset: DatasetArgs,
     /// Print the evidence as a JSON list
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 
@@ -154,7 +155,7 @@ async fn check_tests(
         }
     }
     if folder.exists() {
-        output::print_stderr(escape_line(&format!("results: {}", folder.display())));
+        output::print_status(escape_line(&format!("results: {}", folder.display())));
     }
     ended
 }

@@ -10,6 +10,7 @@ use testwright_evals::folder::Versioned;
 use testwright_evals::predictions::Predictions;
 
 use super::eval::GradeArgs;
+use super::headings::{DATA, LIMITS, MODEL, OUTPUT, SERVER};
 use super::output::{self, escape_line};
 use super::repository_args::load_settings;
 use super::repository_args::names::approaches;
@@ -30,64 +31,69 @@ use testwright_server::grading::remote::StoreGradings;
 use testwright_server::reserved_owners;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = format!("Approaches:\n{}", approaches().to_table()))]
+#[command(after_help = format!(
+    "Approaches:\n{}\n\nExamples:\n  \
+     testwright compare --dataset swt-bench-lite.parquet --approaches libro,otter,testwright --models gpt-5-mini --max-dollars 5 --out compared\n  \
+     testwright compare --dataset swt-bench-lite.parquet --replay compared --out replayed",
+    approaches().to_table()
+))]
 pub(super) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
     /// Approaches, separated by commas, with their options: otter,otter:planner=off. Your own
     /// program is "command:python my_agent.py"; its commas must be in quotes. May be repeated
-    #[arg(long, value_name = "NAMES", required_unless_present = "replay")]
+    #[arg(short, long, help_heading = MODEL, value_name = "NAMES", required_unless_present = "replay")]
     approaches: Vec<String>,
     /// Code patches in the format of predictions; approaches with other-patch=on use them instead
     /// of the golden patches
-    #[arg(long, value_name = "PREDICTIONS", conflicts_with = "replay")]
+    #[arg(long, help_heading = DATA, value_name = "PREDICTIONS", conflicts_with = "replay")]
     code_patches: Option<PathBuf>,
     /// Predictions of another system, to grade and report beside the approaches, without runs and
     /// costs; may be repeated
-    #[arg(long, value_name = "NAME=FILE", conflicts_with = "replay")]
+    #[arg(long, help_heading = DATA, value_name = "NAME=FILE", conflicts_with = "replay")]
     predictions: Vec<String>,
     /// Models, separated by commas [default: the model of the settings]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(short, long, help_heading = MODEL, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
     /// Number of runs for each approach, model and instance
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, help_heading = MODEL, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     samples: u32,
     /// Maximum cost of the whole comparison in US dollars, including failed calls [default: no
     /// limit]
-    #[arg(long, value_name = "X")]
+    #[arg(long, help_heading = LIMITS, value_name = "X")]
     max_dollars: Option<f64>,
     /// Maximum number of model calls for each run [default: 60]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     max_steps: Option<u64>,
     /// Maximum number of tokens for each run, prompts and completions together [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     max_tokens: Option<u64>,
     /// Maximum minutes for each run, not counting the environment build [default: 30]
-    #[arg(long, value_name = "M")]
+    #[arg(long, help_heading = LIMITS, value_name = "M")]
     max_minutes: Option<f64>,
     /// Effort of the approaches; each level sets some of their options
-    #[arg(long, value_name = "LEVEL", value_enum)]
+    #[arg(long, help_heading = MODEL, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
     /// Minimum confidence (0 to 1); tests below it are withheld [default: no minimum]
-    #[arg(long, value_name = "X")]
+    #[arg(long, help_heading = LIMITS, value_name = "X")]
     min_confidence: Option<f64>,
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = MODEL, value_name = "DIR")]
     prompts: Option<PathBuf>,
     /// Print how many runs are left, how many environments they need and what they may cost, and
     /// do nothing
-    #[arg(long, conflicts_with = "replay")]
+    #[arg(long, help_heading = OUTPUT, conflicts_with = "replay")]
     dry_run: bool,
     /// Grade and report the existing runs without starting new ones
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     no_runs: bool,
     /// Replay the comparison in this folder from its recorded replies, with the same approaches,
     /// models and samples
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
+    #[arg(long, help_heading = OUTPUT, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
     replay: Option<PathBuf>,
     /// Database of a server whose workers (`testwright serve`, `testwright worker`) execute and
     /// grade the runs [default: work on this machine]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
+    #[arg(long, help_heading = SERVER, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
     database: Option<String>,
 }
 
@@ -311,10 +317,10 @@ fn print(args: &Args, report: &ComparisonReport, summary: &Summary) -> Result<u8
     if args.grade.json {
         output::print_json(&Versioned::new(report))?;
     } else {
-        output::print_stdout(report.table());
+        output::print_stdout(report.table(output::stdout_columns()));
         if let Some(out) = &args.grade.out {
             let page = out.join("report.html");
-            output::print_stderr(escape_line(&format!("report: {}", page.display())));
+            output::print_status(escape_line(&format!("report: {}", page.display())));
         }
     }
     if let Some((runs, why)) = &summary.skipped_runs {

@@ -2,7 +2,7 @@
 //!
 //! It changes nothing without `--clean`, and shows no secrets.
 
-mod cache;
+pub(super) mod cache;
 mod checks;
 mod finding;
 
@@ -11,9 +11,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::output::escape_line;
+use super::config::Setting;
+use super::output::{ProgressLine, escape_line};
 use cache::CachedEnvironment;
 use finding::{Finding, FindingStatus};
+use testwright_agent::approaches::model_selection;
 use testwright_agent::backends::{self, Connector};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, Settings, Sources};
@@ -44,13 +46,8 @@ struct DoctorReport {
     settings: Vec<Setting>,
     /// Sandboxes, containers and states that `--clean` removed.
     removed: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Setting {
-    key: String,
-    value: String,
-    origin: String,
+    /// Whether runs work on this machine, in one sentence.
+    verdict: String,
 }
 
 /// Prints the report. Fails with exit code 3 if no run is possible on this machine.
@@ -58,7 +55,10 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let settings = super::repository_args::load_settings(
         &Sources::of_process(Flags::default()).config(args.config.clone()),
     )?;
+    let live = ProgressLine::new(None, args.json);
+    live.set_status("checking this machine");
     let report = collect_report(args, Arc::new(settings)).await;
+    live.clear();
     if args.json {
         super::output::print_json(&report)?;
     } else {
@@ -90,35 +90,87 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
         &cache_sizes,
         settings.build.cache_size,
     ));
+    let verdict = verdict(&settings, &findings);
+    soften_optional(&settings, &mut findings);
     DoctorReport {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,
         environments,
-        settings: settings
-            .describe()
-            .into_iter()
-            .map(|(key, value, origin)| Setting {
-                key,
-                value,
-                origin: origin.to_string(),
-            })
-            .collect(),
+        settings: Setting::all(&settings),
         removed,
+        verdict,
+    }
+}
+
+fn works(findings: &[Finding], area: &str, what: &str) -> bool {
+    let mut findings = findings.iter();
+    findings.any(|f| f.area == area && f.name == what && f.state != FindingStatus::Missing)
+}
+
+fn sandbox_works(findings: &[Finding], kind: &dyn Connector) -> bool {
+    works(findings, &checks::area(kind), kind.requirement())
+}
+
+/// Says in one sentence whether runs work on this machine.
+fn verdict(settings: &Settings, findings: &[Finding]) -> String {
+    let selected = &settings.run.sandbox;
+    let all = backends::ALL.iter().copied();
+    let mut working = all.filter(|kind| sandbox_works(findings, *kind));
+    let model = match model_selection::select(settings) {
+        Ok(selection) if selection.approach == selection.model.as_str() => {
+            "no model configured (fixed rules only)".to_owned()
+        }
+        Ok(selection) => format!("the model is {}", selection.model),
+        Err(_) => "no model configured".to_owned(),
+    };
+    if !works(findings, "programs", "git") {
+        return "Not ready: git is missing.".to_owned();
+    }
+    match (
+        working.clone().any(|kind| kind.name() == selected),
+        working.next(),
+    ) {
+        (true, _) => format!("Ready: runs work with --sandbox {selected}; {model}."),
+        (false, Some(other)) => format!(
+            "Not ready: --sandbox {selected} is not available; use --sandbox {}.",
+            other.name()
+        ),
+        (false, None) => "Not ready: no sandbox is available.".to_owned(),
+    }
+}
+
+/// Turns missing parts of other kinds of sandboxes into notes, if the selected kind works.
+fn soften_optional(settings: &Settings, findings: &mut [Finding]) {
+    let Some(selected) = backends::ALL
+        .iter()
+        .find(|kind| kind.name() == settings.run.sandbox)
+    else {
+        return;
+    };
+    if !sandbox_works(findings, *selected) {
+        return;
+    }
+    for finding in findings {
+        let kind = finding.area.strip_prefix("sandbox ");
+        let kind = kind.or_else(|| finding.area.strip_prefix("guarantees of "));
+        if kind.is_some_and(|kind| kind != selected.name())
+            && finding.state == FindingStatus::Missing
+        {
+            finding.state = FindingStatus::Note;
+        }
     }
 }
 
 /// Fails unless git and at least one kind of sandbox are available, since every run needs them.
 fn check_requirements(findings: &[Finding]) -> Result<()> {
-    let works = |area: &str, what: &str| {
-        let mut findings = findings.iter();
-        findings.any(|f| f.area == area && f.name == what && f.state != FindingStatus::Missing)
-    };
     let error = |cause: &str| Error::infrastructure("find everything a run needs").cause(cause);
-    if !works("programs", "git") {
+    if !works(findings, "programs", "git") {
         return Err(error("git is missing").hint("install git"));
     }
-    let is_there = |kind: &&dyn Connector| works(&checks::area(*kind), kind.requirement());
-    if !backends::ALL.iter().any(is_there) {
+    if !backends::ALL
+        .iter()
+        .any(|kind| sandbox_works(findings, *kind))
+    {
         let kinds: Vec<String> = backends::ALL
             .iter()
             .map(|kind| format!("`--sandbox {}`", kind.name()))
@@ -149,12 +201,8 @@ fn render(report: &DoctorReport, args: &Args) -> String {
     }
     if args.settings {
         text.push_str("\nactive settings\n");
-        for Setting { key, value, origin } in &report.settings {
-            text.push_str(&format!(
-                "  {key} = {}  ({})\n",
-                escape_line(value),
-                escape_line(origin)
-            ));
+        for setting in &report.settings {
+            text.push_str(&format!("  {}", setting.render()));
         }
     }
     if args.clean {
@@ -166,6 +214,7 @@ fn render(report: &DoctorReport, args: &Args) -> String {
             text.push_str("  nothing: no killed run left anything behind\n");
         }
     }
+    text.push_str(&format!("\n{}\n", escape_line(&report.verdict)));
     text
 }
 

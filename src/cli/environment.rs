@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use testwright_sandboxes::environment::{Environment, SampleSettings, TestSample};
 
+use super::headings::{ENVIRONMENT, LIMITS, MODEL, OUTPUT};
 use super::output;
 use super::repository_args::RepositoryArgs;
 use super::terminal::RunProgress;
@@ -21,33 +22,33 @@ pub(super) struct Args {
     #[command(flatten)]
     place: RepositoryArgs,
     /// Number of tests to run after the build, chosen at random [default: none]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "N")]
     sample: Option<usize>,
     /// Seed for the random choice of --sample
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "N", default_value_t = 0, requires = "sample")]
     seed: u64,
     /// Maximum seconds for all tests of --sample together
-    #[arg(long, value_name = "S", default_value_t = 600, requires = "sample")]
+    #[arg(long, help_heading = LIMITS, value_name = "S", default_value_t = 600, requires = "sample")]
     seconds: u64,
     /// Model that repairs the environment if the build fails, such as gpt-5-mini [default: no
     /// repair]
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, help_heading = MODEL, value_name = "NAME")]
     model: Option<String>,
     /// Maximum cost of the repair in US dollars [default: no limit]
-    #[arg(long, value_name = "X", requires = "model")]
+    #[arg(long, help_heading = LIMITS, value_name = "X", requires = "model")]
     max_dollars: Option<f64>,
     /// Maximum tokens of the repair, prompts and completions together [default: no limit]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", requires = "model")]
     max_tokens: Option<u64>,
     /// Rebuild the environment even if it is cached
-    #[arg(long)]
+    #[arg(long, help_heading = ENVIRONMENT)]
     rebuild: bool,
     /// Ignore testwright's built-in recipes; determine from the repository alone how to build the
     /// environment
-    #[arg(long)]
+    #[arg(long, help_heading = ENVIRONMENT)]
     no_built_in: bool,
     /// Print the environment as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 

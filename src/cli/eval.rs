@@ -13,6 +13,7 @@ use testwright_evals::predictions::{self, Predictions, Warning};
 use testwright_evals::report::{GradingReport, Summary};
 use testwright_evals::{InstanceResult, harness};
 
+use super::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT, SERVER};
 use super::instance_args::InstanceArgs;
 use super::output::{self, escape_line};
 use super::repository_args::{SandboxArgs, load_settings};
@@ -29,7 +30,14 @@ use testwright_server::reserved_owners;
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  \
+                  testwright eval verify --dataset swt-bench-lite.parquet --out verified\n  \
+                  testwright eval --dataset swt-bench-lite.parquet --predictions mine.jsonl --out results\n  \
+                  testwright eval report results"
+)]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -37,10 +45,10 @@ pub(super) struct Args {
     grade: GradeArgs,
     /// Predictions: JSON lines, a JSON list or a JSON object with instance_id, model_name_or_path
     /// and model_patch; may be repeated
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = DATA, value_name = "FILE")]
     predictions: Vec<PathBuf>,
     /// Exit with 0 even if some predictions could not be graded
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     allow_partial: bool,
     #[command(flatten)]
     workers: WorkersArgs,
@@ -51,7 +59,7 @@ pub(super) struct Args {
 struct WorkersArgs {
     /// Database of a server whose workers (`testwright serve`, `testwright worker`) grade the
     /// predictions [default: grade on this machine]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help_heading = SERVER, value_name = "URL")]
     database: Option<String>,
 }
 
@@ -69,28 +77,28 @@ enum Command {
 #[derive(Debug, clap::Args)]
 pub(super) struct GradeArgs {
     /// Dataset in SWE-bench's format: JSON lines, a JSON list or Parquet
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, help_heading = DATA, value_name = "FILE", required = true)]
     pub dataset: Option<PathBuf>,
     #[command(flatten)]
     pub instances: InstanceArgs,
     /// Maximum instances graded at the same time; in a comparison, also the maximum runs that use a
     /// CPU at the same time. Fewer if memory or disk space is short [default: half the CPUs]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     pub workers: Option<usize>,
     /// URL or path template of git repositories; {owner} and {name} are substituted
-    #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "TEMPLATE", default_value = harness::FORGE)]
     pub repositories: String,
     /// Maximum seconds for each test run
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 900)]
     pub test_seconds: u64,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
     /// Folder for results, logs and reports. Run again with the same folder to resume; you may add
     /// inputs, such as instances, but not remove any
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR", required = true)]
     pub out: Option<PathBuf>,
     /// Print only the result as JSON, for programs
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 }
 
@@ -116,7 +124,7 @@ async fn grade(args: &Args) -> Result<u8> {
             .hint("pass a file with --predictions, or grade the golden tests with `testwright eval verify`"));
     }
     for line in predictions::summary(&sets, &warnings) {
-        output::print_stderr(escape_line(&line));
+        output::print_status(escape_line(&line));
     }
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
@@ -125,11 +133,11 @@ async fn grade(args: &Args) -> Result<u8> {
     if args.grade.json {
         output::print_json(&Versioned::new(&report))?;
     } else {
-        output::print_stdout(report::table(&report));
-        output::print_stderr(escape_line(&format!("results: {}", grading.out.display())));
+        output::print_stdout(report::table(&report, output::stdout_columns()));
+        output::print_status(escape_line(&format!("results: {}", grading.out.display())));
     }
     for note in &report.notes {
-        output::print_stderr(escape_line(&format!("note: {note}")));
+        output::print_status(escape_line(&format!("note: {note}")));
     }
     let ungraded = |summary: &Summary| summary.infrastructure + summary.not_graded;
     let ungraded: u64 = report.summary.values().map(ungraded).sum();

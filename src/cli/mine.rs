@@ -16,6 +16,7 @@ use testwright_sandboxes::repository::{self, Repository};
 
 use super::eval::GradeArgs;
 use super::eval::verify::golden_tests;
+use super::headings::{ISSUE, LIMITS, OUTPUT};
 use super::instance_args::InstanceArgs;
 use super::output::{self, ProgressLine, escape_line};
 use super::repository_args::{SandboxArgs, load_settings};
@@ -28,40 +29,40 @@ use work_folder::{MiningPlan, WorkFolder};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Repository to read: a folder or a URL
-    #[arg(long, value_name = "PATH|URL")]
+    #[arg(long, help_heading = ISSUE, value_name = "PATH|URL")]
     repo: String,
     /// Name of the repository [default: taken from its URL, or from the URL of its remote]
-    #[arg(long, value_name = "OWNER/NAME")]
+    #[arg(long, help_heading = ISSUE, value_name = "OWNER/NAME")]
     name: Option<String>,
     /// Use fixes committed on or after this day (UTC): YYYY-MM-DD, or a time such as
     /// 2026-04-01T12:00:00Z
-    #[arg(long, value_name = "DATE", value_parser = parse_since)]
+    #[arg(long, help_heading = ISSUE, value_name = "DATE", value_parser = parse_since)]
     since: Timestamp,
     /// Use fixes committed on or before this day [default: no limit]
-    #[arg(long, value_name = "DATE", value_parser = parse_until)]
+    #[arg(long, help_heading = ISSUE, value_name = "DATE", value_parser = parse_until)]
     until: Option<Timestamp>,
     /// Folder with issues: N.md, or N.json in the format of GitHub's API [default: GitHub's API]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, help_heading = ISSUE, value_name = "FOLDER")]
     issues: Option<PathBuf>,
     /// Maximum number of lines of code that a fix adds and removes, taken together and without
     /// tests [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     max_changed_lines: Option<usize>,
     /// Maximum concurrent verifications; fewer if memory or disk space is short [default: half the
     /// CPUs]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     workers: Option<usize>,
     /// Maximum seconds for each test run
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 900)]
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
     /// Dataset to write, as JSON lines. Also writes a table of rejected changes (.md) and a work
     /// folder for resuming (.work)
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "FILE")]
     out: PathBuf,
     /// Print only the table of changes, as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 
@@ -120,10 +121,10 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         if rows.is_empty() {
             output::print_stderr("no dataset was written: no instance was verified");
         } else {
-            output::print_stderr(escape_line(&format!("instances: {}", args.out.display())));
+            output::print_status(escape_line(&format!("instances: {}", args.out.display())));
         }
         let page = args.out.with_extension("md");
-        output::print_stderr(escape_line(&format!("table: {}", page.display())));
+        output::print_status(escape_line(&format!("table: {}", page.display())));
     }
     Ok(u8::from(rows.is_empty()))
 }
@@ -138,7 +139,7 @@ async fn read_history(
     let head = earlier.as_ref().map(|plan| plan.head.clone());
     let (location, cache) = (location(&args.repo), settings.cache.clone());
     let (options, name) = (open_options(settings), args.name.clone());
-    let live = ProgressLine::new(None, "{spinner} {msg}", args.json);
+    let live = ProgressLine::new(None, args.json);
     live.set_status("reading the history");
     let opened = tokio::task::spawn_blocking(move || {
         repository::open(&location, head.as_deref(), &cache, &options)
@@ -211,11 +212,7 @@ async fn read_texts(
     work: &WorkFolder,
     quiet: bool,
 ) -> Result<BTreeMap<String, IssueTexts>> {
-    let live = ProgressLine::new(
-        Some(candidates.len() as u64),
-        "{bar:30} {pos}/{len}  {msg}",
-        quiet,
-    );
+    let live = ProgressLine::new(Some(candidates.len() as u64), quiet);
     let mut all = BTreeMap::new();
     for candidate in candidates {
         let mut texts = IssueTexts::default();

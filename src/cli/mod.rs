@@ -3,25 +3,31 @@
 mod accepted_test;
 mod apply;
 mod approaches;
+mod cache;
 mod check;
 mod clover;
 mod compare;
 mod completions;
+mod config;
 mod cover;
 mod doctor;
 mod environment;
 mod eval;
 mod evidence_card;
 mod example;
+mod groups;
+mod headings;
 mod history;
 mod inspect;
 mod instance_args;
+mod list;
 mod log;
 mod man;
 mod mcp;
 mod mine;
 mod models;
 pub mod output;
+mod prompts;
 #[cfg(test)]
 mod reference;
 mod replay;
@@ -38,15 +44,17 @@ mod show;
 mod terminal;
 mod tokens;
 mod tools;
+mod version;
 mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 use testwright_config::error::{Error, Kind};
-use testwright_evals::machine::COMMIT;
+
+use headings::GLOBAL;
+use output::Verbosity;
 
 /// Writes a test for an issue in a Python repository. The test fails now for the reason the issue
 /// states, and passes once the issue is fixed.
@@ -55,15 +63,49 @@ use testwright_evals::machine::COMMIT;
 /// input or usage; 3 infrastructure failure (engine, network, disk, model service); 130
 /// interrupted.
 #[derive(Debug, Parser)]
-#[command(name = "testwright", version = version(), max_term_width = 110)]
+#[command(
+    name = "testwright",
+    version = version::long(),
+    help_template = groups::help_template(),
+    max_term_width = 100,
+    disable_help_flag = true,
+    arg(groups::help_argument())
+)]
 struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: GlobalOptions,
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+struct GlobalOptions {
+    /// Print only results and errors
+    #[arg(short, long, global = true, help_heading = GLOBAL, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print the isolation of the sandbox and the steps of the build, too
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
+    verbose: bool,
+    /// Use colours [default: auto]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", value_enum)]
+    color: Option<clap::ColorChoice>,
     /// Settings file; its values override those in ~/.config/testwright/testwright.toml. A
     /// repository's own testwright.toml can only define how the repository is built, and lower
     /// limits [env: TESTWRIGHT_CONFIG]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "FILE")]
     config: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Command,
+}
+
+impl GlobalOptions {
+    fn apply(&self) {
+        output::set_color(self.color.unwrap_or(clap::ColorChoice::Auto));
+        output::set_verbosity(match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        });
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,7 +116,7 @@ enum Command {
     Revise(Box<revise::Args>),
     /// Write a test that covers given lines
     Cover(Box<cover::Args>),
-    /// Check whether given tests fail, and whether they fail for the reason the issue states
+    /// Check whether given tests fail for the reason the issue states
     Check(Box<check::Args>),
     /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),
@@ -101,7 +143,7 @@ enum Command {
     Eval(Box<eval::Args>),
     /// Compare approaches and models on a dataset of issues
     Compare(Box<compare::Args>),
-    /// Generate problems for the benchmark CLOVER from repositories, and evaluate models on them
+    /// Generate problems for the benchmark CLOVER, and evaluate models on them
     Clover(Box<clover::Args>),
     /// Select the code patches that pass generated tests
     Select(Box<select::Args>),
@@ -117,26 +159,28 @@ enum Command {
     Tokens(tokens::Args),
     /// Print a run or a comparison: prompts, replies, tool calls, patches, costs
     Inspect(inspect::Args),
+    /// List the runs in a local folder
+    List(list::Args),
     /// Check this machine and suggest fixes
     Doctor(doctor::Args),
+    /// Write the built-in prompts to files
+    Prompts(prompts::Args),
+    /// Print every setting and its source
+    Config(config::Args),
+    /// Show the cache, and remove environments from it
+    Cache(cache::Args),
     /// Print shell completions
     Completions(completions::Args),
-    /// Write the manual pages
+    /// Print or write the manual pages
     Man(man::Args),
-}
-
-/// Returns the version, with the commit if it is known.
-fn version() -> &'static str {
-    static VERSION: LazyLock<String> = LazyLock::new(|| match COMMIT {
-        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
-        None => env!("CARGO_PKG_VERSION").to_owned(),
-    });
-    &VERSION
+    /// Print the version
+    Version,
 }
 
 /// Runs the command line of this process.
 pub async fn main() -> ExitCode {
     output::report_panics();
+    output::set_color(clap::ColorChoice::Auto);
     if let Err(error) = log::start() {
         return fail(&error);
     }
@@ -152,6 +196,7 @@ pub async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    cli.global.apply();
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
         Command::Revise(args) => revise::run(&args).await,
@@ -177,12 +222,20 @@ pub async fn main() -> ExitCode {
         Command::Runs(args) => runs::run(&args).await,
         Command::Tokens(args) => tokens::run(&args).await.map(|()| 0),
         Command::Inspect(args) => inspect::run(&args).map(|()| 0),
+        Command::List(args) => list::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args).await.map(|()| 0),
+        Command::Prompts(args) => prompts::run(&args).map(|()| 0),
+        Command::Config(args) => config::run(&args).map(|()| 0),
+        Command::Cache(args) => cache::run(&args).await.map(|()| 0),
         Command::Completions(args) => {
             completions::run(&args);
             Ok(0)
         }
         Command::Man(args) => man::run(&args).map(|()| 0),
+        Command::Version => {
+            version::run();
+            Ok(0)
+        }
     };
     match result {
         Ok(code) => ExitCode::from(code),
@@ -192,7 +245,7 @@ pub async fn main() -> ExitCode {
 
 /// Prints an error, and returns its exit code.
 fn fail(error: &Error) -> ExitCode {
-    output::print_stderr(error.render());
+    output::print_error(error);
     print_json_error(error);
     ExitCode::from(error.exit_code())
 }

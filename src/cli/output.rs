@@ -3,24 +3,71 @@
 //! Output may contain untrusted text: names of files, remotes and tests, keys and values of settings, issues, replies
 //! of a model, errors of engines and servers. So all of it goes through [`escape`], even if it does not go to a
 //! terminal, because a file may be shown on a terminal later. Styles ([`Text`]) are added after that step, so only this
-//! program can add them. Secrets of the settings are removed here too ([`hide_secrets`]), wherever they appear.
+//! program can add them. Secrets of the settings are removed here too ([`hide_secrets`]), wherever they appear. In a step
+//! of GitHub Actions, text cannot contain commands for the runner.
 
 mod escaping;
+mod layout;
+mod progress_line;
+mod workflow;
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use anstyle::Style;
-use indicatif::{ProgressBar, ProgressStyle};
+use anstream::ColorChoice;
+use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Redactor;
 
 pub use escaping::{escape, escape_line};
+pub use layout::wrap;
+pub use progress_line::ProgressLine;
 
 static SECRETS: OnceLock<Redactor> = OnceLock::new();
+
+/// Width of help that does not go to a terminal, and maximum width of help.
+pub const HELP_WIDTH: usize = 100;
+
+/// The amount of output on stderr.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Errors only.
+    Quiet,
+    /// Progress and notes, too.
+    #[default]
+    Normal,
+    /// Details of the sandbox and of the build of the environment, too.
+    Verbose,
+}
+
+static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
+
+/// Sets the verbosity of this process. Only the first call has an effect.
+pub fn set_verbosity(verbosity: Verbosity) {
+    let _ = VERBOSITY.set(verbosity);
+}
+
+/// Returns the verbosity of this process.
+pub fn verbosity() -> Verbosity {
+    VERBOSITY.get().copied().unwrap_or_default()
+}
+
+/// Sets when to use colours. Without an option, anstream reads NO_COLOR, CLICOLOR and CLICOLOR_FORCE. FORCE_COLOR
+/// counts as the last of them.
+pub fn set_color(option: clap::ColorChoice) {
+    let value = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let is_forced = || value("FORCE_COLOR").is_some_and(|value| value != "0");
+    match option {
+        clap::ColorChoice::Always => ColorChoice::Always.write_global(),
+        clap::ColorChoice::Never => ColorChoice::Never.write_global(),
+        clap::ColorChoice::Auto if is_forced() && value("NO_COLOR").is_none() => {
+            ColorChoice::Always.write_global();
+        }
+        clap::ColorChoice::Auto => {}
+    }
+}
 
 /// Hides these secrets in all later output. Only the first call has an effect, since a command reads its settings once.
 pub fn hide_secrets(secrets: Redactor) {
@@ -44,14 +91,67 @@ impl Text {
         self
     }
 
-    /// Returns the text with the escape sequences of its styles.
-    fn rendered(&self) -> String {
+    /// Returns the text with the escape sequences of its styles. If `for_runner` is set, it contains no commands for
+    /// the runner of GitHub Actions.
+    fn rendered(&self, for_runner: bool) -> String {
         let mut all = String::new();
+        let mut commands = workflow::CommandEscaper::default();
         for (style, text) in &self.0 {
-            all.push_str(&format!("{style}{}{style:#}", sanitized(text)));
+            let mut text = sanitized(text);
+            if for_runner {
+                text = commands.escape(&text);
+            }
+            all.push_str(&format!("{style}{text}{style:#}"));
         }
         all
     }
+
+    /// Returns the text without styles.
+    pub fn plain(&self) -> String {
+        anstream::adapter::strip_str(&self.rendered(false)).to_string()
+    }
+
+    /// Wraps text without styles at a width, and styles its labels.
+    fn into_message(self, width: Option<usize>) -> Text {
+        match self.0.as_slice() {
+            [(style, text)] if *style == Style::new() => {
+                // First, since a secret may have several lines.
+                let text = sanitized(text);
+                match width {
+                    Some(width) => with_labels(&wrap(&text, width)),
+                    None => with_labels(&text),
+                }
+            }
+            _ => self,
+        }
+    }
+}
+
+const LABELS: &[(&str, Style)] = &[
+    ("error:", AnsiColor::Red.on_default().bold()),
+    ("note:", AnsiColor::Yellow.on_default().bold()),
+    ("cause:", Style::new().bold()),
+    ("hint:", AnsiColor::Cyan.on_default().bold()),
+    ("tip:", AnsiColor::Cyan.on_default().bold()),
+];
+
+/// Styles labels at the beginning of lines.
+fn with_labels(text: &str) -> Text {
+    let mut styled = Text::default();
+    for line in text.split_inclusive('\n') {
+        let rest = line.trim_start_matches(' ');
+        let (indent, _) = line.split_at(line.len() - rest.len());
+        match LABELS.iter().find(|(label, _)| rest.starts_with(label)) {
+            Some((label, style)) if indent.len() <= 2 => {
+                styled.push(Style::new(), indent).push(*style, *label);
+                styled.push(Style::new(), &rest[label.len()..]);
+            }
+            _ => {
+                styled.push(Style::new(), line);
+            }
+        }
+    }
+    styled
 }
 
 impl<T: Into<String>> From<T> for Text {
@@ -67,12 +167,66 @@ pub fn is_interactive() -> bool {
 
 /// Prints text to stdout, without adding a newline.
 pub fn print_stdout(text: impl Into<Text>) {
-    anstream::print!("{}", text.into().rendered());
+    let for_runner = workflow::reads(std::io::stdout());
+    anstream::print!("{}", text.into().rendered(for_runner));
 }
 
 /// Prints text to stderr, followed by a newline.
 pub fn print_stderr(text: impl Into<Text>) {
-    anstream::eprintln!("{}", text.into().rendered());
+    let text = text.into().into_message(stderr_columns());
+    anstream::eprintln!("{}", text.rendered(workflow::reads(std::io::stderr())));
+}
+
+/// Prints a note or a path to stderr, unless output is quiet.
+pub fn print_status(text: impl Into<Text>) {
+    if verbosity() != Verbosity::Quiet {
+        print_stderr(text);
+    }
+}
+
+/// Prints an error to stderr. In a step of GitHub Actions it becomes an annotation.
+pub fn print_error(error: &Error) {
+    let text = error.render();
+    if workflow::reads(std::io::stderr()) {
+        let text = sanitized(text.trim_start_matches("error: "));
+        anstream::eprintln!("{}", workflow::command("error", &text));
+    } else {
+        print_stderr(text);
+    }
+}
+
+/// Starts a group of lines on stderr that GitHub Actions folds. Does nothing elsewhere.
+pub fn start_group(title: &str) {
+    if is_in_workflow() {
+        anstream::eprintln!("{}", workflow::command("group", &sanitized(title)));
+    }
+}
+
+/// Ends a group of lines.
+pub fn end_group() {
+    if is_in_workflow() {
+        anstream::eprintln!("{}", workflow::command("endgroup", ""));
+    }
+}
+
+/// Returns whether stderr is the log of a step of GitHub Actions.
+pub fn is_in_workflow() -> bool {
+    workflow::reads(std::io::stderr())
+}
+
+/// Shortens text to one line of at most `max_len` characters. Secrets are hidden first, so that none is cut in two.
+pub fn cut(text: &str, max_len: usize) -> String {
+    layout::cut(&escape_line(&sanitized(text)), max_len).into_owned()
+}
+
+/// Returns the columns of stdout, if it is a terminal.
+pub fn stdout_columns() -> Option<usize> {
+    layout::columns(std::io::stdout())
+}
+
+/// Returns the columns of stderr, if it is a terminal.
+pub fn stderr_columns() -> Option<usize> {
+    layout::columns(std::io::stderr())
 }
 
 /// Prints a record as JSON to stdout. Invisible characters are escaped, which does not change the JSON value.
@@ -87,16 +241,21 @@ pub fn print_json(value: &impl Serialize) -> Result<()> {
         secrets.json(&mut value);
     }
     let text = serde_json::to_string_pretty(&value).map_err(failed)?;
-    anstream::println!("{}", escaping::in_json(&text));
+    let mut text = escaping::in_json(&text);
+    if workflow::reads(std::io::stdout()) {
+        text = workflow::escape_json(&text);
+    }
+    anstream::println!("{text}");
     Ok(())
 }
 
-/// Prints help as clap formats it. Prints usage errors as plain text, because they quote arguments.
+/// Prints help, wrapped. Prints usage errors without the styles of clap, because they quote arguments.
 pub fn usage(error: &clap::Error) {
     if error.use_stderr() {
         print_stderr(error.render().to_string().trim_end());
     } else {
-        let _ = error.print();
+        let width = stdout_columns().map_or(HELP_WIDTH, |columns| columns.min(HELP_WIDTH));
+        anstream::print!("{}", wrap(&error.render().ansi().to_string(), width));
     }
 }
 
@@ -111,68 +270,6 @@ pub fn report_panics() {
     }));
 }
 
-/// A live status line on stderr, below permanent lines. If stderr is not a terminal, only the permanent lines appear.
-pub struct ProgressLine(Option<ProgressBar>);
-
-impl ProgressLine {
-    /// Creates a bar of `all` steps, or a spinner if the number is unknown.
-    pub fn new(all: Option<u64>, style: &str, hidden: bool) -> ProgressLine {
-        if hidden || !std::io::stderr().is_terminal() {
-            return ProgressLine(None);
-        }
-        let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(if all.is_some() { 200 } else { 120 }));
-        ProgressLine(Some(bar))
-    }
-
-    /// Returns whether stderr is a terminal, so that the live line is visible.
-    pub fn is_shown() -> bool {
-        std::io::stderr().is_terminal()
-    }
-
-    /// Prints a permanent line.
-    pub fn print_line(&self, text: &str) {
-        match &self.0 {
-            Some(bar) => bar.println(sanitized(text)),
-            None => print_stderr(text),
-        }
-    }
-
-    /// Sets the text of the live line.
-    pub fn set_status(&self, text: &str) {
-        if let Some(bar) = &self.0 {
-            bar.set_message(escape_line(&sanitized(text)).into_owned());
-        }
-    }
-
-    /// Counts one more step. `fresh` is false for steps done earlier, which must not affect the estimated rate.
-    pub fn advance(&self, fresh: bool) {
-        if let Some(bar) = &self.0 {
-            bar.inc(1);
-            if !fresh {
-                bar.reset_eta();
-            }
-        }
-    }
-
-    /// Removes the live line, so that results can be printed.
-    pub fn clear(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl Text {
-    /// Returns the text without styles.
-    pub fn plain(&self) -> String {
-        anstream::adapter::strip_str(&self.rendered()).to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,8 +280,18 @@ mod tests {
         text.push(Style::new().bold(), "a\x1b[31mb")
             .push(Style::new(), "\x1b]0;title\x07\u{9b}31m");
         assert_eq!(
-            text.rendered(),
+            text.rendered(false),
             "\x1b[1ma\\u{1b}[31mb\x1b[0m\\u{1b}]0;title\\u{7}\\u{9b}31m"
+        );
+    }
+
+    #[test]
+    fn labels_are_styled_at_line_starts() {
+        let text = Text::from("error: a\n  hint: b\n       note: c").into_message(None);
+        let [red, cyan] = [AnsiColor::Red, AnsiColor::Cyan].map(|color| color.on_default().bold());
+        assert_eq!(
+            text.rendered(false),
+            format!("{red}error:{red:#} a\n  {cyan}hint:{cyan:#} b\n       note: c")
         );
     }
 }

@@ -48,6 +48,7 @@ fn commands() -> String {
 
 fn describe(command: &mut clap::Command, name: &str, body: &mut String) {
     let help = command.render_long_help().to_string();
+    let help = super::output::wrap(&help, super::output::HELP_WIDTH);
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     *body += &format!(
         "## `{name}`\n\n```text\n{}\n```\n\n",

@@ -5,6 +5,7 @@ pub(super) mod names;
 
 use std::path::{Path, PathBuf};
 
+use super::headings::{ENVIRONMENT, ISSUE};
 use super::output;
 use names::sandboxes;
 use testwright_agent::backends;
@@ -20,20 +21,20 @@ use testwright_sandboxes::repository::{WorkTree, remote_of, without_prefix};
 pub(super) struct RepositoryArgs {
     /// Repository: a folder or a URL [default: the repository of the issue or of the recorded run,
     /// otherwise the current folder]
-    #[arg(long, value_name = "PATH|URL")]
+    #[arg(long, help_heading = ISSUE, value_name = "PATH|URL")]
     repo: Option<String>,
     /// Commit, tag or branch of the code to test [default: the commit of the recorded run,
     /// otherwise HEAD]
-    #[arg(long, value_name = "REV")]
+    #[arg(long, help_heading = ISSUE, value_name = "REV")]
     commit: Option<String>,
     /// Additional requirement to install, in pip's syntax (repeatable)
-    #[arg(long, value_name = "REQUIREMENT")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "REQUIREMENT")]
     requirement: Vec<String>,
     /// Extra of the package to install (repeatable)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "NAME")]
     extra: Vec<String>,
     /// Set an environment variable for builds and tests (repeatable)
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "NAME=VALUE")]
     env: Vec<String>,
     #[command(flatten)]
     sandbox: SandboxArgs,
@@ -43,7 +44,7 @@ pub(super) struct RepositoryArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct SandboxArgs {
     #[arg(
-        long,
+        long, help_heading = ENVIRONMENT,
         value_name = "KIND",
         help = format!(
             "Sandbox that runs the repository's code: {} [default: local]",
@@ -54,16 +55,16 @@ pub(super) struct SandboxArgs {
     )]
     sandbox: Option<String>,
     /// Use this Docker image instead of building an environment
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "NAME")]
     image: Option<String>,
     /// Python version of the environment
-    #[arg(long, value_name = "X.Y")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "X.Y")]
     python: Option<String>,
     /// Folder of the one project to use, if the repository has several
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "FOLDER")]
     project: Option<String>,
     /// Run code of the repository even if this machine offers no isolation
-    #[arg(long)]
+    #[arg(long, help_heading = ENVIRONMENT)]
     no_isolation: bool,
     #[arg(from_global)]
     config: Option<PathBuf>,

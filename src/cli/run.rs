@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::example;
+use super::headings::{ISSUE, LIMITS, MODEL};
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
 use super::run_options::{RunOptions, check_results_folder, default_folder};
@@ -31,12 +32,12 @@ pub(super) struct Args {
     #[arg(required_unless_present_any = ["resume", "example"])]
     issue: Option<String>,
     /// Try the example of the guide: write it to testwright-example, and use its issue and repository
-    #[arg(long, conflicts_with_all = ["issue", "resume", "repo", "commit"])]
+    #[arg(long, help_heading = ISSUE, conflicts_with_all = ["issue", "resume", "repo", "commit"])]
     example: bool,
     #[command(flatten)]
     place: RepositoryArgs,
     #[arg(
-        long,
+        short, long, help_heading = MODEL,
         value_name = "NAME",
         help = format!(
             "Approach: {}, or your own program: command:'python my_agent.py'",
@@ -48,29 +49,29 @@ pub(super) struct Args {
     approach: Option<String>,
     /// Amount of work for each test (model calls and checks); each level sets some options of the
     /// approach
-    #[arg(long, value_name = "LEVEL", value_enum)]
+    #[arg(long, help_heading = MODEL, value_name = "LEVEL", value_enum)]
     effort: Option<Effort>,
     /// Code patch for the issue, right or wrong; for approaches with the option given-patch or
     /// given-files, such as zero-shot:given-patch=on
-    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    #[arg(long, help_heading = ISSUE, value_name = "FILE", conflicts_with = "resume")]
     code_patch: Option<PathBuf>,
     /// Path of a test file to change; submissions that change other test files are refused.
     /// Approaches with the option given-tests need it on, as in zero-shot:given-tests=on; may be
     /// repeated
-    #[arg(long, value_name = "PATH", conflicts_with = "resume")]
+    #[arg(long, help_heading = ISSUE, value_name = "PATH", conflicts_with = "resume")]
     test_file: Vec<String>,
     /// Description of the wanted test, in your words; the model and the reviewer see it
-    #[arg(long, value_name = "TEXT|@FILE", conflicts_with = "resume")]
+    #[arg(long, help_heading = ISSUE, value_name = "TEXT|@FILE", conflicts_with = "resume")]
     hint: Option<String>,
     /// Minimum confidence (0 to 1); tests below it are withheld [default: no minimum]
-    #[arg(long, value_name = "X")]
+    #[arg(long, help_heading = LIMITS, value_name = "X")]
     min_confidence: Option<f64>,
     /// Read the issue's comments too, except those newer than the fix or --commit
-    #[arg(long)]
+    #[arg(long, help_heading = ISSUE)]
     comments: bool,
     /// Resume the run recorded in this folder, with its issue, commit, approach, model and sandbox.
     /// You can change its limits and --min-confidence
-    #[arg(long, value_name = "DIR", conflicts_with = "issue")]
+    #[arg(long, help_heading = ISSUE, value_name = "DIR", conflicts_with = "issue")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::accepted_test::AcceptedTest;
 use super::evidence_card;
+use super::headings::{LIMITS, MODEL, OUTPUT};
 use super::output::{self, escape_line};
 use super::terminal::RunProgress;
 use testwright_agent::agent::{Outcome, Progress as _};
@@ -21,37 +22,37 @@ pub(super) struct RunOptions {
     /// Model, such as gpt-5-mini; `replay:FILE` replays a recording; with `testwright run`,
     /// `snippet` selects the approach of that name, which needs no API key [default: gpt-5-mini if
     /// OPENAI_API_KEY is set]
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, help_heading = MODEL, value_name = "NAME")]
     model: Option<String>,
     /// Folder for the results [default: testwright-runs/TIME-NAME, named after the issue or the
     /// code to cover]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = MODEL, value_name = "DIR")]
     pub prompts: Option<PathBuf>,
     /// Maximum number of model calls [default: 60]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     pub max_steps: Option<u64>,
     /// Maximum cost in US dollars; needs a price for the model (see `testwright models`) [default: no
     /// limit]
-    #[arg(long, value_name = "X")]
+    #[arg(long, help_heading = LIMITS, value_name = "X")]
     pub max_dollars: Option<f64>,
     /// Maximum number of tokens, prompts and completions together [default: no limit]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     pub max_tokens: Option<u64>,
     /// Maximum minutes, not counting the environment build [default: 30]
-    #[arg(long, value_name = "M")]
+    #[arg(long, help_heading = LIMITS, value_name = "M")]
     pub max_minutes: Option<f64>,
     /// Append all model traffic to this file, for `--model replay:FILE`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Apply an accepted test to the repository, which must be a folder. Files with uncommitted
     /// changes are not touched
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     apply: bool,
     /// Print only run.json, for programs
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 }
 
@@ -89,6 +90,7 @@ impl RunOptions {
         if let Some(plan) = job.describe_plan() {
             terminal.phase("model", &plan);
         }
+        terminal.set_job(&job);
         let record = job.execute(terminal.clone()).await;
         terminal.clear();
         let (record, folder) = record?;
@@ -108,7 +110,7 @@ impl RunOptions {
         lines.extend(test.and_then(|test| test.how_to_run()));
         if !self.json {
             let lines = lines.iter();
-            lines.for_each(|line| output::print_stderr(escape_line(line)));
+            lines.for_each(|line| output::print_status(escape_line(line)));
         }
         Ok(record.exit_code)
     }
@@ -117,15 +119,15 @@ impl RunOptions {
 /// Prints the result of a run, and where its files are.
 fn print_result(record: &Record, folder: &Path) {
     match failure(&record.outcome) {
-        Some(error) => output::print_stderr(error.render()),
+        Some(error) => output::print_error(&error),
         None => output::print_stdout(evidence_card::render(&record.outcome)),
     }
     let folder = folder.display();
-    output::print_stderr(escape_line(&format!("results: {folder}")));
+    output::print_status(escape_line(&format!("results: {folder}")));
     let is_interrupted = record.outcome == Outcome::Interrupted;
     if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
         let command = format!("hint: testwright run --resume {folder}");
-        output::print_stderr(escape_line(&command));
+        output::print_status(escape_line(&command));
     }
 }
 

@@ -260,7 +260,7 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
             ))),
         }
     }
-    output::print_stderr(escape_line(&format!("written to {}", out.display())));
+    output::print_status(escape_line(&format!("written to {}", out.display())));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use testwright_evals::document::format::{score, short_rate};
+use testwright_evals::document::format::{fitting_cells, score, short_rate};
 use testwright_evals::folder::Versioned;
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{Prediction, Predictions};
@@ -19,7 +19,8 @@ use testwright_evals::selection::{
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::eval::GradeArgs;
-use super::output::{self, ProgressLine, escape_line};
+use super::headings::DATA;
+use super::output::{self, ProgressLine, cut, escape_line};
 use old_code::OldCodeArgs;
 use testwright_agent::setup::interrupted;
 use testwright_comparisons::check::CheckRecord;
@@ -41,18 +42,18 @@ pub(super) struct Args {
     grade: GradeArgs,
     /// Generated tests: patches (.patch or .diff), or files in the format of predictions. Each
     /// patch is a set of tests, named after its file
-    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(long, help_heading = DATA, value_name = "FILE", required = true, num_args = 1..)]
     tests: Vec<PathBuf>,
     /// Candidate code patches, in the same formats
-    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(long, help_heading = DATA, value_name = "FILE", required = true, num_args = 1..)]
     patches: Vec<PathBuf>,
     /// Rule by which a patch is kept: `any` if it passes at least one test that fails on the old
     /// code, `all` if it passes all of them
-    #[arg(long, value_name = "RULE", value_parser = ["any", "all"], default_value = "any")]
+    #[arg(long, help_heading = DATA, value_name = "RULE", value_parser = ["any", "all"], default_value = "any")]
     rule: String,
     /// Results of `testwright check --dataset` (checks.jsonl). In the ranking, each test weighs as
     /// much as the estimated probability that its set is right; sets that were not checked weigh 1
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = DATA, value_name = "FILE")]
     checks: Option<PathBuf>,
 }
 
@@ -125,9 +126,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     if args.grade.json {
         output::print_json(&Versioned::new(&selection))?;
     } else {
-        output::print_stdout(format_selection(&selection));
+        output::print_stdout(format_selection(&selection, output::stdout_columns()));
         let path = grading.out.join(FILE);
-        output::print_stderr(escape_line(&format!("results: {}", path.display())));
+        output::print_status(escape_line(&format!("results: {}", path.display())));
     }
     let failed = selection.summaries.iter().any(|s| s.infrastructure > 0);
     Ok(if failed { 3 } else { 0 })
@@ -175,29 +176,24 @@ async fn judge_patches(
         .iter()
         .map(|job| job.tests.len() * job.patches.len())
         .sum::<usize>();
-    let live = ProgressLine::new(
-        Some(all as u64),
-        "{bar:30} {pos}/{len}  {msg}",
-        args.grade.json,
-    );
+    let live = ProgressLine::new(Some(all as u64), args.grade.json);
     for note in grading.settings.notes.iter().chain(&notes) {
         live.print_line(&escape_line(&format!("note: {note}")));
     }
     let progress = |step: harness::Step| match step {
-        harness::Step::Building { instance, step } => {
-            live.set_status(&format!("{instance}: {step}"))
-        }
+        harness::Step::Building { instance, step } => live.set_task(&instance, &step),
         harness::Step::Grading {
             instance,
             prediction,
-        } => live.set_status(&format!("{instance}: {prediction}")),
+        } => live.set_task(&instance, &format!("running the tests of {prediction}")),
         harness::Step::Graded { .. } => {}
     };
     let results = Mutex::new(Vec::new());
     let done = |result: SelectionResult| {
+        live.end_task(&result.instance_id);
         live.advance(true);
         if !args.grade.json {
-            live.print_line(&escape_line(&format_result(&result)));
+            live.print_row(&format_result(&result));
         }
         let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
         results.push(result);
@@ -239,14 +235,21 @@ pub(super) fn read(folder: &Path) -> Result<Option<String>> {
     };
     let selection: Selection = serde_json::from_slice(&text)
         .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))?;
-    Ok(Some(format_selection(&selection)))
+    Ok(Some(format_selection(&selection, output::stdout_columns())))
 }
 
-fn format_selection(selection: &Selection) -> String {
+/// Formats the report of a selection. Its tables fit into `columns` characters.
+fn format_selection(selection: &Selection, columns: Option<usize>) -> String {
     let choices = selection.choices.iter().map(format_choice);
-    let rankings = format_rankings(&selection.results);
     let choices: String = choices.collect();
-    format!("{}{rankings}{choices}", table(&selection.summaries))
+    let mut rankings = format_rankings(&selection.results);
+    if let Some(columns) = columns {
+        let lines = rankings.lines();
+        let lines = lines.map(|line| format!("{}\n", cut(line, columns)));
+        rankings = lines.collect();
+    }
+    let table = table(&selection.summaries, columns);
+    format!("{table}{rankings}{choices}")
 }
 
 fn format_choice(choice: &Choice) -> String {
@@ -350,7 +353,7 @@ fn format_result(result: &SelectionResult) -> String {
     }
 }
 
-fn table(summaries: &[SelectionSummary]) -> String {
+fn table(summaries: &[SelectionSummary], columns: Option<usize>) -> String {
     let width = summaries
         .iter()
         .map(|s| escape_line(&s.tests).chars().count())
@@ -368,8 +371,9 @@ fn table(summaries: &[SelectionSummary]) -> String {
     if has_rates {
         heads.extend(["precision", "recall", "CodeT's choice"]);
     }
+    let fitting = fitting_cells(heads.len(), width, 15, columns);
     let mut text = format!("{:width$}", "tests");
-    heads
+    heads[..fitting]
         .iter()
         .for_each(|head| text.push_str(&format!("  {head:>15}")));
     text.push('\n');
@@ -386,7 +390,7 @@ fn table(summaries: &[SelectionSummary]) -> String {
             cells.extend([&s.precision, &s.recall, &s.codet].map(short_rate));
         }
         text.push_str(&format!("{:width$}", escape_line(&s.tests)));
-        cells
+        cells[..fitting]
             .iter()
             .for_each(|cell| text.push_str(&format!("  {cell:>15}")));
         text.push('\n');

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::headings::{LIMITS, SERVER};
 use super::output;
 use super::server_options::{RunnerArgs, StoreArgs, own_artifacts};
 use testwright_agent::setup::interrupted;
@@ -16,41 +17,43 @@ use testwright_server::mcp::SessionLimits;
 use testwright_server::server::{Server, ServerSettings};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  testwright serve\n  \
+                  testwright serve --listen 0.0.0.0:8420 --host tests.example.org --database postgres://testwright@db/testwright")]
 pub(super) struct Args {
     /// Address to listen on; on a non-loopback address clients need a token (`testwright tokens`)
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8420")]
+    #[arg(long, help_heading = SERVER, value_name = "ADDR", default_value = "127.0.0.1:8420")]
     listen: SocketAddr,
     /// Additional host name under which clients reach the server, such as that of a proxy; clients
     /// then need a token; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = SERVER, value_name = "NAME")]
     host: Vec<String>,
     /// Require tokens on loopback, too
-    #[arg(long)]
+    #[arg(long, help_heading = SERVER)]
     require_tokens: bool,
     #[command(flatten)]
     store: StoreArgs,
     #[command(flatten)]
     runner: RunnerArgs,
     /// Repositories that clients may name: a glob for URLs and absolute paths; may be repeated
-    #[arg(long, value_name = "GLOB", default_value = allow_list::DEFAULT)]
+    #[arg(long, help_heading = SERVER, value_name = "GLOB", default_value = allow_list::DEFAULT)]
     allow_repository: Vec<String>,
     /// Let clients name recordings (`replay:FILE`) as models
-    #[arg(long)]
+    #[arg(long, help_heading = SERVER)]
     allow_recordings: bool,
     /// Maximum client connections; fewer if the limit of open files is low. At the limit, a new
     /// connection replaces an idle one, or a busy one of a client with at least two more
     /// connections; otherwise it gets 503
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
     #[command(flatten)]
     sessions: SessionArgs,
     /// Days after which ended runs, comparisons, matrices (tests × patches) and gradings are
     /// removed, with their results [default: keep them]
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = LIMITS, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     keep_runs: Option<u32>,
     /// Maximum size of the artifact store, such as `200 GiB`. The files of the jobs that ended first
     /// and the least recently downloaded environments are removed first [default: no limit]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, help_heading = LIMITS, value_name = "SIZE")]
     artifacts_size: Option<Size>,
 }
 
@@ -58,10 +61,10 @@ pub(super) struct Args {
 #[derive(Debug, clap::Args)]
 pub(super) struct SessionArgs {
     /// Maximum concurrent sandboxes of MCP clients and of checks over HTTP
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 4)]
     mcp_sandboxes: usize,
     /// Seconds without a call after which an MCP session ends
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 900)]
     mcp_idle: u64,
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::headings::{LIMITS, SERVER};
 use super::repository_args::{SandboxArgs, load_settings};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, Settings};
@@ -15,7 +16,7 @@ pub(super) struct StoreArgs {
     /// Database of the server: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite in the
     /// data folder]
     #[arg(
-        long,
+        long, help_heading = SERVER,
         global = true,
         value_name = "URL",
         env = "TESTWRIGHT_DATABASE",
@@ -44,7 +45,7 @@ impl StoreArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct DataArgs {
     /// Data folder [default: ~/.local/share/testwright]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, help_heading = SERVER, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
@@ -61,14 +62,14 @@ pub(super) struct RunnerArgs {
     /// Artifact store for the files of runs and for shared environments: s3://BUCKET/PREFIX or
     /// file:///FOLDER. All servers and workers must use the same store [default: the data folder,
     /// without shared environments; for a worker on Postgres, no store]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help_heading = SERVER, value_name = "URL")]
     artifacts: Option<String>,
     /// Maximum concurrent runs [default: half the CPUs]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     workers: Option<usize>,
     /// Separate address that serves only metrics and probes: /metrics, /v1/health and /v1/ready
     /// [default: none]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, help_heading = SERVER, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,
     #[command(flatten)]
     sandbox: SandboxArgs,

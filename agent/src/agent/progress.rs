@@ -21,12 +21,24 @@ pub struct StepView<'a> {
 pub trait Progress: Send + Sync {
     /// Reports a phase before the loop: `environment`, `sandbox` …
     fn phase(&self, name: &str, detail: &str);
+    /// Reports a step in the build of an environment.
+    fn build_step(&self, step: &str) {
+        self.phase("environment", step);
+    }
+    /// Reports the kind of a sandbox that has started, and its isolation.
+    fn sandbox(&self, _kind: &str, isolation: &str) {
+        self.phase("sandbox", isolation);
+    }
     /// Reports the start of a model call or tool call.
     fn begins(&self, view: &StepView<'_>);
     /// Reports the end of a call.
     fn ended(&self, view: &StepView<'_>);
     /// Reports the result of a pipeline's stage.
     fn stage(&self, stage: &str, result: &str);
+    /// Reports that a call of the model waits before its next try.
+    fn waiting(&self, text: &str) {
+        self.note(text);
+    }
     /// Reports a note for the user.
     fn note(&self, text: &str);
 }

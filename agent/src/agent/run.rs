@@ -461,6 +461,8 @@ impl Run {
     }
 }
 
+/// Returns the first line that is not blank.
 fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+    let mut lines = text.lines().map(str::trim_end);
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
 }

@@ -172,8 +172,11 @@ fn attempt(
     let report = runner.call("run_pytest", json!({}), "Does it fail as the issue shows?")?;
     let why_not = match outcome::check_failure(&report, &candidate.expects) {
         Ok(()) => {
-            let answer =
-                runner.call("submit", json!({"reason": candidate.sentence}), "It does.")?;
+            let answer = runner.call(
+                "submit",
+                json!({"reason": candidate.sentence}),
+                "It fails as reported.",
+            )?;
             format!("it was not accepted ({})", outcome::findings(&answer))
         }
         Err(why) => why,

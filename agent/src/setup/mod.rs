@@ -197,7 +197,7 @@ impl<'a> Setup<'a> {
         let progress = self.progress.clone();
         let report = move |event: BuildEvent| {
             if let BuildEvent::Started { step } = event {
-                progress.phase("environment", &step);
+                progress.build_step(&step);
             }
         };
         let sampled =
@@ -395,10 +395,8 @@ impl<'a> Setup<'a> {
     fn build_progress(&self) -> impl Fn(BuildEvent) + Send + Sync + use<> {
         let progress = self.progress.clone();
         move |event: BuildEvent| match event {
-            BuildEvent::Waiting => {
-                progress.phase("environment", "waiting: another process is building it")
-            }
-            BuildEvent::Started { step } => progress.phase("environment", &step),
+            BuildEvent::Waiting => progress.build_step("waiting: another process is building it"),
+            BuildEvent::Started { step } => progress.build_step(&step),
             BuildEvent::Finished { .. } => {}
         }
     }
@@ -425,7 +423,8 @@ impl<'a> Setup<'a> {
             wanted: wanted_coverage,
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;
-        self.progress.phase("sandbox", &session.info().isolation);
+        self.progress
+            .sandbox(self.backend.name(), &session.info().isolation);
         Ok(session)
     }
 }

@@ -47,7 +47,7 @@ pub fn model(
     let provider = Provider::new(name, settings, &|variable| std::env::var(variable).ok())?;
     let options = ModelOptions {
         on_wait: Some(Box::new(move |wait| {
-            progress.note(&format!(
+            progress.waiting(&format!(
                 "the model's service failed ({}); retrying in {:.0} s",
                 wait.message, wait.seconds
             ));

@@ -7,6 +7,15 @@ use testwright_tools::outcomes::report::Outcome;
 /// Placeholder for a missing figure.
 pub const NONE: &str = "–";
 
+/// Returns how many cells of a table row fit a width, at least one. Each has `cell` characters and two blanks, and
+/// follows a first cell of `first` characters. Without a width, all fit.
+pub fn fitting_cells(cells: usize, first: usize, cell: usize, width: Option<usize>) -> usize {
+    match width {
+        None => cells,
+        Some(width) => (width.saturating_sub(first) / (cell + 2)).clamp(1, cells),
+    }
+}
+
 /// Formats a share as a percentage: `37.0 %`.
 pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), |s| format!("{:.1} %", 100.0 * s))
@@ -119,5 +128,18 @@ pub fn letter(at: usize) -> String {
     match at / 26 {
         0 => letter.to_string(),
         round => format!("{letter}{round}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_tables_have_fewer_columns() {
+        assert_eq!(fitting_cells(7, 20, 14, None), 7);
+        assert_eq!(fitting_cells(7, 20, 14, Some(80)), 3);
+        assert_eq!(fitting_cells(7, 20, 14, Some(10)), 1);
+        assert_eq!(fitting_cells(7, 20, 14, Some(500)), 7);
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use super::lease::{ExclusiveLock, last_used};
@@ -41,7 +42,11 @@ pub(super) async fn evict(
     progress: Progress<'_>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Err(error) = try_evict(backend, folder, most, log, progress, &mut notes).await {
+    let all = Limit {
+        bytes: most,
+        cutoff: SystemTime::UNIX_EPOCH,
+    };
+    if let Err(error) = try_evict(backend, folder, all, log, progress, &mut notes).await {
         notes.push(format!("could not check for old environments: {error}"));
     }
     for note in &notes {
@@ -50,10 +55,56 @@ pub(super) async fn evict(
     notes
 }
 
+/// Removes the environments of a backend that were last used before `cutoff`, and the least recently used ones until the
+/// rest take at most `most` bytes. Environments in use stay.
+///
+/// Returns one line for the removal and for each state that could not be removed.
+///
+/// # Errors
+///
+/// Fails if the backend does not answer or the cache cannot be written.
+pub async fn prune(
+    backend: &dyn Backend,
+    cache: &Path,
+    most: u64,
+    cutoff: SystemTime,
+) -> Result<Vec<String>> {
+    let folder = cache.join("environments");
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let log = Log::create(cache.join("logs/prune.log"), Vec::new())?;
+    let steps = Mutex::new(Vec::new());
+    let progress = |event: BuildEvent| {
+        if let BuildEvent::Started { step } = event {
+            let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+            steps.push(step);
+        }
+    };
+    let limit = Limit {
+        bytes: most,
+        cutoff,
+    };
+    let mut notes = Vec::new();
+    try_evict(backend, &folder, limit, &log, &progress, &mut notes).await?;
+    let mut lines = steps.into_inner().unwrap_or_else(PoisonError::into_inner);
+    lines.extend(notes);
+    Ok(lines)
+}
+
+/// The limits of a cache.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    /// Maximum bytes of all states.
+    bytes: u64,
+    /// Environments that were last used before this time must go.
+    cutoff: SystemTime,
+}
+
 async fn try_evict(
     backend: &dyn Backend,
     folder: &Path,
-    most: u64,
+    limit: Limit,
     log: &Log,
     progress: Progress<'_>,
     notes: &mut Vec<String>,
@@ -66,7 +117,7 @@ async fn try_evict(
             .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
     finish(backend, folder, notes).await?;
     let kept = list_states(backend, folder).await?;
-    let doomed = select_for_removal(kept, most, |name| ExclusiveLock::take(folder, name))?;
+    let doomed = select_for_removal(kept, limit, |name| ExclusiveLock::take(folder, name))?;
     if doomed.is_empty() {
         return Ok(());
     }
@@ -152,12 +203,13 @@ async fn list_states(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedS
 /// Selects the states to remove, in order. `sole` locks a state, and returns `None` if it is in use.
 fn select_for_removal<S>(
     mut kept: Vec<CachedState>,
-    most: u64,
+    limit: Limit,
     mut sole: impl FnMut(&str) -> Result<Option<S>>,
 ) -> Result<Vec<(CachedState, S)>> {
     let mut bytes: u64 = kept.iter().map(|one| one.bytes).sum();
     let (mut doomed, mut held) = (Vec::new(), Vec::new());
-    if bytes <= most {
+    let is_old = |one: &CachedState| one.kind != Kind::Layer && one.used < limit.cutoff;
+    if bytes <= limit.bytes && !kept.iter().any(is_old) {
         return Ok(doomed);
     }
     kept.sort_by(|a, b| a.used.cmp(&b.used).then_with(|| a.name.cmp(&b.name)));
@@ -167,7 +219,8 @@ fn select_for_removal<S>(
         };
         let oldest = |one: &CachedState| one.kind != Kind::Layer;
         let next = match kept.iter().position(bare) {
-            None if bytes > most => kept.iter().position(oldest),
+            None if bytes > limit.bytes => kept.iter().position(oldest),
+            None => kept.iter().position(is_old),
             found => found,
         };
         let Some(next) = next else {

@@ -398,6 +398,8 @@ impl<'a> Build<'a> {
             saved: self.plan.environment.clone(),
             recipe: self.recipe.clone(),
             origin: origin.to_owned(),
+            repository: self.source.name.clone(),
+            commit: self.source.commit.clone(),
             python: PathBuf::from(&builder.python),
             // Set during verification.
             python_version: String::new(),

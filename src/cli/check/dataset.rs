@@ -6,6 +6,7 @@ use std::sync::Arc;
 use testwright_evals::{harness, predictions};
 
 use super::model_args::ModelArgs;
+use crate::cli::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT};
 use crate::cli::instance_args::InstanceArgs;
 use crate::cli::output::{self, ProgressLine, escape_line};
 use testwright_agent::agent::NotesToLog;
@@ -24,26 +25,26 @@ pub(super) struct DatasetArgs {
     /// Check the predictions for this dataset: JSON lines, a JSON list or Parquet, in SWE-bench's
     /// format. Its reference patches (golden patches) are neither needed nor read
     #[arg(
-        long,
+        long, help_heading = DATA,
         value_name = "FILE",
         requires_all = ["predictions", "out"],
         conflicts_with_all = ["issue", "tests", "repo", "commit", "requirement", "extra", "env"]
     )]
     pub dataset: Option<PathBuf>,
     /// Predictions for the dataset, as for `testwright eval`; may be repeated
-    #[arg(long, value_name = "FILE", requires = "dataset")]
+    #[arg(long, help_heading = DATA, value_name = "FILE", requires = "dataset")]
     predictions: Vec<PathBuf>,
     #[command(flatten)]
     instances: InstanceArgs,
     /// URL or path template of git repositories; {owner} and {name} are substituted
-    #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "TEMPLATE", default_value = harness::FORGE)]
     repositories: String,
     /// Maximum concurrent instances; fewer if memory or disk space is short [default: half the
     /// CPUs]
-    #[arg(long, value_name = "N", requires = "dataset")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", requires = "dataset")]
     workers: Option<usize>,
     /// Folder for the results (checks.jsonl). Run again with the same folder to resume
-    #[arg(long, value_name = "DIR", requires = "dataset")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR", requires = "dataset")]
     out: Option<PathBuf>,
 }
 
@@ -63,7 +64,7 @@ impl DatasetArgs {
         let files: Vec<&Path> = self.predictions.iter().map(PathBuf::as_path).collect();
         let (sets, warnings) = predictions::read(&files, &whole, &dataset).map_err(records)?;
         for line in predictions::summary(&sets, &warnings) {
-            output::print_stderr(escape_line(&line));
+            output::print_status(escape_line(&line));
         }
         let model = model.open(&settings, Arc::new(NotesToLog)).await?;
         let run = GradingRun {
@@ -92,10 +93,10 @@ impl DatasetArgs {
         } else {
             output::print_stdout(summary(&checked));
             let path = out.join(CHECKS_FILE);
-            output::print_stderr(escape_line(&format!("results: {}", path.display())));
+            output::print_status(escape_line(&format!("results: {}", path.display())));
             if minimum.is_some() {
                 let path = out.join(KEPT_FILE);
-                output::print_stderr(escape_line(&format!("kept tests: {}", path.display())));
+                output::print_status(escape_line(&format!("kept tests: {}", path.display())));
             }
         }
         Ok(if failed > 0 { 3 } else { 0 })
@@ -149,9 +150,8 @@ struct CheckProgress {
 
 impl CheckProgress {
     fn new(all: usize, quiet: bool) -> Self {
-        let style = "{bar:30} {pos}/{len}  {per_sec}, {eta} left";
         CheckProgress {
-            live: ProgressLine::new(Some(all as u64), style, quiet),
+            live: ProgressLine::new(Some(all as u64), quiet),
             quiet,
         }
     }

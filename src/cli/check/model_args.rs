@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cli::headings::{LIMITS, MODEL};
 use testwright_agent::agent::Progress;
 use testwright_agent::job::CheckModel;
 use testwright_agent::setup::check_service;
@@ -12,18 +13,18 @@ use testwright_models::ModelName;
 #[derive(Debug, clap::Args)]
 pub(super) struct ModelArgs {
     /// Model that tries fixes of the issue on each accepted test and reviews it [default: none]
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, help_heading = MODEL, value_name = "NAME")]
     model: Option<String>,
     /// Maximum number of model calls for each test [default: 60]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", requires = "model")]
     max_steps: Option<u64>,
     /// Maximum cost in US dollars for each test; needs a price for the model (see `testwright
     /// models`) [default: no limit]
-    #[arg(long, value_name = "X", requires = "model")]
+    #[arg(long, help_heading = LIMITS, value_name = "X", requires = "model")]
     max_dollars: Option<f64>,
     /// Maximum number of tokens for each test, prompts and completions together [default: no
     /// limit]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, help_heading = LIMITS, value_name = "N", requires = "model")]
     max_tokens: Option<u64>,
 }
 

@@ -12,6 +12,7 @@ use testwright_evals::document::format::seconds;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::progress::CloverProgress;
+use crate::cli::headings::{DATA, ISSUE, LIMITS, OUTPUT};
 use crate::cli::output::{self, escape_line};
 use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
@@ -23,40 +24,40 @@ use testwright_server::artifacts::shared_environments;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Repository: a folder or a URL; may be repeated
-    #[arg(long, value_name = "PATH|URL", required = true)]
+    #[arg(long, help_heading = ISSUE, value_name = "PATH|URL", required = true)]
     repo: Vec<String>,
     /// Commit, tag or branch; once for each --repo, in the same order [default: HEAD]
-    #[arg(long, value_name = "REV")]
+    #[arg(long, help_heading = ISSUE, value_name = "REV")]
     commit: Vec<String>,
     /// Tasks: 1 fills the blank of an assertion, 2 calls a given class or function, 3 covers given
     /// blocks
     #[arg(
-        long,
+        long, help_heading = DATA,
         value_name = "NUMBERS",
         value_delimiter = ',',
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
     /// Seed of all random choices: the same commits and seed give the same problems
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, help_heading = DATA, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Maximum number of tests to run for each repository; whole files are chosen at random
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     max_tests: u32,
     /// Maximum concurrent sandboxes [default: the number of CPUs]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     workers: Option<usize>,
     /// Maximum seconds for each test
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 60)]
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
     /// Folder for the problems, their contexts, and a table of the kept and dropped problems. Run
     /// again with the same folder to resume
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR")]
     out: PathBuf,
     /// Print only the manifest (manifest.json), for programs
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 
@@ -137,7 +138,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     } else {
         let table = plain_file::read_text(&args.out.join(TABLE), Links::Refuse, MAX_DOCUMENT);
         output::print_stdout(table.unwrap_or_default());
-        output::print_stderr(escape_line(&format!("problems: {}", args.out.display())));
+        output::print_status(escape_line(&format!("problems: {}", args.out.display())));
     }
     if failed > 0 {
         return Err(

@@ -15,6 +15,7 @@ use testwright_evals::report::RunMetadata;
 
 use super::progress::CloverProgress;
 use super::report::print;
+use crate::cli::headings::{DATA, LIMITS, MODEL, OUTPUT};
 use crate::cli::output::{self, escape_line};
 use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
@@ -36,7 +37,7 @@ pub(super) struct Args {
     #[arg(value_name = "DIR")]
     problems: PathBuf,
     /// Models, separated by commas [default: the model of the settings]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(short, long, help_heading = MODEL, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
     /// Approaches, separated by commas: single-call or cover. `cover` is an agent that sees which
     /// lines its tests miss (task 3 only)
@@ -49,7 +50,7 @@ pub(super) struct Args {
     approaches: Vec<String>,
     /// Tasks to evaluate, numbered as in `testwright clover build`
     #[arg(
-        long,
+        long, help_heading = DATA,
         value_name = "NUMBERS",
         value_delimiter = ',',
         default_value = "1,2,3"
@@ -59,7 +60,7 @@ pub(super) struct Args {
     /// or all calls of an agent; `po` (problem only) shows only the test file. Task 3 supports only
     /// 64k and 128k
     #[arg(
-        long,
+        long, help_heading = DATA,
         value_name = "LIST",
         value_delimiter = ',',
         default_value = "po,4k,8k,16k,32k,64k,128k"
@@ -67,37 +68,37 @@ pub(super) struct Args {
     context: Vec<Budget>,
     /// Ask only for the missing part: the expression in the blank instead of the whole assertion,
     /// or the statements of the test instead of the whole file
-    #[arg(long)]
+    #[arg(long, help_heading = MODEL)]
     part: bool,
     /// Maximum number of problems for each task [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     limit: Option<usize>,
     /// Maximum cost of all calls in US dollars, including failed calls [default: no limit]
-    #[arg(long, value_name = "X")]
+    #[arg(long, help_heading = LIMITS, value_name = "X")]
     max_dollars: Option<f64>,
     /// Maximum tokens of an answer; raise it for models that reason first [default: 200 for task 1, 4000 for
     /// tasks 2 and 3]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     max_tokens: Option<u64>,
     /// Maximum concurrent model calls and agent runs
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 4)]
     calls: usize,
     /// Maximum concurrent sandboxes [default: the number of CPUs]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = LIMITS, value_name = "N")]
     workers: Option<usize>,
     /// Maximum seconds to run an answer
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, help_heading = LIMITS, value_name = "SECONDS", default_value_t = 60)]
     test_seconds: u64,
     /// Judge and report the existing replies without calling models
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     no_calls: bool,
     #[command(flatten)]
     sandbox: SandboxArgs,
     /// Folder for replies, judgements and the report. Run again with the same folder to resume
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR")]
     out: PathBuf,
     /// Print only the report (report.json), for programs
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 

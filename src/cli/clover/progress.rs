@@ -15,12 +15,8 @@ pub(super) struct CloverProgress {
 impl CloverProgress {
     /// Creates the progress of `all` questions; `None` shows a spinner instead of a bar.
     pub(super) fn new(all: Option<usize>, quiet: bool) -> Self {
-        let style = match all {
-            Some(_) => "{bar:30} {pos}/{len}  {eta} left  {msg}",
-            None => "{spinner} {msg}",
-        };
         CloverProgress {
-            live: ProgressLine::new(all.map(|all| all as u64), style, quiet),
+            live: ProgressLine::new(all.map(|all| all as u64), quiet),
             is_live: quiet || ProgressLine::is_shown(),
             last: Mutex::default(),
         }

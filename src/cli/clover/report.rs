@@ -78,7 +78,7 @@ pub(in crate::cli) fn read(folder: &Path) -> Result<Option<String>> {
 /// Prints the rates and the path of the page.
 pub(super) fn print(report: &CloverReport, page: &Path) {
     output::print_stdout(table(report));
-    output::print_stderr(escape_line(&format!("report: {}", page.display())));
+    output::print_status(escape_line(&format!("report: {}", page.display())));
 }
 
 fn table(report: &CloverReport) -> String {

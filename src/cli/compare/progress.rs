@@ -8,12 +8,10 @@ pub(super) struct CompareProgress {
     quiet: bool,
 }
 
-const STYLE: &str = "{bar:30} {pos}/{len}  {eta} left  {msg}";
-
 impl CompareProgress {
     /// Creates the progress of `all` runs; `quiet` shows only notes (for `--json`).
     pub(super) fn new(all: usize, quiet: bool) -> Self {
-        let live = ProgressLine::new(Some(all as u64), STYLE, quiet);
+        let live = ProgressLine::new(Some(all as u64), quiet);
         CompareProgress { live, quiet }
     }
 
@@ -23,17 +21,18 @@ impl CompareProgress {
 
     pub(super) fn step(&self, step: &Step<'_>) {
         match step {
-            Step::Building { instance, step } => {
-                self.live.set_status(&format!("{instance}: {step}"))
-            }
+            Step::Building { instance, step } => self.live.set_task(instance, step),
             Step::Working { cell, what } => {
-                self.live.set_status(&format!("{}: {what}", cell.name()))
+                self.live.end_task(&cell.instance);
+                self.live.set_task(&cell.name(), what);
             }
             Step::Note { text } => self.note(&format!("note: {text}")),
             Step::Ended { run, fresh } => {
+                let name = format!("{}: {}", run.instance_id, run.prediction_set());
+                self.live.end_task(&name);
                 self.live.advance(*fresh);
                 if *fresh && !self.quiet {
-                    self.note(&format_run(run));
+                    self.live.print_row(&format_run(run));
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::environment::{self, Environment};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::checks::existing;
@@ -18,8 +18,13 @@ const MIN_FREE_BYTES: u64 = 2 << 30;
 
 /// A cached environment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct CachedEnvironment {
+pub(in crate::cli) struct CachedEnvironment {
     pub name: String,
+    /// Repository that it was built for; empty if an older version built it.
+    pub repository: String,
+    pub commit: Option<String>,
+    /// Time of the last use (RFC 3339, UTC).
+    pub last_used: Option<String>,
     pub python: Option<String>,
     /// Source of its recipe.
     pub origin: String,
@@ -29,14 +34,22 @@ pub(super) struct CachedEnvironment {
 }
 
 impl CachedEnvironment {
-    pub(super) fn render(&self) -> String {
+    pub(in crate::cli) fn render(&self) -> String {
+        let commit = self.commit.as_deref().unwrap_or("no commit");
+        let used = self.last_used.as_deref().unwrap_or("unknown");
+        let subject = match self.repository.as_str() {
+            "" => "unknown repository".to_owned(),
+            name => format!("{name} {}", commit.get(..12).unwrap_or(commit)),
+        };
         let python = self
             .python
             .as_deref()
             .map_or(String::new(), |v| format!(", Python {v}"));
         let size = Size::new(self.bytes).to_string();
         format!(
-            "  {size:>13}  {} ({}{python}, {} packages)\n",
+            "  {size:>13}  {}, last used {} ({}: {}{python}, {} packages)\n",
+            escape_line(&subject),
+            escape_line(used.get(..10).unwrap_or(used)),
             escape_line(&self.name),
             escape_line(&self.origin),
             self.packages
@@ -78,7 +91,7 @@ fn check_free_space(what: &'static str, folder: &Path) -> Finding {
 }
 
 /// Measures the folders of the cache, largest first. Blocking, since it walks through the cache.
-pub(super) fn contents(cache: &Path) -> Option<Finding> {
+pub(in crate::cli) fn contents(cache: &Path) -> Option<Finding> {
     let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
         .ok()?
         .flatten()
@@ -120,7 +133,7 @@ pub(super) fn check_cache_size(sizes: &BTreeMap<String, u64>, most: Size) -> Opt
 }
 
 /// Lists the cached environments, largest first. Blocking, since it walks through the cache.
-pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
+pub(in crate::cli) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
     let mut environments = Vec::new();
     for entry in std::fs::read_dir(cache.join("environments"))
         .into_iter()
@@ -138,8 +151,13 @@ pub(super) fn environments(cache: &Path) -> Vec<CachedEnvironment> {
         let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
             continue;
         };
+        let used = environment::last_use(cache, &environment.saved);
+        let used = used.and_then(|at| jiff::Timestamp::try_from(at).ok());
         environments.push(CachedEnvironment {
             name: environment.saved,
+            repository: environment.repository,
+            commit: environment.commit,
+            last_used: used.map(|at| at.to_string()),
             python: environment.recipe.python,
             origin: environment.origin,
             packages: environment.packages.len(),

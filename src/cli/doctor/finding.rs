@@ -8,7 +8,7 @@ use crate::cli::output::escape_line;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum FindingStatus {
+pub(in crate::cli) enum FindingStatus {
     Ok,
     /// Optional, or not ideal.
     Note,
@@ -16,7 +16,7 @@ pub(super) enum FindingStatus {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
+pub(in crate::cli) struct Finding {
     pub area: Cow<'static, str>,
     pub name: &'static str,
     pub state: FindingStatus,

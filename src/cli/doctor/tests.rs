@@ -18,6 +18,9 @@ fn findings_are_grouped_with_hints() {
         findings: findings(),
         environments: vec![CachedEnvironment {
             name: "env-1".to_owned(),
+            repository: "o/n".to_owned(),
+            commit: Some("0123456789abcdef".to_owned()),
+            last_used: Some("2026-04-01T12:00:00Z".to_owned()),
             python: Some("3.11".to_owned()),
             origin: "detected from pyproject.toml".to_owned(),
             packages: 5,
@@ -29,6 +32,7 @@ fn findings_are_grouped_with_hints() {
             origin: "default".to_owned(),
         }],
         removed: Vec::new(),
+        verdict: "Ready: runs work.".to_owned(),
     };
     let args = Args {
         clean: true,
@@ -51,14 +55,36 @@ fn findings_are_grouped_with_hints() {
       ok       engine: Docker 28
 
     environments in the cache
-              5 MiB  env-1 (detected from pyproject.toml, Python 3.11, 5 packages)
+              5 MiB  o/n 0123456789ab, last used 2026-04-01 (env-1: detected from pyproject.toml, Python 3.11, 5 packages)
 
     active settings
       run.max-steps = 60  (default)
 
     removed
       nothing: no killed run left anything behind
+
+    Ready: runs work.
     ");
+}
+
+#[test]
+fn other_sandboxes_are_optional() {
+    let mut settings = Settings::default();
+    let mut all = findings();
+    assert_eq!(
+        verdict(&settings, &all),
+        "Not ready: --sandbox local is not available; use --sandbox docker."
+    );
+    soften_optional(&settings, &mut all);
+    assert_eq!(all[2].state, FindingStatus::Missing);
+    settings.run.sandbox = "docker".to_owned();
+    let ready = verdict(&settings, &all);
+    assert!(
+        ready.starts_with("Ready: runs work with --sandbox docker; "),
+        "{ready}"
+    );
+    soften_optional(&settings, &mut all);
+    assert_eq!(all[2].state, FindingStatus::Note);
 }
 
 #[test]

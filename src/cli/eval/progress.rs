@@ -1,4 +1,4 @@
-//! Progress of an evaluation on stderr: a bar with rate and remaining time on a terminal, otherwise plain lines.
+//! Progress of an evaluation on stderr: a bar on a terminal, otherwise plain lines.
 
 use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
@@ -11,17 +11,11 @@ pub(super) struct GradingProgress {
     quiet: bool,
 }
 
-const STYLE: &str = "{bar:30} {pos}/{len}  {per_sec}, {eta} left  {msg}";
-
 impl GradingProgress {
     /// Creates the progress of `all` gradings; `quiet` shows only notes (for `--json`).
     pub(super) fn new(all: usize, quiet: bool) -> GradingProgress {
-        let live = ProgressLine::new(Some(all as u64), STYLE, quiet);
+        let live = ProgressLine::new(Some(all as u64), quiet);
         GradingProgress { live, quiet }
-    }
-
-    fn set_status(&self, text: &str) {
-        self.live.set_status(text);
     }
 
     /// Removes the bar, so that results can be printed.
@@ -37,23 +31,21 @@ impl GradingListener for GradingProgress {
 
     fn step(&self, step: &Step) {
         match step {
-            Step::Building { instance, step } => self.set_status(&format!("{instance}: {step}")),
+            Step::Building { instance, step } => self.live.set_task(instance, step),
             Step::Grading {
                 instance,
                 prediction,
             } => {
-                self.set_status(&format!("{instance}: {prediction}"));
+                let tests = format!("running the tests of {prediction}");
+                self.live.set_task(instance, &tests);
             }
-            Step::Graded {
-                result,
-                fresh: true,
-            } => {
-                self.live.advance(true);
-                if !self.quiet {
-                    self.note(&format_result(result));
+            Step::Graded { result, fresh } => {
+                self.live.end_task(&result.instance_id);
+                self.live.advance(*fresh);
+                if *fresh && !self.quiet {
+                    self.live.print_row(&format_result(result));
                 }
             }
-            Step::Graded { fresh: false, .. } => self.live.advance(false),
         }
     }
 }

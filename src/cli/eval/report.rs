@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use testwright_evals::document::format::fitting_cells;
 use testwright_evals::folder::Versioned;
 use testwright_evals::report::{self, GradingReport, RunMetadata};
 use testwright_evals::result::results_file;
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         let report = report.map_err(reporting)?;
         if !args.json {
             output::print_stdout(format!("{}\n", escape_line(&folder.display().to_string())));
-            output::print_stdout(table(&report));
+            output::print_stdout(table(&report, output::stdout_columns()));
         }
         last = Some(report);
     }
@@ -64,7 +65,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
         let comparison = report::write_comparison(&folders, folders[0]).map_err(reporting)?;
         let path = folders[0].join("comparison.html");
-        output::print_stderr(escape_line(&format!("comparison: {}", path.display())));
+        output::print_status(escape_line(&format!("comparison: {}", path.display())));
         last = Some(comparison);
     }
     if args.json
@@ -81,11 +82,11 @@ pub(in crate::cli) fn read(folder: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let report = report::read(folder, None).map_err(reporting)?;
-    Ok(Some(table(&report)))
+    Ok(Some(table(&report, output::stdout_columns())))
 }
 
-/// Formats the rates of a report, one line for each prediction set.
-pub(super) fn table(report: &GradingReport) -> String {
+/// Formats the rates of a report, one line for each prediction set, with as many columns as fit `columns` characters.
+pub(super) fn table(report: &GradingReport, columns: Option<usize>) -> String {
     let mut text = String::new();
     let head = [
         "instances",
@@ -100,8 +101,9 @@ pub(super) fn table(report: &GradingReport) -> String {
     let names = report.summary.keys().map(|name| escape_line(name));
     let width = names.map(|name| name.chars().count()).max();
     let width = width.unwrap_or_default().max(10);
+    let fitting = fitting_cells(head.len(), width, 14, columns);
     let _ = write!(text, "{:width$}", "prediction");
-    for name in head {
+    for name in &head[..fitting] {
         let _ = write!(text, "  {name:>14}");
     }
     text.push('\n');
@@ -130,7 +132,7 @@ pub(super) fn table(report: &GradingReport) -> String {
             mean(&s.coverage_delta_all),
         ];
         let _ = write!(text, "{:width$}", escape_line(name));
-        for cell in cells {
+        for cell in &cells[..fitting] {
             let _ = write!(text, "  {cell:>14}");
         }
         text.push('\n');

@@ -51,9 +51,9 @@ pub(crate) async fn run(args: &Args) -> Result<u8> {
     if args.grade.json {
         output::print_json(&Versioned::new(&verified))?;
     } else {
-        output::print_stdout(super::report::table(&report));
+        output::print_stdout(super::report::table(&report, output::stdout_columns()));
         output::print_stdout(verified.to_string());
-        output::print_stderr(escape_line(&format!("results: {}", grading.out.display())));
+        output::print_status(escape_line(&format!("results: {}", grading.out.display())));
     }
     let blocked = |result: &InstanceResult| result.infrastructure.is_some();
     Ok(if results.iter().any(blocked) {

@@ -20,10 +20,15 @@ fn printed(arguments: &[&str]) -> String {
 #[test]
 fn help_describes_approaches_and_sandboxes() {
     let help = printed(&["run", "--help"]);
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 100),
+        "{help}"
+    );
+    // Descriptions are wrapped.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = |name: &str, what: &str| {
-        let mut lines = help.lines().map(str::trim);
-        let described = |line: &str| line.starts_with(name) && line.ends_with(what);
-        assert!(lines.any(described), "{name}: {help}");
+        let described = words(&format!("{name} {what}"));
+        assert!(words(&help).contains(&described), "{name}: {help}");
     };
     for approach in approaches::ALL {
         line(approach.name(), approach.description());

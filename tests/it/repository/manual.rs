@@ -8,10 +8,11 @@ use crate::support::program::{TestDir, code};
 fn commands(place: &TestDir) -> Vec<String> {
     let help = place.testwright().arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    let (_, list) = help.split_once("Commands:\n").unwrap();
-    let list = list.lines().take_while(|line| !line.is_empty());
-    list.filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
+    let (_, list) = help.split_once("Write tests:\n").unwrap();
+    let (list, _) = list.split_once("Options:\n").unwrap();
+    let entries = list.lines().filter_map(|line| line.strip_prefix("  "));
+    entries
+        .filter_map(|entry| entry.split_whitespace().next())
         .map(str::to_owned)
         .collect()
 }
@@ -54,6 +55,13 @@ fn commands_have_manual_pages() {
         let page = std::fs::read_to_string(folder.join(format!("testwright-{command}.1"))).unwrap();
         assert!(page.contains(".SH OPTIONS"), "{command}: {page}");
     }
+    let printed = place.testwright().arg("man").output().unwrap();
+    assert_eq!(code(&printed), 0);
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    assert!(
+        printed.starts_with(".ie") && printed.contains(".SH SYNOPSIS"),
+        "{printed}"
+    );
     let file = place.path("a-file");
     std::fs::write(&file, "").unwrap();
     let refused = place.testwright().arg("man").arg(&file).output().unwrap();

@@ -105,6 +105,8 @@ impl TestDir {
             if name.starts_with("OPENAI_")
                 || name.starts_with("AZURE_")
                 || name.starts_with("TESTWRIGHT_")
+                || name == "GITHUB_ACTIONS"
+                || name == "FORCE_COLOR"
             {
                 command.env_remove(name.as_ref());
             }

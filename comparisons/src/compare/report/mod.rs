@@ -69,9 +69,9 @@ impl ComparisonReport {
         }
     }
 
-    /// Returns a table for the terminal, with one line per system.
-    pub fn table(&self) -> String {
-        terminal::table(self)
+    /// Returns a table for the terminal, with one line per system. It has as many columns as fit a width.
+    pub fn table(&self, width: Option<usize>) -> String {
+        terminal::table(self, width)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Renders the report for a terminal.
 
-use testwright_evals::document::format::{NONE, percent};
+use testwright_evals::document::format::{NONE, fitting_cells, percent};
 
 use super::ComparisonReport;
 
-/// Returns a table with one line per system.
-pub(super) fn table(report: &ComparisonReport) -> String {
+/// Returns a table with one line per system, and as many columns as fit `columns` characters.
+pub(super) fn table(report: &ComparisonReport, columns: Option<usize>) -> String {
     let width = report.systems.iter().map(|s| s.name.chars().count()).max();
     let width = width.unwrap_or_default().max(6);
     let heads = [
@@ -17,8 +17,9 @@ pub(super) fn table(report: &ComparisonReport) -> String {
         "tokens",
         "not graded",
     ];
+    let fitting = fitting_cells(heads.len(), width, 12, columns);
     let mut text = format!("{:width$}", "system");
-    heads
+    heads[..fitting]
         .iter()
         .for_each(|head| text.push_str(&format!("  {head:>12}")));
     text.push('\n');
@@ -41,7 +42,7 @@ pub(super) fn table(report: &ComparisonReport) -> String {
             s.not_judged.to_string(),
         ];
         text.push_str(&format!("{:width$}", s.name));
-        cells
+        cells[..fitting]
             .iter()
             .for_each(|cell| text.push_str(&format!("  {cell:>12}")));
         if s.system.oracle_samples.is_some() {

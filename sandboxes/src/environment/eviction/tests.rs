@@ -15,8 +15,17 @@ fn cached_state(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedSt
 
 /// Returns the names of the evicted states if those in `used` are in use.
 fn evicted(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
+    evicted_before(0, kept, most, used)
+}
+
+/// Does the same, and evicts environments that were last used before `cutoff`.
+fn evicted_before(cutoff: u64, kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
+    let limit = Limit {
+        bytes: most,
+        cutoff: SystemTime::UNIX_EPOCH + Duration::from_secs(cutoff),
+    };
     let sole = |name: &str| Ok((!used.contains(&name)).then_some(()));
-    let doomed = select_for_removal(kept, most, sole).unwrap();
+    let doomed = select_for_removal(kept, limit, sole).unwrap();
     doomed.into_iter().map(|(one, ())| one.name).collect()
 }
 
@@ -51,6 +60,15 @@ fn used_environments_keep_their_layer() {
         evicted(some(), 0, &["deps-a"]),
         ["env-1", "env-2", "env-3", "deps-b"]
     );
+}
+
+#[test]
+fn environments_before_cutoff_are_evicted() {
+    let evicted = |cutoff, used: &[&str]| evicted_before(cutoff, some(), 1000, used);
+    assert_eq!(evicted(1, &[]), [""; 0]);
+    assert_eq!(evicted(2, &[]), ["env-1"]);
+    assert_eq!(evicted(3, &[]), ["env-1", "env-2", "deps-a"]);
+    assert_eq!(evicted(3, &["env-1"]), ["env-2"]);
 }
 
 #[test]

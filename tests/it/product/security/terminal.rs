@@ -281,3 +281,45 @@ fn terminal_shows_only_own_styles() {
         assert!(!stdout.contains(steering), "{steering:?} in {stdout:?}");
     }
 }
+
+/// Arguments cannot contain commands for the runner of GitHub Actions.
+#[test]
+fn workflow_commands_are_escaped() {
+    let place = TestDir::new();
+    let argument = "a\n::add-mask::b\n ::stop-commands::c";
+    for command in ["show", "list"] {
+        let output = place
+            .testwright()
+            .args([command, argument])
+            .env("GITHUB_ACTIONS", "true")
+            .output()
+            .unwrap();
+        let text = shows(&output);
+        let is_command = |line: &&str| line.trim_start().starts_with("::");
+        let commands: Vec<&str> = text.lines().filter(is_command).collect();
+        assert_eq!(commands.len(), 1, "{text}");
+        assert!(commands[0].starts_with("::error::failed to "), "{text}");
+    }
+}
+
+#[test]
+fn colour_follows_option_and_variable() {
+    let place = TestDir::new();
+    for (option, forced, expected) in [
+        ("auto", "", false),
+        ("auto", "1", true),
+        ("always", "", true),
+        ("never", "1", false),
+    ] {
+        let output = place
+            .testwright()
+            .args(["show", "missing", "--color", option])
+            .env("FORCE_COLOR", forced)
+            .env_remove("NO_COLOR")
+            .env_remove("CLICOLOR_FORCE")
+            .output()
+            .unwrap();
+        let has_style = shows(&output).contains("\u{1b}[");
+        assert_eq!(has_style, expected, "{option} {forced}");
+    }
+}

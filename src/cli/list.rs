@@ -1,0 +1,157 @@
+//! `testwright list`: lists the runs in a local folder.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+
+use super::output::{self, cut};
+use super::run_options::DEFAULT_RESULTS_FOLDER;
+use testwright_agent::job::Record;
+use testwright_agent::trajectory::{Event, Events};
+use testwright_config::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Folder with folders of runs
+    #[arg(value_name = "DIR", default_value = DEFAULT_RESULTS_FOLDER)]
+    folder: PathBuf,
+    /// Print a JSON list
+    #[arg(long)]
+    json: bool,
+}
+
+/// A run in its folder.
+#[derive(Debug, PartialEq, Serialize)]
+struct LocalRun {
+    /// Start time (RFC 3339, UTC).
+    started: String,
+    repository: String,
+    issue: String,
+    /// Summary of the outcome; `None` if the run has not ended.
+    outcome: Option<String>,
+    folder: PathBuf,
+}
+
+/// Maximum characters of a summary, if stdout is not a terminal.
+const MAX_SUMMARY_LEN: usize = 100;
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let runs = local_runs(&args.folder)?;
+    if args.json {
+        return output::print_json(&runs);
+    }
+    if runs.is_empty() {
+        output::print_status("no runs");
+    }
+    let columns = output::stdout_columns();
+    output::print_stdout(
+        runs.iter()
+            .map(|run| run.render(columns))
+            .collect::<String>(),
+    );
+    Ok(())
+}
+
+/// Lists the runs in a folder, newest first. Links and folders of other kinds are skipped.
+fn local_runs(folder: &Path) -> Result<Vec<LocalRun>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound
+                && folder == Path::new(DEFAULT_RESULTS_FOLDER) =>
+        {
+            return Ok(Vec::new());
+        }
+        Err(error) => {
+            return Err(
+                Error::usage(format!("list the runs in {}", folder.display())).cause(error),
+            );
+        }
+    };
+    let folders = entries.flatten();
+    let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut runs: Vec<LocalRun> = folders
+        .filter_map(|entry| LocalRun::read(entry.path()))
+        .collect();
+    runs.sort_by(|a, b| {
+        b.started
+            .cmp(&a.started)
+            .then_with(|| a.folder.cmp(&b.folder))
+    });
+    Ok(runs)
+}
+
+impl LocalRun {
+    /// Reads a run; `None` if the folder has no trajectory.
+    fn read(folder: PathBuf) -> Option<LocalRun> {
+        let Ok(Event::Started(started)) = Events::open(&folder).ok()?.next()? else {
+            return None;
+        };
+        let record = plain_file::read(&folder.join("run.json"), Links::Refuse, MAX_DOCUMENT);
+        let record = record
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok());
+        Some(LocalRun {
+            started: started.at.clone(),
+            repository: started.repository.clone(),
+            issue: started.issue.title.clone(),
+            outcome: record.map(|record: Record| record.outcome.summary()),
+            folder,
+        })
+    }
+
+    /// Formats the run on two lines, each cut at the width of a terminal.
+    fn render(&self, columns: Option<usize>) -> String {
+        let outcome = match &self.outcome {
+            Some(summary) => summary.lines().next().unwrap_or_default().to_owned(),
+            None => format!(
+                "not ended; resume it: testwright run --resume {}",
+                self.folder.display()
+            ),
+        };
+        let started = self.started.get(..16).unwrap_or(&self.started);
+        let first = format!("{}  {}", started.replace('T', " "), self.folder.display());
+        let second = format!("    {}: {}: {outcome}", self.repository, self.issue);
+        let fitted =
+            |line: &str, max_len: usize| format!("{}\n", cut(line, columns.unwrap_or(max_len)));
+        fitted(&first, usize::MAX) + &fitted(&second, 2 * MAX_SUMMARY_LEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn folders_without_runs_are_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("empty")).unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(local_runs(folder.path()).unwrap().is_empty());
+        let missing = local_runs(&folder.path().join("missing")).unwrap_err();
+        assert_eq!(missing.exit_code(), 2);
+    }
+
+    #[test]
+    fn unfinished_run_shows_how_to_resume() {
+        let run = LocalRun {
+            started: "2026-04-01T12:30:45.123Z".to_owned(),
+            repository: "o/n".to_owned(),
+            issue: "A\x1b title".to_owned(),
+            outcome: None,
+            folder: PathBuf::from("runs/a"),
+        };
+        assert_eq!(
+            run.render(None),
+            "2026-04-01 12:30  runs/a\n    o/n: A\\u{1b} title: not ended; resume it: testwright run --resume runs/a\n"
+        );
+        assert!(
+            run.render(Some(30))
+                .lines()
+                .all(|line| line.chars().count() <= 30)
+        );
+    }
+}
