@@ -33,7 +33,8 @@ use testwright_server::reserved_owners;
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!(
     "Approaches:\n{}\n\nExamples:\n  \
-     testwright compare --dataset swt-bench-lite.parquet --approaches libro,otter,testwright --models gpt-5-mini --max-dollars 5 --out compared\n  \
+     testwright compare --dataset swt-bench-lite.parquet --approaches libro,testwright \\\n      \
+     --models gpt-5-mini --max-dollars 5 --out compared\n  \
      testwright compare --dataset swt-bench-lite.parquet --replay compared --out replayed",
     approaches().to_table()
 ))]

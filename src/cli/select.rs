@@ -32,8 +32,10 @@ use testwright_config::error::{Error, Result};
 #[derive(Debug, clap::Args)]
 #[command(
     mut_arg("dataset", |dataset| dataset.required(false).required_unless_present("repo")),
-    after_help = "Examples:\n  testwright select --repo path/to/repository --tests test.patch --patches p1.patch p2.patch --out selected\n  \
-                  testwright select --dataset swt-bench-lite.parquet --tests tests.jsonl --patches patches.jsonl --out selected"
+    after_help = "Examples:\n  testwright select --repo path/to/repository --tests test.patch \\\n      \
+                  --patches p1.patch p2.patch --out selected\n  \
+                  testwright select --dataset swt-bench-lite.parquet --tests tests.jsonl \\\n      \
+                  --patches patches.jsonl --out selected"
 )]
 pub(super) struct Args {
     #[command(flatten)]

@@ -18,7 +18,8 @@ use testwright_server::server::{Server, ServerSettings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  testwright serve\n  \
-                  testwright serve --listen 0.0.0.0:8420 --host tests.example.org --database postgres://testwright@db/testwright")]
+                  testwright serve --listen 0.0.0.0:8420 --host tests.example.org \\\n      \
+                  --database postgres://testwright@db/testwright")]
 pub(super) struct Args {
     /// Address to listen on; on a non-loopback address clients need a token (`testwright tokens`)
     #[arg(long, help_heading = SERVER, value_name = "ADDR", default_value = "127.0.0.1:8420")]
