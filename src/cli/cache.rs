@@ -15,13 +15,13 @@ use testwright_config::settings::{Flags, Settings, Size, Sources};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: CacheCommand,
     #[arg(from_global)]
     config: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum CacheCommand {
     /// Print the path of the cache
     Dir,
     /// Show the size of the cache and its environments
@@ -50,13 +50,13 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     let sources = Sources::of_process(Flags::default()).config(args.config.clone());
     let settings = load_settings(&sources)?;
     match &args.command {
-        Command::Dir => {
+        CacheCommand::Dir => {
             let folder = settings.cache.display().to_string();
             output::print_stdout(format!("{}\n", escape_line(&folder)));
             Ok(())
         }
-        Command::Size { json } => show_size(&settings, *json).await,
-        Command::Prune {
+        CacheCommand::Size { json } => show_size(&settings, *json).await,
+        CacheCommand::Prune {
             unused_days,
             max_size,
         } => {
@@ -65,7 +65,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
             let most = max_size.map_or(u64::MAX, Size::bytes);
             prune(&settings, most, cutoff.unwrap_or(SystemTime::UNIX_EPOCH)).await
         }
-        Command::Clean => {
+        CacheCommand::Clean => {
             prune(&settings, 0, SystemTime::now()).await?;
             environment::evict_sources(&settings.cache, 0).await;
             Ok(())

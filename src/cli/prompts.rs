@@ -9,11 +9,11 @@ use testwright_config::error::Result;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: PromptsCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum PromptsCommand {
     /// Write each prompt to a file, as a base for `testwright run --prompts DIR`
     Export {
         /// Folder for the files: libro/judge.md, testwright/system.md …
@@ -23,7 +23,7 @@ enum Command {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let Command::Export { folder } = &args.command;
+    let PromptsCommand::Export { folder } = &args.command;
     let number = custom_prompts::export(folder)?;
     output::print_status(escape_line(&format!(
         "{number} prompts written to {}; remove the files that you do not change",
