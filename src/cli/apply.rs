@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::accepted_test::AcceptedTest;
+use super::headings::{ISSUE, OUTPUT};
 use super::output;
 use super::run_options::DEFAULT_RESULTS_FOLDER;
 use super::show::read_ended;
@@ -25,16 +26,16 @@ pub(super) struct Args {
     run: Option<PathBuf>,
     /// Folder of the repository [default: the repository of the run, or the current folder if it is
     /// a clone of it]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, help_heading = ISSUE, value_name = "DIR")]
     repo: Option<String>,
     /// Create this branch at HEAD and switch to it
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = OUTPUT, value_name = "NAME")]
     branch: Option<String>,
     /// Commit the files of the test, without hooks and without a signature
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     commit: bool,
     /// Mark the test as expected to fail until the issue is fixed
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     xfail: bool,
 }
 

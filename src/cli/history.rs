@@ -9,6 +9,7 @@ use testwright_evals::mine::write_text;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
+use super::headings::{ISSUE, LIMITS, OUTPUT};
 use super::output::{self, ProgressLine, escape_line};
 use super::repository_args::RepositoryArgs;
 use super::show::read_ended;
@@ -37,30 +38,30 @@ pub(super) struct Args {
     )]
     dir: Option<PathBuf>,
     /// Use the failing tests of this patch for --commit instead of a run
-    #[arg(long, value_name = "FILE", requires = "out")]
+    #[arg(long, help_heading = ISSUE, value_name = "FILE", requires = "out")]
     patch: Option<PathBuf>,
     #[command(flatten)]
     place: RepositoryArgs,
     /// Branch (or another revision) in which to search the fix [default: the repository's HEAD]
-    #[arg(long, value_name = "REV")]
+    #[arg(long, help_heading = ISSUE, value_name = "REV")]
     branch: Option<String>,
     /// Include pre-releases
-    #[arg(long)]
+    #[arg(long, help_heading = ISSUE)]
     pre_releases: bool,
     /// Run the tests on every release [default: only those that a bisection needs]
-    #[arg(long)]
+    #[arg(long, help_heading = LIMITS)]
     all_tags: bool,
     /// Maximum number of commits on which the tests run
-    #[arg(long, value_name = "N", default_value_t = 40)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 40)]
     max_commits: usize,
     /// Make only this part of the search: releases, the introduction of the bug, or its fix
-    #[arg(long, value_name = "PART")]
+    #[arg(long, help_heading = LIMITS, value_name = "PART")]
     only: Option<Only>,
     /// Folder for history.json and history.md [default: RUN]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print history.json
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 
@@ -130,7 +131,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             output::print_stdout(format!("{}\n", escape_line(&line)));
         }
         let page = out.join(PAGE);
-        output::print_stderr(escape_line(&format!("report: {}", page.display())));
+        output::print_status(escape_line(&format!("report: {}", page.display())));
     }
     Ok(0)
 }
@@ -235,7 +236,7 @@ struct HistoryProgress {
 impl HistoryProgress {
     fn new(quiet: bool) -> HistoryProgress {
         HistoryProgress {
-            live: ProgressLine::new(None, "{spinner} {msg}", quiet),
+            live: ProgressLine::new(None, quiet),
             quiet,
             current: Mutex::default(),
             notes: Mutex::default(),
@@ -262,7 +263,7 @@ impl HistoryProgress {
                     let (point, answer) = (&entry.point, &entry.answer);
                     let verdict = answer.verdict.as_str();
                     let line = format!("{:<14} {verdict:<12} {}", point.label(), answer.reason);
-                    self.live.print_line(&escape_line(line.trim_end()));
+                    self.live.print_row(line.trim_end());
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use testwright_evals::Dataset;
 use testwright_evals::dataset::{Selection, Shard};
 
+use super::headings::DATA;
 use testwright_comparisons::grading::records;
 use testwright_config::error::{Error, Result};
 
@@ -13,19 +14,19 @@ use testwright_config::error::{Error, Result};
 pub(super) struct InstanceArgs {
     /// Instances of the dataset to use: ids or globs, separated by commas, or @FILE with one per
     /// line
-    #[arg(long, value_name = "IDS|GLOB|@FILE", requires = "dataset")]
+    #[arg(long, help_heading = DATA, value_name = "IDS|GLOB|@FILE", requires = "dataset")]
     instances: Option<String>,
     /// Instances to leave out, in the same form
-    #[arg(long, value_name = "IDS|GLOB|@FILE", requires = "dataset")]
+    #[arg(long, help_heading = DATA, value_name = "IDS|GLOB|@FILE", requires = "dataset")]
     exclude: Option<String>,
     /// Draw N of these instances at random
-    #[arg(long, value_name = "N", requires = "dataset")]
+    #[arg(long, help_heading = DATA, value_name = "N", requires = "dataset")]
     sample: Option<usize>,
     /// Seed of --sample; the same seed draws the same instances
-    #[arg(long, value_name = "S", default_value_t = 0, requires = "sample")]
+    #[arg(long, help_heading = DATA, value_name = "S", default_value_t = 0, requires = "sample")]
     seed: u64,
     /// Use only shard K of N. Each instance is in one shard, which depends only on its id
-    #[arg(long, value_name = "K/N", requires = "dataset")]
+    #[arg(long, help_heading = DATA, value_name = "K/N", requires = "dataset")]
     shard: Option<Shard>,
 }
 

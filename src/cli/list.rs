@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::output::{self, cut};
 use super::run_options::DEFAULT_RESULTS_FOLDER;
-use testwright_agent::job::Record;
+use testwright_agent::job::recorded_outcome;
 use testwright_agent::trajectory::{Event, Events};
 use testwright_config::error::{Error, Result};
 
@@ -88,15 +87,11 @@ impl LocalRun {
         let Ok(Event::Started(started)) = Events::open(&folder).ok()?.next()? else {
             return None;
         };
-        let record = plain_file::read(&folder.join("run.json"), Links::Refuse, MAX_DOCUMENT);
-        let record = record
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok());
         Some(LocalRun {
             started: started.at.clone(),
             repository: started.repository.clone(),
             issue: started.issue.title.clone(),
-            outcome: record.map(|record: Record| record.outcome.summary()),
+            outcome: recorded_outcome(&folder).map(|outcome| outcome.summary()),
             folder,
         })
     }

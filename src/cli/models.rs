@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::headings::OUTPUT;
 use super::output::{self, escape_line};
 use super::repository_args::load_settings;
 use testwright_agent::approaches::model_selection;
@@ -15,7 +16,7 @@ use testwright_models::known_models::providers;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print the list as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
     #[arg(from_global)]
     config: Option<PathBuf>,

@@ -184,6 +184,14 @@ pub fn print_status(text: impl Into<Text>) {
     }
 }
 
+/// Prints a note or a path to stderr, unless output is quiet. It is not wrapped, so that a command in it can be copied.
+pub fn print_status_line(text: impl Into<Text>) {
+    if verbosity() != Verbosity::Quiet {
+        let text = text.into().into_message(None);
+        anstream::eprintln!("{}", text.rendered(workflow::reads(std::io::stderr())));
+    }
+}
+
 /// Prints an error to stderr. In a step of GitHub Actions it becomes an annotation.
 pub fn print_error(error: &Error) {
     let text = error.render();

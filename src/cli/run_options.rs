@@ -110,7 +110,7 @@ impl RunOptions {
         lines.extend(test.and_then(|test| test.how_to_run()));
         if !self.json {
             let lines = lines.iter();
-            lines.for_each(|line| output::print_status(escape_line(line)));
+            lines.for_each(|line| output::print_status_line(escape_line(line)));
         }
         Ok(record.exit_code)
     }
@@ -127,7 +127,7 @@ fn print_result(record: &Record, folder: &Path) {
     let is_interrupted = record.outcome == Outcome::Interrupted;
     if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
         let command = format!("hint: testwright run --resume {folder}");
-        output::print_status(escape_line(&command));
+        output::print_status_line(escape_line(&command));
     }
 }
 

@@ -70,7 +70,8 @@ pub(super) fn read_ended(dir: &Path) -> Result<(Box<Started>, Outcome)> {
 fn report(folder: &Path) -> Result<Option<String>> {
     if Plan::read(folder)?.is_some() {
         let data = Data::read(folder)?;
-        return Ok(Some(ComparisonReport::from_data(&data).table()));
+        let report = ComparisonReport::from_data(&data);
+        return Ok(Some(report.table(output::stdout_columns())));
     }
     let readers = [
         eval::report::read,

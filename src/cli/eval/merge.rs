@@ -7,6 +7,7 @@ use testwright_evals::merge::{MergeError, merge};
 use testwright_evals::report;
 
 use super::report::table;
+use crate::cli::headings::OUTPUT;
 use crate::cli::output::{self, escape_line};
 use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
@@ -17,10 +18,10 @@ pub(super) struct Args {
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// New folder for the merged results and their report
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, help_heading = OUTPUT, value_name = "DIR")]
     out: PathBuf,
     /// Print only the report (report.json), for programs
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 
@@ -40,9 +41,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     if args.json {
         output::print_json(&Versioned::new(&report))?;
     } else {
-        output::print_stdout(table(&report));
+        output::print_stdout(table(&report, output::stdout_columns()));
         let out = args.out.display();
-        output::print_stderr(escape_line(&format!("results: {out}")));
+        output::print_status(escape_line(&format!("results: {out}")));
     }
     Ok(0)
 }

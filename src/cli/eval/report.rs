@@ -8,6 +8,7 @@ use testwright_evals::folder::Versioned;
 use testwright_evals::report::{self, GradingReport, RunMetadata};
 use testwright_evals::result::results_file;
 
+use crate::cli::headings::{DATA, OUTPUT};
 use crate::cli::output::{self, escape_line};
 use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
@@ -19,10 +20,10 @@ pub(super) struct Args {
     folders: Vec<PathBuf>,
     /// Report only on these instances of one folder, and write no files: ids or globs, separated by
     /// commas, or @FILE with one per line
-    #[arg(long, value_name = "IDS|GLOB|@FILE")]
+    #[arg(long, help_heading = DATA, value_name = "IDS|GLOB|@FILE")]
     instances: Option<String>,
     /// Print only the report (or the comparison), for programs
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     json: bool,
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use testwright_evals::dataset::{Dataset, Instance};
 
 use crate::cli::eval::GradeArgs;
+use crate::cli::headings::ISSUE;
 use crate::cli::repository_args::{load_settings, with_repository};
 use testwright_agent::issues;
 use testwright_agent::setup::{RepositoryLocation, instance_at};
@@ -18,17 +19,17 @@ use testwright_server::artifacts::shared_environments;
 pub(super) struct OldCodeArgs {
     /// Repository of the code to patch, instead of a dataset: a folder or a URL
     #[arg(
-        long,
+        long, help_heading = ISSUE,
         value_name = "PATH|URL",
         conflicts_with_all = ["dataset", "instances", "repositories"]
     )]
     repo: Option<String>,
     /// Commit, tag or branch of the code to patch [default: HEAD]
-    #[arg(long, value_name = "REV", requires = "repo")]
+    #[arg(long, help_heading = ISSUE, value_name = "REV", requires = "repo")]
     commit: Option<String>,
     /// Issue that the patches should fix: a URL, a file, or `-` for standard input. Verdicts do not
     /// depend on it: selection.md shows its title
-    #[arg(long, value_name = "ISSUE", requires = "repo")]
+    #[arg(long, help_heading = ISSUE, value_name = "ISSUE", requires = "repo")]
     issue: Option<String>,
 }
 
