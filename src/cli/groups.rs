@@ -81,7 +81,18 @@ fn commands() -> clap::Command {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::output::HELP_WIDTH;
     use super::*;
+
+    #[test]
+    fn descriptions_fit_on_one_line() {
+        for command in commands().get_subcommands() {
+            let about = command.get_about().unwrap().to_string();
+            let len = 15 + about.chars().count();
+            assert!(len <= HELP_WIDTH, "{about}");
+        }
+    }
 
     #[test]
     fn every_command_is_in_one_group() {

@@ -120,10 +120,9 @@ enum Command {
     Check(Box<check::Args>),
     /// Replay a recorded run in a fresh sandbox and report differences
     Replay(replay::Args),
-    /// Show the result of a run, as text or as Markdown for a comment on the issue; or the report of
-    /// other results
+    /// Show the result of a run, as text or Markdown, or the report of other results
     Show(show::Args),
-    /// Find the affected versions: run an accepted test on releases and, by bisection, on commits
+    /// Find the affected versions: run an accepted test on releases, and bisect the commits
     History(Box<history::Args>),
     /// Apply the test of a run to its repository, on a branch and as a commit if wanted
     Apply(apply::Args),

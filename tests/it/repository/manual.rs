@@ -11,7 +11,9 @@ fn commands(place: &TestDir) -> Vec<String> {
     let (_, list) = help.split_once("Write tests:\n").unwrap();
     let (list, _) = list.split_once("Options:\n").unwrap();
     let entries = list.lines().filter_map(|line| line.strip_prefix("  "));
+    // Names are not indented further than that.
     entries
+        .filter(|entry| !entry.starts_with(' '))
         .filter_map(|entry| entry.split_whitespace().next())
         .map(str::to_owned)
         .collect()
