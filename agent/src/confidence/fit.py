@@ -5,8 +5,9 @@
 
 With --collect, data.csv is written first: from the checks.jsonl of `testwright check`, from the results.jsonl of
 `testwright eval` or the selection.json of `testwright select` with the golden patches as candidates, and from the dataset.
---forged adds tests that know nothing of their issues. Then coefficients.json is written, and the figures of the guide are
-printed. They come from cross-validation: each repository is predicted by a model that was fitted without it.
+--forged adds tests that know nothing of their issues. Then coefficients.json is written, the column `held_out` of data.csv
+is updated, and the figures of the guide are printed and drawn (figures.py). They come from cross-validation: each
+repository is predicted by a model that was fitted without it.
 """
 
 import argparse
@@ -16,20 +17,15 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
+import figures
 import numpy
+from figures import DATA, FORGED, HERE, is_forged
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-HERE = Path(__file__).resolve().parent
-DATA = HERE / "data.csv"
-KEYS = ["repository", "instance", "prediction", "right", "gate"]
-FORGED = "forged"
+KEYS = ["repository", "instance", "prediction", "right", "gate", "held_out"]
 # Signals of forged tests, which are rare in published ones.
 FORGED_SIGNALS = ("replaces_code", "unrelated_inputs")
-
-
-def is_forged(row):
-    return row["prediction"].startswith(FORGED)
 
 
 def lines(path):
@@ -72,13 +68,20 @@ def collect(sources, forged):
             if known is None:
                 prediction = f"{FORGED} {prediction}"
             rows[instance, prediction] = repositories[instance], int(right), signals
-    names = sorted(names)
+    write([
+        {
+            **dict(zip(KEYS, (repository, instance, prediction, right, signals["gate"], ""))),
+            **{name: f"{signals['values'].get(name, 0):.4g}" for name in sorted(names)},
+        }
+        for (instance, prediction), (repository, right, signals) in sorted(rows.items())
+    ])
+
+
+def write(rows):
     with DATA.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*KEYS, *names])
-        for (instance, prediction), (repository, right, signals) in sorted(rows.items()):
-            values = [f"{signals['values'].get(name, 0):.4g}" for name in names]
-            writer.writerow([repository, instance, prediction, right, signals["gate"], *values])
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def read():
@@ -170,19 +173,6 @@ def report(rows, right, chances):
     print("AUC", interval(rows, roc_auc_score, right, chances))
     print("Brier", interval(rows, brier_score_loss, right, chances))
     print("Brier, divided by that of a constant", interval(rows, brier_ratio, right, chances))
-    print("\n| confidence | tests | mean confidence | right |\n|---|---|---|---|")
-    edges = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.01]
-    for low, high in zip(edges, edges[1:]):
-        inside = (low <= chances) & (chances < high)
-        if inside.any():
-            shown = f"{low:.1f} to {min(high, 1):.1f}"
-            print(f"| {shown} | {inside.sum()} | {chances[inside].mean():.2f} | {right[inside].mean():.2f} |")
-    print("\n| `--min-confidence` | tests kept | right among them | right tests kept |\n|---|---|---|---|")
-    for minimum in (0, 0.2, 0.4, 0.6, 0.8, 0.9):
-        kept = chances >= minimum
-        if kept.any():
-            share, found = right[kept].mean(), right[kept].sum() / right.sum()
-            print(f"| {minimum} | {kept.mean():.0%} | {share:.0%} | {found:.0%} |")
 
 
 def main():
@@ -202,11 +192,14 @@ def main():
     }
     (HERE / "coefficients.json").write_text(json.dumps(coefficients, indent=2) + "\n")
     chances = cross_validate(rows, names, values, right)
+    write([{**row, "held_out": f"{chance:.4f}"} for row, chance in zip(rows, chances)])
     forged = numpy.array([is_forged(row) for row in rows])
     if forged.any():
         for name, some in (("cross-validated", chances[forged]), ("by the final model", predict(rows, values)[forged])):
             print(f"forged, {name}: {(some < 0.1).sum()} of {forged.sum()} below 0.1, at most {some.max():.2f}")
     report([row for row, out in zip(rows, forged) if not out], right[~forged], chances[~forged])
+    print()
+    figures.write(figures.read())
 
 
 if __name__ == "__main__":

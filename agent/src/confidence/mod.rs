@@ -1,7 +1,7 @@
 //! The probability that a test is a true fail-to-pass test, estimated by a logistic model from evidence that needs no fix.
 //!
 //! `fit.py` writes `coefficients.json` from `data.csv`: the signals of published tests, and whether `testwright eval`
-//! found them to be strict fail-to-pass tests.
+//! found them to be strict fail-to-pass tests. `figures.py` draws the guide's figures from it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -121,7 +121,7 @@ mod tests {
         let names: Vec<&str> = lines.next().unwrap().split(',').collect();
         let rows = lines.map(|line| {
             let row: BTreeMap<&str, &str> = names.iter().copied().zip(line.split(',')).collect();
-            let values = names[5..].iter().map(|name| {
+            let values = names[6..].iter().map(|name| {
                 let value = row[name].parse().unwrap();
                 ((*name).to_owned(), value)
             });

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::repository::architecture::root;
 
@@ -124,6 +125,16 @@ fn relative_links_have_targets() {
         broken(&readme, &text),
         ["docs/no-such.md", "CONTRIBUTING.md#no-such", &own]
     );
+}
+
+/// The tables and the picture on confidence come from a script and its data.
+#[test]
+fn figures_of_confidence_match_data() {
+    let script = root().join("agent/src/confidence/figures.py");
+    let mut command = Command::new("python3");
+    let output = command.arg(script).arg("--check").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }
 
 /// PyPI shows the README, and does not resolve relative links.
