@@ -114,17 +114,26 @@ class Client:
         tests: Optional[Mapping[str, str]] = None,
         files: Optional[Mapping[str, str]] = None,
         commit: Optional[str] = None,
+        model: Optional[str] = None,
+        max_steps: Optional[int] = None,
+        max_dollars: Optional[float] = None,
+        max_tokens: Optional[int] = None,
+        max_minutes: Optional[float] = None,
     ) -> List[Check]:
         """Check tests for an issue, and return the evidence on each. This can take minutes.
 
-        `tests` maps names to patches. `files` maps paths of test files in the repository to their contents.
+        `tests` maps names to patches. `files` maps paths of test files in the repository to their contents. `model`
+        tries fixes on each accepted test and reviews it; the limits are for each test.
         """
+        limits = {"steps": max_steps, "dollars": max_dollars, "tokens": max_tokens, "minutes": max_minutes}
         given = [{"path": path, "content": content} for path, content in (files or {}).items()]
         request = {
             "issue": _text(issue),
             "repository": _location(repository),
             "commit": commit,
             "tests": _named(tests or {}) + given,
+            "model": model,
+            "limits": _present(limits),
         }
         checks = self._post("checks", request, None, _WORK_SECONDS)["checks"]
         return [from_record(Check, check) for check in checks]

@@ -59,7 +59,7 @@ pub struct RunRequest {
     pub limits: RunLimits,
 }
 
-/// Limits of a run. The server's limits apply too; larger values are reduced.
+/// Limits of a run, or of a model that checks a test. The server's limits apply too; larger values are reduced.
 #[derive(
     Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
@@ -84,11 +84,31 @@ pub struct RunLimits {
 }
 
 impl RunLimits {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == RunLimits::default()
     }
 
-    fn check(&self) -> Result<()> {
+    /// Returns the server's settings, with these limits applied.
+    pub(crate) fn apply(&self, server: &Settings) -> Settings {
+        let mut settings = server.clone();
+        let run = &mut settings.run;
+        if let Some(steps) = self.steps {
+            run.max_steps = run.max_steps.min(u64::from(steps));
+        }
+        if let Some(dollars) = self.dollars {
+            run.max_dollars = Some(run.max_dollars.unwrap_or(f64::MAX).min(dollars));
+        }
+        if let Some(tokens) = self.tokens {
+            run.max_tokens = Some(run.max_tokens.unwrap_or(u64::MAX).min(tokens));
+        }
+        if let Some(minutes) = self.minutes {
+            run.max_minutes = run.max_minutes.min(minutes);
+        }
+        settings
+    }
+
+    /// Checks that all limits are greater than zero.
+    pub(crate) fn check(&self) -> Result<()> {
         let is_number = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v > 0.0);
         let is_right = self.steps != Some(0) && self.tokens != Some(0);
         if is_right && is_number(self.dollars) && is_number(self.minutes) {
@@ -174,23 +194,9 @@ impl RunRequest {
         })
     }
 
-    /// Returns the server's settings, with these limits applied.
+    /// Returns the server's settings, with the limits of this request applied.
     pub fn settings(&self, server: &Settings) -> Settings {
-        let mut settings = server.clone();
-        let run = &mut settings.run;
-        if let Some(steps) = self.limits.steps {
-            run.max_steps = run.max_steps.min(u64::from(steps));
-        }
-        if let Some(dollars) = self.limits.dollars {
-            run.max_dollars = Some(run.max_dollars.unwrap_or(f64::MAX).min(dollars));
-        }
-        if let Some(tokens) = self.limits.tokens {
-            run.max_tokens = Some(run.max_tokens.unwrap_or(u64::MAX).min(tokens));
-        }
-        if let Some(minutes) = self.limits.minutes {
-            run.max_minutes = run.max_minutes.min(minutes);
-        }
-        settings
+        self.limits.apply(server)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_models::price::check_limit;
+use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
@@ -13,7 +13,7 @@ use testwright_sandboxes::repository::Source;
 use super::{PreparedRun, RunJob};
 use crate::agent::{CpuPermit, Outcome, Progress};
 use crate::approaches::extra_inputs::ExtraInputs;
-use crate::approaches::{CHECK, Variant};
+use crate::approaches::{CHECK, Variant, model_selection};
 use crate::check::CheckEvidence;
 use crate::issues::Issue;
 use crate::session::Session;
@@ -42,18 +42,31 @@ pub struct CheckPlace {
 }
 
 impl CheckModel {
-    /// Creates the model of this name. The budget of the settings is for each test.
+    /// Opens the model of this name, and checks its service. The budget of the settings is for each test.
     ///
     /// # Errors
     ///
-    /// Fails if the model cannot be used with these settings.
-    pub fn new(settings: &Settings, name: ModelName, progress: Arc<dyn Progress>) -> Result<Self> {
-        check_limit(settings, &name)?;
+    /// Fails if the model cannot be used with these settings, or its service does not respond.
+    pub async fn open(
+        settings: &Settings,
+        name: ModelName,
+        quota: Option<Arc<dyn Quota>>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self> {
         let mut settings = settings.clone();
+        settings.set_approach(CHECK.name());
+        settings.run.model = Some(name.to_string());
+        model_selection::select(&settings)?;
         // The evidence of a doubtful test is wanted too.
         settings.run.min_confidence = None;
+        let args = ModelArgs {
+            record: None,
+            quota,
+        };
+        let model = setup::model(&settings, &name, args, progress.clone())?;
+        setup::check_service(&settings, &name).await?;
         Ok(CheckModel {
-            model: setup::model(&settings, &name, ModelArgs::default(), progress.clone())?,
+            model,
             settings,
             name,
             progress,

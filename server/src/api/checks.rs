@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Api, ApiResult, ApiState};
 use crate::authentication::Caller;
 use crate::fields::{MAX_NAME_LEN, check_name};
-use crate::request::{check_issue, read_test};
+use crate::request::{RunLimits, check_issue, read_test};
 use crate::sandbox_place::SandboxPlace;
 use testwright_agent::agent::NotesToLog;
 use testwright_agent::check::{CheckEvidence, TestInput};
@@ -36,6 +36,13 @@ pub struct ChecksRequest {
     /// Tests, up to 20. Each runs in its own sandbox.
     #[schema(min_items = 1, max_items = 20)]
     tests: Vec<GivenTest>,
+    /// Model that tries fixes of the issue on each accepted test and reviews it, by the name that its provider uses.
+    /// Default: none.
+    #[schema(max_length = 200)]
+    model: Option<String>,
+    /// Limits of the model, for each test.
+    #[serde(default)]
+    limits: RunLimits,
 }
 
 /// A test: a patch, or a file with its content.
@@ -85,7 +92,7 @@ pub struct NamedCheck {
     (status = 413, description = "body too long"),
     (status = 415, description = "body is not application/json"),
     (status = 422, description = "invalid request"),
-    (status = 500, description = "the environment or a sandbox failed"),
+    (status = 500, description = "the environment, a sandbox or the model's service failed"),
     (status = 503, description = "the server is shutting down"),
 ))]
 pub async fn create(
@@ -119,7 +126,8 @@ async fn check(
     )
     .await?;
     let progress = Arc::new(NotesToLog);
-    let environment = place.prepare_checks(state, owner, progress).await?;
+    let model = (request.model.as_deref(), &request.limits);
+    let environment = place.prepare_checks(state, owner, model, progress).await?;
     let mut checks = Vec::new();
     for (name, test) in tests {
         let evidence = match environment.check(&test).await? {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::cases::unless_cancelled;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
-use crate::request::read_test;
+use crate::request::{RunLimits, read_test};
 use crate::sandbox_place::SandboxPlace;
 use testwright_agent::check::CheckEvidence;
 
@@ -19,8 +19,8 @@ struct CheckArgs {
     repository: Option<String>,
     /// Commit, tag or branch of the old code. Default: HEAD.
     commit: Option<String>,
-    /// Issue, which is read if the test uses a name that does not exist yet: URL of a GitHub issue, or a line with its
-    /// title, then its text.
+    /// Issue: URL of a GitHub issue, or a line with its title, then its text. It is required with a model, or if the test
+    /// uses a name that does not exist yet.
     issue: Option<String>,
     /// Test, as a patch for `git apply` on the old code.
     patch: Option<String>,
@@ -28,6 +28,12 @@ struct CheckArgs {
     path: Option<String>,
     /// Full content of the test file, together with `path`.
     content: Option<String>,
+    /// Model that tries fixes of the issue on an accepted test and reviews it, by the name that its provider uses.
+    /// Default: none.
+    model: Option<String>,
+    /// Limits of the model.
+    #[serde(default)]
+    limits: RunLimits,
 }
 
 #[async_trait::async_trait]
@@ -41,7 +47,8 @@ impl ServiceTool for CheckTest {
             self.name(),
             "Runs a given test on the old code of a Python repository and checks whether it reproduces an issue: it changes only \
                         test files, fails for a sound reason, fails again under other conditions, and runs code of the repository. \
-                        Reports all problems.",
+                        Reports all problems. With `model`, also tries fixes of the issue and reviews the failure, which costs model \
+                        calls.",
             serde_json::Map::new(),
         )
         .with_input_schema::<CheckArgs>()
@@ -68,7 +75,10 @@ impl ServiceTool for CheckTest {
         let owner = call.caller().owner;
         let checking = async {
             let progress = call.sandbox_progress();
-            let environment = place.prepare_checks(&parts.api, &owner, progress).await?;
+            let model = (args.model.as_deref(), &args.limits);
+            let environment = place
+                .prepare_checks(&parts.api, &owner, model, progress)
+                .await?;
             environment.check(&test).await
         };
         let checked = unless_cancelled(call, checking).await?;

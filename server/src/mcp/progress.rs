@@ -97,13 +97,16 @@ fn line(text: &str) -> String {
     visible(&first).into_owned()
 }
 
-/// Reports progress while a sandbox is prepared.
+/// Reports progress while a sandbox is prepared, and while a model checks a test.
 impl Progress for CallProgress {
     fn phase(&self, name: &str, detail: &str) {
         self.report(&format!("{name}: {detail}"));
     }
 
-    fn begins(&self, _: &StepView<'_>) {}
+    fn begins(&self, view: &StepView<'_>) {
+        let text = format!("step {}: {} {}", view.step, view.action, view.detail);
+        self.report(text.trim_end());
+    }
 
     fn ended(&self, _: &StepView<'_>) {}
 

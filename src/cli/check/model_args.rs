@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::cli::headings::{LIMITS, MODEL};
 use testwright_agent::agent::Progress;
 use testwright_agent::job::CheckModel;
-use testwright_agent::setup::check_service;
 use testwright_config::error::Result;
 use testwright_config::settings::{Flags, Settings};
 use testwright_models::ModelName;
@@ -36,8 +35,7 @@ impl ModelArgs {
         flags.set("run.max-tokens", self.max_tokens);
     }
 
-    /// Opens the model, if `--model` is given, and checks its service. A model of the settings costs money, so it is
-    /// not used.
+    /// Opens the model, if `--model` is given. A model of the settings costs money, so it is not used.
     pub(super) async fn open(
         &self,
         settings: &Settings,
@@ -46,9 +44,7 @@ impl ModelArgs {
         let Some(name) = self.model.as_deref() else {
             return Ok(None);
         };
-        let name = ModelName::parse(name)?;
-        let model = CheckModel::new(settings, name.clone(), progress)?;
-        check_service(settings, &name).await?;
+        let model = CheckModel::open(settings, ModelName::parse(name)?, None, progress).await?;
         Ok(Some(model))
     }
 }

@@ -222,21 +222,28 @@ fn predictions_are_checked_once_without_golden_patches() {
     }
 }
 
-#[test]
-fn model_adds_fixes_and_review() {
-    let place = TestDir::new();
-    let code = std::fs::read_to_string(example("slugs/src/slugs/slug.py")).unwrap();
-    let cut = code.lines().next_back().unwrap();
-    let edit = json!({"edits": [{
-        "path": "src/slugs/slug.py",
-        "old": cut,
-        "new": format!("{cut}.strip(\"-\")"),
-    }]});
-    let model = place.recording(&[
+/// Returns the replies of a model that fixes the code and agrees with the test.
+fn agreeing_replies(path: &str, old: &str, new: &str) -> [Value; 3] {
+    let edit = json!({"edits": [{"path": path, "old": old, "new": new}]});
+    [
         calls(&[("try_fix", edit)]),
         calls(&[("submit", json!({"reason": "The fix makes it pass."}))]),
         text_reply("YES\nIt fails as the issue says."),
-    ]);
+    ]
+}
+
+/// Records a model that agrees with [`GOOD`].
+pub(super) fn agreeing_model(place: &TestDir) -> String {
+    let code = std::fs::read_to_string(example("slugs/src/slugs/slug.py")).unwrap();
+    let cut = code.lines().next_back().unwrap();
+    let new = format!("{cut}.strip(\"-\")");
+    place.recording(&agreeing_replies("src/slugs/slug.py", cut, &new))
+}
+
+#[test]
+fn model_adds_fixes_and_review() {
+    let place = TestDir::new();
+    let model = agreeing_model(&place);
     // The second test passes on the old code, so the model is not asked about it.
     let tests = [
         ("tests/test_given.py", GOOD),

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::mcp::wait_until_alone;
 use super::mcp_cancel::{sleep_time, wait_until_sleeping};
-use super::{ServerProcess, issue};
-use crate::product::check::{GOOD, PASSING};
+use super::mcp_client::{McpClient, text};
+use super::{ServerProcess, databases, issue};
+use crate::product::check::{GOOD, PASSING, agreeing_model};
 use crate::support::program::TestDir;
 
 const PATH: &str = "tests/test_given.py";
@@ -44,12 +45,57 @@ fn given_tests_are_judged_in_order() {
     assert!(refused.contains("the patch does not apply"), "{refused}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn model_adds_fixes_and_review() {
+    let place = TestDir::new();
+    let model = agreeing_model(&place);
+    let words = ["--allow-recordings", "--workers", "0"];
+    let server = ServerProcess::start_with(&place, &databases::all()[0], None, "data", &words);
+    let mut arguments = issue();
+    arguments["model"] = json!(model);
+    arguments["limits"] = json!({"steps": 5});
+    let mut request = arguments.clone();
+    // The second test passes on the old code, so the model is not asked about it.
+    request["tests"] = json!([
+        {"path": PATH, "content": GOOD},
+        {"path": PATH, "content": PASSING},
+    ]);
+    let reply = server.client.post("/v1/checks", &request);
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let checks = &reply.json()["checks"];
+    assert_eq!(checks[0]["review"]["verdict"], "yes", "{checks:#}");
+    assert_eq!(checks[0]["fixes"].as_array().map(Vec::len), Some(1));
+    assert!(checks[0]["probability"].as_f64().unwrap() > 0.9);
+    assert!(checks[1].get("review").is_none(), "{checks:#}");
+
+    let client = McpClient::over_http(&server).await;
+    arguments["path"] = json!(PATH);
+    arguments["content"] = json!(GOOD);
+    let result = client.try_call("check_test", arguments).await.unwrap();
+    let evidence = result.structured_content.clone().unwrap();
+    assert_eq!(evidence["review"], checks[0]["review"]);
+    let text = text(&result);
+    assert!(
+        text.contains("\nReviewer: fails for the issue's reason"),
+        "{text}"
+    );
+    wait_until_alone(server.child.id()).await;
+}
+
 #[test]
 fn invalid_requests_are_rejected() {
     let place = TestDir::new();
     let server = ServerProcess::start_idle(&place);
+    let with = |field: &str, value: Value| {
+        let mut request = request(json!([{"path": PATH, "content": GOOD}]));
+        request["model"] = json!("gpt-5-mini");
+        request[field] = value;
+        request
+    };
     let mut foreign = request(json!([{"path": PATH, "content": GOOD}]));
     foreign["repository"] = json!("https://example.org/a/b");
+    let mut limits_only = with("limits", json!({"dollars": 0.5}));
+    limits_only["model"] = Value::Null;
     let long = "x".repeat((1 << 20) + 1);
     for (request, reason) in [
         (
@@ -70,6 +116,17 @@ fn invalid_requests_are_rejected() {
         ),
         (request(json!([])), "the allowed number is 1 to 20"),
         (foreign, "failed to use that repository"),
+        (
+            with("model", json!("replay:replies.jsonl")),
+            "recordings are disabled on this server",
+        ),
+        (with("model", json!("snippet")), "follows fixed rules"),
+        (with("limits", json!({})), "OPENAI_API_KEY is not set"),
+        (
+            with("limits", json!({"steps": 0})),
+            "a limit is not greater than zero",
+        ),
+        (limits_only, "they apply to a model"),
     ] {
         let reply = server.client.post("/v1/checks", &request);
         assert_eq!(reply.status, 422, "{reason}: {reply:?}");

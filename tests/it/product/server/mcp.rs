@@ -149,6 +149,10 @@ async fn given_test_is_judged_with_reason() {
             "outside",
         ),
         (json!({"path": "/etc/passwd", "content": GOOD}), "outside"),
+        (
+            json!({"path": "tests/test_a.py", "content": GOOD, "model": "gpt-5-mini"}),
+            "there is no issue",
+        ),
     ] {
         let told = client.refusal("check_test", check(test.clone())).await;
         assert!(told.contains(reason), "{test}: {told}");
