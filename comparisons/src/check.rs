@@ -35,8 +35,8 @@ pub struct CheckRecord {
     pub instance_id: String,
     /// Name of the prediction set (`model_name_or_path`).
     pub prediction: String,
-    /// SHA-256 of the patch, the issue, the base commit, the model with its limits, and the version of the tools, in hex. If it is the same, a
-    /// prediction is not checked again.
+    /// SHA-256 of the patch, the issue, the base commit, the model with its limits and custom prompts, and the version of
+    /// the tools, in hex. If it is the same, a prediction is not checked again.
     pub sha256: String,
     /// Verdict and evidence; `None` if the machine failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

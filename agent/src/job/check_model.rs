@@ -15,6 +15,7 @@ use crate::agent::{CpuPermit, Outcome, Progress};
 use crate::approaches::extra_inputs::ExtraInputs;
 use crate::approaches::{CHECK, Variant, model_selection};
 use crate::check::CheckEvidence;
+use crate::custom_prompts;
 use crate::issues::Issue;
 use crate::session::Session;
 use crate::setup::{self, ModelArgs, RepositoryLocation};
@@ -73,11 +74,13 @@ impl CheckModel {
         })
     }
 
-    /// Returns the name of the model with its limits. A check with others must be repeated.
+    /// Returns the name of the model with its limits and the digest of custom prompts. A check with others must be
+    /// repeated.
     pub fn key(&self) -> String {
         let run = &self.settings.run;
         let limits = (run.max_steps, run.max_dollars, run.max_tokens);
-        format!("{} {limits:?}", self.name)
+        let prompts = custom_prompts::digest().unwrap_or_default();
+        format!("{} {limits:?} {prompts}", self.name)
     }
 
     /// Tries candidate fixes on an accepted test and asks a reviewer, and adds both to its evidence. A test that is not

@@ -1,5 +1,6 @@
 //! Options of `check` for the model that tries fixes and reviews.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cli::headings::{LIMITS, MODEL};
@@ -25,6 +26,9 @@ pub(super) struct ModelArgs {
     /// limit]
     #[arg(long, help_heading = LIMITS, value_name = "N", requires = "model")]
     max_tokens: Option<u64>,
+    /// Folder with custom prompts: NAME.md replaces the prompt of that name
+    #[arg(long, value_name = "DIR", requires = "model")]
+    prompts: Option<PathBuf>,
 }
 
 impl ModelArgs {
@@ -33,6 +37,7 @@ impl ModelArgs {
         flags.set("run.max-steps", self.max_steps);
         flags.set("run.max-dollars", self.max_dollars);
         flags.set("run.max-tokens", self.max_tokens);
+        flags.set("run.prompts", self.prompts.clone());
     }
 
     /// Opens the model, if `--model` is given. A model of the settings costs money, so it is not used.

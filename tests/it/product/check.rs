@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::product::eval::repository::{GOOD as NEGATIVE, Repository, lines};
 use crate::support::program::{TestDir, assert_exit_code, calls, example, text_reply};
+use crate::support::server::{MockServer, Request, Response};
 
 pub(super) const GOOD: &str = "from slugs import slugify\n\n\ndef test_cut():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -27,6 +28,19 @@ fn check(place: &TestDir, tests: &[(&str, &str)]) -> Command {
             false => file.display().to_string(),
         });
     }
+    command
+}
+
+/// Returns the command that checks `predictions.jsonl` for `dataset.jsonl`.
+fn check_dataset(place: &TestDir, arguments: &[&str]) -> Command {
+    let mut command = place.testwright();
+    command.args(["check", "--workers", "2"]).args(arguments);
+    command.arg("--dataset").arg(place.path("dataset.jsonl"));
+    let predictions = place.path("predictions.jsonl");
+    command.arg("--predictions").arg(predictions);
+    command.arg("--repositories");
+    command.arg(place.path("repositories").join("{owner}+{name}"));
+    command.arg("--out").arg(place.path("out"));
     command
 }
 
@@ -164,17 +178,7 @@ fn predictions_are_checked_once_without_golden_patches() {
     let check_with = |arguments: &[&str], second: Value| {
         let predictions = [good.clone(), second, prediction("nothing", None)];
         lines(&place.path("predictions.jsonl"), &predictions);
-        let mut command = place.testwright();
-        command.args(["check", "--workers", "2"]).args(arguments);
-        command.arg("--dataset");
-        command
-            .arg(place.path("dataset.jsonl"))
-            .arg("--predictions");
-        command.arg(place.path("predictions.jsonl"));
-        command.arg("--repositories");
-        command.arg(place.path("repositories").join("{owner}+{name}"));
-        command.arg("--out").arg(place.path("out"));
-        let output = command.output().unwrap();
+        let output = check_dataset(&place, arguments).output().unwrap();
         assert_exit_code(&output, 0);
         let stdout = String::from_utf8_lossy(&output.stdout);
         let expected = "2 predictions: 1 accepted, 1 not accepted, 0 could not be checked\n";
@@ -232,12 +236,45 @@ fn agreeing_replies(path: &str, old: &str, new: &str) -> [Value; 3] {
     ]
 }
 
-/// Records a model that agrees with [`GOOD`].
-pub(super) fn agreeing_model(place: &TestDir) -> String {
+/// Returns the replies of a model that agrees with [`GOOD`].
+fn replies_to_good() -> [Value; 3] {
     let code = std::fs::read_to_string(example("slugs/src/slugs/slug.py")).unwrap();
     let cut = code.lines().next_back().unwrap();
     let new = format!("{cut}.strip(\"-\")");
-    place.recording(&agreeing_replies("src/slugs/slug.py", cut, &new))
+    agreeing_replies("src/slugs/slug.py", cut, &new)
+}
+
+/// Records a model that agrees with [`GOOD`].
+pub(super) fn agreeing_model(place: &TestDir) -> String {
+    place.recording(&replies_to_good())
+}
+
+/// Starts a model service with these replies; the last one is the review.
+fn model_service(replies: [Value; 3]) -> MockServer {
+    MockServer::start(move |request: &Request| {
+        let body: Value = serde_json::from_str(&request.body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let turn = messages.iter().filter(|m| m["role"] == "assistant").count();
+        let reply = match body["tools"].is_null() {
+            true => &replies[2],
+            false => &replies[turn],
+        };
+        let calls = reply["calls"].as_array().unwrap().iter().map(|call| {
+            let arguments = call["arguments"].to_string();
+            let function = json!({"name": call["name"], "arguments": arguments});
+            json!({"id": call["id"], "type": "function", "function": function})
+        });
+        let calls: Vec<Value> = calls.collect();
+        let mut message = json!({"role": "assistant", "content": reply["content"]});
+        if !calls.is_empty() {
+            message["tool_calls"] = json!(calls);
+        }
+        Response::json(json!({
+            "choices": [{"index": 0, "finish_reason": reply["finish"], "message": message}],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 10},
+        }))
+        .with("content-type", "application/json")
+    })
 }
 
 #[test]
@@ -269,4 +306,66 @@ fn model_adds_fixes_and_review() {
     let runs = std::fs::read_dir(place.path("testwright-runs")).unwrap();
     let run = runs.map(|run| run.unwrap().path()).next().unwrap();
     assert!(run.join("1/trajectory.jsonl").exists() && !run.join("2").exists());
+}
+
+#[test]
+fn custom_prompt_shows_test_after_system_message() {
+    let place = TestDir::new();
+    std::fs::create_dir_all(place.path("prompts/check")).unwrap();
+    let prompt = place.path("prompts/check/test.md");
+    std::fs::write(prompt, "Mine: {{ test }}\n\n{{ result }}\n").unwrap();
+    let service = model_service(replies_to_good());
+    let mut command = check(&place, &[("tests/test_given.py", GOOD)]);
+    command.current_dir(place.path("."));
+    command
+        .args(["--model", "m", "--prompts"])
+        .arg(place.path("prompts"));
+    command.env("TESTWRIGHT_MODEL_BASE_URL", format!("{}/v1", service.url));
+    assert_exit_code(&command.output().unwrap(), 0);
+    let requests = service.requests(|request| request.body.clone());
+    let first: Value = serde_json::from_str(&requests[0]).unwrap();
+    // The test ran before the conversation, which has no answer of a tool yet.
+    let messages = first["messages"].as_array().unwrap();
+    let roles: Vec<&Value> = messages.iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["system", "user"]);
+    let task = messages[1]["content"].as_str().unwrap();
+    assert!(task.contains("\n\nMine: diff --git"), "{task}");
+}
+
+#[test]
+fn dataset_check_with_model_resumes_without_calls() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("repositories/example+sums"), None);
+    let issue = "add(1, -2) gives 0, and I expected -1.";
+    lines(
+        &place.path("dataset.jsonl"),
+        &[repository.instance("plain", issue)],
+    );
+    let patch = repository.append_tests_patch(NEGATIVE);
+    let prediction =
+        json!({"instance_id": "plain", "model_name_or_path": "good", "model_patch": patch});
+    lines(&place.path("predictions.jsonl"), &[prediction]);
+    let (old, new) = ("return a + b + 1", "return a + b");
+    let service = model_service(agreeing_replies("pkg/calc.py", old, new));
+    let check = |arguments: &[&str]| {
+        let mut command = check_dataset(&place, arguments);
+        command.args(["--model", "m"]);
+        command.env("TESTWRIGHT_MODEL_BASE_URL", format!("{}/v1", service.url));
+        assert_exit_code(&command.output().unwrap(), 0);
+        let stored = std::fs::read_to_string(place.path("out/checks.jsonl")).unwrap();
+        let record: Value = serde_json::from_str(stored.trim()).unwrap();
+        (record, service.requests(|_| ()).len())
+    };
+    let (record, calls) = check(&[]);
+    assert_eq!(record["evidence"]["review"]["verdict"], "yes", "{record:#}");
+    assert_eq!(calls, 3);
+    assert_eq!(check(&[]), (record.clone(), 3));
+
+    // Another limit may give another result.
+    let (again, calls) = check(&["--max-steps", "5"]);
+    assert_ne!(again["sha256"], record["sha256"]);
+    assert_eq!(calls, 6);
+    let runs = std::fs::read_dir(place.path("out/runs")).unwrap();
+    let folders = runs.filter(|run| run.as_ref().unwrap().path().is_dir());
+    assert_eq!(folders.count(), 2);
 }
