@@ -30,6 +30,9 @@ pub struct Request {
     /// Value of `PYTHONHASHSEED`.
     #[serde(default)]
     pub hash_seed: u32,
+    /// Name of the user, and of a link to the home folder; `None` for the usual ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// Whether to run the tests in reverse order.
     #[serde(default)]
     pub reversed: bool,
@@ -77,6 +80,7 @@ pub fn perform(request: Request) -> Result<TestRunResult, ToolError> {
     let seconds = request.seconds.min(MAX_TEST_SECONDS);
     let mut options = Options::with_deadline(begun + Duration::from_secs(seconds));
     options.hash_seed = request.hash_seed;
+    options.user.clone_from(&request.user);
     options.reversed = request.reversed;
     options.alone = request.alone;
     options.trace.clone_from(&request.trace);

@@ -347,6 +347,7 @@ impl Harness {
             ids: run.ids.clone(),
             seconds: self.test_time.as_secs(),
             hash_seed: run.hash_seed,
+            user: None,
             reversed: false,
             alone: false,
             trace: Vec::new(),

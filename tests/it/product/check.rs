@@ -118,7 +118,7 @@ fn accepted_test_ends_with_zero() {
     for row in [
         "\n  fails      assertion: AssertionError: assert 'how-to-' == 'how-to'",
         "\n  issue      “",
-        "\n  reruns     another hash seed: failed again",
+        "\n  reruns     another hash seed and user: failed again",
         "\n  placebo    failed again",
         "\n  confidence 0.",
     ] {

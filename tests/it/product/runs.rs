@@ -52,7 +52,7 @@ fn example_is_accepted_without_key() {
     let evidence = place.json("evidence.json");
     assert_eq!(evidence["tests"][0]["class"], "assertion");
     let expected = [
-        "another hash seed: 1 failed again",
+        "another hash seed and user: 1 failed again",
         "another hash seed, reversed order: 1 failed again",
         "another hash seed, each test alone: 1 failed again",
         "placebo in the code under test: 1 failed again",

@@ -25,6 +25,8 @@ pub struct Options {
     pub deadline: Instant,
     /// Value of `PYTHONHASHSEED`.
     pub hash_seed: u32,
+    /// Name of the user, and of a link to the home folder; `None` for the usual ones.
+    pub user: Option<String>,
     /// Whether to run the tests in reverse order.
     pub reversed: bool,
     /// Tests (node ids, files or folders) for which to fill [`crate::outcomes::report::TestResult::executed`]. This
@@ -61,6 +63,7 @@ impl Options {
         Options {
             deadline,
             hash_seed: 0,
+            user: None,
             reversed: false,
             trace: Vec::new(),
             keyword: None,

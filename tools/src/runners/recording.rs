@@ -4,6 +4,8 @@
 //! from an earlier program. The program writes its own files into a new folder as well.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,6 +32,8 @@ pub(super) struct Recording {
     pub env: BTreeMap<String, String>,
     settings: Value,
     settings_path: PathBuf,
+    /// Link to the home folder, under another name.
+    home: Option<PathBuf>,
     /// The report that the program writes.
     pub report: ProcessReport,
 }
@@ -76,6 +80,10 @@ impl Recording {
         }
         let mut env = process::environment(config);
         env.insert("PYTHONHASHSEED".into(), options.hash_seed.to_string());
+        let home = match &options.user {
+            Some(user) => Some(rename_user(&mut env, config, user)?),
+            None => None,
+        };
         let settings = json!({
             "report": process::REPORT_FD,
             "workspace": root,
@@ -101,6 +109,7 @@ impl Recording {
             env,
             settings,
             settings_path,
+            home,
             report,
         })
     }
@@ -134,8 +143,31 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.settings_path);
+        for path in self.home.iter().chain([&self.settings_path]) {
+            let _ = std::fs::remove_file(path);
+        }
     }
+}
+
+/// Sets another name of the user and of the home folder, unless the configuration sets them. Returns the new path of the
+/// home folder: a link, so that programs still find the caches that they have there.
+fn rename_user(
+    env: &mut BTreeMap<String, String>,
+    config: &Config,
+    user: &str,
+) -> Result<PathBuf, ToolError> {
+    let home = config.scratch.join(user);
+    match symlink("home", &home) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
+    }
+    let path = home.display().to_string();
+    for (name, value) in [("HOME", path.as_str()), ("LOGNAME", user), ("USER", user)] {
+        if !config.env.contains_key(name) {
+            env.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    Ok(home)
 }
 
 /// Creates an empty folder, and removes any earlier content.

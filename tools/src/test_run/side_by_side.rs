@@ -106,6 +106,7 @@ impl Running {
             ids: job.ids.clone(),
             seconds: remaining_time.as_secs().max(1),
             hash_seed: job.options.hash_seed,
+            user: job.options.user.clone(),
             reversed: job.options.reversed,
             alone: job.options.alone,
             trace: job.options.trace.clone(),

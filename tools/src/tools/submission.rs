@@ -98,8 +98,8 @@ pub enum ProblemKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rerun {
     /// The conditions of the run. `given`, `reversed` and `alone` are the order of the tests, each with a random hash
-    /// seed. `older`: the files are an hour older. `placebo`: the files are an hour older, and the code under test is
-    /// changed without changing its meaning.
+    /// seed; `given` also has another user name and path of the home folder. `older`: the files are an hour older.
+    /// `placebo`: the files are an hour older, and the code under test is changed without changing its meaning.
     pub order: String,
     /// Outcomes of the tests in this run.
     pub report: TestReport,
@@ -119,7 +119,7 @@ impl Rerun {
     /// Returns how the conditions differ from those of the first run, as a phrase for people.
     pub fn conditions(&self) -> &str {
         match self.order.as_str() {
-            "given" => "another hash seed",
+            "given" => "another hash seed and user",
             "reversed" => "another hash seed, reversed order",
             "alone" => "another hash seed, each test alone",
             Rerun::OLDER => "files an hour older",

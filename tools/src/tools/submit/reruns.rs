@@ -1,11 +1,12 @@
-//! Reruns the failing contributed tests, each time under other conditions. The hash seeds are random, so that a test
-//! cannot know them.
+//! Reruns the failing contributed tests, each time under other conditions. The hash seeds and the name of the user are
+//! random, so that a test cannot know them.
 //!
 //! If enough processors are available, the reruns start at the same time as the run of the changed files, before the
 //! failing tests are known. The runs may then disturb each other by the files they write or the time they take. Unless
 //! all runs agree, their results are discarded, and all are repeated one after the other.
 
 use std::io::Read;
+use std::time::Instant;
 
 use crate::config::RunnerKind;
 use crate::outcomes;
@@ -41,6 +42,18 @@ impl Order {
             Order::Reversed => "reversed",
             Order::Alone => "alone",
         }
+    }
+
+    /// Returns the options of the rerun's processes.
+    fn options(self, deadline: Instant) -> Result<Options, ToolError> {
+        let mut options = Options::with_deadline(deadline);
+        options.hash_seed = random_hash_seed()?;
+        options.user = match self {
+            Order::Given => Some(random_user()?),
+            Order::Reversed | Order::Alone => None,
+        };
+        options.reversed = self == Order::Reversed;
+        Ok(options)
     }
 
     /// Returns the tests of each process.
@@ -80,20 +93,15 @@ pub(super) fn with_others(
     let forks = context.workspace.config().runner.kind == RunnerKind::Pytest && ids.len() > 1;
     let mut of_conditions = Vec::new();
     for (order, _) in CONDITIONS {
-        let hash_seed = random_hash_seed()?;
+        let mut options = order.options(context.share_of_time(3))?;
+        options.alone = forks && order == Order::Alone;
+        options.whole_values = ids.to_vec();
         let groups = match forks {
             true => vec![ids],
             false => order.groups(ids),
         };
         of_conditions.push(groups.len());
-        for group in groups {
-            let mut options = Options::with_deadline(context.share_of_time(3));
-            options.hash_seed = hash_seed;
-            options.reversed = order == Order::Reversed;
-            options.alone = forks && order == Order::Alone;
-            options.whole_values = ids.to_vec();
-            jobs.push(job(group, options));
-        }
+        jobs.extend(groups.into_iter().map(|group| job(group, options.clone())));
     }
     let reports = side_by_side::run(context.workspace.checkout(), &jobs)?;
     let Some(reports) = reports.into_iter().collect::<Option<Vec<TestReport>>>() else {
@@ -163,9 +171,7 @@ pub(super) fn one_by_one(
         return Ok(reruns);
     }
     for (order, parts) in CONDITIONS {
-        let mut options = Options::with_deadline(context.share_of_time(parts));
-        options.hash_seed = random_hash_seed()?;
-        options.reversed = order == Order::Reversed;
+        let mut options = order.options(context.share_of_time(parts))?;
         options.whole_values.clone_from(&ids);
         let mut all: Option<TestReport> = None;
         for group in order.groups(&ids) {
@@ -196,6 +202,16 @@ fn random_hash_seed() -> Result<u32, ToolError> {
     let [a, b, c, d, ..] = random_bytes()?;
     let number = u32::from_ne_bytes([a, b, c, d]);
     Ok(MIN_HASH_SEED + number % (u32::MAX - MIN_HASH_SEED + 1))
+}
+
+/// Returns a name of a user, from the operating system's random numbers.
+///
+/// # Errors
+///
+/// Fails if the operating system has none.
+fn random_user() -> Result<String, ToolError> {
+    let letters = random_bytes()?.map(|byte| char::from(b'a' + byte % 26));
+    Ok(letters.into_iter().collect())
 }
 
 /// Returns random bytes from the operating system.

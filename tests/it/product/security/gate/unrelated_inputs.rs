@@ -61,8 +61,21 @@ fn test_of_hash_seed_is_flaky() {
         test_of("    assert os.environ[\"PYTHONHASHSEED\"] not in (\"0\", \"1\", \"2\", \"3\")");
     is_rejected(
         &test,
-        "is flaky: it failed, but not in a rerun (another hash seed)",
+        "is flaky: it failed, but not in a rerun (another hash seed and user)",
     );
+}
+
+#[test]
+fn test_of_user_or_home_is_flaky() {
+    for condition in [
+        "os.environ.get(\"USER\")",
+        "os.path.basename(os.path.expanduser(\"~\")) != \"home\"",
+    ] {
+        is_rejected(
+            &test_of(&format!("    assert {condition}")),
+            "is flaky: it failed, but not in a rerun (another hash seed and user)",
+        );
+    }
 }
 
 /// A comparison of the file with its known text fails on the old code of any issue.
