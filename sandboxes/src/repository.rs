@@ -55,7 +55,7 @@ pub use patch::{apply_check, header_path, touched_paths};
 pub use patch_base::{File, FileKind, Files};
 pub use patch_paths::{with_prefix, without_prefix};
 pub use tree::Tree;
-pub use work_tree::{Placement, WorkTree};
+pub use work_tree::{NewBranch, Placement, PushRemote, WorkTree};
 
 use crate::sandbox::Result;
 

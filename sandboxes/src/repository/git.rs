@@ -18,6 +18,9 @@ use super::process::{self, GitOutput, ProcessLimits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
+/// Setting that keeps git from asking the user's credential helpers.
+const NO_HELPERS: &str = "credential.helper=";
+
 /// Settings that override every configuration file.
 const SETTINGS: [&str; 27] = [
     // Settings that could start programs.
@@ -27,7 +30,7 @@ const SETTINGS: [&str; 27] = [
     "core.pager=cat",
     "core.editor=false",
     "core.alternateRefsCommand=",
-    "credential.helper=",
+    NO_HELPERS,
     "credential.interactive=false",
     "log.showSignature=false",
     "gc.auto=0",
@@ -85,6 +88,8 @@ pub(super) struct Remote {
     /// Protocols that git may use, separated by colons.
     pub protocols: String,
     pub credential: Option<Credential>,
+    /// Whether git may ask the credential helpers in the user's configuration.
+    pub uses_helpers: bool,
     /// A local git folder, and the URL that it replaces.
     pub stands_for: Option<(PathBuf, String)>,
 }
@@ -154,8 +159,11 @@ impl Git {
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .arg("--no-pager");
+        let uses_helpers = self.remote.as_ref().is_some_and(|r| r.uses_helpers);
         for setting in SETTINGS {
-            command.args(["-c", setting]);
+            if !(uses_helpers && setting == NO_HELPERS) {
+                command.args(["-c", setting]);
+            }
         }
         match &self.directory {
             Some(directory) => command
@@ -250,6 +258,21 @@ impl Git {
             ..ProcessLimits::default()
         };
         process::run(command, input, &bounds).map_err(|error| with_command_name("git fetch", error))
+    }
+
+    /// Pushes one branch to a remote, and nothing that the user's configuration would add. Returns the output, whatever
+    /// the exit code.
+    pub(super) fn push<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<GitOutput> {
+        let mut command = self.network();
+        command
+            .args(["push", "--quiet", "--no-follow-tags", "--no-signed"])
+            .arg("--recurse-submodules=no")
+            .args(arguments);
+        let output = process::run(command, b"", &ProcessLimits::default());
+        output.map_err(|error| with_command_name("git push", error))
     }
 
     /// Runs git and returns its standard output. Fails if the exit code is not 0.

@@ -3,9 +3,12 @@
 //! A patch is applied as a whole or not at all, and only to files without uncommitted changes. `git apply` does not see
 //! the repository, so neither its configuration nor its attributes matter.
 
+mod branch;
 mod commit;
 
 use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 use super::archive::list_few;
 use super::config::Config;
@@ -18,6 +21,7 @@ use super::process::{self, ProcessLimits};
 use super::repository_name::name_of;
 use super::{git_files, limits, status};
 use crate::sandbox::Result;
+pub use branch::{NewBranch, PushRemote};
 use commit::PreparedCommit;
 
 /// The work tree around a folder, or a folder without git.
@@ -26,6 +30,8 @@ pub struct WorkTree {
     root: PathBuf,
     prefix: String,
     git: Option<GitFolder>,
+    /// Temporary folder of the root, if there is one.
+    _temporary: Option<TempDir>,
 }
 
 /// A new branch for a patch, and a commit of it. Both are optional.
@@ -54,6 +60,7 @@ impl WorkTree {
                 root: path,
                 prefix: String::new(),
                 git: None,
+                _temporary: None,
             }));
         };
         let prefix = match git.prefix.as_str() {
@@ -64,6 +71,7 @@ impl WorkTree {
             root,
             prefix,
             git: Some(git),
+            _temporary: None,
         }))
     }
 
@@ -134,7 +142,7 @@ impl WorkTree {
             (None, _) => return Ok(Err("the folder is not a git repository".to_owned())),
             (Some(git), _) => {
                 let paths = plain_paths(patch);
-                match PreparedCommit::new(git, &self.root, paths, patch, placement)? {
+                match PreparedCommit::new(git, &self.root, paths, patch, placement, "HEAD")? {
                     Ok(prepared) => Some(prepared),
                     Err(reason) => return Ok(Err(reason)),
                 }

@@ -144,3 +144,109 @@ fn edited_patch_contains_edit() {
     let refused = tree.edited_patch(PATCH, &|_, _| Err("no".to_owned()));
     assert!(refused.unwrap().is_err());
 }
+
+/// Adds a bare repository as the remote `origin`. Returns its folder.
+fn add_origin(place: &TestRepository, work: &Path) -> PathBuf {
+    let origin = place.path("origin.git");
+    let (from, to) = (work.to_str().unwrap(), origin.to_str().unwrap());
+    git(work, &["clone", "-q", "--bare", from, to]);
+    git(work, &["remote", "add", "origin", &format!("file://{to}")]);
+    git(work, &["fetch", "-q", "origin"]);
+    origin
+}
+
+#[test]
+fn pushed_branch_leaves_work_tree_alone() {
+    let place = TestRepository::new();
+    let work = work_tree(&place);
+    let origin = add_origin(&place, &work);
+    let base = git(&work, &["rev-parse", "HEAD"]);
+    // The user works on another branch, on the file that the patch changes.
+    git(&work, &["checkout", "-q", "-b", "mine"]);
+    write(&work, "tests/test_a.py", "x = 1\n");
+    let tree = find(&work);
+    let remote = tree.remote("origin").unwrap().unwrap();
+    assert_eq!(remote.name(), "origin");
+    assert!(tree.remote("other").unwrap().is_none());
+    assert_eq!(tree.check_is_on_remote(&base, &remote).unwrap(), Ok(()));
+    assert_eq!(tree.check_new_branch("issue/7").unwrap(), Ok(()));
+
+    let branch = NewBranch {
+        name: "issue/7",
+        base: &base,
+        message: "Add a test\n",
+    };
+    let commit = tree.create_branch(branch, PATCH).unwrap().unwrap();
+    assert_eq!(git(&work, &["rev-parse", "issue/7^"]), base);
+    assert_eq!(git(&work, &["branch", "--show-current"]), "mine");
+    assert_eq!(git(&work, &["status", "--short"]), "M tests/test_a.py");
+    let again = tree.create_branch(branch, PATCH).unwrap();
+    assert_eq!(again, Err("the branch issue/7 already exists".to_owned()));
+    assert_eq!(tree.check_new_branch("issue/7").unwrap(), again.map(drop));
+
+    let on_origin = || git(&origin, &["branch", "--list", "--format=%(refname:short)"]);
+    assert_eq!(tree.push(&remote, "issue/7", &commit).unwrap(), Ok(()));
+    assert_eq!(on_origin(), "issue/7\nmain");
+    assert_eq!(
+        git(&origin, &["diff", "--name-only", "main", "issue/7"]),
+        "tests/test_a.py\ntests/test_n.py"
+    );
+    let reason = tree.push(&remote, "main", &commit).unwrap();
+    assert_eq!(reason, Err("origin already has the branch main".to_owned()));
+    // A branch that has moved since is not deleted.
+    let deleted = tree.delete_pushed(&remote, "issue/7", &base).unwrap();
+    assert!(deleted.is_err());
+    assert_eq!(
+        tree.delete_pushed(&remote, "issue/7", &commit).unwrap(),
+        Ok(())
+    );
+    tree.delete_branch("issue/7", &commit).unwrap();
+    assert_eq!(on_origin(), "main");
+    assert_eq!(git(&work, &["branch", "--list", "issue/*"]), "");
+}
+
+#[test]
+fn commit_must_be_fetched_from_remote() {
+    let place = TestRepository::new();
+    let work = work_tree(&place);
+    add_origin(&place, &work);
+    let own = commit(&work, "not pushed");
+    assert_eq!(own.len(), 40);
+    let tree = find(&work);
+    let remote = tree.remote("origin").unwrap().unwrap();
+    let missing = "1".repeat(40);
+    for (commit, expected) in [
+        (own.as_str(), "no branch that was fetched from origin"),
+        (missing.as_str(), "the repository does not have the commit"),
+        ("main", "`main` is not the hash of a commit"),
+    ] {
+        let reason = tree.check_is_on_remote(commit, &remote).unwrap();
+        assert!(
+            reason.as_ref().unwrap_err().starts_with(expected),
+            "{reason:?}"
+        );
+    }
+}
+
+#[test]
+fn credentials_of_remote_are_separate() {
+    let place = TestRepository::new();
+    let work = work_tree(&place);
+    let url = "https://ann:secret@example.org/o/n.git";
+    git(&work, &["remote", "add", "origin", url]);
+    let remote = find(&work).remote("origin").unwrap().unwrap();
+    assert_eq!(remote.url(), "https://example.org/o/n.git");
+    assert!(!format!("{remote:?}").contains("secret"));
+}
+
+#[test]
+fn files_at_commit_ignore_work_tree() {
+    let place = TestRepository::new();
+    let work = work_tree(&place);
+    let base = git(&work, &["rev-parse", "HEAD"]);
+    write(&work, "tests/test_a.py", "x = 1\n");
+    let files = find(&work).files_at(&base, PATCH).unwrap();
+    assert_eq!(files.check(PATCH).unwrap(), Ok(()));
+    let edited = files.edited_patch(PATCH, &|_, text| Ok(text.replace("test_b", "test_c")));
+    assert!(edited.unwrap().unwrap().contains("+def test_c"));
+}

@@ -45,33 +45,27 @@ pub(super) struct PreparedCommit {
 }
 
 impl PreparedCommit {
-    /// Writes the objects of a commit of the patch on top of HEAD. The inner error says why the placement is not
-    /// possible.
+    /// Writes the objects of a commit of the patch on top of a base, such as HEAD. The inner error says why the
+    /// placement is not possible.
     pub(super) fn new(
         git: &GitFolder,
         root: &Path,
         paths: Vec<String>,
         patch: &str,
         placement: Placement<'_>,
+        base: &str,
     ) -> Result<std::result::Result<Self, String>> {
         let scratch = tempfile::tempdir()?;
         let isolated = isolate(git, scratch.path(), false)?;
-        let resolve = |revision: &str| {
-            let arguments = ["rev-parse", "--verify", "--quiet", revision];
-            isolated.git.line(arguments)
+        let old = match find_commit(&isolated.git, base)? {
+            Ok(old) => old,
+            Err(reason) => return Ok(Err(reason)),
         };
-        let Some(old) = resolve("HEAD^{commit}")? else {
-            return Ok(Err("the repository has no commits".to_owned()));
+        let branch = placement.branch.map(|name| new_ref(&isolated.git, name));
+        let branch = match branch.transpose()?.transpose() {
+            Ok(branch) => branch,
+            Err(reason) => return Ok(Err(reason)),
         };
-        let branch = placement.branch.map(|name| format!("refs/heads/{name}"));
-        if let (Some(name), Some(full_name)) = (placement.branch, &branch) {
-            if name.starts_with('-') || !is_ref(full_name) {
-                return Ok(Err(format!("`{name}` is not a valid name of a branch")));
-            }
-            if resolve(full_name)?.is_some() {
-                return Ok(Err(format!("the branch {name} already exists")));
-            }
-        }
         let mut prepared = PreparedCommit {
             objects: git.common.join("objects"),
             own: Git::at(&git.own)?,
@@ -104,6 +98,16 @@ impl PreparedCommit {
             // The error of the first failure is returned.
             let _ = self.update_index(&self.old);
         })
+    }
+
+    /// Creates the branch without switching to it. It must not exist.
+    pub(super) fn create_branch(&self, reason: &str) -> Result<()> {
+        if let Some(branch) = &self.branch {
+            let none = "0".repeat(self.old.len());
+            self.own
+                .run(["update-ref", "-m", reason, branch, &self.new, &none])?;
+        }
+        Ok(())
     }
 
     fn write_objects(&self, patch: &str, message: &str) -> Result<String> {
@@ -167,11 +171,7 @@ impl PreparedCommit {
     fn move_head(&self) -> Result<()> {
         match &self.branch {
             Some(branch) => {
-                // The ref must not exist.
-                let none = "0".repeat(self.old.len());
-                let reason = "branch: Created from HEAD";
-                self.own
-                    .run(["update-ref", "-m", reason, branch, &self.new, &none])?;
+                self.create_branch("branch: Created from HEAD")?;
                 self.own.run(["symbolic-ref", "HEAD", branch])?;
             }
             None => {
@@ -182,4 +182,32 @@ impl PreparedCommit {
         }
         Ok(())
     }
+}
+
+/// Returns the hash of a commit. The inner error says that the repository does not have it.
+pub(super) fn find_commit(
+    git: &Git,
+    revision: &str,
+) -> Result<std::result::Result<String, String>> {
+    let commit = resolve(git, &format!("{revision}^{{commit}}"))?;
+    Ok(commit.ok_or_else(|| match revision {
+        "HEAD" => "the repository has no commits".to_owned(),
+        _ => format!("the repository does not have the commit {revision}"),
+    }))
+}
+
+/// Returns the full name of a new branch. The inner error says why it cannot be created.
+pub(super) fn new_ref(git: &Git, name: &str) -> Result<std::result::Result<String, String>> {
+    let full_name = format!("refs/heads/{name}");
+    if name.starts_with('-') || !is_ref(&full_name) {
+        return Ok(Err(format!("`{name}` is not a valid name of a branch")));
+    }
+    Ok(match resolve(git, &full_name)? {
+        Some(_) => Err(format!("the branch {name} already exists")),
+        None => Ok(full_name),
+    })
+}
+
+fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
+    git.line(["rev-parse", "--verify", "--quiet", revision])
 }
