@@ -48,4 +48,4 @@ pub mod artifacts;
 pub mod disk_usage;
 pub mod store;
 
-pub use github::expected_failure;
+pub use github::{draft_pull_request, expected_failure};

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use testwright_sandboxes::http_client;
 
-use super::settings::{GitHubSettings, Login};
+use super::settings::Login;
 use crate::store::now;
 use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
@@ -90,7 +90,7 @@ impl<'a> ApiRequest<'a> {
 }
 
 impl GitHubClient {
-    pub(super) fn new(settings: &Settings, github: &GitHubSettings) -> Result<Self> {
+    pub(super) fn new(settings: &Settings, login: &Login) -> Result<Self> {
         let failed = |cause: &dyn std::fmt::Display| {
             Error::usage("use GitHub's API")
                 .cause(cause)
@@ -100,7 +100,7 @@ impl GitHubClient {
             .parse()
             .map_err(|e| failed(&e))?;
         let is_local = api.host_str().is_some_and(http_client::is_loopback);
-        if api.scheme() != "https" && !is_local && !matches!(github.login, Login::None) {
+        if api.scheme() != "https" && !is_local && !matches!(login, Login::None) {
             return Err(failed(
                 &"the address is not HTTPS, so the token would be sent unencrypted",
             ));
@@ -239,7 +239,7 @@ impl GitHubClient {
         if status.is_success() {
             return Ok(value);
         }
-        let message: String = message.chars().take(200).collect();
+        let message = refusal(&value).chars().take(200).collect();
         match status.is_server_error() {
             true => Err(RequestError::Failed(format!(
                 "GitHub responded with {status}"
@@ -250,6 +250,21 @@ impl GitHubClient {
             }),
         }
     }
+}
+
+/// Returns the message of a refusal, with the errors that it lists.
+fn refusal(value: &Value) -> String {
+    let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    let errors = value["errors"].as_array().into_iter().flatten();
+    let errors = errors.map(|error| match text(error, "message") {
+        message if message.is_empty() => {
+            format!("{} {}", text(error, "field"), text(error, "code"))
+        }
+        message => message,
+    });
+    let all = std::iter::once(text(value, "message")).chain(errors);
+    let all: Vec<String> = all.filter(|text| !text.trim().is_empty()).collect();
+    all.join(": ")
 }
 
 /// Returns how many milliseconds to wait before the next request, if GitHub limits the rate.
@@ -297,6 +312,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn refusal_contains_listed_errors() {
+        let errors = serde_json::json!([{"message": "A pull request exists."}, {"field": "base", "code": "invalid"}]);
+        let value = serde_json::json!({"message": "Validation Failed", "errors": errors});
+        assert_eq!(
+            refusal(&value),
+            "Validation Failed: A pull request exists.: base invalid"
+        );
+        assert_eq!(refusal(&Value::Null), "");
+    }
 
     #[test]
     fn rate_limit_differs_from_other_refusals() {

@@ -4,14 +4,12 @@ use serde::Deserialize;
 use testwright_evals::dataset::is_repository;
 
 use super::commands::{self, Command};
+use super::draft_pull_request::BRANCH_PREFIX;
 use super::mentions::mentioned;
 use super::settings::GitHubSettings;
 use super::task_details::{AnswerDetails, ConfirmDetails, encode};
 use crate::store::{GitHubTaskKind, NewGitHubTask};
 use testwright_config::error::{Error, Result};
-
-/// Prefix of testwright's own branches.
-pub(super) const BRANCH_PREFIX: &str = "testwright/";
 
 #[derive(Debug, Deserialize)]
 struct Payload {

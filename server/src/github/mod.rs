@@ -11,6 +11,7 @@ mod commands;
 mod comment;
 mod confirmation;
 mod deliveries;
+pub mod draft_pull_request;
 pub mod expected_failure;
 mod mentions;
 mod posting;
@@ -62,7 +63,7 @@ impl GitHubSetup {
         let Some(github) = GitHubSettings::new(settings)? else {
             return Ok(None);
         };
-        let client = GitHubClient::new(settings, &github)?;
+        let client = GitHubClient::new(settings, &github.login)?;
         Ok(Some(GitHubSetup(github, client)))
     }
 

@@ -11,7 +11,7 @@ use testwright_tools::outcomes::report::{Outcome as TestOutcome, TestReport};
 use super::GitHub;
 use super::client::{ApiRequest, RequestError};
 use super::comment::{self, PullRequestResult};
-use super::deliveries::BRANCH_PREFIX;
+use super::draft_pull_request::{BRANCH_PREFIX, DraftPullRequest};
 use super::expected_failure::{self, Tests};
 use super::task_result::TaskError;
 use super::test_run::CodeUnderTest;
@@ -152,17 +152,13 @@ impl Draft<'_> {
              Refs #{issue}\n\n{}",
             comment::evidence_block(evidence)
         );
-        let opened = self.post(
-            &["pulls"],
-            json!({
-                "title": format!("Add a failing test for #{issue}"),
-                "head": self.branch,
-                "base": base,
-                "body": body,
-                "draft": true,
-            }),
-        );
-        number(&opened.await?)
+        let draft = DraftPullRequest {
+            title: &format!("Add a failing test for #{issue}"),
+            head: &self.branch,
+            base: base.as_str().unwrap_or_default(),
+            body: &body,
+        };
+        number(&self.post(&["pulls"], draft.to_json()).await?)
     }
 
     async fn existing(&self) -> Result<Option<u64>, TaskError> {
