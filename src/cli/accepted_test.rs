@@ -186,6 +186,12 @@ impl AcceptedTest {
 
     /// Returns the test as a patch that marks it as expected to fail.
     pub(super) fn marked_patch(&self, tree: &WorkTree) -> Result<String> {
+        or_refused(tree, &self.folder, self.mark(tree)?)
+    }
+
+    /// Returns the test as a patch that marks it as expected to fail. The inner error says why the patch does not apply
+    /// to the work tree, or why the test cannot be marked.
+    pub(super) fn mark(&self, tree: &WorkTree) -> Result<std::result::Result<String, String>> {
         let tests = Tests {
             failing: (self.evidence.tests.iter())
                 .map(|test| test.id.as_str())
@@ -212,14 +218,23 @@ impl AcceptedTest {
                 None => Ok(text.to_owned()),
             }
         };
-        let checked = tree.check(&self.patch)?;
-        or_refused(tree, &self.folder, checked)?;
-        let edited = tree.edited_patch(&self.patch, &mark)?;
-        or_refused(tree, &self.folder, edited)
+        match tree.check(&self.patch)? {
+            Ok(()) => Ok(tree.edited_patch(&self.patch, &mark)?),
+            Err(reason) => Ok(Err(reason)),
+        }
     }
 
-    /// Returns a message for a commit: the title of the issue, and its URL if it has one.
+    /// Returns a message for a commit: the subject, and the URL of the issue if it has one.
     pub(super) fn commit_message(&self) -> String {
+        let subject = self.subject();
+        match self.url() {
+            Some(url) => format!("{subject}\n\n{}\n", escape_line(url)),
+            None => subject + "\n",
+        }
+    }
+
+    /// Returns a line for a commit or a pull request, with the title of the issue.
+    pub(super) fn subject(&self) -> String {
         let what = match self.evidence.tests.is_empty() {
             true => "Add a test",
             false => "Add a failing test",
@@ -228,19 +243,16 @@ impl AcceptedTest {
             "" => what.to_owned(),
             title => format!("{what}: {}", escape_line(title)),
         };
-        let subject = match subject.char_indices().nth(MAX_SUBJECT_LEN - 1) {
+        match subject.char_indices().nth(MAX_SUBJECT_LEN - 1) {
             Some((end, last)) if subject.len() > end + last.len_utf8() => {
                 format!("{}…", &subject[..end])
             }
             _ => subject,
-        };
-        match self.url() {
-            Some(url) => format!("{subject}\n\n{}\n", escape_line(url)),
-            None => subject + "\n",
         }
     }
 
-    fn url(&self) -> Option<&str> {
+    /// Returns the URL of the issue, if it has one.
+    pub(super) fn url(&self) -> Option<&str> {
         let origin = self.origin.as_str();
         (origin.starts_with("https://") || origin.starts_with("http://")).then_some(origin)
     }
@@ -268,7 +280,7 @@ fn current_folder() -> Option<PathBuf> {
 }
 
 /// Quotes a word for a shell, if it needs quotes.
-fn quote(word: &str) -> String {
+pub(super) fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

@@ -10,7 +10,7 @@ use super::output;
 use super::run_options::DEFAULT_RESULTS_FOLDER;
 use super::show::read_ended;
 use testwright_agent::agent::Outcome;
-use testwright_agent::trajectory::RunFolder;
+use testwright_agent::trajectory::{RunFolder, Started};
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::repository::{Placement, WorkTree};
@@ -44,8 +44,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(folder) => folder.clone(),
         None => newest_accepted()?,
     };
-    let test = read_test(&folder)?;
-    let tree = work_tree(args, &test)?;
+    let (_, test) = read_test(&folder)?;
+    let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, "apply")?;
     let patch = match args.xfail {
         true => test.marked_patch(&tree)?,
         false => test.patch.clone(),
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 /// Finds the newest run that accepted a test.
-fn newest_accepted() -> Result<PathBuf> {
+pub(super) fn newest_accepted() -> Result<PathBuf> {
     let runs = Path::new(DEFAULT_RESULTS_FOLDER);
     RunFolder::check_default_folder(runs)?;
     let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
@@ -80,12 +80,13 @@ fn newest_accepted() -> Result<PathBuf> {
     })
 }
 
-fn read_test(folder: &Path) -> Result<AcceptedTest> {
+/// Reads the start of a run and the test that it accepted.
+pub(super) fn read_test(folder: &Path) -> Result<(Box<Started>, AcceptedTest)> {
     let (started, outcome) = read_ended(folder)?;
     let (patch, evidence) = match outcome {
         Outcome::Accepted { patch, evidence } => (patch, evidence),
         other => {
-            let action = format!("apply the test of {}", folder.display());
+            let action = format!("use the test of {}", folder.display());
             return Err(Error::usage(action).cause(other.summary()));
         }
     };
@@ -100,24 +101,30 @@ fn read_test(folder: &Path) -> Result<AcceptedTest> {
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
     let location = started.settings["repository"].as_str();
-    Ok(AcceptedTest {
+    let test = AcceptedTest {
         folder: folder.to_owned(),
         location: location.unwrap_or_default().to_owned(),
-        repository: started.repository,
-        title: started.issue.title,
-        origin: started.issue.origin,
+        repository: started.repository.clone(),
+        title: started.issue.title.clone(),
+        origin: started.issue.origin.clone(),
         patch,
         evidence,
         runner: record["environment"]["recipe"]["runner"].clone(),
-    })
+    };
+    Ok((started, test))
 }
 
-/// Returns the work tree to change.
-fn work_tree(args: &Args, test: &AcceptedTest) -> Result<WorkTree> {
+/// Returns the work tree to change: in the folder `repo`, or that of the run, which may be `named` on the command line.
+pub(super) fn work_tree(
+    repo: Option<&str>,
+    named: bool,
+    test: &AcceptedTest,
+    command: &str,
+) -> Result<WorkTree> {
     let failed = |cause: String| {
-        Error::usage(format!("apply the test of {}", test.folder.display())).cause(cause)
+        Error::usage(format!("use the test of {}", test.folder.display())).cause(cause)
     };
-    if let Some(folder) = &args.repo {
+    if let Some(folder) = repo {
         return WorkTree::find(folder)?.ok_or_else(|| {
             failed(format!("{folder} is not a folder with a work tree"))
                 .hint("pass --repo the folder of your clone")
@@ -129,9 +136,12 @@ fn work_tree(args: &Args, test: &AcceptedTest) -> Result<WorkTree> {
     })?;
     // An untrusted repository can contain a folder that looks like a run of another repository.
     let here = WorkTree::find(".")?;
-    if args.run.is_none() && here.is_none_or(|here| here.root() != tree.root()) {
+    if !named && here.is_none_or(|here| here.root() != tree.root()) {
         let root = tree.root().display();
-        let hint = format!("name the run: testwright apply {}", test.folder.display());
+        let hint = format!(
+            "name the run: testwright {command} {}",
+            test.folder.display()
+        );
         return Err(failed(format!("the newest run is of another repository, {root}")).hint(hint));
     }
     Ok(tree)

@@ -11,7 +11,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Write tests",
         &[
-            "run", "revise", "cover", "check", "show", "apply", "history", "inspect", "list",
+            "run", "revise", "cover", "check", "show", "apply", "pr", "history", "inspect", "list",
             "replay",
         ],
     ),

@@ -27,6 +27,7 @@ mod mcp;
 mod mine;
 mod models;
 pub mod output;
+mod pr;
 mod prompts;
 #[cfg(test)]
 mod reference;
@@ -126,6 +127,8 @@ enum Command {
     History(Box<history::Args>),
     /// Apply the test of a run to its repository, on a branch and as a commit if wanted
     Apply(apply::Args),
+    /// Open a draft pull request with the test of a run, or show it first
+    Pr(pr::Args),
     /// Build and check the environment of a repository
     Environment(environment::Args),
     /// List the approaches with their stages or tools, model calls and prompts
@@ -205,6 +208,7 @@ pub async fn main() -> ExitCode {
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::History(args) => history::run(&args).await,
         Command::Apply(args) => apply::run(&args).map(|()| 0),
+        Command::Pr(args) => pr::run(&args).await.map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,
         Command::Approaches(args) => approaches::run(&args).map(|()| 0),
         Command::Models(args) => models::run(&args).map(|()| 0),

@@ -199,6 +199,14 @@ pub(super) fn load_settings(sources: &Sources) -> Result<Settings> {
     Ok(settings)
 }
 
+/// Loads the settings as [`load_settings`] does. For github.com, `gh` may provide the token.
+pub(super) fn load_github_settings(sources: &Sources) -> Result<Settings> {
+    let mut settings = Settings::load(sources)?;
+    gh_token::take(&mut settings);
+    check_settings(&settings)?;
+    Ok(settings)
+}
+
 fn check_settings(settings: &Settings) -> Result<()> {
     output::hide_secrets(settings.redactor());
     if let Some(folder) = &settings.run.prompts {

@@ -167,12 +167,17 @@ pub(super) fn check_results_folder(settings: &Settings) -> Result<()> {
 
 /// Returns a folder such as `testwright-runs/2025-01-31T120000-first-words-of-the-title`.
 pub(super) fn default_folder(title: &str) -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%S");
+    Path::new(DEFAULT_RESULTS_FOLDER).join(format!("{now}-{}", title_words(title)))
+}
+
+/// Returns the first words of a title, for the name of a folder or a branch: `first-words-of-the-title`.
+pub(super) fn title_words(title: &str) -> String {
     let words: Vec<String> = title
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
         .take(6)
         .map(str::to_lowercase)
         .collect();
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%S");
-    Path::new(DEFAULT_RESULTS_FOLDER).join(format!("{now}-{}", words.join("-")))
+    words.join("-")
 }

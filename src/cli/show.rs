@@ -91,16 +91,7 @@ fn report(folder: &Path) -> Result<Option<String>> {
 ///
 /// Untrusted text is fenced, so that it cannot mention people or create links.
 fn markdown(started: &Started, outcome: &Outcome) -> String {
-    let code = match &started.commit {
-        Some(commit) => format!("commit {}", commit.chars().take(10).collect::<String>()),
-        None => "the code as it was".to_owned(),
-    };
-    let by = match started.model.as_str() {
-        // `snippet` uses rules and has no model to name.
-        model if model.is_empty() || model == started.approach => started.approach.clone(),
-        model => format!("{}, {model}", started.approach),
-    };
-    let by = inline_code(&by);
+    let (code, by) = (code_name(started), author_name(started));
     let Outcome::Accepted { patch, evidence } = outcome else {
         let summary = fenced("text", &outcome.summary());
         return format!("**testwright** found no test for this issue ({code}; {by}).\n\n{summary}");
@@ -113,14 +104,58 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
         _ => (added_source(patch), fenced("diff", patch.trim_end())),
     };
     let test = test.map_or_else(String::new, |source| fenced("python", &source) + "\n\n");
-    let card = evidence_card::render_card(evidence).plain();
     format!(
         "**testwright** wrote a test that fails on {code} for the reason this issue states ({by}). {}\n\n\
          {test}{}\n{}",
         failure(evidence),
         folded("Patch for git apply", &patch),
-        folded("Evidence", &fenced("text", card.trim_end())),
+        folded_card(evidence),
     )
+}
+
+/// Formats the description of a pull request that adds an accepted test. `issue` is a link to the issue.
+pub(super) fn pull_request_body(
+    started: &Started,
+    evidence: &Evidence,
+    issue: Option<&str>,
+    is_marked: bool,
+) -> String {
+    let (code, by) = (code_name(started), author_name(started));
+    let link = issue.map_or_else(String::new, |issue| format!(" for {issue}"));
+    let text = match evidence.tests.is_empty() {
+        true => format!("Adds a test{link}.\n\n**testwright** wrote it for {code} ({by})."),
+        false => format!(
+            "Adds a failing test{link}.\n\n**testwright** wrote it ({by}). It fails on {code} for the reason the issue \
+             states. {}",
+            failure(evidence)
+        ),
+    };
+    let mark = match is_marked {
+        true => " It is marked as expected to fail until the issue is fixed.",
+        false => "",
+    };
+    format!("{text}{mark}\n\n{}\n", folded_card(evidence))
+}
+
+fn code_name(started: &Started) -> String {
+    match &started.commit {
+        Some(commit) => format!("commit {}", commit.chars().take(10).collect::<String>()),
+        None => "the code as it was".to_owned(),
+    }
+}
+
+/// Returns the approach and the model.
+fn author_name(started: &Started) -> String {
+    inline_code(&match started.model.as_str() {
+        // `snippet` uses rules and has no model to name.
+        model if model.is_empty() || model == started.approach => started.approach.clone(),
+        model => format!("{}, {model}", started.approach),
+    })
+}
+
+fn folded_card(evidence: &Evidence) -> String {
+    let card = evidence_card::render_card(evidence).plain();
+    folded("Evidence", &fenced("text", card.trim_end()))
 }
 
 /// Describes how the first test fails, and whether a candidate fix makes the tests pass.
@@ -219,7 +254,61 @@ fn longest_backtick_run(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use testwright_agent::gate::TestEvidence;
+    use testwright_agent::issues::Issue;
+    use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, Phase};
+
+    #[test]
+    fn pull_request_links_issue_and_folds_evidence() {
+        let started = Started {
+            format: 1,
+            at: String::new(),
+            testwright: String::new(),
+            approach: "testwright".to_owned(),
+            model: "@ann".to_owned(),
+            issue: Issue::default(),
+            repository: "acme/slugs".to_owned(),
+            commit: Some("348ee765b261abcdef".to_owned()),
+            digest: String::new(),
+            settings: serde_json::Value::Null,
+            tools: Vec::new(),
+            environment_repair: None,
+        };
+        let mut evidence = Evidence {
+            tests: vec![TestEvidence {
+                id: "t.py::test_it".to_owned(),
+                outcome: TestOutcome::Failed,
+                phase: Phase::Call,
+                class: FailureClass::Assertion,
+                exception: "AssertionError".to_owned(),
+                message: "assert 'a' == '@ann'".to_owned(),
+                frame: None,
+                missing_name: None,
+                executed: Vec::new(),
+                unreached: Vec::new(),
+                test_double: None,
+                warning_as_error: false,
+            }],
+            ..Evidence::default()
+        };
+        let body = pull_request_body(&started, &evidence, Some("#12"), true);
+        let (text, card) = body.split_once("\n\n<details>").unwrap();
+        assert_eq!(
+            text,
+            "Adds a failing test for #12.\n\n**testwright** wrote it (`testwright, @ann`). It fails on commit \
+             348ee765b2 for the reason the issue states. It fails with `AssertionError`: `assert 'a' == '@ann'`. It \
+             is marked as expected to fail until the issue is fixed."
+        );
+        assert!(card.starts_with("<summary>Evidence</summary>\n\n```text\n"));
+        assert!(card.ends_with("\n```\n\n</details>\n"), "{card}");
+
+        evidence.tests.clear();
+        let body = pull_request_body(&started, &evidence, None, false);
+        let start = "Adds a test.\n\n**testwright** wrote it for commit 348ee765b2 (`testwright, @ann`).\n\n<details>";
+        assert!(body.starts_with(start), "{body}");
+    }
 
     #[test]
     fn added_lines_become_source() {

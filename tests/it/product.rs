@@ -40,6 +40,8 @@ mod mine;
 mod own_agent;
 /// Approaches that are pipelines.
 mod pipelines;
+/// `testwright pr`.
+mod pr;
 /// The reviewer of submissions.
 mod review;
 /// Hints, and `testwright revise`.

@@ -206,7 +206,7 @@ impl Options {
 pub use address::{api_base_url, server_of, web_base_url};
 pub use fold::FULL_ISSUE_PATH;
 pub use historical_text::{IssueSource, TextBeforeFix};
-pub use reference::{is_reference, page_of};
+pub use reference::{github_repository, is_reference, page_of};
 pub use wish::Wish;
 
 /// Reads an issue from the URL of an issue on a forge, a Markdown or text file, or `-` for standard input.

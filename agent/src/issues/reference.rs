@@ -1,7 +1,8 @@
 //! Short names of issues: `12`, `#12` and `OWNER/NAME#12`.
 
-use super::address::is_gitlab;
+use super::address::{is_gitlab, server_of, web_base_url};
 use testwright_config::error::{Error, Result};
+use testwright_config::settings::RedactedUrl as BaseUrl;
 
 /// Returns whether a text is the short name of an issue.
 pub fn is_reference(text: &str) -> bool {
@@ -32,6 +33,24 @@ pub fn page_of(text: &str, remote: Option<&str>) -> Result<Option<String>> {
     Ok(Some(format!(
         "https://{host}/{path}{folder}/issues/{number}"
     )))
+}
+
+/// Returns the `OWNER/NAME` of a remote on github.com, or on the GitHub server in the settings. `None` for any other
+/// remote.
+pub fn github_repository(remote: &str, base: Option<&BaseUrl>) -> Option<String> {
+    let (host, path) = site_of(remote)?;
+    let name = server_of(&host);
+    let name = name.strip_prefix("ssh.").unwrap_or(&name);
+    let is_here = without_port(name) == without_port(&server_of(&web_base_url(base)));
+    let is_repository = path.split('/').count() == 2 && path.split('/').all(|p| !p.is_empty());
+    (is_here && is_repository).then_some(path)
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
 }
 
 /// Returns the repository, if it is named, and the number.
@@ -102,6 +121,38 @@ mod tests {
         }
         for text in ["issue.md", "#", "12a", "slugs#12", "/slugs#12", "a b"] {
             assert_eq!(page_of(text, None).unwrap(), None, "{text}");
+        }
+    }
+    #[test]
+    fn github_repository_needs_github_remote() {
+        let enterprise = BaseUrl::new("https://github.example.org/api/v3");
+        let api = BaseUrl::new("https://api.github.com");
+        for (remote, base, expected) in [
+            (
+                "https://github.com/acme/slugs.git",
+                None,
+                Some("acme/slugs"),
+            ),
+            ("git@github.com:acme/slugs", None, Some("acme/slugs")),
+            ("git@github.com:acme/slugs", Some(&api), Some("acme/slugs")),
+            (
+                "ssh://git@ssh.github.com:443/acme/slugs.git",
+                None,
+                Some("acme/slugs"),
+            ),
+            (
+                "ssh://git@github.example.org:2222/acme/slugs",
+                Some(&enterprise),
+                Some("acme/slugs"),
+            ),
+            ("git@github.com:acme/slugs", Some(&enterprise), None),
+            ("git@gitlab.com:acme/slugs.git", None, None),
+            ("https://github.com/acme", None, None),
+            ("https://github.com/acme/slugs/issues", None, None),
+            ("/srv/git/acme/slugs", None, None),
+        ] {
+            let name = github_repository(remote, base);
+            assert_eq!(name.as_deref(), expected, "{remote}");
         }
     }
 }
