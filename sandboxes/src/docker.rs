@@ -1,8 +1,8 @@
 //! The `docker` backend: sandboxes are containers of any engine with a Docker-compatible API (Docker, Podman), on this
 //! machine or another one. No other module names bollard.
 //!
-//! A container runs only a sleeping process; everything else is an `exec` in it. The backend does not build images from
-//! Dockerfiles, uses registries only to pull, and does not support Windows containers.
+//! A container runs only a sleeping process; everything else is an `exec` in it. The backend uses registries only to
+//! pull, and does not support Windows containers.
 
 #[cfg(not(fuzzing))]
 mod archive;
@@ -16,6 +16,7 @@ mod engine;
 mod error;
 mod exec;
 mod fork;
+mod image_build;
 mod images;
 mod incremental_fork;
 mod owner;
@@ -37,7 +38,7 @@ pub use engine::EngineSecurity;
 pub use settings::DockerSettings;
 
 use crate::error::SandboxError;
-use crate::sandbox::{Backend, Result, Sandbox, SandboxSource, Spec};
+use crate::sandbox::{Backend, ImageBuild, Result, Sandbox, SandboxSource, Spec};
 use container::Container;
 use engine::Engine;
 
@@ -130,6 +131,14 @@ impl Backend for Docker {
     async fn image_digest(&self, name: &str) -> Result<String> {
         images::named(&self.engine, name).await?;
         Ok(images::id(&self.engine, name).await?.unwrap_or_default())
+    }
+
+    fn image_name(&self, state: &str) -> Result<String> {
+        Ok(images::state_tag(state))
+    }
+
+    async fn build_image(&self, build: &ImageBuild<'_>) -> Result<()> {
+        image_build::build(&self.engine, build).await
     }
 
     async fn abandon(&self) -> Result<()> {

@@ -8,6 +8,7 @@
 //! recently used are removed.
 
 mod amendments;
+mod base_image;
 mod build;
 mod build_isolation;
 mod build_sandbox;
@@ -44,6 +45,7 @@ mod verify;
 mod without_build;
 
 pub use amendments::{Amendments, Draft, amended_recipe};
+pub use base_image::{BaseImage, build_base_image};
 pub use eviction::prune;
 pub use records::cached_bytes;
 pub use sharing::{BuildClaim, SharedEnvironments};

@@ -29,5 +29,5 @@ pub mod uv;
 
 pub use error::{SandboxError, Shortage};
 pub use sandbox::{
-    Backend, Command, Limits, Paths, Process, Sandbox, SandboxInfo, SandboxSource, Spec,
+    Backend, Command, ImageBuild, Limits, Paths, Process, Sandbox, SandboxInfo, SandboxSource, Spec,
 };

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::error::SandboxError;
+use crate::error::{ErrorKind, SandboxError};
 
 /// Result of an operation that can fail with a [`SandboxError`].
 pub type Result<T> = std::result::Result<T, SandboxError>;
@@ -66,6 +66,23 @@ pub trait Backend: Send + Sync {
     /// allowed.
     async fn image_digest(&self, name: &str) -> Result<String>;
 
+    /// Returns the name of the image that [`Backend::build_image`] saves as a state, for [`SandboxSource::Image`].
+    ///
+    /// # Errors
+    ///
+    /// Kind `Input` if the backend has no images.
+    fn image_name(&self, state: &str) -> Result<String> {
+        let _ = state;
+        Err(no_images())
+    }
+
+    /// Builds an image from a Dockerfile and saves it as a state. Fails with kind `Build` if an instruction fails, and
+    /// with kind `Input` if the Dockerfile names an image that it may not use.
+    async fn build_image(&self, build: &ImageBuild<'_>) -> Result<()> {
+        let _ = build;
+        Err(no_images())
+    }
+
     /// Removes sandboxes, forks and incomplete states whose owner process is gone. Returns one line for each.
     async fn clean(&self) -> Result<Vec<String>>;
 
@@ -74,6 +91,37 @@ pub trait Backend: Send + Sync {
     async fn abandon(&self) -> Result<()> {
         Ok(())
     }
+}
+
+fn no_images() -> SandboxError {
+    let message = "build an image from a Dockerfile: this kind of sandbox has no images";
+    SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
+}
+
+/// A build of an image from a Dockerfile.
+pub struct ImageBuild<'a> {
+    /// Name of the saved state.
+    pub state: &'a str,
+    /// Tar archive with the Dockerfile and the files that it may copy.
+    pub context: &'a Path,
+    /// Path of the Dockerfile in the archive.
+    pub dockerfile: &'a str,
+    /// All images that the Dockerfile names.
+    pub images: &'a [String],
+    /// The image below the last stage; `None` if that is empty.
+    pub base: Option<&'a str>,
+    /// Last stage to build; `None` for the last one in the file.
+    pub target: Option<&'a str>,
+    /// Build arguments.
+    pub args: &'a BTreeMap<String, String>,
+    /// A running sandbox of the same backend, whose network the steps share.
+    pub network: &'a SandboxInfo,
+    /// Limits on each step.
+    pub limits: &'a Limits,
+    /// Run all steps again, even if the engine has their results.
+    pub rebuild: bool,
+    /// Receives the output, in pieces of any length.
+    pub log: &'a (dyn Fn(&str) + Send + Sync),
 }
 
 /// Specification of a sandbox.
@@ -330,7 +378,7 @@ pub async fn output_with_input(
     match tokio::time::timeout(deadline, work).await {
         Ok(result) => result,
         Err(_) => Err(SandboxError::new(
-            crate::error::ErrorKind::System,
+            ErrorKind::System,
             format!(
                 "run `{}`: it did not end within {} s",
                 command.argv.join(" "),
@@ -353,7 +401,7 @@ pub(crate) async fn read_all(
         return Ok(read);
     }
     Err(SandboxError::new(
-        crate::error::ErrorKind::System,
+        ErrorKind::System,
         format!(
             "read {}: it is larger than {} MiB",
             name(),

@@ -143,7 +143,7 @@ fn settings(args: &Args, started: Option<&Started>) -> Result<Settings> {
         value.as_str().map(str::to_owned)
     };
     let mut settings = args.place.settings(|flags| {
-        for name in ["sandbox", "image", "python", "project"] {
+        for name in ["sandbox", "image", "dockerfile", "python", "project"] {
             flags.set(&format!("run.{name}"), recorded(name));
         }
     })?;

@@ -74,6 +74,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         for (key, name) in [
             ("run.sandbox", "sandbox"),
             ("run.image", "image"),
+            ("run.dockerfile", "dockerfile"),
             ("run.python", "python"),
             ("run.project", "project"),
         ] {

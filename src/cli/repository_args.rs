@@ -36,6 +36,9 @@ pub(super) struct RepositoryArgs {
     /// Set an environment variable for builds and tests (repeatable)
     #[arg(long, help_heading = ENVIRONMENT, value_name = "NAME=VALUE")]
     env: Vec<String>,
+    /// Use the image of this Dockerfile or devcontainer.json of the repository (with --sandbox docker)
+    #[arg(long, value_name = "FILE")]
+    dockerfile: Option<String>,
     #[command(flatten)]
     sandbox: SandboxArgs,
 }
@@ -162,7 +165,11 @@ impl RepositoryArgs {
         more: impl FnOnce(&mut Flags),
         complete: impl FnOnce(&mut Settings),
     ) -> Result<Settings> {
-        let sources = with_repository(self.sandbox.sources(more), self.repo.as_deref());
+        let sources = self.sandbox.sources(|flags| {
+            flags.set("run.dockerfile", self.dockerfile.clone());
+            more(flags);
+        });
+        let sources = with_repository(sources, self.repo.as_deref());
         let mut settings = Settings::load(&sources)?;
         complete(&mut settings);
         check_settings(&settings)?;

@@ -84,6 +84,7 @@ fn new_job(args: &Args) -> Result<RunJob> {
         flags.set("run.min-confidence", recorded.min_confidence);
         flags.set("run.sandbox", Some(recorded.sandbox.clone()));
         flags.set("run.image", recorded.image.clone());
+        flags.set("run.dockerfile", recorded.dockerfile.clone());
         flags.set("run.python", recorded.python.clone());
         flags.set("run.project", recorded.project.clone());
         args.options.add_to_flags(flags);

@@ -230,6 +230,7 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
         flags.set("run.prompts", args.options.prompts.clone());
         flags.set("run.sandbox", Some(recorded.settings.sandbox.clone()));
         flags.set("run.image", recorded.settings.image.clone());
+        flags.set("run.dockerfile", recorded.settings.dockerfile.clone());
         flags.set("run.python", recorded.settings.python.clone());
         flags.set("run.project", recorded.settings.project.clone());
     })?;

@@ -139,7 +139,8 @@ pub async fn investigate(
 fn digest(tests: &AcceptedTests, settings: &Settings) -> String {
     let run = &settings.run;
     let ids: Vec<&str> = tests.ids().collect();
-    let options = (&run.python, &run.image, &run.project, &settings.additions);
+    let base = (&run.image, &run.dockerfile);
+    let options = (&run.python, base, &run.project, &settings.additions);
     let parts = format!("{ids:?} {options:?} {}", tests.patch);
     hex(&Sha256::digest(parts.as_bytes()))
 }

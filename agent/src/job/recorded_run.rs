@@ -75,6 +75,9 @@ pub struct RecordedSettings {
     pub sandbox: String,
     /// Docker image that replaces the environment, if set.
     pub image: Option<String>,
+    /// Dockerfile of the repository whose image replaces the environment, if set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dockerfile: Option<String>,
     /// Python version, `X.Y`, if set.
     pub python: Option<String>,
     /// Folder of the one project to use, if set.
@@ -116,6 +119,7 @@ impl RecordedSettings {
             repository: absolute.unwrap_or_else(|| place.location.clone()),
             sandbox: settings.run.sandbox.clone(),
             image: settings.run.image.clone(),
+            dockerfile: settings.run.dockerfile.clone(),
             python: settings.run.python.clone(),
             project: settings.run.project.clone(),
             additions: settings.additions.clone(),

@@ -13,7 +13,7 @@ use testwright_sandboxes::recipe;
 use super::{RepositoryLocation, build_settings, open_options, open_source};
 use crate::backends;
 use crate::session::toolbox;
-use testwright_config::error::Result;
+use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
 /// Arguments that are not settings.
@@ -35,6 +35,11 @@ pub struct HarnessArgs {
 ///
 /// Fails if the backend is not available, or the harness cannot be created.
 pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
+    if settings.run.dockerfile.is_some() {
+        return Err(Error::usage("use a Dockerfile of the repository")
+            .cause("this command uses many repositories")
+            .hint("remove run.dockerfile from the settings, and use --image"));
+    }
     let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
     let mut notes = backends::clean(backend.as_ref()).await;
     let environment = settings.named_environment().cloned();

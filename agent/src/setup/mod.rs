@@ -4,6 +4,7 @@
 mod commit;
 mod harness;
 mod model;
+mod overrides;
 mod repair;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,24 +298,7 @@ impl<'a> Setup<'a> {
         source: &Source,
         location: &str,
     ) -> std::result::Result<Environment, SandboxError> {
-        let run = &self.settings.run;
-        let keys = self.settings.environment_of(location);
-        if keys.is_none() && self.settings.environment.is_some() {
-            self.progress.note("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for this repository");
-        }
-        let overrides = Overrides {
-            keys: keys.map(|recipe| (recipe.keys(), self.settings.environment_file())),
-            python: run.python.clone(),
-            image: run.image.clone(),
-            no_built_in: self.no_built_in,
-            pythons: recipe::available_pythons(self.backend.as_ref()).await?,
-            project: run.project.clone(),
-            subject: self.subject.clone(),
-            preferred_python: self.preferred_python.clone(),
-            requirements: self.settings.additions.requirements.clone(),
-            extras: self.settings.additions.extras.clone(),
-            env: self.settings.additions.env.clone(),
-        };
+        let (overrides, _base) = self.overrides(source, location).await?;
         if let Some(note) = recipe::image_left_out(source, &overrides)? {
             self.progress.note(&note);
         }

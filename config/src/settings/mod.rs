@@ -171,6 +171,7 @@ impl Settings {
         settings.notes = notes;
         settings.variables = secret::Variables::new(&sources.variables);
         settings.check()?;
+        settings.select_docker()?;
         Ok(settings)
     }
 
@@ -305,6 +306,29 @@ impl Settings {
             });
         }
         rows
+    }
+
+    /// Selects the sandbox that can build from `run.dockerfile`, unless a flag or a variable selects another one.
+    fn select_docker(&mut self) -> Result<()> {
+        let key = "run.dockerfile";
+        if self.run.dockerfile.is_none() {
+            return Ok(());
+        }
+        if self.run.image.is_some() {
+            return Err(self.wrong(key, "cannot be combined with an image".to_owned()));
+        }
+        let sandbox = &self.run.sandbox;
+        if sandbox != "docker" {
+            let origin = self.origin("run.sandbox");
+            if matches!(origin, Origin::Flag(_) | Origin::Variable(_)) {
+                let what = format!("needs --sandbox docker, but {origin} is `{sandbox}`");
+                return Err(self.wrong(key, what));
+            }
+            let origin = self.origin(key);
+            self.origins.insert("run.sandbox".to_owned(), origin);
+            "docker".clone_into(&mut self.run.sandbox);
+        }
+        Ok(())
     }
 
     /// Checks ranges that the types do not express.

@@ -29,6 +29,9 @@ pub struct Run {
     pub python: Option<String>,
     /// Docker image to use instead of building an environment.
     pub image: Option<String>,
+    /// Dockerfile or `devcontainer.json` in the repository whose image is used instead of building an environment. It
+    /// selects the `docker` sandbox.
+    pub dockerfile: Option<String>,
     /// Folder of the one project to use, if the repository has several.
     pub project: Option<String>,
     /// Maximum number of model calls in a run.
@@ -55,6 +58,7 @@ impl Default for Run {
             sandbox: "local".to_owned(),
             python: None,
             image: None,
+            dockerfile: None,
             project: None,
             max_steps: 60,
             max_dollars: None,

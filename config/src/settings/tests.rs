@@ -213,7 +213,7 @@ fn file_errors_name_line_and_key() {
     insta::assert_snapshot!(refused("[run]\nzebra = 5\n"), @r"
     error: failed to read the settings
       cause: testwright.toml:2: unknown key `zebra` in [run]
-      hint: known here: approach, effort, min-confidence, model, sandbox, python, image, project, max-steps, max-dollars, max-tokens, max-minutes, out, prompts
+      hint: known here: approach, effort, min-confidence, model, sandbox, python, image, dockerfile, project, max-steps, max-dollars, max-tokens, max-minutes, out, prompts
     ");
     insta::assert_snapshot!(refused("[run]\nmax-steps = \"many\"\n"), @r#"
     error: failed to read the settings
@@ -275,6 +275,24 @@ fn user_file_applies_to_all_repositories() {
       cause: DIR/home/testwright.toml:1: [environment] is not allowed in your own settings, because it describes one repository
       hint: move it to that repository's testwright.toml
     ");
+}
+
+#[test]
+fn dockerfile_selects_docker_or_is_refused() {
+    let place = || TestDir::new().flag("run.dockerfile", "Dockerfile");
+    let settings = place().file("home", "run.sandbox = \"local\"\n").load();
+    assert_eq!(settings.run.sandbox, "docker");
+    assert_eq!(settings.origin("run.sandbox").to_string(), "--dockerfile");
+    assert_eq!(
+        place().flag("run.sandbox", "local").refused(),
+        "error: invalid --dockerfile: needs --sandbox docker, but --sandbox is `local`"
+    );
+    assert_eq!(
+        place().flag("run.image", "x").refused(),
+        "error: invalid --dockerfile: cannot be combined with an image"
+    );
+    let found = TestDir::new().file("repository", "run.dockerfile = \"Dockerfile\"\n");
+    assert_eq!(found.load().run.dockerfile, None);
 }
 
 #[test]

@@ -117,7 +117,8 @@ impl Container {
         container.image.foreign |= labels.contains_key(owner::FOREIGN);
         container.image_id = state.image.unwrap_or_default();
         container.started = state.state.and_then(|s| s.started_at).unwrap_or_default();
-        container.disk = DiskWatch::start(engine, container.id(), &container.spec);
+        let Spec { limits, root, .. } = &container.spec;
+        container.disk = DiskWatch::start(engine, container.id(), limits, *root);
         Ok(container)
     }
 

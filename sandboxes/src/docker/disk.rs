@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bollard::query_parameters::{InspectContainerOptions, KillContainerOptions};
 
 use super::engine::Engine;
-use crate::sandbox::Spec;
+use crate::sandbox::Limits;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
@@ -25,14 +25,20 @@ pub(super) struct DiskWatch {
 }
 
 impl DiskWatch {
-    pub(super) fn start(engine: &Engine, container: &str, spec: &Spec) -> Arc<DiskWatch> {
+    pub(super) fn start(
+        engine: &Engine,
+        container: &str,
+        limits: &Limits,
+        is_build: bool,
+    ) -> Arc<DiskWatch> {
+        let factor = if is_build { BUILD_FACTOR } else { 1 };
         let watch = Arc::new(DiskWatch::default());
         let work = DiskWatchTask {
             watch: Arc::downgrade(&watch),
             engine: engine.clone(),
             container: container.to_owned(),
-            max_bytes: spec.limits.disk.saturating_mul(factor(spec)),
-            max_files: spec.limits.files.saturating_mul(factor(spec)),
+            max_bytes: limits.disk.saturating_mul(factor),
+            max_files: limits.files.saturating_mul(factor),
         };
         tokio::spawn(work.run());
         watch
@@ -43,10 +49,6 @@ impl DiskWatch {
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         why.clone()
     }
-}
-
-fn factor(spec: &Spec) -> u64 {
-    if spec.root { BUILD_FACTOR } else { 1 }
 }
 
 struct DiskWatchTask {

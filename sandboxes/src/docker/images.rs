@@ -24,8 +24,15 @@ pub(super) struct Image {
 /// Repository of states that are being saved.
 pub(super) const UNFINISHED: &str = "testwright/unfinished";
 
+/// Repository of images that were built from Dockerfiles, and the start of the names of such states.
+const BUILT: &str = "testwright/dockerfile";
+const BUILT_STATE: &str = "dockerfile-";
+
 /// Returns the tag of a saved state. If the name is not a valid tag, its digest replaces it.
 pub(super) fn state_tag(name: &str) -> String {
+    if let Some(key) = name.strip_prefix(BUILT_STATE) {
+        return format!("{BUILT}:{key}");
+    }
     let tag = name
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
@@ -168,33 +175,55 @@ async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
 /// Repositories of copies of sandboxes, which contain the code of their sandbox.
 const COPY_REPOSITORIES: [&str; 3] = ["testwright/state", UNFINISHED, "testwright/fork"];
 
-/// Returns whether an image is a copy of a sandbox by its name, in any registry.
-fn is_copy(name: &str) -> bool {
+/// Returns whether an image belongs to one of these repositories by its name, in any registry.
+fn is_in(name: &str, repositories: &[&str]) -> bool {
     let name = name.split('@').next().unwrap_or(name);
     let repository = match name.rsplit_once(':') {
         // A colon before a path separates a port.
         Some((repository, tag)) if !tag.contains('/') => repository,
         _ => name,
     };
-    COPY_REPOSITORIES.iter().any(|copy| {
-        let before = repository.strip_suffix(copy);
+    repositories.iter().any(|own| {
+        let before = repository.strip_suffix(own);
         before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
     })
 }
 
+/// Returns whether an image belongs to one of these repositories, even if it is given by its id or by another name.
+async fn belongs_to(engine: &Engine, name: &str, repositories: &[&str]) -> bool {
+    let image = engine.api.inspect_image(name).await.ok();
+    let tags = image.and_then(|image| image.repo_tags).unwrap_or_default();
+    is_in(name, repositories) || tags.iter().any(|tag| is_in(tag, repositories))
+}
+
 /// Refuses copies of sandboxes. A copy contains the code of its repository, which no other repository may read.
 async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
-    let mut copy = is_copy(name);
-    // The image may be given by its id, or by another name.
-    if !copy && let Ok(image) = engine.api.inspect_image(name).await {
-        copy = image.repo_tags.iter().flatten().any(|tag| is_copy(tag));
-    }
-    if !copy {
+    if !belongs_to(engine, name, &COPY_REPOSITORIES).await {
         return Ok(());
     }
     let message = format!("use the image {name}: it is the saved state of a sandbox");
     Err(SandboxError::new(ErrorKind::Input, message)
         .hint("omit --image to use the environment of the repository"))
+}
+
+/// Checks an image that a repository's Dockerfile names, and pulls it if needed.
+pub(super) async fn check_reference(engine: &Engine, name: &str) -> Result<()> {
+    let refused = |why: &str| {
+        SandboxError::new(ErrorKind::Input, format!("use the image {name}: {why}"))
+            .hint("name another image in the Dockerfile")
+    };
+    // The image may contain the code of another repository.
+    if belongs_to(engine, name, &[BUILT]).await {
+        return Err(refused("testwright built it from a Dockerfile"));
+    }
+    named(engine, name).await?;
+    let image = engine.api.inspect_image(name).await;
+    let image = image.map_err(|e| to_sandbox_error(&format!("look for image {name}"), e))?;
+    let triggers = image.config.and_then(|config| config.on_build);
+    match triggers.is_none_or(|lines| lines.is_empty()) {
+        true => Ok(()),
+        false => Err(refused("its ONBUILD instructions cannot be checked")),
+    }
 }
 
 /// Returns an image that the user named.
@@ -290,7 +319,7 @@ mod tests {
             "testwright/unfinished:1",
             "localhost/testwright/fork:1",
         ] {
-            assert!(is_copy(name), "{name}");
+            assert!(is_in(name, &COPY_REPOSITORIES), "{name}");
         }
         for name in [
             "testwright/python:3.11",
@@ -299,7 +328,7 @@ mod tests {
             "python:3.11",
             "sha256:00",
         ] {
-            assert!(!is_copy(name), "{name}");
+            assert!(!is_in(name, &COPY_REPOSITORIES), "{name}");
         }
     }
 
@@ -312,5 +341,6 @@ mod tests {
         );
         assert_ne!(odd, state_tag("an odd_name "));
         assert_ne!(state_tag(".x"), "testwright/state:.x");
+        assert_eq!(state_tag("dockerfile-0a"), "testwright/dockerfile:0a");
     }
 }

@@ -7,8 +7,9 @@ use std::time::Instant;
 use super::cache_keys::Plan;
 use super::log::Log;
 use super::sharing::Sharing;
+use super::steps::secret;
 use super::{BuildSettings, Progress};
-use crate::egress::Egress;
+use crate::egress::{Egress, EgressSettings};
 use crate::recipe::Recipe;
 use crate::repository::Source;
 use crate::sandbox::{Backend, Result};
@@ -72,6 +73,31 @@ impl Findings {
         let all = self.omissions.lock();
         let mut all = all.unwrap_or_else(PoisonError::into_inner);
         all.extend(notes.iter().cloned());
+    }
+}
+
+impl BuildSettings {
+    /// Creates the log of a build with this name.
+    pub(super) fn log(&self, name: &str) -> Result<Log> {
+        let path = self.cache.join("logs").join(format!("{name}.log"));
+        let urls = self.index_url.iter().chain(&self.extra_index_urls);
+        let urls = urls.chain(self.proxies.values());
+        Log::create(path, urls.filter_map(|u| secret(u)).collect())
+    }
+
+    /// Creates the network access of a build.
+    pub(super) fn egress(&self) -> Result<Egress> {
+        Egress::new(&EgressSettings {
+            cache: self.cache.clone(),
+            max_cache_bytes: self.cache_size / 10,
+            max_download_bytes: self.limits.disk,
+            index_url: self.index_url.clone(),
+            extra_index_urls: self.extra_index_urls.clone(),
+            proxies: self.proxies.clone(),
+            ca_bundle: self.ca_bundle.clone(),
+            offline: self.offline,
+            allowed_hosts: self.allowed_hosts.clone(),
+        })
     }
 }
 

@@ -13,9 +13,9 @@ use super::omissions::omission;
 use super::records::{self, Layer};
 use super::scm_version::tag_of;
 use super::sharing::FetchOutcome;
-use super::steps::{Steps, label, secret, text};
+use super::steps::{Steps, label, text};
 use super::{Environment, lock};
-use crate::egress::{Egress, EgressSettings, Host};
+use crate::egress::Host;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, SandboxSource, output};
 use crate::uv;
@@ -42,13 +42,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         progress,
         findings,
     } = *input;
-    let path = settings
-        .cache
-        .join("logs")
-        .join(format!("{}.log", plan.environment));
-    let urls = settings.index_url.iter().chain(&settings.extra_index_urls);
-    let urls = urls.chain(settings.proxies.values());
-    let log = Log::create(path, urls.filter_map(|u| secret(u)).collect())?;
+    let log = settings.log(&plan.environment)?;
     log.line(&format!(
         "{} {}\n{origin}\npackages as of {}\n",
         source.name,
@@ -63,17 +57,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     let uv = tokio::task::spawn_blocking(move || uv::find(given.as_deref(), &cache, may_install))
         .await
         .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
-    let egress = Egress::new(&EgressSettings {
-        cache: settings.cache.clone(),
-        max_cache_bytes: settings.cache_size / 10,
-        max_download_bytes: settings.limits.disk,
-        index_url: settings.index_url.clone(),
-        extra_index_urls: settings.extra_index_urls.clone(),
-        proxies: settings.proxies.clone(),
-        ca_bundle: settings.ca_bundle.clone(),
-        offline: settings.offline,
-        allowed_hosts: settings.allowed_hosts.clone(),
-    })?;
+    let egress = settings.egress()?;
     let build = Build {
         backend,
         source,

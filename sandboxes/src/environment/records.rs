@@ -12,7 +12,10 @@ use super::Environment;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// The record of a layer of requirements.
+/// Start of the names of images that were built from Dockerfiles.
+pub(super) const IMAGE: &str = "dockerfile-";
+
+/// The record of a layer of requirements, or of an image that was built from a Dockerfile.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Layer {
     /// Notes for every build on this layer.
@@ -67,7 +70,7 @@ pub async fn cached_bytes(cache: &Path) -> BTreeMap<String, u64> {
 
 pub(super) fn is_layer(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with("deps-"))
+    name.is_some_and(|name| name.starts_with("deps-") || name.starts_with(IMAGE))
 }
 
 pub(super) fn path(folder: &Path, name: &str) -> PathBuf {

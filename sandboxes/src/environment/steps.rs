@@ -140,19 +140,23 @@ impl Steps<'_> {
                 self.log.line(whole.trim_end_matches('\n'));
                 let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
                 text.push_str(&whole);
-                // The end of the output explains a failure, and endless output must not fill the memory.
-                if text.len() > 4 << 20 {
-                    let cut = text.len() - (2 << 20);
-                    let cut = (cut..text.len())
-                        .find(|i| text.is_char_boundary(*i))
-                        .unwrap_or(0);
-                    text.drain(..cut);
-                }
+                keep_end(&mut text);
             }
             if count == 0 {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Drops the beginning of a long output. Its end explains a failure, and endless output must not fill the memory.
+pub(super) fn keep_end(text: &mut String) {
+    if text.len() > 4 << 20 {
+        let cut = text.len() - (2 << 20);
+        let cut = (cut..text.len())
+            .find(|i| text.is_char_boundary(*i))
+            .unwrap_or(0);
+        text.drain(..cut);
     }
 }
 
@@ -162,7 +166,7 @@ pub(super) fn failed(log: &Log, step: &str, printed: &StepOutput) -> SandboxErro
     failure(log, what, &printed.text)
 }
 
-fn failure(log: &Log, what: String, text: &str) -> SandboxError {
+pub(super) fn failure(log: &Log, what: String, text: &str) -> SandboxError {
     let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
     let tail: String = lines[lines.len().saturating_sub(12)..]
         .iter()

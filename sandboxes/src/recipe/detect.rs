@@ -15,6 +15,7 @@ mod test_files;
 
 use std::collections::BTreeSet;
 
+pub(crate) use local_lines::join;
 pub(crate) use test_dependencies::test_extras;
 pub(crate) use test_files::test_files;
 

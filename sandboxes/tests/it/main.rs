@@ -9,6 +9,8 @@ mod conformance;
 mod coverage;
 mod docker;
 #[cfg(target_os = "linux")]
+mod dockerfile;
+#[cfg(target_os = "linux")]
 mod environment;
 #[cfg(target_os = "linux")]
 mod eviction;

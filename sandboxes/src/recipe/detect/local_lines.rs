@@ -90,7 +90,7 @@ pub(super) fn target(line: &str) -> Option<(String, Vec<String>)> {
 }
 
 /// Joins a folder and a relative path. Returns `None` for paths outside the repository.
-pub(super) fn join(folder: &str, path: &str) -> Option<String> {
+pub(crate) fn join(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {

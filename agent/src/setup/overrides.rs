@@ -1,0 +1,56 @@
+//! The user's settings that override the recipe of a repository, with the image of its Dockerfile.
+
+use std::sync::Arc;
+
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::environment::{self, BaseImage};
+use testwright_sandboxes::recipe::{self, Overrides};
+use testwright_sandboxes::repository::Source;
+
+use super::Setup;
+
+impl Setup<'_> {
+    /// Returns what overrides the recipe. The image stays in the cache while the second value exists.
+    pub(super) async fn overrides(
+        &self,
+        source: &Source,
+        location: &str,
+    ) -> std::result::Result<(Overrides, Option<BaseImage>), SandboxError> {
+        let (run, additions) = (&self.settings.run, &self.settings.additions);
+        let keys = self.settings.environment_of(location);
+        if keys.is_none() && self.settings.environment.is_some() {
+            self.progress.note("[environment] of the testwright.toml in the current folder is ignored: it is for the code in that folder, not for this repository");
+        }
+        let pythons = recipe::available_pythons(self.backend.as_ref()).await?;
+        let base = match &run.dockerfile {
+            Some(file) => Some(self.base_image(source, file, &pythons).await?),
+            None => None,
+        };
+        let image = base.as_ref().map(|base| base.name.clone());
+        let overrides = Overrides {
+            keys: keys.map(|recipe| (recipe.keys(), self.settings.environment_file())),
+            python: run.python.clone(),
+            image: image.or_else(|| run.image.clone()),
+            no_built_in: self.no_built_in,
+            pythons,
+            project: run.project.clone(),
+            subject: self.subject.clone(),
+            preferred_python: self.preferred_python.clone(),
+            requirements: additions.requirements.clone(),
+            extras: additions.extras.clone(),
+            env: additions.env.clone(),
+        };
+        Ok((overrides, base))
+    }
+
+    async fn base_image(
+        &self,
+        source: &Source,
+        file: &str,
+        pythons: &[String],
+    ) -> std::result::Result<BaseImage, SandboxError> {
+        let settings = self.build_settings(&Arc::default());
+        let (backend, report) = (self.backend.as_ref(), self.build_progress());
+        environment::build_base_image(backend, source, file, pythons, &settings, &report).await
+    }
+}

@@ -1,0 +1,146 @@
+//! Reads the image of a `devcontainer.json`: <https://containers.dev/implementors/json_reference/>.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::ImageSource;
+use crate::error::{ErrorKind, SandboxError};
+use crate::recipe::join_path;
+use crate::sandbox::Result;
+
+/// Reads the text of a `devcontainer.json` in this folder. The result lacks the text of the Dockerfile that it names.
+pub(super) fn parse(text: &str, folder: &str) -> Result<ImageSource> {
+    let invalid = |why: String| {
+        let message = format!("read the devcontainer in `{folder}`: {why}");
+        SandboxError::new(ErrorKind::Input, message)
+    };
+    let json: Value =
+        serde_json::from_str(&plain_json(text)).map_err(|error| invalid(error.to_string()))?;
+    let build = &json["build"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let path = |path: String| {
+        let outside = || invalid(format!("`{path}` is outside of the repository"));
+        join_path(folder, &path).ok_or_else(outside)
+    };
+    let args = build["args"].as_object().into_iter().flatten();
+    // Values from the developer's machine are not available.
+    let args = args.filter_map(|(name, value)| Some((name.clone(), text(value)?)));
+    let args: BTreeMap<String, String> = args.filter(|(_, value)| !value.contains("${")).collect();
+    // The keys at the top level are those of older files.
+    let dockerfile = text(&build["dockerfile"]).or(text(&json["dockerFile"]));
+    if let Some(dockerfile) = dockerfile {
+        let context = text(&build["context"]).or(text(&json["context"]));
+        return Ok(ImageSource {
+            dockerfile: String::new(),
+            path: Some(path(dockerfile)?),
+            context: path(context.unwrap_or_default())?,
+            args,
+            target: text(&build["target"]),
+        });
+    }
+    let Some(image) = text(&json["image"]) else {
+        let why = match json["dockerComposeFile"].is_null() {
+            true => "it names neither an image nor a Dockerfile",
+            false => "testwright does not start the services of a Compose file",
+        };
+        return Err(invalid(why.to_owned())
+            .hint("pass the Dockerfile with --dockerfile, or an image with --image"));
+    };
+    Ok(ImageSource {
+        dockerfile: format!("FROM {}\n", image.replace(['\n', '\r'], " ")),
+        ..ImageSource::default()
+    })
+}
+
+/// Removes comments and trailing commas, which these files may have.
+fn plain_json(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.trim_start_matches('\u{feff}').chars().peekable();
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    while let Some(c) = chars.next() {
+        if is_quoted {
+            is_quoted = is_escaped || c != '"';
+            is_escaped = !is_escaped && c == '\\';
+            plain.push(c);
+            continue;
+        }
+        match (c, chars.peek()) {
+            ('/', Some('/')) => while chars.next_if(|c| *c != '\n').is_some() {},
+            ('/', Some('*')) => {
+                chars.next();
+                let mut before = ' ';
+                for c in chars.by_ref() {
+                    if before == '*' && c == '/' {
+                        break;
+                    }
+                    before = c;
+                }
+            }
+            ('}' | ']', _) => {
+                let shorter = plain.trim_end().strip_suffix(',').map(str::len);
+                plain.truncate(shorter.unwrap_or(plain.len()));
+                plain.push(c);
+            }
+            _ => {
+                is_quoted = c == '"';
+                plain.push(c);
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn dockerfile_paths_are_relative_to_file() {
+        let text = r#"// For developers
+            {
+              "name": "A \"quoted\" // name, }",
+              "build": {
+                "dockerfile": "../docker/Dockerfile.dev", /* not the default */
+                "context": "..",
+                "target": "dev",
+                "args": { "VARIANT": "3.11", "USER": "${localEnv:USER}", "N": 1, },
+              },
+            }"#;
+        let expected = ImageSource {
+            dockerfile: String::new(),
+            path: Some("docker/Dockerfile.dev".to_owned()),
+            context: String::new(),
+            args: [("VARIANT".to_owned(), "3.11".to_owned())].into(),
+            target: Some("dev".to_owned()),
+        };
+        assert_eq!(parse(text, ".devcontainer").unwrap(), expected);
+        let old = r#"{"dockerFile": "Dockerfile"}"#;
+        let source = parse(old, ".devcontainer").unwrap();
+        assert_eq!(source.path.as_deref(), Some(".devcontainer/Dockerfile"));
+        assert_eq!(source.context, ".devcontainer");
+    }
+
+    #[test]
+    fn image_becomes_a_dockerfile() {
+        let source = parse(r#"{"image": "python:3.11",}"#, "").unwrap();
+        assert_eq!(source.dockerfile, "FROM python:3.11\n");
+        let source = parse(r#"{"image": "x\nRUN y"}"#, "").unwrap();
+        assert_eq!(source.dockerfile, "FROM x RUN y\n");
+    }
+
+    #[test]
+    fn other_devcontainers_are_refused() {
+        for (text, why) in [
+            (r#"{"dockerComposeFile": "compose.yml"}"#, "Compose"),
+            ("{}", "neither"),
+            ("{", "EOF"),
+            (r#"{"build": {"dockerfile": "../../x"}}"#, "outside"),
+        ] {
+            let error = parse(text, ".devcontainer").unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Input);
+            assert!(error.message.contains(why), "{error}");
+        }
+    }
+}
