@@ -88,7 +88,7 @@ fn default_test_seconds() -> u64 {
 }
 
 /// The test runner and its options.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     /// Program that runs the tests. Default: pytest.
@@ -98,15 +98,9 @@ pub struct Runner {
     /// `--settings=test_sqlite` for Django.
     #[serde(default)]
     pub options: Vec<String>,
-}
-
-impl Default for Runner {
-    fn default() -> Self {
-        Runner {
-            kind: RunnerKind::Pytest,
-            options: Vec::new(),
-        }
-    }
+    /// Folders of projects below the workspace. pytest runs the tests of each from its folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub projects: Vec<String>,
 }
 
 /// A supported test runner.

@@ -433,6 +433,7 @@ fn config(facts: &SandboxInfo, environment: &Environment, settings: &SessionSett
         runner: Runner {
             kind: RunnerKind::named(&environment.recipe.runner.kind).unwrap_or_default(),
             options: environment.recipe.runner.options.clone(),
+            projects: environment.recipe.projects.clone(),
         },
         test_seconds: settings.test_seconds,
         processors: settings.processors,

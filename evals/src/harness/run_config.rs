@@ -39,5 +39,6 @@ fn runner(environment: &Environment) -> Result<Runner, SandboxError> {
     Ok(Runner {
         kind,
         options: recipe.options.clone(),
+        projects: environment.recipe.projects.clone(),
     })
 }

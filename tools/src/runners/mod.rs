@@ -11,7 +11,7 @@ use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
 use crate::error::ToolError;
 use crate::outcomes::report::TestReport;
-use crate::outcomes::{CollectedItem, USAGE_EXIT_CODE, file_of};
+use crate::outcomes::{CollectedItem, USAGE_EXIT_CODE, covers, file_of, merge_reports};
 use crate::process::{self, Command, ProcessOutput};
 use crate::workspace::Checkout;
 
@@ -169,6 +169,7 @@ pub(crate) fn run_in<'a>(
         options,
         measurement,
         launcher,
+        folder: String::new(),
         is_whole: false,
         imported: Vec::new(),
         items: Vec::new(),
@@ -189,6 +190,8 @@ struct Run<'a> {
     options: &'a Options,
     measurement: Option<Measurement>,
     launcher: Option<&'a mut dyn Launcher>,
+    /// Folder from which pytest runs, relative to the workspace.
+    folder: String,
     /// State of the last process: see [`DetailedRun`].
     is_whole: bool,
     imported: Vec<Module>,
@@ -213,11 +216,41 @@ impl Run<'_> {
             return Ok(report);
         }
         let mut run_report = match self.checkout.config().runner.kind {
-            RunnerKind::Pytest => pytest::run(self, &existing_ids)?,
+            RunnerKind::Pytest => self.pytest(&existing_ids)?,
             other => program::run(self, other, &existing_ids)?,
         };
         run_report.not_found.append(&mut report.not_found);
         Ok(run_report)
+    }
+
+    /// Runs the tests of each project from its folder, as its developers do.
+    fn pytest(&mut self, ids: &[String]) -> Result<TestReport, ToolError> {
+        let checkout = self.checkout;
+        let projects = &checkout.config().runner.projects;
+        let mut parts: Vec<(&str, Vec<String>)> = Vec::new();
+        for id in ids {
+            let around = projects.iter().filter(|folder| covers(folder, file_of(id)));
+            let innermost = around.max_by_key(|folder| folder.len());
+            let folder = innermost.map_or("", String::as_str);
+            match parts.iter_mut().find(|(other, _)| *other == folder) {
+                Some((_, ids)) => ids.push(id.clone()),
+                None => parts.push((folder, vec![id.clone()])),
+            }
+        }
+        let (mut is_whole, mut imported) = (true, Vec::new());
+        let mut all: Option<TestReport> = None;
+        for (folder, ids) in parts {
+            folder.clone_into(&mut self.folder);
+            let report = pytest::run(self, &ids)?;
+            is_whole &= self.is_whole;
+            imported.append(&mut self.imported);
+            all = Some(match all {
+                Some(first) => merge_reports(first, report),
+                None => report,
+            });
+        }
+        (self.is_whole, self.imported) = (is_whole, imported);
+        Ok(all.unwrap_or_default())
     }
 
     /// Runs one process until it ends or its deadline passes.

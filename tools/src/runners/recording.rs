@@ -84,6 +84,8 @@ impl Recording {
             Some(user) => Some(rename_user(&mut env, config, user)?),
             None => None,
         };
+        let is_requested = |id: &&String| ids.iter().any(|above| outcomes::covers(above, id));
+        let first: Vec<&String> = options.first.iter().filter(is_requested).collect();
         let settings = json!({
             "report": process::REPORT_FD,
             "workspace": root,
@@ -92,7 +94,7 @@ impl Recording {
             "alone": options.alone,
             "collect_only": options.collect_only,
             "hash_seed": options.hash_seed,
-            "first": options.first,
+            "first": first,
             "near": options.near,
             "rest_seconds": options.rest_seconds,
             "trace": options.trace,

@@ -34,6 +34,8 @@ pub(super) enum Addopts {
 /// The arguments of pytest, whichever tests of the files are selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arguments {
+    /// Folder in which pytest starts, relative to the workspace.
+    pub folder: String,
     pub files: Vec<String>,
     pub addopts: Addopts,
     /// pytest's `-k` expression.
@@ -134,15 +136,33 @@ fn with_command(
     if let Some(keyword) = &arguments.keyword {
         args.extend(["-k".into(), keyword.into()]);
     }
-    args.extend(arguments.files.iter().map(OsString::from));
+    let folder = arguments.folder.as_str();
+    args.extend(arguments.files.iter().map(|file| inside(file, folder)));
+    let directory = match folder {
+        "" => root.to_owned(),
+        folder => root.join(folder),
+    };
     let command = Command {
         program: config.python.clone(),
         args,
-        directory: root.to_owned(),
+        directory,
         env: recording.environment()?,
         stdin: Vec::new(),
         merge: true,
         max_output_bytes: MAX_PRINTED_BYTES,
     };
     Ok(RecordedCommand { command, recording })
+}
+
+/// Makes a path of the workspace relative to a folder that contains it.
+fn inside(path: &str, folder: &str) -> OsString {
+    let rest = path
+        .strip_prefix(folder)
+        .map(|rest| rest.trim_start_matches('/'));
+    let inside = match rest {
+        Some("") => ".",
+        Some(rest) if !folder.is_empty() => rest,
+        _ => path,
+    };
+    OsString::from(inside)
 }

@@ -37,6 +37,7 @@ fn run_with_addopts(
     }
     let config = checkout.config();
     let arguments = Arguments {
+        folder: run.folder.clone(),
         files: files.clone(),
         addopts,
         keyword: options.keyword.clone(),

@@ -2,7 +2,7 @@
 
 use testwright_tools::outcomes::report::Outcome;
 
-use crate::project::{Project, test};
+use crate::project::{self, Project, test};
 
 #[test]
 fn options_of_absent_plugins_are_dropped() {
@@ -23,6 +23,43 @@ fn options_of_absent_plugins_are_dropped() {
             report.printed
         );
     }
+}
+
+#[test]
+fn tests_run_from_folder_of_project() {
+    let test = "def test_x(): assert open('data.txt').read() == NAME\n";
+    let test = |name: &str| test.replace("NAME", &format!("{name:?}"));
+    let conftest = "import pytest\n@pytest.fixture(autouse=True)\ndef same(): pass\n";
+    let [root, a, b] = ["root", "a", "b"].map(test);
+    let mut project = Project::new(&[
+        ("data.txt", "root"),
+        ("tests/test_x.py", &root),
+        ("packages/a/data.txt", "a"),
+        ("packages/a/tests/test_x.py", &a),
+        ("packages/a/tests/conftest.py", conftest),
+        ("packages/b/data.txt", "b"),
+        ("packages/b/tests/test_x.py", &b),
+        ("packages/b/tests/conftest.py", conftest),
+    ]);
+    project.config.runner.projects = ["packages/a", "packages/b"].map(str::to_owned).into();
+    let ids = [
+        "packages/a/tests/test_x.py::test_x",
+        "packages/b",
+        "tests/test_x.py",
+        "packages/a/tests/test_x.py::test_none",
+    ];
+    let report = project.run_with(&ids, |options| {
+        options.first = vec!["packages/b/tests/test_x.py::test_x".to_owned()];
+    });
+    for file in [
+        "tests/test_x.py",
+        "packages/a/tests/test_x.py",
+        "packages/b/tests/test_x.py",
+    ] {
+        let result = project::test(&report, &format!("{file}::test_x"));
+        assert_eq!(result.outcome, Outcome::Passed, "{result:?}");
+    }
+    assert_eq!(report.not_found, [ids[3]]);
 }
 
 #[test]
