@@ -239,6 +239,7 @@ impl RunJob {
             .with_repair_model(RepairModel::new(&self.settings, &self.model, model.clone()))
             .with_recorded_repair(recorded_repair)?
             .for_issue(Some(&self.issue))
+            .about(self.extra_inputs.paths())
             .with_source_check(self.source_check())
             .with_wanted_lines(self.wanted_lines());
         if self.recorded.is_none() {

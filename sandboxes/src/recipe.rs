@@ -198,6 +198,9 @@ pub struct Overrides {
     pub project: Option<String>,
     /// Text of the issue. It decides between projects of the repository whose requirements conflict.
     pub subject: Option<String>,
+    /// Paths that the task is about, such as those in a given patch. They decide before `subject`, and select a project
+    /// that would not be used otherwise.
+    pub paths: Vec<String>,
     /// Python version that an issue names, used if nothing else determines one.
     pub preferred_python: Option<PreferredPython>,
     /// Values of `--requirement`, added to those of the recipe.

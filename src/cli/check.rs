@@ -113,7 +113,8 @@ async fn check_tests(
     notes.for_each(|note| terminal.note(note));
     let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
         .await?
-        .for_issue(Some(&issue));
+        .for_issue(Some(&issue))
+        .about(tests.iter().flat_map(|test| test.input.paths()));
     let model = args.model.open(settings, terminal.clone()).await?;
     let folder = default_folder(&issue.title);
     if model.is_some() {

@@ -90,6 +90,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .for_issue(Some(&started.issue))
+        .about(extra_inputs.paths())
         .with_recorded_repair(started.environment_repair.as_ref())?;
     let place = args.place.repository_location_or(
         started.settings["repository"].as_str(),

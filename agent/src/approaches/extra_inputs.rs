@@ -8,6 +8,7 @@
 pub mod hint;
 pub mod lines;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -168,6 +169,20 @@ impl ExtraInputs {
             && self.lines.is_empty()
             && self.test.is_none()
             && self.test_patch.is_none()
+    }
+
+    /// Returns the paths of all files that the inputs name.
+    pub fn paths(&self) -> BTreeSet<String> {
+        let revised = self.revises.as_ref().map(|test| &test.patch);
+        let patches = [self.code_patch.as_ref(), self.test_patch.as_ref(), revised];
+        let patches = patches.into_iter().flatten();
+        let changed = patches.flat_map(|patch| repository::touched_paths(patch));
+        let lines = self
+            .lines
+            .iter()
+            .filter_map(|lines| lines.split(':').next());
+        let files = self.test_files.iter().map(String::as_str).chain(lines);
+        changed.chain(files.map(str::to_owned)).collect()
     }
 
     /// Reads the extra inputs from the settings at the start of a trajectory.

@@ -39,6 +39,16 @@ pub enum TestInput {
     },
 }
 
+impl TestInput {
+    /// Returns the paths of the files that the test adds or changes.
+    pub fn paths(&self) -> Vec<String> {
+        match self {
+            TestInput::Patch(patch) => repository::touched_paths(patch).into_iter().collect(),
+            TestInput::File { path, .. } => vec![path.clone()],
+        }
+    }
+}
+
 /// A test that the gate has judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedTest {

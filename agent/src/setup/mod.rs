@@ -63,6 +63,8 @@ pub struct Setup<'a> {
     no_built_in: bool,
     preferred_python: Option<PreferredPython>,
     subject: Option<String>,
+    /// Paths that decide between projects of one repository.
+    paths: Vec<String>,
     source_check: Option<SourceCheck>,
     wanted_lines: Option<WantedLines>,
     /// Model that may repair the environment.
@@ -100,6 +102,7 @@ impl<'a> Setup<'a> {
             no_built_in: false,
             preferred_python: None,
             subject: None,
+            paths: Vec::new(),
             source_check: None,
             wanted_lines: None,
             repair_model: None,
@@ -118,6 +121,14 @@ impl<'a> Setup<'a> {
         Setup {
             preferred_python: issue.and_then(Issue::named_python),
             subject: issue.map(Issue::text),
+            ..self
+        }
+    }
+
+    /// Sets the paths that the task is about. Before the issue, they decide between projects of one repository.
+    pub fn about(self, paths: impl IntoIterator<Item = String>) -> Self {
+        Setup {
+            paths: paths.into_iter().collect(),
             ..self
         }
     }

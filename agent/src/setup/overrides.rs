@@ -35,6 +35,7 @@ impl Setup<'_> {
             pythons,
             project: run.project.clone(),
             subject: self.subject.clone(),
+            paths: self.paths.clone(),
             preferred_python: self.preferred_python.clone(),
             requirements: additions.requirements.clone(),
             extras: additions.extras.clone(),

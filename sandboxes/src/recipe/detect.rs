@@ -4,6 +4,7 @@
 mod ci;
 mod django;
 mod local_lines;
+mod named_paths;
 mod plugins;
 mod poetry;
 pub(crate) mod project_metadata;
@@ -116,9 +117,13 @@ pub(super) fn detect(
     let files = Files::read(tree)?;
     let mut from = Vec::new();
     let mut hints = python_hints(source, tree, &files, &mut from)?;
+    let subject = overrides.subject.as_deref().unwrap_or_default();
+    let mut paths = named_paths::named_paths(tree, subject);
+    paths.extend(overrides.paths.iter().cloned());
     let choice = Choice {
         project: overrides.project.as_deref(),
-        subject: overrides.subject.as_deref(),
+        paths,
+        subject,
     };
     let lines = root_lines(tree, &files)?;
     let projects = projects::find(tree, &files, &lines, &choice)?;
@@ -144,7 +149,7 @@ pub(super) fn detect(
     for project in &projects {
         parts.push(ProjectRecipe::detect(project, &mut from)?);
     }
-    combine(&mut recipe, parts, overrides.subject.as_deref());
+    combine(&mut recipe, parts, &choice);
     if let Some(runner) = django::own_runner(tree) {
         recipe.runner = runner;
     }

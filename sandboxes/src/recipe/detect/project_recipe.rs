@@ -1,9 +1,10 @@
 //! The part of a recipe that one project of the repository needs, and the combination of the parts.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::project_metadata::ProjectMetadata;
-use super::projects::{self, Project};
+use super::projects::{Choice, Project};
 use super::{
     add, django, installable, local_lines, package_name, plugins, templates, test_dependencies,
     test_files,
@@ -120,9 +121,9 @@ fn target<'a>(folder: &str, extras: impl Iterator<Item = &'a String>) -> String 
 
 /// Adds the needs of all projects to a recipe. They are sorted: dependencies first.
 ///
-/// If projects pin different versions of one package, the requirements of the project that the subject names most
-/// often come first. Those of the others are left out when they cannot be installed.
-pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, subject: Option<&str>) {
+/// If projects pin different versions of one package, the requirements of the most relevant project come first. Those of
+/// the others are left out when they cannot be installed.
+pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, choice: &Choice<'_>) {
     let install = recipe.install.get_or_insert_default();
     for part in &parts {
         if let Some(target) = &part.target {
@@ -147,11 +148,9 @@ pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, subjec
         }
         extend_new(&mut recipe.runner.options, &part.options);
     }
-    if let Some(subject) = subject.filter(|_| has_conflicts(&parts)) {
+    if has_conflicts(&parts) {
         let names = BTreeMap::new();
-        parts.sort_by_cached_key(|part| {
-            std::cmp::Reverse(projects::mentions(subject, &part.folder, &names))
-        });
+        parts.sort_by_cached_key(|part| Reverse(choice.relevance(&part.folder, &names)));
     }
     for part in &parts {
         extend_new(&mut recipe.requirements, &part.requirements);

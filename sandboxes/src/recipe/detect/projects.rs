@@ -82,8 +82,46 @@ impl Project {
 pub(super) struct Choice<'a> {
     /// The one project to use, with those that it depends on.
     pub project: Option<&'a str>,
-    /// A text about the project that matters most.
-    pub subject: Option<&'a str>,
+    /// Paths of files, most of them in the project that matters most.
+    pub paths: BTreeSet<String>,
+    /// A text about that project.
+    pub subject: &'a str,
+}
+
+impl Choice<'_> {
+    /// Returns a measure of how much a project matters: the number of paths in its folder, and how often the subject
+    /// names it.
+    pub(super) fn relevance(
+        &self,
+        folder: &str,
+        names: &BTreeMap<String, String>,
+    ) -> (usize, usize) {
+        let paths = self.paths.iter().filter(|path| is_below(path, folder));
+        (paths.count(), mentions(self.subject, folder, names))
+    }
+
+    /// Returns the innermost projects that contain the paths.
+    fn projects(&self, folders: &[String]) -> Vec<String> {
+        let folders: Vec<&String> = folders.iter().filter(|f| !is_excluded(f)).collect();
+        let innermost = |path: &String| {
+            let around = folders.iter().filter(|folder| is_below(path, folder));
+            around.max_by_key(|folder| folder.len())
+        };
+        let projects = self.paths.iter().filter_map(innermost);
+        projects.map(|folder| (*folder).clone()).collect()
+    }
+}
+
+/// Returns whether a path is below a folder.
+fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder)
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Returns whether a folder has code that is not part of the product.
+fn is_excluded(folder: &str) -> bool {
+    let mut parts = folder.split('/');
+    parts.any(|part| part.starts_with('.') || EXCLUDED.contains(&part.to_lowercase().as_str()))
 }
 
 /// Returns the projects to install, dependencies first. The root is the last one, and always present unless the user
@@ -119,12 +157,13 @@ pub(super) fn find(
         if chosen.is_empty() && !installable(root) {
             chosen.extend(with_tests(tree, &folders)?);
         }
+        chosen.extend(choice.projects(&folders));
     }
     let mut seen = BTreeSet::new();
     chosen.retain(|folder| !folder.is_empty() && seen.insert(folder.clone()));
     let mut projects = Vec::new();
     if !chosen.is_empty() {
-        projects = with_dependencies(tree, chosen, &folders, choice.subject)?;
+        projects = with_dependencies(tree, chosen, &folders, choice)?;
     }
     for project in &mut projects {
         let line = lines.iter().find(|line| line.folder == project.folder);
@@ -241,16 +280,9 @@ fn with_tests(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
             candidates.push(folder.to_owned());
         }
     }
-    candidates.retain(|folder| {
-        let mut parts = folder.split('/');
-        !parts.any(|part| part.starts_with('.') || EXCLUDED.contains(&part.to_lowercase().as_str()))
-    });
-    let below = |path: &str, folder: &str| {
-        path.strip_prefix(folder)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
+    candidates.retain(|folder| !is_excluded(folder));
     let innermost = |test: &str| {
-        let around = candidates.iter().filter(|folder| below(test, folder));
+        let around = candidates.iter().filter(|folder| is_below(test, folder));
         around.max_by_key(|folder| folder.len()).cloned()
     };
     let test_folders: BTreeSet<String> = tests.iter().filter_map(|test| innermost(test)).collect();
@@ -262,7 +294,7 @@ fn with_dependencies(
     tree: &Tree,
     chosen: Vec<String>,
     folders: &[String],
-    subject: Option<&str>,
+    choice: &Choice<'_>,
 ) -> Result<Vec<Project>> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -281,7 +313,7 @@ fn with_dependencies(
             lines.map(|line| package_name(line)).collect(),
         );
     }
-    let chosen = most_relevant(chosen, &names, subject);
+    let chosen = most_relevant(chosen, &names, choice);
     let mut sorted = Vec::new();
     let mut visited = BTreeSet::new();
     for folder in chosen {
@@ -311,15 +343,14 @@ fn visit(
     sorted.push(folder.to_owned());
 }
 
-/// Reduces too many projects to those that the subject names most often, and to the first ones of the others.
+/// Reduces too many projects to the most relevant ones, and to the first ones of the others.
 fn most_relevant(
     mut chosen: Vec<String>,
     names: &BTreeMap<String, String>,
-    subject: Option<&str>,
+    choice: &Choice<'_>,
 ) -> Vec<String> {
     if chosen.len() > MAX_PROJECTS {
-        let subject = subject.unwrap_or_default();
-        chosen.sort_by_cached_key(|folder| std::cmp::Reverse(mentions(subject, folder, names)));
+        chosen.sort_by_cached_key(|folder| std::cmp::Reverse(choice.relevance(folder, names)));
         chosen.truncate(MAX_PROJECTS);
         chosen.sort();
     }
@@ -327,7 +358,7 @@ fn most_relevant(
 }
 
 /// Counts how often a text names a project: by its folder or its distribution.
-pub(super) fn mentions(subject: &str, folder: &str, names: &BTreeMap<String, String>) -> usize {
+fn mentions(subject: &str, folder: &str, names: &BTreeMap<String, String>) -> usize {
     if folder.is_empty() {
         return 0;
     }

@@ -170,6 +170,48 @@ fn conflicting_pins_follow_the_subject() {
     };
     assert_eq!(about("`second.total()` is wrong"), "attrs==2");
     assert_eq!(about("something is wrong"), "attrs==1");
+    assert_eq!(about("first, first: see second/test_a.py"), "attrs==2");
+}
+
+#[test]
+fn paths_select_their_project() {
+    let (core, web) = (
+        member("core", ""),
+        member("web", "dependencies = ['core']\n"),
+    );
+    let files = [
+        ("setup.py", "setup(name='root')"),
+        ("libs/core/pyproject.toml", core.as_str()),
+        ("libs/web/pyproject.toml", web.as_str()),
+        ("libs/web/src/web/views.py", ""),
+        ("libs/web/examples/x/setup.py", "setup(name='x')"),
+        ("libs/web/examples/x/y.py", ""),
+    ];
+    let with = "-e ./libs/core -e ./libs/web -e .";
+    for (subject, path, install) in [
+        ("it fails", "libs/web/src/web/views.py", with),
+        ("it fails", "libs/web/tests/test_new.py", with),
+        ("see web/views.py:3", "", with),
+        (
+            "File \"/home/me/git/libs/web/src/web/views.py\", line 3",
+            "",
+            with,
+        ),
+        (
+            "https://github.com/o/r/blob/main/libs/web/examples/x/y.py#L3",
+            "",
+            with,
+        ),
+        ("web/models.py fails, and setup.py", "", "-e ."),
+    ] {
+        let overrides = Overrides {
+            subject: Some(subject.to_owned()),
+            paths: vec![path.to_owned()],
+            ..Overrides::default()
+        };
+        let recipe = detected_with(&files, &overrides).unwrap();
+        assert_eq!(texts(recipe.install), install, "{subject} {path}");
+    }
 }
 
 #[test]
