@@ -68,6 +68,7 @@ use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
 use build::{BuildInput, Findings};
+use cache_keys::Plan;
 use lease::Lease;
 use sharing::{FetchOutcome, Sharing};
 
@@ -291,10 +292,22 @@ async fn with_suitable_python(
     loop {
         let findings = Findings::default();
         let recipe = choice.recipe();
-        let built = cached_or_built(
-            backend, source, &recipe, origin, settings, progress, &findings,
-        )
-        .await;
+        let plan = match choice.take_plan() {
+            Some(plan) => plan,
+            None => make_plan(backend, source, &recipe, origin).await?,
+        };
+        let input = BuildInput {
+            backend,
+            source,
+            recipe: &recipe,
+            origin,
+            settings,
+            plan: &plan,
+            sharing: None,
+            progress,
+            findings: &findings,
+        };
+        let built = cached_or_built(&input).await;
         match (built, findings.older_python()) {
             (Err(_), Some(older)) if choice.try_version(&older) => {}
             (Err(_), _) if choice.leave_out() => {}
@@ -308,20 +321,30 @@ async fn with_suitable_python(
     }
 }
 
-async fn cached_or_built(
+async fn make_plan(
     backend: &dyn Backend,
     source: &Source,
     recipe: &Recipe,
     origin: &str,
-    settings: &BuildSettings,
-    progress: Progress<'_>,
-    findings: &Findings,
-) -> Result<Environment> {
+) -> Result<Plan> {
     let image = match &recipe.image {
         Some(name) => Some(backend.image_digest(name).await?),
         None => None,
     };
-    let plan = cache_keys::plan(backend, source, recipe, origin, image.as_deref())?;
+    cache_keys::plan(backend, source, recipe, origin, image.as_deref())
+}
+
+/// Returns the environment from the cache, from another machine, or built now. `input` has no sharing yet.
+async fn cached_or_built(input: &BuildInput<'_>) -> Result<Environment> {
+    let BuildInput {
+        backend,
+        recipe,
+        origin,
+        settings,
+        plan,
+        progress,
+        ..
+    } = *input;
     let folder = settings.cache.join("environments");
     crate::private::create_closed(&folder)?;
     let record = records::path(&folder, &plan.environment);
@@ -343,15 +366,8 @@ async fn cached_or_built(
     evict_sources(&settings.cache, settings.cache_size / 10).await;
     let sharing = Sharing::new(backend, recipe, settings, progress).await;
     let input = BuildInput {
-        backend,
-        source,
-        recipe,
-        origin,
-        settings,
-        plan: &plan,
         sharing: sharing.as_ref(),
-        progress,
-        findings,
+        ..*input
     };
     let claim = match fetched::fetch_environment(&input).await {
         FetchOutcome::Fetched(environment) => return Ok(environment),

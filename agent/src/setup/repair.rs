@@ -57,8 +57,7 @@ impl Setup<'_> {
             return Ok((recipe, origin));
         }
         let settings = super::build_settings(self.settings);
-        let backend = self.backend.as_ref();
-        let amended = environment::amended_recipe(backend, source, &recipe, &origin, &settings)?;
+        let amended = environment::amended_recipe(source, &recipe, &origin, &settings)?;
         Ok(amended.unwrap_or((recipe, origin)))
     }
 

@@ -267,13 +267,7 @@ impl<'a> Amendments<'a> {
 
     /// Remembers the recipe that worked for all commits with the original requirements.
     fn remember(&self, recipe: &Recipe) -> Result<()> {
-        let path = path(
-            self.backend,
-            self.source,
-            &self.original,
-            &self.original_origin,
-            &self.settings,
-        )?;
+        let path = path(self.source, &self.original, &self.settings)?;
         Ok(crate::private::write(&path, recipe.to_toml().as_bytes())?)
     }
 }
@@ -284,13 +278,12 @@ impl<'a> Amendments<'a> {
 ///
 /// Fails if the source cannot be read.
 pub fn amended_recipe(
-    backend: &dyn Backend,
     source: &Source,
     recipe: &Recipe,
     origin: &str,
     settings: &BuildSettings,
 ) -> Result<Option<(Recipe, String)>> {
-    let path = path(backend, source, recipe, origin, settings)?;
+    let path = path(source, recipe, settings)?;
     let Ok(text) = std::fs::read_to_string(path) else {
         return Ok(None);
     };
@@ -299,15 +292,8 @@ pub fn amended_recipe(
     Ok(amended.map(|amended| (amended, format!("{ORIGIN} earlier, over {origin}"))))
 }
 
-fn path(
-    backend: &dyn Backend,
-    source: &Source,
-    recipe: &Recipe,
-    origin: &str,
-    settings: &BuildSettings,
-) -> Result<PathBuf> {
-    let plan = cache_keys::plan(backend, source, recipe, origin, recipe.image.as_deref())?;
-    let key = cache_keys::amendments(source, recipe, &plan.requirements);
+fn path(source: &Source, recipe: &Recipe, settings: &BuildSettings) -> Result<PathBuf> {
+    let key = cache_keys::amendments(source, recipe)?;
     Ok(settings
         .cache
         .join("environments")

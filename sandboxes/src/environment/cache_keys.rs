@@ -118,11 +118,9 @@ pub(super) fn plan(
 }
 
 /// Returns the name under which amendments of a recipe are remembered. Commits with the same requirements share them.
-pub(super) fn amendments(
-    source: &Source,
-    recipe: &Recipe,
-    requirements: &requirements::Requirements,
-) -> String {
+pub(super) fn amendments(source: &Source, recipe: &Recipe) -> Result<String> {
+    let date = resolution_date(recipe, source);
+    let requirements = requirements::gather(recipe, &source.tree()?, date.as_deref())?;
     let key = json!({
             "format": FORMAT,
             "repository": source.name,
@@ -130,7 +128,7 @@ pub(super) fn amendments(
             "requirements": requirements.lines,
             "constraints": requirements.constraints,
     });
-    name("amended", &key)
+    Ok(name("amended", &key))
 }
 
 fn name(kind: &str, content: &serde_json::Value) -> String {

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{BuildSettings, cache_keys};
+use super::BuildSettings;
+use super::cache_keys::{self, Plan};
 use crate::recipe::{self, Recipe};
 use crate::repository::Source;
 use crate::sandbox::{Backend, Result};
@@ -20,6 +21,8 @@ pub(super) struct Choice {
     is_final: bool,
     /// File that remembers the choice for the next time. `None` if the version was not guessed.
     record: Option<PathBuf>,
+    /// Plan of the original recipe, if it is known.
+    plan: Option<Plan>,
 }
 
 impl Choice {
@@ -37,11 +40,13 @@ impl Choice {
             tried: Vec::new(),
             is_final: false,
             record: None,
+            plan: None,
         };
         if recipe.image.is_some() || recipe.python.is_none() {
             return Ok(choice);
         }
         let plan = cache_keys::plan(backend, source, recipe, origin, None)?;
+        let plan = choice.plan.insert(plan);
         if !plan.guess.python {
             return Ok(choice);
         }
@@ -53,6 +58,11 @@ impl Choice {
             version.filter(|version| !settings.rebuild && recipe::parse_python(version).is_some());
         choice.record = Some(record);
         Ok(choice)
+    }
+
+    /// Returns the plan of the recipe to build, if it is known. Later calls return none.
+    pub(super) fn take_plan(&mut self) -> Option<Plan> {
+        self.plan.take().filter(|_| self.version.is_none())
     }
 
     /// Returns the recipe to build.
@@ -121,6 +131,7 @@ mod tests {
             tried: Vec::new(),
             is_final: false,
             record: None,
+            plan: None,
         };
         assert!(!choice.leave_out());
         assert!(choice.try_version("3.12") && !choice.try_version("3.12"));

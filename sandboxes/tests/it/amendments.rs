@@ -64,7 +64,7 @@ async fn amended_build_starts_from_installed_requirements() {
     assert!(!log.contains("create the virtual environment"), "{log}");
     amendments.finish().await.unwrap();
 
-    let remembered = amended_recipe(backend, &source, &failing, origin, &settings).unwrap();
+    let remembered = amended_recipe(&source, &failing, origin, &settings).unwrap();
     let (remembered, origin) = remembered.unwrap();
     assert!(remembered.requirements.contains(&"another".to_owned()));
     assert_eq!(origin, "amended earlier, over a test");
@@ -80,7 +80,7 @@ async fn amended_build_starts_from_installed_requirements() {
     .unwrap();
     assert!(again.cached);
     assert!(
-        amended_recipe(backend, &source, &recipe(), "a test", &settings)
+        amended_recipe(&source, &recipe(), "a test", &settings)
             .unwrap()
             .is_none()
     );
