@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::build::Build;
 use super::cache_keys::{self, Plan};
+use super::lease::Lease;
 use super::smoke_test::SmokeTestReport;
 use super::{
     BuildSettings, Environment, Progress, SampleSettings, TestSample, lock, prepare, records,
@@ -83,7 +84,7 @@ impl Draft {
     }
 
     /// Keeps a saved environment that verification rejected. Returns the one kept before, unless its state was replaced.
-    pub(super) fn keep_rejected(&self, environment: Environment) -> Option<Environment> {
+    fn keep_rejected(&self, environment: Environment) -> Option<Environment> {
         let name = environment.saved.clone();
         let before = locked(&self.rejected).replace(environment);
         before.filter(|before| before.saved != name)
@@ -113,7 +114,11 @@ impl Draft {
         {
             return Ok(());
         }
-        backend.remove_saved(&saved).await
+        backend.remove_saved(&saved).await?;
+        match tokio::fs::remove_file(records::removal_path(&folder, &saved)).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -133,6 +138,20 @@ impl Build<'_> {
             self.log.line(&format!("== built on {name}\n"));
         }
         Ok(is_saved.then_some(name))
+    }
+
+    /// Keeps an environment that verification rejected, if its recipe may be amended. Returns one to remove: the one kept
+    /// before, or this one.
+    pub(super) fn keep_rejected(&self, mut environment: Environment) -> Option<Environment> {
+        let Some(draft) = &self.settings.draft else {
+            return Some(environment);
+        };
+        let folder = self.settings.cache.join("environments");
+        let Ok(lease) = Lease::take(&folder, &environment.saved) else {
+            return Some(environment);
+        };
+        environment.lease = Some(lease);
+        draft.keep_rejected(environment)
     }
 
     pub(super) fn keep_for_amendments(&self) {

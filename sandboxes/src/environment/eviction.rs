@@ -138,7 +138,12 @@ async fn try_evict(
 }
 
 /// Removes a state whose record is already renamed to `NAME.gone`.
-async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Vec<String>) {
+pub(super) async fn remove(
+    backend: &dyn Backend,
+    folder: &Path,
+    name: &str,
+    notes: &mut Vec<String>,
+) {
     let removed = match backend.remove_saved(name).await {
         Ok(()) => tokio::fs::remove_file(records::removal_path(folder, name))
             .await

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::build::{Build, BuildInput};
 use super::build_sandbox::BuildSandbox;
+use super::eviction;
 use super::install_targets::install_targets;
 use super::lease::Lease;
 use super::log::Log;
@@ -87,7 +88,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
 
 impl<'a> Build<'a> {
     async fn layers(&self, origin: &str) -> Result<(Environment, Lease)> {
-        let (backend, source, recipe) = (self.backend, self.source, self.recipe);
+        let (source, recipe) = (self.source, self.recipe);
         self.findings.omit(&source.notes);
         let built = self.dependencies().await;
         let (mut notes, layer) = built.map_err(|error| self.with_omissions(error))?;
@@ -101,15 +102,15 @@ impl<'a> Build<'a> {
             notes.push("this recipe is untested: it follows published recipes".to_owned());
         }
         environment.notes = notes;
+        // If this process ends before the environment is recorded, the next eviction removes its state.
+        let folder = self.settings.cache.join("environments");
+        let mark = records::removal_path(&folder, &environment.saved);
+        records::write(&mark, &environment).await?;
         let verified = self.verify(&mut environment).await;
         if let Err(error) = verified {
             // A broken environment must not stay available under its name.
-            let unwanted = match &self.settings.draft {
-                Some(draft) => draft.keep_rejected(environment),
-                None => Some(environment),
-            };
-            if let Some(unwanted) = unwanted {
-                let _ = backend.remove_saved(&unwanted.saved).await;
+            if let Some(unwanted) = self.keep_rejected(environment) {
+                eviction::remove(self.backend, &folder, &unwanted.saved, &mut Vec::new()).await;
             }
             return Err(self.with_omissions(error));
         }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{
-    Amendments, BuildSettings, Draft, amended_recipe, prepare,
+    Amendments, BuildSettings, Draft, Environment, amended_recipe, prepare,
 };
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::Recipe;
+use testwright_sandboxes::repository::Source;
 
 use crate::place::{TestDir, recipe};
 
@@ -84,4 +86,54 @@ async fn amended_build_starts_from_installed_requirements() {
             .unwrap()
             .is_none()
     );
+}
+
+async fn build(
+    place: &TestDir,
+    source: &Source,
+    settings: &BuildSettings,
+) -> Result<Environment, SandboxError> {
+    let backend = place.backend.as_ref();
+    prepare(backend, source, &recipe(), "a test", settings, &|_| {}).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_repair_leaves_nothing_to_later_builds() {
+    let Some(place) = TestDir::new() else { return };
+    place.write("tests/test_a.py", "def test_a(: pass\n");
+    let broken = place.source();
+    let backend = place.backend.as_ref();
+    let draft = Arc::new(Draft::default());
+    let settings = BuildSettings {
+        draft: Some(draft),
+        ..place.settings()
+    };
+    let rejected = || -> Vec<String> {
+        let folder = place.folder.path().join("cache/environments");
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .filter_map(|name| Some(name.strip_suffix(".gone")?.to_owned()))
+            .collect()
+    };
+    let failed = build(&place, &broken, &settings).await.unwrap_err();
+    assert_eq!(failed.kind, ErrorKind::Build);
+    let names = rejected();
+    assert_eq!(names.len(), 1, "{names:?}");
+    place.write("tests/test_a.py", "def test_a(): pass\n");
+    let fixed = place.source();
+    build(&place, &fixed, &place.settings()).await.unwrap();
+    // The draft is still in use.
+    assert!(backend.has_saved(&names[0]).await.unwrap());
+
+    // An interrupt drops the draft.
+    drop(settings);
+    let again = BuildSettings {
+        rebuild: true,
+        ..place.settings()
+    };
+    let environment = build(&place, &fixed, &again).await.unwrap();
+    assert!(!backend.has_saved(&names[0]).await.unwrap());
+    assert!(backend.has_saved(&environment.saved).await.unwrap());
+    assert_eq!(rejected(), [""; 0]);
 }
