@@ -36,7 +36,8 @@ pub(super) struct RepositoryArgs {
     /// Set an environment variable for builds and tests (repeatable)
     #[arg(long, help_heading = ENVIRONMENT, value_name = "NAME=VALUE")]
     env: Vec<String>,
-    /// Use the image of this Dockerfile or devcontainer.json of the repository (with --sandbox docker)
+    /// Use the image of this Dockerfile or devcontainer.json of the repository (selects --sandbox
+    /// docker)
     #[arg(long, value_name = "FILE")]
     dockerfile: Option<String>,
     #[command(flatten)]

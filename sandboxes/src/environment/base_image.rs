@@ -52,7 +52,7 @@ pub struct BaseImage {
 struct ImageSource {
     /// Text of the Dockerfile.
     dockerfile: String,
-    /// Its path in the repository; `None` if it is not a file there.
+    /// Path of the Dockerfile in the repository; `None` if it is not a file there.
     path: Option<String>,
     /// Folder of the files that it may copy; empty for the root of the repository.
     context: String,

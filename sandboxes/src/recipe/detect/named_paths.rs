@@ -9,8 +9,8 @@ use crate::repository::Tree;
 /// Maximum number of names in a text that are looked up.
 const MAX_NAMES: usize = 200;
 
-/// Returns the files that a text names by their path, by an address or a path on another machine that ends with it, or
-/// by a unique end of it, as relative to a project.
+/// Returns the files that a text names by their path, or by a unique end of it, as relative to a project. The path may
+/// also be the end of an address, or of a path on another machine.
 pub(super) fn named_paths(tree: &Tree, text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let Ok(pattern) = Regex::new(r"[\w./+-]*/[\w.+-]+\.\w+") else {
