@@ -38,7 +38,7 @@ pub(super) struct RepositoryArgs {
     env: Vec<String>,
     /// Use the image of this Dockerfile or devcontainer.json of the repository (selects --sandbox
     /// docker)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = ENVIRONMENT, value_name = "FILE")]
     dockerfile: Option<String>,
     #[command(flatten)]
     sandbox: SandboxArgs,
