@@ -27,8 +27,8 @@ pub struct Estimate {
     /// Likely cost of the runs that are left, in US dollars: the mean of the finished runs of each system. `None` if a
     /// system has no finished run with a price.
     pub likely_dollars: Option<f64>,
-    /// Maximum cost of the runs that are left, in US dollars, from the limits in dollars and tokens. `None` without a
-    /// limit, or without a price.
+    /// Maximum cost of the runs that are left, in US dollars, from the limits in dollars (of the comparison and of each
+    /// run) and in tokens. `None` without a limit, or without a price.
     pub max_dollars: Option<f64>,
 }
 
@@ -64,7 +64,8 @@ impl Estimate {
         };
         let (mut likely, mut most) = (Some(0.0), Some(0.0));
         for cell in &left {
-            let approach = Variant::parse(&cell.system.approach)?.approach;
+            // Nothing is started here, so the approach may be a user's program.
+            let approach = Variant::parse_with_commands(&cell.system.approach)?.approach;
             if matches!(approach.model(), ModelKind::Rules(_)) {
                 continue;
             }
@@ -91,12 +92,14 @@ impl Estimate {
     }
 }
 
-/// Returns the maximum cost of a run's tokens; `None` without a limit in tokens or a price.
+/// Returns the maximum cost of a run, from its limits in dollars and tokens; `None` without a limit or a price.
 fn max_run_dollars(plan: &Plan, settings: &Settings, model: &ModelName) -> Option<f64> {
     let prices = Prices::from(&settings.prices);
     let price = prices.price_of(model)?;
     let dearest = price.prompt.max(price.completion);
-    Some(plan.limits.tokens? as f64 * dearest / 1e6)
+    let of_tokens = (plan.limits.tokens).map(|tokens| tokens as f64 * dearest / 1e6);
+    let limits = of_tokens.into_iter().chain(settings.run.max_dollars);
+    limits.reduce(f64::min)
 }
 
 impl fmt::Display for Estimate {
@@ -180,5 +183,19 @@ mod tests {
             (after.likely_dollars, after.max_dollars),
             (Some(0.25), Some(3.0))
         );
+    }
+
+    #[test]
+    fn estimate_covers_programs_and_run_limits() {
+        let mut settings = Settings::default();
+        settings.run.max_dollars = Some(0.5);
+        let price: Price = serde_json::from_value(json!({"prompt": 1, "completion": 4})).unwrap();
+        settings.prices.insert("m".to_owned(), price);
+        let program = Variant::parse_with_commands("command:python my_agent.py").unwrap();
+        let systems = System::all(&[program], &[ModelName::parse("m").unwrap()]).unwrap();
+        let plan = Plan::new(&dataset(), systems, 1, &settings);
+        let folder = tempfile::tempdir().unwrap();
+        let estimate = Estimate::new(&plan, folder.path(), &dataset(), &settings, None).unwrap();
+        assert_eq!((estimate.runs_left, estimate.max_dollars), (2, Some(1.0)));
     }
 }
