@@ -47,8 +47,12 @@ pub(super) fn add(
         if let Err(error) = check_name(name) {
             return Err(wrong.cause(format!("the name {error}")));
         }
-        if plan.systems.iter().any(|system| system.name() == name) {
-            return Err(wrong.cause(format!("another system is named {name}")));
+        // A further sample of a system has a prediction set of its own.
+        let sets_of_plan = prediction_sets(plan, &[]);
+        if sets_of_plan.iter().any(|set| set.model == name) {
+            return Err(wrong.cause(format!(
+                "another system, or a sample of one, is named {name}"
+            )));
         }
         let set = of_one_model(Path::new(path), grading)?;
         let sha256 = set.sha256.first().map(String::as_str).unwrap_or_default();

@@ -295,6 +295,12 @@ fn given_predictions_are_graded_beside_approaches() {
     assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
     let calls = bill.lock().unwrap().calls;
     let file = bench.out("out").join("predictions/zero-shot-plus@m.jsonl");
+    for name in ["zero-shot-plus@m", "zero-shot-plus@m.sample-2"] {
+        let taken = format!("{name}={}", file.display());
+        let more = ["--samples", "2", "--predictions", &taken, "--dry-run"];
+        let output = bench.compare("out", &[&words[..], &more].concat()).output();
+        assert_exit_code(&output.unwrap(), 2);
+    }
     let given = format!("other={}", file.display());
     let words = [&words[..], &["--predictions", &given]].concat();
     assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
