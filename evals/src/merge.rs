@@ -46,7 +46,7 @@ type Lines<'f> = BTreeMap<(String, String), (&'f Path, StoredResult)>;
 /// Merges results folders into a new folder, and returns its metadata. Reports are not written.
 ///
 /// A result that several folders contain must have the same verdicts in all of them. A failure of the machine gives way
-/// to a verdict.
+/// to a verdict. The metadata has a note if versions of the program or kinds of sandbox differ, or if lines were ignored.
 ///
 /// # Errors
 ///
@@ -61,8 +61,10 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<RunMetadata, MergeError> {
     let mut lines = Lines::new();
     for folder in folders {
         let earlier: BTreeSet<String> = lines.keys().map(|(_, id)| id.clone()).collect();
-        let added = add_lines(folder, &mut lines)?;
-        let run = RunMetadata::read(folder)?;
+        let (added, remarks) = add_lines(folder, &mut lines)?;
+        let mut run = RunMetadata::read(folder)?;
+        let of_folder = |remark: String| format!("{}: {remark}", folder.display());
+        run.notes.extend(remarks.into_iter().map(of_folder));
         match &mut merged {
             None => merged = Some(run),
             Some(merged) => {
@@ -83,8 +85,11 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<RunMetadata, MergeError> {
     Ok(merged)
 }
 
-/// Adds the results of a folder, and returns the ids of its instances.
-fn add_lines<'f>(folder: &'f Path, lines: &mut Lines<'f>) -> Result<BTreeSet<String>, MergeError> {
+/// Adds the results of a folder, and returns the ids of its instances and remarks on ignored lines.
+fn add_lines<'f>(
+    folder: &'f Path,
+    lines: &mut Lines<'f>,
+) -> Result<(BTreeSet<String>, Vec<String>), MergeError> {
     let path = folder.join(FILE);
     let read = LineReader::open(&path, MAX_RECORDS);
     let read = read.and_then(|mut lines| ResultsFile::read(&mut lines));
@@ -110,7 +115,7 @@ fn add_lines<'f>(folder: &'f Path, lines: &mut Lines<'f>) -> Result<BTreeSet<Str
             }
         }
     }
-    Ok(ids)
+    Ok((ids, results.remarks))
 }
 
 /// Returns whether two results have the same input and verdicts.
@@ -144,6 +149,7 @@ fn write(lines: &Lines<'_>, out: &Path) -> io::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::predictions::{Warning, WarningKind};
     use crate::report::{self, sample};
     use crate::result::Infrastructure;
 
@@ -173,6 +179,46 @@ mod tests {
         let summary = &report.summary["a"];
         assert!(merge(&[a.path()], out.path()).is_err(), "it has results");
         Ok((summary.instances, summary.graded))
+    }
+
+    #[test]
+    fn merged_metadata_names_differences() {
+        let results = sample::results(&["a"], 2, 1);
+        let (first, second) = (shard(&results[..1], "d"), shard(&results[1..], "d"));
+        let warning = |kind| Warning {
+            model_name_or_path: "a".to_owned(),
+            instance_id: "x".to_owned(),
+            kind,
+        };
+        for (folder, version) in [(&first, "1.0.0"), (&second, "1.1.0")] {
+            let run = RunMetadata {
+                testwright: Some(version.to_owned()),
+                sandbox: Some("local".to_owned()),
+                predictions: vec![
+                    warning(WarningKind::Unknown),
+                    warning(WarningKind::Duplicate),
+                ],
+                ..RunMetadata::default()
+            };
+            run.write(folder.path()).unwrap();
+        }
+        let line = second.path().join(FILE);
+        let text = std::fs::read_to_string(&line).unwrap();
+        std::fs::write(&line, format!("{{}}\n{text}")).unwrap();
+        let out = tempfile::tempdir().unwrap();
+        let run = merge(&[first.path(), second.path()], out.path()).unwrap();
+        assert_eq!(
+            (run.testwright, run.sandbox.as_deref()),
+            (None, Some("local"))
+        );
+        assert_eq!(run.predictions.len(), 2);
+        let has_note = |part: &str| run.notes.iter().any(|note| note.contains(part));
+        assert!(
+            has_note("different versions of testwright"),
+            "{:?}",
+            run.notes
+        );
+        assert!(has_note("line 1 of results.jsonl"), "{:?}", run.notes);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Predictions {
 }
 
 /// An anomaly in the predictions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Name of the prediction set.
     pub model_name_or_path: String,
@@ -49,7 +49,9 @@ pub struct Warning {
 }
 
 /// Kind of an anomaly in the predictions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
     /// `model_patch` is null or absent; graded as a missing prediction.

@@ -1,7 +1,7 @@
 //! Facts about a run of the harness: `run.json` in the results folder. It is written at the start and the end of
 //! grading, and read whenever reports are made. All fields are optional.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use super::{ReportError, put};
 use crate::folder::Versioned;
 use crate::machine::{COMMIT, Machine};
-use crate::predictions::{Warning, WarningKind};
+use crate::predictions::Warning;
 use crate::result::is_time;
 use crate::untrusted_text;
 
@@ -122,20 +122,16 @@ impl RunMetadata {
         if differ(&self.grader, &other.grader) {
             return Err("version of the grader");
         }
+        self.retain_shared(&other);
         let instances = self.instances.zip(other.instances);
         self.instances = instances.map(|(a, b)| a.saturating_add(b).saturating_sub(repeated));
         self.started = self.started.take().into_iter().chain(other.started).min();
         let seconds = self.seconds.zip(other.seconds);
         self.seconds = seconds.map(|(a, b)| a + b);
         (self.workers, self.disk_bytes) = (None, None);
-        self.machine = self
-            .machine
-            .take()
-            .filter(|own| Some(own) == other.machine.as_ref());
-        // Unknown instances are the same in every shard of a prediction set.
-        let is_new = |warning: &Warning| {
-            warning.kind != WarningKind::Unknown || !self.sets.contains(&warning.model_name_or_path)
-        };
+        // Shards repeat unknown instances, and those that overlap repeat others.
+        let earlier: BTreeSet<&Warning> = self.predictions.iter().collect();
+        let is_new = |warning: &Warning| !earlier.contains(warning);
         let warnings: Vec<Warning> = other.predictions.into_iter().filter(is_new).collect();
         self.predictions.extend(warnings);
         for set in other.sets {
@@ -149,12 +145,34 @@ impl RunMetadata {
             own.sort_unstable();
             own.dedup();
         }
-        for note in other.notes {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
+        other.notes.into_iter().for_each(|note| self.add_note(note));
         Ok(())
+    }
+
+    /// Removes facts on the program, the sandbox and the machine that differ from those of another shard.
+    fn retain_shared(&mut self, other: &RunMetadata) {
+        if self.testwright != other.testwright || self.testwright_commit != other.testwright_commit
+        {
+            (self.testwright, self.testwright_commit) = (None, None);
+            self.add_note("the shards were graded by different versions of testwright".to_owned());
+        }
+        if self.sandbox != other.sandbox {
+            self.sandbox = None;
+            self.add_note("the shards were graded in different kinds of sandbox".to_owned());
+        }
+        if self.machine != other.machine {
+            self.machine = None;
+        }
+        if self.pythons != other.pythons {
+            self.pythons = Vec::new();
+        }
+    }
+
+    /// Adds a note, unless it exists already.
+    fn add_note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
     /// Removes values that the harness never writes, and adds a remark.
