@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ::csv::Writer;
 use testwright_evals::document::format::{score, short_rate};
-use testwright_evals::document::{Section, Table, markdown};
+use testwright_evals::document::{Section, Table, markdown, text_cell};
 use testwright_evals::folder::write_below;
 use testwright_evals::selection::{
     SelectionResult, SelectionSummary, SelectionVerdict, choices, codet_groups, rank_patches,
@@ -63,10 +63,11 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
             let is_patch = |other: &&SelectionResult| other.patch == result.patch;
             let mut of_patch = ranked.iter();
             let of_patch = of_patch.find(|group| group.patches.iter().any(is_patch));
+            let text = |text: &str| text_cell(text).into_owned();
             table.write_record([
-                result.instance_id.clone(),
-                result.tests.clone(),
-                result.patch.clone(),
+                text(&result.instance_id),
+                text(&result.tests),
+                text(&result.patch),
                 result.verdict().as_str().to_owned(),
                 result.passed.len().to_string(),
                 result.failed.len().to_string(),
@@ -76,7 +77,7 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
                 result
                     .resolves
                     .map_or_else(String::new, |is| is.to_string()),
-                reasons(result),
+                text(&reasons(result)),
             ])?;
         }
     }
@@ -199,7 +200,7 @@ mod tests {
             result("a", "p1", &["t", "u"], &[]),
             result("a", "p2", &["t", "u"], &[]),
             result("a", "p3", &["t"], &["u"]),
-            result("b", "p1", &[], &[]),
+            result("b", "=p1", &[], &[]),
         ];
         results[2].regresses = vec!["v".to_owned()];
         let text = String::from_utf8(csv(&results).unwrap()).unwrap();
@@ -210,7 +211,7 @@ mod tests {
                 "i,a,p1,kept,2,0,0,4,true,,",
                 "i,a,p2,kept,2,0,0,4,true,,",
                 "i,a,p3,regresses,1,1,1,1,false,,breaks v",
-                "i,b,p1,undecided,0,0,0,0,false,,no test fails on the old code",
+                "i,b,'=p1,undecided,0,0,0,0,false,,no test fails on the old code",
             ]
         );
         let text = report(&[("Repository", "slugs".to_owned())], &results);

@@ -5,11 +5,13 @@ pub mod format;
 pub mod html;
 mod latex;
 mod markdown;
+mod spreadsheet;
 pub mod svg;
 mod table;
 
 pub use files::{write_plots, write_tables};
 pub use markdown::markdown;
+pub use spreadsheet::text_cell;
 pub use table::{Cell, Column, Section, Table};
 
 /// Maximum characters of a text from data; the result files contain the full text.

@@ -5,6 +5,7 @@ use csv::Writer;
 use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
 use crate::document::format::old_class;
+use crate::document::text_cell;
 use crate::result::InstanceResult;
 
 /// Name of the file in the results folder.
@@ -71,14 +72,15 @@ fn row(graded: &InstanceResult) -> [String; COLUMNS.len()] {
         Some(value) if is_judged && counts(graded) => value.to_string(),
         _ => String::new(),
     };
+    let text = |text: &str| text_cell(text).into_owned();
     let count = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
     let infrastructure = graded.infrastructure.as_ref();
     let [build, golden, base, old, new, waiting, other] =
         graded.seconds.parts().map(|seconds| seconds.to_string());
     [
-        graded.instance_id.clone(),
-        graded.prediction.clone(),
-        graded.repo.clone(),
+        text(&graded.instance_id),
+        text(&graded.prediction),
+        text(&graded.repo),
         graded.issue_tokens.to_string(),
         graded.has_patch.to_string(),
         graded.applied.to_string(),
@@ -93,15 +95,15 @@ fn row(graded: &InstanceResult) -> [String; COLUMNS.len()] {
         count(graded.adequacy_lines),
         figure(graded.coverage_delta),
         count(graded.coverage_lines),
-        graded.coverage_problem.clone().unwrap_or_default(),
+        text(graded.coverage_problem.as_deref().unwrap_or_default()),
         match is_judged && counts(graded) {
             true => old_class(graded.old_class).to_owned(),
             false => String::new(),
         },
-        graded.strict.reason.clone(),
-        graded.differs.join("; "),
-        graded.notes.join("; "),
-        infrastructure.map_or_else(String::new, ToString::to_string),
+        text(&graded.strict.reason),
+        text(&graded.differs.join("; ")),
+        text(&graded.notes.join("; ")),
+        infrastructure.map_or_else(String::new, |failure| text(&failure.to_string())),
         graded.contributed.len().to_string(),
         graded.tests.len().to_string(),
         graded.seconds.total.to_string(),
@@ -112,7 +114,34 @@ fn row(graded: &InstanceResult) -> [String; COLUMNS.len()] {
         new,
         waiting,
         other,
-        graded.cached.join("; "),
-        graded.key.clone(),
+        text(&graded.cached.join("; ")),
+        text(&graded.key),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn row_has_no_formulas_and_no_false_verdicts() {
+        let mut graded = sample::results(&["=1+1"], 1, 1).remove(0);
+        graded.infrastructure = None;
+        (graded.has_patch, graded.applied) = (true, false);
+        graded.strict.fail_to_pass = true;
+        graded.coverage_delta = Some(-0.5);
+        let cell = |graded: &InstanceResult, column: &str| {
+            let at = COLUMNS.iter().position(|name| *name == column).unwrap();
+            row(graded)[at].clone()
+        };
+        assert_eq!(cell(&graded, "prediction"), "'=1+1");
+        // The patch does not apply.
+        assert_eq!(cell(&graded, "fail_to_pass"), "false");
+        assert_eq!(cell(&graded, "coverage_delta"), "");
+        graded.applied = true;
+        assert_eq!(cell(&graded, "fail_to_pass"), "true");
+        assert_eq!(cell(&graded, "coverage_delta"), "-0.5");
+    }
 }

@@ -2,6 +2,7 @@
 
 use ::csv::{self, Writer};
 use testwright_evals::document::format::old_class;
+use testwright_evals::document::text_cell;
 
 use super::ComparisonReport;
 use super::data::{Data, Judgement};
@@ -51,16 +52,17 @@ pub(super) fn systems(report: &ComparisonReport) -> csv::Result<Vec<u8>> {
         .chain(heads),
     )?;
     for s in &report.systems {
+        let text = |text: &str| text_cell(text).into_owned();
         let cost = |figure: f64| number(Some(figure).filter(|_| s.system.has_runs()));
         let [low, high] = s.fail_to_pass.interval.map_or([None; 2], |i| i.map(Some));
         let pass_at = samples.clone().map(|k| s.pass_at.get(k - 1).copied());
         table.write_record(
             [
-                s.name.clone(),
-                s.system.approach.clone(),
-                s.system.model.clone(),
+                text(&s.name),
+                text(&s.system.approach),
+                text(&s.system.model),
                 s.system.oracle_samples.is_some().to_string(),
-                s.system.extra_inputs.join("; "),
+                text(&s.system.extra_inputs.join("; ")),
                 s.judged.to_string(),
                 s.not_judged.to_string(),
                 s.submitted.to_string(),
@@ -140,11 +142,11 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
                 };
                 let seconds = |figure: f64| number(Some(figure).filter(|_| of.system.has_runs()));
                 table.write_record([
-                    instance.id.as_str(),
-                    &instance.repository,
+                    &*text_cell(&instance.id),
+                    &text_cell(&instance.repository),
                     &instance.issue_tokens.to_string(),
-                    &of.system.approach,
-                    &of.system.model,
+                    &text_cell(&of.system.approach),
+                    &text_cell(&of.system.model),
                     &(at + 1).to_string(),
                     status,
                     &strict,
@@ -154,7 +156,7 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
                     &number(score),
                     &number(delta),
                     &number(run.confidence),
-                    reason,
+                    &text_cell(reason),
                     &cost(run.cost.model_calls.into()),
                     &cost(run.cost.failed_calls.into()),
                     &cost(run.cost.tool_calls.into()),

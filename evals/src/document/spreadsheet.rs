@@ -1,0 +1,30 @@
+//! Cells of CSV tables that people may open in a spreadsheet.
+
+use std::borrow::Cow;
+
+/// Characters with which spreadsheets start a formula.
+const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
+/// Returns a text as a cell that no spreadsheet runs as a formula: an apostrophe precedes it if it looks like one. Names
+/// and reasons come from untrusted files.
+pub fn text_cell(text: &str) -> Cow<'_, str> {
+    match text.starts_with(FORMULA_STARTS) {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_become_text() {
+        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"] {
+            assert_eq!(text_cell(formula), format!("'{formula}"));
+        }
+        for text in ["", "a=1", "libro@m", "'=1"] {
+            assert_eq!(text_cell(text), text);
+        }
+    }
+}
