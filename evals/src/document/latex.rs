@@ -31,8 +31,11 @@ fn escape(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(c);
             }
-            // A bracket at the start of a row would be an argument of the line break before it.
+            // At the start of a row, these would be arguments of the line break before it.
             '[' => escaped.push_str("{[}"),
+            '*' => escaped.push_str("{*}"),
+            // The default font has a dash in its place.
+            '|' => escaped.push_str("\\textbar{}"),
             '\\' => escaped.push_str("\\textbackslash{}"),
             '~' => escaped.push_str("\\textasciitilde{}"),
             '^' => escaped.push_str("\\textasciicircum{}"),
@@ -60,10 +63,11 @@ mod tests {
             .words("Set")
             .figures(&["F→P"]);
         table.labelled("a_b\\[1]", ["37.0 %"]);
+        table.labelled("*|x", ["0"]);
         assert_eq!(
             latex(&table),
             "% A & B \\input{x}\n\\begin{tabular}{lr}\n\\toprule\nSet & F$\\rightarrow$P \\\\\n\\midrule\n\
-             a\\_b\\textbackslash{}{[}1] & 37.0 \\% \\\\\n\\bottomrule\n\\end{tabular}\n"
+             a\\_b\\textbackslash{}{[}1] & 37.0 \\% \\\\\n{*}\\textbar{}x & 0 \\\\\n\\bottomrule\n\\end{tabular}\n"
         );
     }
 }
