@@ -328,7 +328,12 @@ impl Api {
     ) -> Result<(Vec<T>, bool)> {
         let mut all = Vec::new();
         for number in 1..=MAX_PAGES {
-            let answer = self.get(page(issue, list, number)).await?;
+            let mut url = page(issue, list, number);
+            if self.forge == Forge::GitLab {
+                // GitLab begins with the newest.
+                url.query_pairs_mut().append_pair("sort", "asc");
+            }
+            let answer = self.get(url).await?;
             let (answers, _, headers): (Vec<T>, _, _) = self.read(answer)?;
             let count = answers.len();
             all.extend(answers);

@@ -33,6 +33,7 @@ fn forges() -> MockServer {
             "created_at": "2024-03-01T10:00:00.123Z", "closed_at": "2024-03-05T10:00:00Z",
         })),
         path if path.starts_with("/api/v4/") && path.contains("/notes?") => {
+            assert!(path.ends_with("&sort=asc"), "{path}");
             let mut of_system = comment(3);
             of_system["system"] = json!(true);
             Response::json(json!([comment(9), of_system, comment(2)]))
