@@ -148,8 +148,7 @@ class Client:
 
     def patch(self, run: RunOrId) -> str:
         """Return the test that a run wrote, as a patch for `git apply`."""
-        with self._open("GET", f"runs/{_id(run)}/patch") as response:
-            return response.read().decode()
+        return _read(self._open("GET", f"runs/{_id(run)}/patch")).decode()
 
     def evidence(self, run: RunOrId) -> Dict[str, Any]:
         """Return the evidence for the test of a run."""
@@ -199,12 +198,15 @@ class Client:
         def seconds() -> int:
             return max(0, int(min(_WAIT_SECONDS, ends_at - time.monotonic())))
 
+        def read_seconds() -> float:
+            return max(1.0, min(_READ_SECONDS, ends_at - time.monotonic()))
+
         if isinstance(job, Matrix):
             return _repeat(self._matrix_step(job, on_event, seconds), is_over, stop)
         if on_event is None:
             path = f"runs/{_id(job)}"
             return _repeat(lambda: from_record(ServerRun, self._get(path, wait=seconds())), is_over, stop)
-        return _repeat(self._run_step(job, on_event, is_over), is_over, stop)
+        return _repeat(self._run_step(job, on_event, is_over, read_seconds), is_over, stop)
 
     def _matrix_step(
         self, matrix: Matrix, on_event: Optional[OnEvent], seconds: Callable[[], int]
@@ -223,14 +225,17 @@ class Client:
 
         return step
 
-    def _run_step(self, run: RunOrId, on_event: OnEvent, is_over: Callable[[], bool]) -> Callable[[], ServerRun]:
+    def _run_step(
+        self, run: RunOrId, on_event: OnEvent, is_over: Callable[[], bool], read_seconds: Callable[[], float]
+    ) -> Callable[[], ServerRun]:
         """Return a function that reports the events of a run until its end, or until the stream is cut."""
         last = 0
 
         def step() -> ServerRun:
             nonlocal last
             headers = {"Last-Event-ID": str(last)}
-            with self._open("GET", f"runs/{_id(run)}/events", headers=headers) as response:
+            path = f"runs/{_id(run)}/events"
+            with self._open("GET", path, headers=headers, timeout=read_seconds()) as response:
                 for kind, number, data in _events(response):
                     if kind == "end":
                         return from_record(ServerRun, json.loads(data))
@@ -258,12 +263,11 @@ class Client:
         return self._json(self._open("POST", path, body, headers, timeout))
 
     def _json(self, response: http.client.HTTPResponse) -> Dict[str, Any]:
-        with response:
-            try:
-                value: Dict[str, Any] = json.load(response)
-                return value
-            except (OSError, ValueError, http.client.HTTPException) as error:
-                raise TestwrightError("Unreadable response", str(error)) from error
+        try:
+            value: Dict[str, Any] = json.loads(_read(response))
+            return value
+        except ValueError as error:
+            raise TestwrightError("Unreadable response", str(error)) from error
 
     def _open(
         self,
@@ -286,6 +290,14 @@ class Client:
             detail = str(getattr(error, "reason", error))
             hint = f"check that `testwright serve` is running, and the address {self._base}"
             raise TestwrightError("Cannot reach the server", detail, hint=hint) from error
+
+
+def _read(response: http.client.HTTPResponse) -> bytes:
+    with response:
+        try:
+            return response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise TestwrightError("Unreadable response", str(error)) from error
 
 
 def _repeat(step: Callable[[], _Job], is_over: Callable[[], bool], stop: threading.Event) -> _Job:

@@ -2,11 +2,14 @@
 
 import asyncio
 import dataclasses
+import http.server
 import json
 import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from pathlib import Path
 
@@ -84,6 +87,32 @@ def test_refused_command_raises_its_message(repository):
 def test_local_run_ends_at_timeout(issue, repository, tmp_path):
     with pytest.raises(TimeoutError):
         testwright.run(issue, repository, approach="snippet", out=tmp_path / "run", timeout=0.1)
+
+
+def test_wait_ends_at_timeout_without_events():
+    class Silent(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            if self.path.endswith("/events"):
+                self.wfile.flush()
+                is_done.wait(20)
+            else:
+                self.wfile.write(b'{"id": "x", "status": "queued"}')
+
+        def log_message(self, *_):
+            pass
+
+    is_done = threading.Event()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as silent:
+        threading.Thread(target=silent.serve_forever, daemon=True).start()
+        client = testwright.Client(f"http://127.0.0.1:{silent.server_port}")
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError):
+            client.wait("x", on_event=print, timeout=1)
+        assert time.monotonic() - begun < 10
+        is_done.set()
+        silent.shutdown()
 
 
 def test_fields_are_those_of_the_api(server):
