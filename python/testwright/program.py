@@ -20,6 +20,8 @@ Issue = Union[str, "os.PathLike[str]"]
 #: Receives the events of a run: the lines of its trajectory.
 OnEvent = Callable[[Dict[str, Any]], object]
 
+#: Exit code of a run without a test.
+_NO_TEST = 1
 _POLL_SECONDS = 0.2
 _STOP_SECONDS = 30
 
@@ -80,7 +82,8 @@ def run(
     }
     name, text = _issue_argument(issue)
     arguments = ["run", *_flags(flags), "--json", *options, "--", name]
-    record = _execute(arguments, text, timeout, trajectory.report_new)
+    ended = _execute(arguments, text, timeout, trajectory.report_new)
+    record = _no_test(ended) or _result(ended)
     return Run(
         outcome=record["outcome"],
         patch=record.get("patch"),
@@ -110,7 +113,7 @@ def check(
     flags = {"repo": repo, "commit": commit, "model": model, "min-confidence": min_confidence}
     name, text = _issue_argument(issue)
     arguments = ["check", *_flags(flags), "--json", *options, "--", name, *(os.fspath(test) for test in tests)]
-    records = _execute(arguments, text, timeout, lambda: None)
+    records = _result(_execute(arguments, text, timeout, lambda: None))
     return [from_record(Check, record, name=record["test"]) for record in records]
 
 
@@ -153,8 +156,10 @@ class _Trajectory:
                 self._on_event(json.loads(line))
 
 
-def _execute(arguments: List[str], text: Optional[str], timeout: Optional[float], each: Callable[[], None]) -> Any:
-    """Run the program and return the JSON that it prints. `each` is called now and then, and at the end."""
+def _execute(
+    arguments: List[str], text: Optional[str], timeout: Optional[float], each: Callable[[], None]
+) -> subprocess.CompletedProcess[str]:
+    """Run the program. `each` is called now and then, and at the end."""
     ends_at = None if timeout is None else time.monotonic() + timeout
     process = subprocess.Popen(
         [find_program(), *arguments],
@@ -178,11 +183,37 @@ def _execute(arguments: List[str], text: Optional[str], timeout: Optional[float]
         each()
     finally:
         _stop(process)
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+
+def _result(ended: subprocess.CompletedProcess[str]) -> Any:
+    """Return the JSON that the program printed."""
+    title = f"testwright ended with exit code {ended.returncode}"
+    error = _error(ended)
+    if error is not None:
+        detail = ": ".join(part for part in (error["message"], error["cause"]) if part)
+        raise TestwrightError(title, detail, hint=error["hint"])
     try:
-        return json.loads(output)
+        return json.loads(ended.stdout)
     except ValueError:
-        title = f"testwright ended with exit code {process.returncode}"
-        raise TestwrightError(title, errors.strip() or "it printed no result") from None
+        raise TestwrightError(title, ended.stderr.strip() or "it printed no result") from None
+
+
+def _no_test(ended: subprocess.CompletedProcess[str]) -> Optional[Dict[str, Any]]:
+    """Return a record if the program refused the issue before the run, because no test can come of it."""
+    error = _error(ended)
+    if error is None or ended.returncode != _NO_TEST:
+        return None
+    return {"outcome": "nothing", "reason": error["message"], "hint": error["hint"]}
+
+
+def _error(ended: subprocess.CompletedProcess[str]) -> Optional[Dict[str, Any]]:
+    """Return the error that the program printed instead of a result."""
+    try:
+        value = json.loads(ended.stdout)
+    except ValueError:
+        return None
+    return value["error"] if isinstance(value, dict) and value.keys() == {"error"} else None
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

@@ -76,12 +76,16 @@ def test_local_run_returns_checkable_test(issue, repository, tmp_path):
 def test_prose_without_code_has_outcome(repository, tmp_path):
     run = testwright.run("Slugs\n\nThey are wrong.", repository, approach="snippet", out=tmp_path / "run")
     assert (run.outcome, run.accepted, run.patch) == ("nothing", False, None)
+    assert "no code" in run.record["reason"] and run.record["hint"]
 
 
 def test_refused_command_raises_its_message(repository):
     with pytest.raises(testwright.TestwrightError, match="exit code 2") as raised:
         testwright.run("no-such-issue.md", repository)
     assert "no-such-issue.md" in raised.value.detail
+    assert raised.value.hint.startswith("pass the URL of an issue")
+    with pytest.raises(testwright.TestwrightError, match="exit code 2"):
+        testwright.check("no-such-issue.md", ["tests.patch"], repository)
 
 
 def test_local_run_ends_at_timeout(issue, repository, tmp_path):
