@@ -3,6 +3,7 @@
 mod check_model;
 mod plan_line;
 mod recorded_run;
+mod results;
 mod revision;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,6 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testwright_evals::folder::Versioned;
 use testwright_evals::machine::COMMIT;
 use testwright_sandboxes::environment::{Environment, SharedEnvironments};
 use testwright_sandboxes::repository::Source;
@@ -37,6 +37,7 @@ use testwright_models::{Model, ModelName};
 
 pub use check_model::{CheckModel, CheckPlace};
 pub use recorded_run::{RecordedRun, RecordedSettings, recorded_outcome};
+pub use results::{write_outcome, write_results};
 
 /// File with the difference between a revised test and the test before, in the folder of the run.
 pub const REVISION_FILE: &str = "revision.diff";
@@ -464,42 +465,4 @@ async fn ended(stop: Option<StopSignal>) {
         Some(signal) => stopped(signal).await,
         None => std::future::pending().await,
     }
-}
-
-/// Writes the files of a run next to its trajectory.
-///
-/// # Errors
-///
-/// Fails if a file cannot be written.
-pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
-    write_outcome(folder, &record.outcome)?;
-    Ok(folder.write_json("run.json", &Versioned::new(record))?)
-}
-
-/// Writes only the files of the outcome, for a run without a record.
-///
-/// # Errors
-///
-/// Fails if a file cannot be written.
-pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
-    if let Outcome::Accepted { patch, evidence } = outcome {
-        folder.write("test.patch", patch.as_bytes())?;
-        folder.write_json("evidence.json", &Versioned::new(evidence))?;
-    }
-    if let Outcome::Refused { patch, .. } = outcome {
-        folder.write("refused.patch", patch.as_bytes())?;
-    }
-    if let Outcome::Withheld {
-        patch, evidence, ..
-    } = outcome
-    {
-        folder.write("withheld.patch", patch.as_bytes())?;
-        if let Some(evidence) = evidence {
-            folder.write_json("evidence.json", &Versioned::new(evidence))?;
-        }
-    }
-    if let Outcome::Abstained { .. } = outcome {
-        folder.write_json("evidence.json", &Versioned::new(outcome))?;
-    }
-    Ok(())
 }

@@ -1,0 +1,46 @@
+//! The result files of a run.
+
+use testwright_evals::folder::Versioned;
+
+use super::Record;
+use crate::outcome::Outcome;
+use crate::trajectory::RunFolder;
+use testwright_config::error::Result;
+
+/// Writes the files of a run next to its trajectory.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
+pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
+    write_outcome(folder, &record.outcome)?;
+    Ok(folder.write_json("run.json", &Versioned::new(record))?)
+}
+
+/// Writes only the files of the outcome, for a run without a record.
+///
+/// # Errors
+///
+/// Fails if a file cannot be written.
+pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
+    if let Outcome::Accepted { patch, evidence } = outcome {
+        folder.write("test.patch", patch.as_bytes())?;
+        folder.write_json("evidence.json", &Versioned::new(evidence))?;
+    }
+    if let Outcome::Refused { patch, .. } = outcome {
+        folder.write("refused.patch", patch.as_bytes())?;
+    }
+    if let Outcome::Withheld {
+        patch, evidence, ..
+    } = outcome
+    {
+        folder.write("withheld.patch", patch.as_bytes())?;
+        if let Some(evidence) = evidence {
+            folder.write_json("evidence.json", &Versioned::new(evidence))?;
+        }
+    }
+    if let Outcome::Abstained { .. } = outcome {
+        folder.write_json("evidence.json", &Versioned::new(outcome))?;
+    }
+    Ok(())
+}
