@@ -215,6 +215,7 @@ impl Project {
             ids: ids.iter().map(|id| (*id).to_owned()).collect(),
             seconds: 100,
             hash_seed: 0,
+            user: None,
             reversed: false,
             alone: false,
             trace: Vec::new(),
