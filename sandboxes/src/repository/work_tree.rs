@@ -141,6 +141,9 @@ impl WorkTree {
             ) => None,
             (None, _) => return Ok(Err("the folder is not a git repository".to_owned())),
             (Some(git), _) => {
+                if let Some(operation) = operation_in_progress(git) {
+                    return Ok(Err(format!("a {operation} is in progress")));
+                }
                 let paths = plain_paths(patch);
                 match PreparedCommit::new(git, &self.root, paths, patch, placement, "HEAD")? {
                     Ok(prepared) => Some(prepared),
@@ -245,6 +248,21 @@ impl WorkTree {
         let output = process::run(command, patch.as_bytes(), &ProcessLimits::default())?;
         Ok(apply_result(output))
     }
+}
+
+/// Returns the operation that the user's next commit belongs to, if there is one. A commit or a switch to another branch
+/// would become a part of it.
+fn operation_in_progress(git: &GitFolder) -> Option<&'static str> {
+    let marks = [
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+    ];
+    let mut marks = marks.into_iter();
+    let (_, operation) = marks.find(|(name, _)| git.own.join(name).symlink_metadata().is_ok())?;
+    Some(operation)
 }
 
 /// Returns the paths that a patch may touch. git itself rejects a patch with other paths.

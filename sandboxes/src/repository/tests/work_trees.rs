@@ -124,6 +124,53 @@ fn failed_commit_leaves_files_and_index() {
 }
 
 #[test]
+fn failed_switch_leaves_no_branch() {
+    let place = TestRepository::new();
+    let work = work_tree(&place);
+    // Another git holds the lock of HEAD.
+    write(&work, ".git/HEAD.lock", "");
+    for message in [None, Some("Add a test")] {
+        let placement = Placement {
+            branch: Some("issue/7"),
+            message,
+        };
+        assert!(find(&work).apply(PATCH, placement).is_err());
+        assert_eq!(git(&work, &["status", "--short"]), "");
+        assert_eq!(git(&work, &["branch", "--list", "issue/*"]), "");
+    }
+}
+
+#[test]
+fn merge_in_progress_gets_no_commit_or_branch() {
+    let place = TestRepository::new();
+    let work = work_tree(&place);
+    let first = git(&work, &["rev-parse", "HEAD"]);
+    git(&work, &["checkout", "-q", "-b", "other"]);
+    write(&work, "other.txt", "x\n");
+    commit(&work, "theirs");
+    git(&work, &["checkout", "-q", "main"]);
+    git(&work, &["merge", "-q", "--no-ff", "--no-commit", "other"]);
+    let tree = find(&work);
+    for placement in [
+        Placement {
+            branch: Some("issue/7"),
+            message: None,
+        },
+        Placement {
+            branch: None,
+            message: Some("Add a test"),
+        },
+    ] {
+        let refused = tree.apply(PATCH, placement).unwrap();
+        assert_eq!(refused, Err("a merge is in progress".to_owned()));
+    }
+    assert_eq!(git(&work, &["branch", "--show-current"]), "main");
+    assert_eq!(git(&work, &["rev-parse", "HEAD"]), first);
+    // The test alone does not affect the merge.
+    assert_eq!(tree.apply(PATCH, Placement::default()).unwrap(), Ok(None));
+}
+
+#[test]
 fn edited_patch_contains_edit() {
     let place = TestRepository::new();
     let work = work_tree(&place);

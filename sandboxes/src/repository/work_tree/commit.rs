@@ -172,7 +172,11 @@ impl PreparedCommit {
         match &self.branch {
             Some(branch) => {
                 self.create_branch("branch: Created from HEAD")?;
-                self.own.run(["symbolic-ref", "HEAD", branch])?;
+                let switched = self.own.run(["symbolic-ref", "HEAD", branch]);
+                switched.inspect_err(|_| {
+                    // The error of the first failure is returned.
+                    let _ = self.own.run(["update-ref", "-d", branch, &self.new]);
+                })?;
             }
             None => {
                 let reason = "commit: test by testwright";
