@@ -11,7 +11,7 @@ use testwright_sandboxes::private;
 
 use super::headings::{ISSUE, LIMITS, OUTPUT};
 use super::output::{self, ProgressLine, escape_line};
-use super::repository_args::RepositoryArgs;
+use super::repository_args::{RepositoryArgs, patch_of_project};
 use super::show::read_ended;
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::history::{
@@ -98,9 +98,13 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         started.and_then(|started| started.commit.as_deref()),
     );
     let tests = match (recorded, &args.patch) {
-        (Some((_, tests)), _) => tests,
+        (Some((_, tests)), _) => AcceptedTests {
+            patch: patch_of_project(&tests.patch, &place.location),
+            ..tests
+        },
         (None, patch) => {
             let patch = read_patch(patch.as_deref().unwrap_or(Path::new("")))?;
+            let patch = patch_of_project(&patch, &place.location);
             progress.set_current("running the tests of the patch");
             AcceptedTests::from_patch(&setup, &place, patch).await?
         }

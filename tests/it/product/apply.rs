@@ -69,6 +69,15 @@ fn test_of_subfolder_is_applied_and_committed() {
     assert_exit_code(&paste.output().unwrap(), 0);
     assert_eq!(git(&root, &["status", "--short"]), format!("M {TEST}"));
 
+    // The record has the paths of the repository.
+    let runs = std::fs::read_dir(root.join("testwright-runs")).unwrap();
+    let mut runs = runs.map(|entry| entry.unwrap().path());
+    let run_folder = runs.find(|path| path.is_dir()).unwrap();
+    let output = testwright(&["history", run_folder.to_str().unwrap()]);
+    assert_exit_code(&output, 0);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(stdout.contains("still fails on main."), "{stdout}");
+
     // The file has uncommitted changes now. The test of the second run is not lost.
     let output = testwright(&[&run[..], &["--apply", "--out", "out"]].concat());
     assert_exit_code(&output, 2);
