@@ -86,6 +86,14 @@ fn assertion_must_be_in_same_line() {
     assert_eq!(verdict_on(&first, &other_value), Verdict::Fails);
     let other_line = assertion("assert 'a' == 'a-b'", "assert slug('a') == 'a'");
     assert_eq!(verdict_on(&first, &other_line), Verdict::CannotTell);
+
+    let without_code = assertion("assert 'a' == 'a-b'", "");
+    assert_eq!(verdict_on(&without_code, &without_code), Verdict::Fails);
+    let other_message = assertion("assert 'a' == 'b'", "");
+    assert_eq!(
+        verdict_on(&without_code, &other_message),
+        Verdict::CannotTell
+    );
 }
 
 #[test]
