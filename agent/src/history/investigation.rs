@@ -108,7 +108,7 @@ pub async fn investigate(
                 .hint("run `git fetch --unshallow --tags` in it, or pass the repository's URL"),
         );
     }
-    let digest = digest(tests, settings);
+    let digest = digest(tests, &history.base.commit, settings);
     let earlier = earlier.filter(|earlier| earlier.digest == digest);
     let mut investigation = Investigation {
         prober,
@@ -135,13 +135,14 @@ pub async fn investigate(
     Ok(investigation.report())
 }
 
-/// Returns a digest of everything that the answers depend on besides the commit.
-fn digest(tests: &AcceptedTests, settings: &Settings) -> String {
+/// Returns a digest of everything that the answers depend on besides the commit. The failures for which the tests were
+/// accepted are those of the base commit.
+fn digest(tests: &AcceptedTests, base: &str, settings: &Settings) -> String {
     let run = &settings.run;
     let ids: Vec<&str> = tests.ids().collect();
-    let base = (&run.image, &run.dockerfile);
-    let options = (&run.python, base, &run.project, &settings.additions);
-    let parts = format!("{ids:?} {options:?} {}", tests.patch);
+    let image = (&run.image, &run.dockerfile);
+    let options = (&run.python, image, &run.project, &settings.additions);
+    let parts = format!("{base} {ids:?} {options:?} {}", tests.patch);
     hex(&Sha256::digest(parts.as_bytes()))
 }
 
@@ -267,8 +268,12 @@ impl Investigation<'_> {
         let Releases { older, newer, .. } = &self.history.releases;
         let newest = newer.last().or(older.last()).cloned();
         let older: Vec<Point> = older.iter().chain([&base]).cloned().collect();
-        let newer = [&base].into_iter().chain(newer).chain([&head]);
-        let newer: Vec<Point> = newer.cloned().collect();
+        let mut newer: Vec<Point> = [&base].into_iter().chain(newer).cloned().collect();
+        // A pass before the base commit is not a fix.
+        let since_base = self.history.commits_between(Some(&base), &head);
+        if !since_base.await?.is_empty() {
+            newer.push(head.clone());
+        }
         let for_commits = match only {
             Some(Part::Tags) => 0,
             _ => COMMITS_PER_CHANGE,
@@ -464,5 +469,21 @@ impl Investigation<'_> {
         report.answers.sort_by_key(|entry| entry.point.committed);
         report.summarize();
         report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_count_for_their_base_only() {
+        let tests = AcceptedTests {
+            patch: String::new(),
+            failing: Vec::new(),
+        };
+        let digest = |base: &str| digest(&tests, base, &Settings::default());
+        assert_eq!(digest("a"), digest("a"));
+        assert_ne!(digest("a"), digest("b"));
     }
 }

@@ -47,10 +47,10 @@ fn create_repository(repository: &Repository) -> Commits {
     }
 }
 
-fn history(place: &TestDir) -> Output {
+fn history(place: &TestDir, options: &[&str]) -> Output {
     let mut command = place.testwright();
-    let output = command.arg("history").arg(place.path("out")).output();
-    let output = output.unwrap();
+    command.arg("history").arg(place.path("out")).args(options);
+    let output = command.output().unwrap();
     assert_exit_code(&output, 0);
     output
 }
@@ -73,7 +73,7 @@ fn history_names_introduction_and_fix() {
     let run = run.arg("--out").arg(place.path("out")).output().unwrap();
     assert_exit_code(&run, 0);
 
-    let output = history(&place);
+    let output = history(&place, &[]);
     let stdout = String::from_utf8(output.stdout).unwrap();
     let summary = format!(
         "Fails since 1.1.0, introduced by {} (2024-01-01); fixed by {} (2024-01-01), first released in 1.2.0.\n",
@@ -105,10 +105,20 @@ fn history_names_introduction_and_fix() {
     }
     let text = serde_json::to_vec(&report).unwrap();
     std::fs::write(place.path("out/history.json"), text).unwrap();
-    history(&place);
+    history(&place, &[]);
     let resumed = place.json("history.json");
     assert_eq!(answer(&resumed, "0.9.0").1, "known from before");
     assert_eq!(resumed["summary"], report["summary"]);
     let count = |report: &Value| report["answers"].as_array().unwrap().len();
     assert_eq!(count(&resumed), count(&report));
+
+    // A branch that ends before the bug does not fix it.
+    repository.git(&["tag", "-d", "v1.2.0"]);
+    let output = history(&place, &["--branch", "v1.0.0"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let summary = format!(
+        "Fails since 1.1.0, introduced by {} (2024-01-01); passes on v1.0.0.\n",
+        &commits.introduction[..12]
+    );
+    assert!(stdout.starts_with(&summary), "{stdout}");
 }
