@@ -113,14 +113,10 @@ impl AcceptedTest {
     fn apply_command(&self, root: &Path) -> String {
         let patch = self.folder.join("test.patch");
         if current_folder().is_some_and(|folder| folder == root) {
-            return format!("git apply {}", quote(&patch.to_string_lossy()));
+            return format!("git apply {}", quote_path(&patch));
         }
         let patch = std::path::absolute(&patch).unwrap_or(patch);
-        format!(
-            "git -C {} apply {}",
-            quote(&root.to_string_lossy()),
-            quote(&patch.to_string_lossy())
-        )
+        format!("git -C {} apply {}", quote_path(root), quote_path(&patch))
     }
 
     /// Returns the command that runs the tests, if their runner is known.
@@ -129,10 +125,7 @@ impl AcceptedTest {
         let project = Path::new(&self.location).canonicalize().ok();
         match project.filter(|folder| folder.is_dir() && Some(folder) != current_folder().as_ref())
         {
-            Some(folder) => Some(format!(
-                "run: cd {} && {command}",
-                quote(&folder.to_string_lossy())
-            )),
+            Some(folder) => Some(format!("run: cd {} && {command}", quote_path(&folder))),
             None => Some(format!("run: {command}")),
         }
     }
@@ -270,13 +263,18 @@ fn or_refused<T>(
             .cause(reason)
             .hint(format!(
                 "resolve this, then run `testwright apply {}`",
-                quote(&folder.to_string_lossy())
+                quote_path(folder)
             ))
     })
 }
 
 fn current_folder() -> Option<PathBuf> {
     std::env::current_dir().ok()?.canonicalize().ok()
+}
+
+/// Quotes a path for a shell, if it needs quotes. An untrusted repository can choose the names of folders.
+pub(super) fn quote_path(path: &Path) -> String {
+    quote(&path.to_string_lossy())
 }
 
 /// Quotes a word for a shell, if it needs quotes.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::accepted_test::AcceptedTest;
+use super::accepted_test::{AcceptedTest, quote_path};
 use super::headings::{ISSUE, OUTPUT};
 use super::output;
 use super::run_options::DEFAULT_RESULTS_FOLDER;
@@ -140,7 +140,7 @@ pub(super) fn work_tree(
         let root = tree.root().display();
         let hint = format!(
             "name the run: testwright {command} {}",
-            test.folder.display()
+            quote_path(&test.folder)
         );
         return Err(failed(format!("the newest run is of another repository, {root}")).hint(hint));
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::accepted_test::quote_path;
 use super::output::{self, cut};
 use super::run_options::DEFAULT_RESULTS_FOLDER;
 use testwright_agent::job::recorded_outcome;
@@ -102,7 +103,7 @@ impl LocalRun {
             Some(summary) => summary.lines().next().unwrap_or_default().to_owned(),
             None => format!(
                 "not ended; resume it: testwright run --resume {}",
-                self.folder.display()
+                quote_path(&self.folder)
             ),
         };
         let started = self.started.get(..16).unwrap_or(&self.started);
@@ -143,8 +144,18 @@ mod tests {
             run.render(None),
             "2026-04-01 12:30  runs/a\n    o/n: A\\u{1b} title: not ended; resume it: testwright run --resume runs/a\n"
         );
+        let quoted = LocalRun {
+            folder: PathBuf::from("runs/$(a) b"),
+            ..run
+        };
         assert!(
-            run.render(Some(30))
+            quoted
+                .render(None)
+                .ends_with("testwright run --resume 'runs/$(a) b'\n")
+        );
+        assert!(
+            quoted
+                .render(Some(30))
                 .lines()
                 .all(|line| line.chars().count() <= 30)
         );

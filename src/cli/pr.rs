@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::accepted_test::{AcceptedTest, quote};
+use super::accepted_test::{AcceptedTest, quote, quote_path};
 use super::apply::{newest_accepted, read_test, work_tree};
 use super::headings::{ISSUE, OUTPUT};
 use super::output::{self, escape_line};
@@ -262,7 +262,7 @@ fn not_on_github(
     );
     refused(cause).hint(format!(
         "push the test yourself: testwright apply {} --branch {branch} --commit && git push {} {branch}",
-        quote(&folder.to_string_lossy()),
+        quote_path(folder),
         quote(name)
     ))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::accepted_test::AcceptedTest;
+use super::accepted_test::{AcceptedTest, quote_path};
 use super::evidence_card;
 use super::headings::{LIMITS, MODEL, OUTPUT};
 use super::output::{self, escape_line};
@@ -122,11 +122,11 @@ fn print_result(record: &Record, folder: &Path) {
         Some(error) => output::print_error(&error),
         None => output::print_stdout(evidence_card::render(&record.outcome)),
     }
-    let folder = folder.display();
-    output::print_status(escape_line(&format!("results: {folder}")));
+    let results = format!("results: {}", folder.display());
+    output::print_status(escape_line(&results));
     let is_interrupted = record.outcome == Outcome::Interrupted;
     if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
-        let command = format!("hint: testwright run --resume {folder}");
+        let command = format!("hint: testwright run --resume {}", quote_path(folder));
         output::print_status_line(escape_line(&command));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::accepted_test::quote_path;
 use super::{check, clover, eval, evidence_card, output, select};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
@@ -55,14 +56,16 @@ pub(super) fn read_ended(dir: &Path) -> Result<(Box<Started>, Outcome)> {
         }
     }
     first.zip(outcome).ok_or_else(|| {
-        let folder = dir.display();
         let cause = recorded_outcome(dir).map_or_else(
             || "the run has not ended".to_owned(),
             |outcome| outcome.summary(),
         );
-        Error::usage(format!("read the result of {folder}"))
+        Error::usage(format!("read the result of {}", dir.display()))
             .cause(cause)
-            .hint(format!("resume it: testwright run --resume {folder}"))
+            .hint(format!(
+                "resume it: testwright run --resume {}",
+                quote_path(dir)
+            ))
     })
 }
 
