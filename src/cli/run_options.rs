@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::accepted_test::{AcceptedTest, quote_path};
+use super::accepted_test::{AcceptedTest, quote, quote_path};
 use super::evidence_card;
 use super::headings::{LIMITS, MODEL, OUTPUT};
 use super::output::{self, escape_line};
 use super::terminal::RunProgress;
 use testwright_agent::agent::{Outcome, Progress as _};
+use testwright_agent::approaches::CommandLine;
 use testwright_agent::job::{Record, RunJob};
 use testwright_agent::trajectory::{RunFolder, check_writable};
 use testwright_config::error::{Error, Result};
@@ -126,8 +127,17 @@ fn print_result(record: &Record, folder: &Path) {
     output::print_status(escape_line(&results));
     let is_interrupted = record.outcome == Outcome::Interrupted;
     if !record.outcome.is_final() && (is_interrupted || record.usage.model_calls > 0) {
-        let command = format!("hint: testwright run --resume {}", quote_path(folder));
-        output::print_status_line(escape_line(&command));
+        let command = resume_command(&record.approach, folder);
+        output::print_status_line(escape_line(&format!("hint: {command}")));
+    }
+}
+
+/// Returns the command that resumes a run. The user must repeat the name of a program.
+fn resume_command(approach: &str, folder: &Path) -> String {
+    let command = format!("testwright run --resume {}", quote_path(folder));
+    match CommandLine::is_command(approach) {
+        true => format!("{command} --approach {}", quote(approach)),
+        false => command,
     }
 }
 
@@ -180,4 +190,19 @@ pub(super) fn title_words(title: &str) -> String {
         .map(str::to_lowercase)
         .collect();
     words.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resume_command_repeats_program() {
+        let command = |approach| resume_command(approach, Path::new("runs/a b"));
+        assert_eq!(command("otter"), "testwright run --resume 'runs/a b'");
+        assert_eq!(
+            command("command:python a.py"),
+            "testwright run --resume 'runs/a b' --approach 'command:python a.py'"
+        );
+    }
 }
