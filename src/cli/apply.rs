@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(folder) => folder.clone(),
         None => newest_accepted()?,
     };
-    let (_, test) = read_test(&folder)?;
+    let (_, mut test) = read_test(&folder)?;
     let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, "apply")?;
     let patch = match args.xfail {
         true => test.marked_patch(&tree)?,
@@ -56,6 +56,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
         message: message.as_deref(),
     };
     let mut lines = test.apply(&tree, &patch, placement)?;
+    if let Some(repo) = &args.repo {
+        // The tests run where they were applied.
+        test.location.clone_from(repo);
+    }
     lines.extend(test.how_to_run());
     for line in lines {
         output::print_stdout(format!("{}\n", output::escape_line(&line)));

@@ -88,6 +88,19 @@ fn test_of_subfolder_is_applied_and_committed() {
     assert!(root.join("out/test.patch").exists());
     git(&root, &["checkout", "-q", "."]);
 
+    // Another clone gets the test, and the command runs it there.
+    let clone = place.path("clone");
+    git(place.folder.path(), &["clone", "-q", "mono", "clone"]);
+    let project = clone.join("pkgs/slugs");
+    let output = testwright(&["apply", "out", "--repo", project.to_str().unwrap()]);
+    assert_exit_code(&output, 0);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        stdout.contains("/clone/pkgs/slugs && python -m pytest "),
+        "{stdout}"
+    );
+    assert_eq!(git(&clone, &["status", "--short"]), format!("M {TEST}"));
+
     let output = testwright(&["apply", "--branch", "issue", "--commit", "--xfail"]);
     assert_exit_code(&output, 0);
     assert_eq!(git(&root, &["branch", "--show-current"]), "issue");
