@@ -10,6 +10,7 @@ use crate::outcome::Limit;
 use crate::trajectory::EnvironmentRepair;
 use testwright_config::settings::Settings;
 use testwright_models::{Message, Reply, Request, Usage};
+use testwright_tools::tool::ToolSpec;
 
 /// Limits of a run; `None` means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -102,6 +103,8 @@ pub struct Budget {
     waited: Duration,
     last: Usage,
     last_length: usize,
+    /// Length of the definitions of tools in the last call.
+    last_tools_length: usize,
 }
 
 /// Characters per token, for prompts that no provider has counted yet.
@@ -122,6 +125,7 @@ impl Budget {
             waited: Duration::ZERO,
             last: Usage::default(),
             last_length: 0,
+            last_tools_length: 0,
         }
     }
 
@@ -160,6 +164,7 @@ impl Budget {
             self.spent.steps += 1;
             self.last = reply.usage;
             self.last_length = length(&request.messages);
+            self.last_tools_length = tools_length(&request.tools);
         }
     }
 
@@ -182,6 +187,12 @@ impl Budget {
 
     /// Returns the limit that the next call of the conversation would exceed, if any.
     pub fn next_call(&self, messages: &[Message]) -> Option<Limit> {
+        self.next_call_with_tools(messages, &[])
+    }
+
+    /// Returns the limit that the next call of a program would exceed, if any. Its tools can differ from call to call,
+    /// unlike those of a conversation, so their length counts as well.
+    pub fn next_call_with_tools(&self, messages: &[Message], tools: &[ToolSpec]) -> Option<Limit> {
         if self
             .limits
             .steps
@@ -189,19 +200,22 @@ impl Budget {
         {
             return Some(Limit::Steps);
         }
-        self.side_call(messages)
+        self.limit_exceeded_by(self.estimate(messages, tools))
     }
 
     /// Returns the limit that a side call with these messages would exceed, if any.
     pub fn side_call(&self, messages: &[Message]) -> Option<Limit> {
+        self.limit_exceeded_by(self.estimate(messages, &[]))
+    }
+
+    fn limit_exceeded_by(&self, tokens: u64) -> Option<Limit> {
         if self.left().is_zero() {
             return Some(Limit::Minutes);
         }
-        let tokens = self.estimate(messages);
         if self
             .limits
             .tokens
-            .is_some_and(|most| self.spent.tokens() + tokens > most)
+            .is_some_and(|most| self.spent.tokens().saturating_add(tokens) > most)
         {
             return Some(Limit::Tokens);
         }
@@ -218,12 +232,22 @@ impl Budget {
     /// Returns the maximum completion tokens of a call with these messages: `most`, or less if the token
     /// limit leaves less.
     pub fn completion_tokens(&self, messages: &[Message], most: Option<u64>) -> Option<u64> {
+        self.completion_tokens_with_tools(messages, &[], most)
+    }
+
+    /// Returns the maximum completion tokens of a call of a program, like [`Budget::completion_tokens`].
+    pub fn completion_tokens_with_tools(
+        &self,
+        messages: &[Message],
+        tools: &[ToolSpec],
+        most: Option<u64>,
+    ) -> Option<u64> {
         let most = most?;
         let Some(limit) = self.limits.tokens else {
             return Some(most);
         };
         let prompt = self
-            .estimate(messages)
+            .estimate(messages, tools)
             .saturating_sub(MIN_COMPLETION_TOKENS);
         let remaining_tokens = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
         Some(most.min(remaining_tokens.max(MIN_COMPLETION_TOKENS)))
@@ -277,20 +301,26 @@ impl Budget {
             .then(|| format!("{remaining_tokens} tokens"))
     }
 
-    fn estimate(&self, messages: &[Message]) -> u64 {
-        let length = length(messages);
-        let counted = if length >= self.last_length {
-            self.last.prompt_tokens
-        } else {
-            0
+    fn estimate(&self, messages: &[Message], tools: &[ToolSpec]) -> u64 {
+        let (length, tools_length) = (length(messages), tools_length(tools));
+        let (counted, new) = match self.last.prompt_tokens {
+            counted @ 1.. if length >= self.last_length => {
+                let new_tools = tools_length.saturating_sub(self.last_tools_length);
+                (counted, length - self.last_length + new_tools)
+            }
+            _ => (0, length + tools_length),
         };
-        let new = if counted > 0 {
-            length - self.last_length
-        } else {
-            length
-        };
-        counted + (new / CHARACTERS_A_TOKEN) as u64 + MIN_COMPLETION_TOKENS
+        let new = (new / CHARACTERS_A_TOKEN) as u64;
+        counted.saturating_add(new + MIN_COMPLETION_TOKENS)
     }
+}
+
+/// Returns the length of the definitions of tools, without their JSON keys.
+fn tools_length(tools: &[ToolSpec]) -> usize {
+    let lengths = tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len());
+    lengths.sum()
 }
 
 fn length(messages: &[Message]) -> usize {
@@ -361,6 +391,32 @@ mod tests {
         budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
         assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
         assert_eq!(budget.side_call(&user(400)), None);
+    }
+
+    #[test]
+    fn new_tools_count_toward_token_limit() {
+        let mut budget = Budget::new(Limits {
+            tokens: Some(5_000),
+            ..Limits::default()
+        });
+        let tools = [ToolSpec {
+            name: "a".to_owned(),
+            description: "x".repeat(40_000),
+            parameters: serde_json::Value::Null,
+        }];
+        let limit = |budget: &Budget| budget.next_call_with_tools(&user(400), &tools);
+        assert_eq!(limit(&budget), Some(Limit::Tokens));
+        budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
+        assert_eq!(limit(&budget), Some(Limit::Tokens));
+        let rest = budget.completion_tokens_with_tools(&user(400), &tools, Some(4_000));
+        assert_eq!(rest, Some(MIN_COMPLETION_TOKENS));
+        // The provider has counted the tools of the last call.
+        let with_tools = Request {
+            tools: tools.to_vec(),
+            ..request(400)
+        };
+        budget.record_call(&reply(200, 10, None), &with_tools, 0.1, true);
+        assert_eq!(limit(&budget), None);
     }
 
     #[test]

@@ -186,13 +186,15 @@ impl Run {
     pub async fn program_reply(&mut self, mut request: Request) -> Flow<Result<Reply, String>> {
         let (requested, most) = (request.max_tokens, self.max_tokens);
         let most = requested.into_iter().chain(most).min();
-        request.max_tokens = self.budget.completion_tokens(&request.messages, most);
+        request.max_tokens =
+            (self.budget).completion_tokens_with_tools(&request.messages, &request.tools, most);
         request.temperature = decoding(self.temperature, request.temperature);
         if !self.replay.has_reply(&digest(&request)) {
             self.leave_recording();
         }
         if self.replay.is_over()
-            && let Some(limit) = self.budget.next_call(&request.messages)
+            && let Some(limit) =
+                (self.budget).next_call_with_tools(&request.messages, &request.tools)
         {
             self.call_not_made(Purpose::Prompt, limit)?;
             return Err(Outcome::OutOfBudget { limit });
