@@ -1,5 +1,8 @@
 //! A program of the user as an approach: its tools, its metered model, its end, and who may name it.
 
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::support::program::{TestDir, assert_exit_code, example, text_reply};
@@ -106,6 +109,76 @@ fn failed_program_leaves_reason_but_no_process() {
     );
     // A killed process that was not waited for has no command line.
     let command_line = std::fs::read(format!("/proc/{}/cmdline", read("pid").trim()));
+    assert!(command_line.unwrap_or_default().is_empty());
+}
+
+/// Asks the model with a wrong token, and then twice with the right one. Writes the status of each answer.
+const ASK: &str = r#"
+import json, sys, urllib.error, urllib.request
+
+model = json.load(sys.stdin)["model"]
+body = json.dumps({"messages": [{"role": "user", "content": "Hello"}]}).encode()
+for token in ["wrong", model["api_key"], model["api_key"]]:
+    headers = {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(model["base_url"] + "/chat/completions", body, headers)
+    try:
+        print(urllib.request.urlopen(request).status, file=sys.stderr)
+    except urllib.error.HTTPError as error:
+        print(error.code, file=sys.stderr)
+"#;
+
+#[test]
+fn model_needs_token_and_stops_at_limit() {
+    let place = TestDir::new();
+    let script = place.path("ask.py");
+    std::fs::write(&script, ASK).unwrap();
+    let replies = [text_reply("1"), text_reply("2")];
+    let approach = format!("command:python3 '{}'", script.display());
+    let output = place
+        .run_example(&["--approach", &approach, "--max-steps", "1"])
+        .args(["--model", &place.recording(&replies)])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 1);
+    let log = std::fs::read_to_string(place.path("out/program.log")).unwrap();
+    assert_eq!(log, "401\n200\n402\n");
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "out_of_budget");
+    assert_eq!(record["limit"], "steps");
+    assert_eq!(record["usage"]["model_calls"], 1);
+}
+
+#[test]
+fn interrupt_kills_program_and_its_children() {
+    let place = TestDir::new();
+    let script = place.path("agent.sh");
+    let text =
+        "cd \"$(dirname \"$0\")\" || exit\nsleep 600 &\necho $! >started && mv started pid\nwait\n";
+    std::fs::write(&script, text).unwrap();
+    let approach = format!("command:sh '{}'", script.display());
+    let child = place
+        .run_example(&["--approach", &approach])
+        .args(["--model", &place.recording(&[text_reply("")])])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let file = place.path("pid");
+    for _ in 0..600 {
+        if file.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_exit_code(&output, 130);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains(" --approach 'command:sh "), "{stderr}");
+    let pid = std::fs::read_to_string(file).unwrap();
+    // A killed process that was not waited for has no command line.
+    let command_line = std::fs::read(format!("/proc/{}/cmdline", pid.trim()));
     assert!(command_line.unwrap_or_default().is_empty());
 }
 
