@@ -24,6 +24,8 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_OUTPUT_LEN: usize = 16 << 20;
 /// Maximum lines of the error output in a reason.
 const MAX_REASON_LINES: usize = 3;
+/// Maximum characters of each of these lines.
+const MAX_REASON_LINE_LEN: usize = 300;
 
 /// A running program. Dropping it kills the whole group.
 pub(super) struct Program {
@@ -172,7 +174,9 @@ impl ProgramEnd {
                 let text = String::from_utf8_lossy(&self.stderr);
                 let lines: Vec<&str> = text.lines().map(str::trim).collect();
                 let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-                let last = lines[lines.len().saturating_sub(MAX_REASON_LINES)..].join("; ");
+                let last = lines[lines.len().saturating_sub(MAX_REASON_LINES)..].iter();
+                let last = last.map(|line| line.chars().take(MAX_REASON_LINE_LEN).collect());
+                let last = last.collect::<Vec<String>>().join("; ");
                 match last.is_empty() {
                     true => format!("the program ended with {status}"),
                     false => format!("the program ended with {status}: {last}"),
@@ -212,9 +216,25 @@ pub(super) fn printed_patch(stdout: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     const DIFF: &str = "--- a/t.py\n+++ b/t.py\n@@ -1 +1,2 @@\n a\n+b\n";
+
+    #[test]
+    fn reason_has_last_lines_of_error_output() {
+        let end = ProgramEnd {
+            status: Ok(ExitStatus::from_raw(3 << 8)),
+            stdout: String::new(),
+            stderr: format!("a\nb\n\n c\n{}\n", "d".repeat(1 << 20)).into_bytes(),
+        };
+        let line = "d".repeat(MAX_REASON_LINE_LEN);
+        assert_eq!(
+            end.reason(),
+            format!("the program ended with exit status: 3: b; c; {line}")
+        );
+    }
 
     #[test]
     fn patches_are_read_from_output() {
