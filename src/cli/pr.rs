@@ -10,6 +10,7 @@ use super::repository_args::{load_github_settings, load_settings};
 use super::run_options::title_words;
 use super::show::pull_request_body;
 use testwright_agent::issues::{self, Issue};
+use testwright_agent::setup::interrupted;
 use testwright_agent::trajectory::Started;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, RedactedUrl, Settings, Sources};
@@ -168,7 +169,7 @@ impl PullRequestPlan {
         output::print_stdout(format!("\n{}", self.body));
     }
 
-    /// Opens the pull request. If that fails, the new branch is deleted again.
+    /// Opens the pull request. If that fails or is interrupted, the new branch is deleted again.
     async fn create(&self, settings: &Settings) -> Result<()> {
         let github = GitHubRepository::new(settings, &self.repository)?;
         // This also checks the token before anything is changed.
@@ -178,6 +179,13 @@ impl PullRequestPlan {
             base: &self.commit,
             message: &self.message,
         };
+        let mut interrupt = std::pin::pin!(interrupted());
+        // From here on, an interrupt does not end the process, so that the branch can be deleted.
+        tokio::select! {
+            biased;
+            () = &mut interrupt => return Err(Error::interrupted()),
+            () = std::future::ready(()) => {}
+        }
         let commit = self.tree.create_branch(branch, &self.patch);
         let commit = commit.map_err(git_failed)?.map_err(branch_refused)?;
         if let Err(error) = self.push(&commit) {
@@ -189,7 +197,12 @@ impl PullRequestPlan {
             base: self.base.as_ref().unwrap_or(&default),
             body: &self.body,
         };
-        match github.open(draft).await {
+        let opened = tokio::select! {
+            biased;
+            () = &mut interrupt => Err(Error::interrupted()),
+            opened = github.open(draft) => opened,
+        };
+        match opened {
             Ok(address) => {
                 let lines = [
                     format!("branch: {} (pushed to {})", self.branch, self.remote.name()),

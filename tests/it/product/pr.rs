@@ -1,9 +1,10 @@
 //! `testwright pr`, with a bare repository as the remote and a mock of GitHub's API.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -22,6 +23,8 @@ struct Scene {
     server: MockServer,
     /// Whether the API refuses pull requests.
     refuses: Arc<AtomicBool>,
+    /// Seconds until the API answers a pull request.
+    delay: Arc<AtomicU64>,
 }
 
 fn git(folder: &Path, words: &[&str]) -> String {
@@ -78,8 +81,14 @@ impl Scene {
 
         let refuses: Arc<AtomicBool> = Arc::default();
         let refuses_now = refuses.clone();
-        let server =
-            MockServer::start(move |request| answer(request, refuses_now.load(Ordering::Relaxed)));
+        let delay: Arc<AtomicU64> = Arc::default();
+        let delay_now = delay.clone();
+        let server = MockServer::start_parallel(move |request| {
+            if request.method == "POST" {
+                std::thread::sleep(Duration::from_secs(delay_now.load(Ordering::Relaxed)));
+            }
+            answer(request, refuses_now.load(Ordering::Relaxed))
+        });
         // The address of GitHub leads to the folder.
         let url = format!("{}/acme/slugs.git", server.url);
         git(&work, &["remote", "set-url", "origin", &url]);
@@ -91,6 +100,7 @@ impl Scene {
             origin,
             server,
             refuses,
+            delay,
         };
         let issue = format!("{}/acme/slugs/issues/12", scene.server.url);
         let run = ["run", &issue, "--repo", ".", "--approach", "snippet"];
@@ -221,6 +231,27 @@ fn failure_after_push_removes_branch() {
     let (main, branch) = hashes.split_once('\n').unwrap();
     assert_eq!(main, branch);
     git(&scene.origin, &["branch", "-D", BRANCH]);
+    scene.assert_unchanged();
+}
+
+#[test]
+fn interrupt_after_push_removes_branch() {
+    let scene = Scene::new();
+    scene.delay.store(600, Ordering::Relaxed);
+    let mut command = scene.command(&["pr", "--create"]);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let is_pushed = || !git(&scene.origin, &["branch", "--list", BRANCH]).is_empty();
+    for _ in 0..600 {
+        if is_pushed() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_exit_code(&output, 130);
     scene.assert_unchanged();
 }
 
