@@ -298,9 +298,9 @@ impl Investigation<'_> {
         }
         if only != Some(Part::Fixed) {
             self.later = for_newer + for_commits;
-            let found = self.search(&older, Verdict::Passes).await?;
+            let boundary = self.search(&older, Verdict::Passes).await?;
             self.later = for_newer;
-            let change = self.change(&older, found, Verdict::Passes).await?;
+            let change = self.change(&older, boundary, Verdict::Passes).await?;
             self.report.introduced = Some(change);
             self.note_changes(&older);
         }
@@ -310,9 +310,9 @@ impl Investigation<'_> {
         {
             self.later = for_commits;
             let until = &newer[..=end];
-            let found = self.search(until, Verdict::Fails).await?;
+            let boundary = self.search(until, Verdict::Fails).await?;
             self.later = 0;
-            let change = self.change(until, found, Verdict::Fails).await?;
+            let change = self.change(until, boundary, Verdict::Fails).await?;
             self.report.fixed = Some(change);
             self.note_changes(&newer);
         }
@@ -351,11 +351,11 @@ impl Investigation<'_> {
     async fn change(
         &mut self,
         points: &[Point],
-        found: Boundary,
+        boundary: Boundary,
         before: Verdict,
     ) -> Result<Change> {
-        let start = found.before.map(|at| &points[at]);
-        let end = &points[found.after];
+        let start = boundary.before.map(|at| &points[at]);
+        let end = &points[boundary.after];
         let version = |point: &Point| self.names.get(&point.commit).cloned();
         let mut change = Change {
             bounded: start.is_some(),
@@ -363,10 +363,10 @@ impl Investigation<'_> {
             first_release_after: version(end),
             commits: Vec::new(),
         };
-        if let Some(at) = found.before
-            && at + 1 < found.after
+        if let Some(at) = boundary.before
+            && at + 1 < boundary.after
         {
-            let unknown: Vec<&str> = points[at + 1..found.after]
+            let unknown: Vec<&str> = points[at + 1..boundary.after]
                 .iter()
                 .map(Point::label)
                 .collect();

@@ -12,8 +12,8 @@ use crate::gate::TestEvidence;
 /// Maximum characters of a message in a reason.
 const MAX_MESSAGE_LEN: usize = 160;
 
-/// Result of one accepted test.
-enum Shown {
+/// Meaning of the outcome of one accepted test.
+enum Conclusion {
     /// Failure that equals the accepted one.
     Failure(String),
     Pass,
@@ -28,10 +28,10 @@ pub(super) fn judge(report: &TestReport, tests: &[TestEvidence], placement: &Pla
     }
     let (mut failures, mut passes) = (Vec::new(), 0);
     for test in tests {
-        match shown(report, test, &placement.id(&test.id)) {
-            Shown::Failure(failure) => failures.push(failure),
-            Shown::Pass => passes += 1,
-            Shown::Unclear(reason) => return Answer::cannot_tell(reason),
+        match conclude(report, test, &placement.id(&test.id)) {
+            Conclusion::Failure(failure) => failures.push(failure),
+            Conclusion::Pass => passes += 1,
+            Conclusion::Unclear(reason) => return Answer::cannot_tell(reason),
         }
     }
     match failures.into_iter().next() {
@@ -65,27 +65,29 @@ fn reason_to_distrust(report: &TestReport) -> Option<String> {
     Some(format!("the test runner failed: {}", first_line(error)))
 }
 
-fn shown(report: &TestReport, test: &TestEvidence, id: &str) -> Shown {
+fn conclude(report: &TestReport, test: &TestEvidence, id: &str) -> Conclusion {
     let result = report.tests.iter().find(|result| result.id == id);
     let mut broken = report.collection_errors.iter();
     let broken = broken.find(|error| covers(&error.id, id));
     let failure = match (result, broken) {
         (Some(result), _) => match result.outcome {
-            Outcome::Passed => return Shown::Pass,
+            Outcome::Passed => return Conclusion::Pass,
             Outcome::Failed | Outcome::Error => result.failure.as_ref(),
-            outcome => return Shown::Unclear(without_outcome(outcome, &result.captured)),
+            outcome => return Conclusion::Unclear(without_outcome(outcome, &result.captured)),
         },
         (None, Some(error)) => Some(&error.failure),
-        (None, None) => return Shown::Unclear("the test was not found".to_owned()),
+        (None, None) => return Conclusion::Unclear("the test was not found".to_owned()),
     };
     match failure {
-        Some(failure) if is_accepted_failure(test, failure) => Shown::Failure(describe(failure)),
-        Some(failure) if broken.is_some() => Shown::Unclear(format!(
+        Some(failure) if is_accepted_failure(test, failure) => {
+            Conclusion::Failure(describe(failure))
+        }
+        Some(failure) if broken.is_some() => Conclusion::Unclear(format!(
             "the test cannot be imported: {}",
             describe(failure)
         )),
-        Some(failure) => Shown::Unclear(format!("another failure: {}", describe(failure))),
-        None => Shown::Unclear("the test failed without a traceback".to_owned()),
+        Some(failure) => Conclusion::Unclear(format!("another failure: {}", describe(failure))),
+        None => Conclusion::Unclear("the test failed without a traceback".to_owned()),
     }
 }
 

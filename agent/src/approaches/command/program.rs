@@ -140,15 +140,15 @@ struct OutputReader {
 impl OutputReader {
     fn start(output: Option<impl AsyncRead + Send + Unpin + 'static>) -> Self {
         let bytes = Arc::<Mutex<Vec<u8>>>::default();
-        let kept = bytes.clone();
+        let buffer = bytes.clone();
         let task = tokio::spawn(async move {
             let Some(mut output) = output else { return };
             let mut piece = vec![0; 64 << 10];
             while let Ok(length @ 1..) = output.read(&mut piece).await {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&piece[..length]);
-                let excess = kept.len().saturating_sub(MAX_OUTPUT_LEN);
-                kept.drain(..excess);
+                let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+                buffer.extend_from_slice(&piece[..length]);
+                let excess = buffer.len().saturating_sub(MAX_OUTPUT_LEN);
+                buffer.drain(..excess);
             }
         });
         OutputReader { bytes, task }
