@@ -106,10 +106,11 @@ fn without_outcome(outcome: Outcome, captured: &str) -> String {
 
 /// Returns whether a failure is the one for which the test was accepted.
 ///
-/// Class and exception must be equal. An assertion must also be in the same line of code. Any other exception needs the
+/// Phase, class and exception must be equal. An assertion must also be in the same line of code. Any other exception needs the
 /// same message, or must arise in the same function of the code under test. Line numbers and files may differ.
 fn is_accepted_failure(test: &TestEvidence, failure: &Failure) -> bool {
-    if test.class != failure.class
+    if test.phase != failure.phase
+        || test.class != failure.class
         || test.exception != failure.exception
         || test.missing_name != failure.missing_name
     {

@@ -106,6 +106,11 @@ fn exception_needs_same_message_or_function() {
     assert_eq!(verdict_on(&first, &raised("'x'", "moved")), Verdict::Fails);
     let other = raised("'y'", "moved");
     assert_eq!(verdict_on(&first, &other), Verdict::CannotTell);
+    let in_fixture = Failure {
+        phase: Phase::Setup,
+        ..first.clone()
+    };
+    assert_eq!(verdict_on(&first, &in_fixture), Verdict::CannotTell);
     let report = report(Outcome::Failed, Some(&other));
     let (_, reason) = judged(&report, &[accepted(&first)]);
     assert_eq!(reason, "another failure: KeyError: 'y'");
