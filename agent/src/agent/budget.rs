@@ -105,6 +105,8 @@ pub struct Budget {
     last_length: usize,
     /// Length of the definitions of tools in the last call.
     last_tools_length: usize,
+    /// Dollars per prompt token, for an estimate before the first reply.
+    prompt_price: Option<f64>,
 }
 
 /// Characters per token, for prompts that no provider has counted yet.
@@ -126,7 +128,13 @@ impl Budget {
             last: Usage::default(),
             last_length: 0,
             last_tools_length: 0,
+            prompt_price: None,
         }
+    }
+
+    /// Sets the price of a prompt token in dollars. Without it, the limit in dollars does not restrict the first call.
+    pub fn set_prompt_price(&mut self, dollars: f64) {
+        self.prompt_price = Some(dollars);
     }
 
     /// Returns the duration of the run so far, without waits for a processor.
@@ -219,12 +227,15 @@ impl Budget {
         {
             return Some(Limit::Tokens);
         }
-        if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars) {
-            // The price per token so far is the best estimate for the next token.
-            let price = spent / self.spent.tokens().max(1) as f64;
-            if spent + price * tokens as f64 > most {
-                return Some(Limit::Dollars);
-            }
+        // The price per token so far is the best estimate for the next token.
+        let average = self
+            .spent
+            .dollars
+            .map(|spent| spent / self.spent.tokens().max(1) as f64);
+        if let (Some(most), Some(price)) = (self.limits.dollars, average.or(self.prompt_price))
+            && self.spent.dollars.unwrap_or(0.0) + price * tokens as f64 > most
+        {
+            return Some(Limit::Dollars);
         }
         None
     }
@@ -455,6 +466,19 @@ mod tests {
         assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
         budget.limits.dollars = Some(2.0);
         assert_eq!(budget.next_call(&user(3_600)), None);
+    }
+
+    #[test]
+    fn first_call_is_estimated_from_price() {
+        let mut budget = Budget::new(Limits {
+            dollars: Some(0.01),
+            ..Limits::default()
+        });
+        let long = user(80_000);
+        assert_eq!(budget.next_call(&long), None);
+        budget.set_prompt_price(1e-6);
+        assert_eq!(budget.next_call(&long), Some(Limit::Dollars));
+        assert_eq!(budget.next_call(&user(400)), None);
     }
 
     #[test]
