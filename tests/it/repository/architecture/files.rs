@@ -64,7 +64,7 @@ fn files_are_short_and_documented() {
 }
 
 /// Complete content of the top level.
-const TOP_LEVEL_FILES: [&str; 31] = [
+const TOP_LEVEL_FILES: [&str; 32] = [
     ".cargo",
     ".ci",
     ".config",
@@ -91,6 +91,7 @@ const TOP_LEVEL_FILES: [&str; 31] = [
     "fuzz",
     "models",
     "pyproject.toml",
+    "python",
     "sandboxes",
     "server",
     "src",
