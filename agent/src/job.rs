@@ -403,12 +403,9 @@ impl RunJob {
             key_variable: self.settings.model.api_key_env.clone(),
         };
         let mut budget = Budget::new(limits);
-        if self.approach.command().is_some() {
-            // The first prompt of a program may be of any length.
-            let prices = Prices::from(&self.settings.prices);
-            if let Some(price) = prices.price_of(&self.model) {
-                budget.set_prompt_price(price.prompt / 1e6);
-            }
+        let prices = Prices::from(&self.settings.prices);
+        if let Some(price) = prices.price_of(&self.model) {
+            budget.set_prompt_price(price.prompt / 1e6);
         }
         if let Some(repair) = &repair {
             budget.record_repair(repair);
