@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use testwright_evals::document::format::{fitting_cells, score, short_rate};
-use testwright_evals::folder::Versioned;
+use testwright_evals::folder::{Versioned, write_below};
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::selection::{
@@ -224,8 +224,7 @@ fn write(out: &Path, selection: &Selection) -> Result<()> {
     let versioned = Versioned::new(selection);
     let mut text = serde_json::to_vec_pretty(&versioned).map_err(|e| failed(e.into()))?;
     text.push(b'\n');
-    std::fs::create_dir_all(out).map_err(failed)?;
-    std::fs::write(&path, text).map_err(failed)
+    write_below(out, FILE, &text).map_err(failed)
 }
 
 /// Reads the report of a folder that this command wrote; `None` if it has none.

@@ -91,7 +91,7 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
     let mut table = Writer::from_writer(Vec::new());
     table.write_record([
         "instance_id",
-        "repository",
+        "repo",
         "issue_tokens",
         "approach",
         "model",
