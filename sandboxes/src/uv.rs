@@ -21,8 +21,8 @@ const NO_PYTHON_HINT: &str = "install Python 3.8 or later (apt install python3-v
 /// - `program` (a setting)
 /// - the variable `TESTWRIGHT_UV`
 /// - the PATH
-/// - the `uv` package of the host's Python
-/// - one installed by pip into the cache (if `may_install`)
+/// - the `uv` package of a Python on the PATH
+/// - one installed into the cache by the first of these Pythons that has pip (if `may_install`)
 ///
 /// # Errors
 ///
@@ -43,9 +43,10 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
     let installed = std::path::absolute(cache)
         .unwrap_or_else(|_| cache.to_owned())
         .join(INSTALLED);
+    let pythons = named("python3");
     let candidates = named("uv")
         .into_iter()
-        .chain(from_python())
+        .chain(from_python(&pythons))
         .chain([installed.join("bin/uv")]);
     for path in candidates {
         match check(&path) {
@@ -55,7 +56,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
         }
     }
     if may_install {
-        match install(&installed) {
+        match install(&pythons, &installed) {
             Ok(path) => return Ok(path),
             Err(reason) => reasons.push(reason.to_string()),
         }
@@ -69,7 +70,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
         ErrorKind::Unavailable,
         format!("find uv, which installs packages{reasons}"),
     )
-    .hint(match named("python3").is_empty() {
+    .hint(match pythons.is_empty() {
         true => NO_PYTHON_HINT,
         false => "run `pip install uv`, or set TESTWRIGHT_UV to the program",
     }))
@@ -104,6 +105,8 @@ enum UvError {
     DoesNotRun,
     #[error("{0} is older than {major}.{minor}", major = MIN_VERSION[0], minor = MIN_VERSION[1])]
     TooOld(String),
+    #[error("there is no python3")]
+    NoPython,
     #[error("python3: {0}")]
     Python(#[source] io::Error),
     #[error("pip: {0}")]
@@ -134,9 +137,19 @@ fn check(path: &Path) -> std::result::Result<PathBuf, UvError> {
     Ok(path)
 }
 
-fn from_python() -> Option<PathBuf> {
+/// Returns the programs of the `uv` packages that these Pythons have.
+fn from_python(pythons: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     let code = "import uv; print(uv.find_uv_bin())";
-    output_of(command_outside_cwd("python3").args(["-c", code])).map(PathBuf::from)
+    let find = move |python| output_of(command_outside_cwd(python).args(["-c", code]));
+    pythons.iter().filter_map(find).map(PathBuf::from)
+}
+
+/// Returns the first of these Pythons that has pip, or the first. An active virtual environment often has none.
+fn with_pip(pythons: &[PathBuf]) -> Option<&PathBuf> {
+    let has_pip =
+        |python: &&PathBuf| output_of(command_outside_cwd(python).args(["-m", "pip", "--version"]));
+    let found = pythons.iter().find(|python| has_pip(python).is_some());
+    found.or(pythons.first())
 }
 
 fn output_of(command: &mut Command) -> Option<String> {
@@ -146,12 +159,13 @@ fn output_of(command: &mut Command) -> Option<String> {
 }
 
 /// Installs uv with pip, using the index and proxies that the host's pip is configured for.
-fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
+fn install(pythons: &[PathBuf], folder: &Path) -> std::result::Result<PathBuf, UvError> {
+    let python = with_pip(pythons).ok_or(UvError::NoPython)?;
     let parent = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent)?;
     // An interrupted installation must not look like a program, so it goes to a temporary folder first.
     let aside = tempfile::tempdir_in(parent)?;
-    let output = command_outside_cwd("python3")
+    let output = command_outside_cwd(python)
         .args([
             "-m",
             "pip",
@@ -187,7 +201,26 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, UvError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn python_without_pip_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let python = |name: &str, script: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let without = python("without", "echo 'No module named pip' >&2; exit 1");
+        let with = python("with", "echo pip 25.0");
+        let both = [without.clone(), with.clone()];
+        assert_eq!(with_pip(&both), Some(&with));
+        assert_eq!(with_pip(&both[..1]), Some(&without));
+        assert_eq!(with_pip(&[]), None);
+    }
 
     #[test]
     fn script_is_refused() {
