@@ -1,19 +1,17 @@
 //! The search through releases and commits.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::hex::hex;
-use testwright_sandboxes::repository::{self, Commit, CommitRange, Repository};
-use tokio::task::JoinError;
+use testwright_sandboxes::repository;
 
 use super::answer::{Point, Verdict};
 use super::bisection::{self, Boundary};
 use super::prober::{AcceptedTests, Prober};
 use super::releases::Releases;
 use super::report::{Change, Entry, HistoryReport};
+use super::repository_history::{History, run_blocking};
 use crate::setup::{RepositoryLocation, Setup, open_options};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
@@ -152,98 +150,6 @@ fn without_history(cause: &str) -> Error {
         .hint("pass a git repository with --repo")
 }
 
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> std::result::Result<T, SandboxError> + Send + 'static,
-) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    let failed = |error: JoinError| Error::infrastructure("read the history").cause(error);
-    Ok(done.map_err(failed)??)
-}
-
-/// The commits and releases of a repository.
-struct History {
-    repository: Arc<Repository>,
-    releases: Releases,
-    base: Point,
-    /// Newest commit of the branch.
-    head: Point,
-    branch: String,
-    is_shallow: bool,
-}
-
-impl History {
-    /// Reads the history. Blocks.
-    fn read(
-        repository: Repository,
-        branch: Option<&str>,
-        base: &str,
-        pre_releases: bool,
-    ) -> std::result::Result<History, SandboxError> {
-        let base = repository.commit_at(base)?;
-        let head = repository.commit_at(repository.commit().unwrap_or(&base.hash))?;
-        let branch = match branch {
-            Some(branch) => branch.to_owned(),
-            None => {
-                let branches = repository.branches_at(&head.hash)?;
-                let usual = ["main", "master"].into_iter();
-                let mut usual = usual.filter(|name| branches.contains(*name));
-                let first = || branches.first().map(String::as_str);
-                usual.next().or_else(first).unwrap_or("HEAD").to_owned()
-            }
-        };
-        let releases = Releases::read(&repository, &base, pre_releases)?;
-        Ok(History {
-            base: Point {
-                name: releases.base.clone(),
-                ..point(&base)
-            },
-            head: Point {
-                name: Some(branch.clone()),
-                ..point(&head)
-            },
-            is_shallow: repository.is_shallow()?,
-            repository: Arc::new(repository),
-            releases,
-            branch,
-        })
-    }
-
-    /// Returns the versions of releases, by commit.
-    fn names(&self) -> BTreeMap<String, String> {
-        let points = self.releases.all().chain([&self.base]);
-        let named = points.filter_map(|point| Some((point.commit.clone(), point.name.clone()?)));
-        named.collect()
-    }
-
-    /// Returns the commits of the branch that ends at `end`, oldest first: those that are not in the history of `start`,
-    /// and the commit before them.
-    async fn commits_between(&self, start: Option<&Point>, end: &Point) -> Result<Vec<Point>> {
-        let repository = self.repository.clone();
-        let range = CommitRange {
-            tip: end.commit.clone(),
-            base: start.map(|start| start.commit.clone()),
-            first_parent: true,
-            ..CommitRange::default()
-        };
-        run_blocking(move || {
-            let mut commits = repository.commits(&range)?;
-            commits.reverse();
-            let fork = commits.first().and_then(|first| first.parents.first());
-            let fork = fork.map(|fork| repository.commit_at(fork)).transpose()?;
-            Ok(fork.iter().chain(&commits).map(point).collect())
-        })
-        .await
-    }
-}
-
-fn point(commit: &Commit) -> Point {
-    Point {
-        commit: commit.hash.clone(),
-        committed: commit.committed,
-        name: None,
-    }
-}
-
 struct Investigation<'a> {
     prober: Prober<'a>,
     options: &'a HistoryOptions,
@@ -270,7 +176,7 @@ impl Investigation<'_> {
         let older: Vec<Point> = older.iter().chain([&base]).cloned().collect();
         let mut newer: Vec<Point> = [&base].into_iter().chain(newer).cloned().collect();
         // A pass before the base commit is not a fix.
-        let since_base = self.history.commits_between(Some(&base), &head);
+        let since_base = self.history.commits_between(Some(&base), &head, false);
         if !since_base.await?.is_empty() {
             newer.push(head.clone());
         }
@@ -377,14 +283,25 @@ impl Investigation<'_> {
         if !is_searched || self.options.only == Some(Part::Tags) {
             return Ok(change);
         }
-        let commits = self.history.commits_between(start, end).await?;
+        let commits = self.history.commits_between(start, end, false).await?;
         let Some(first) = commits.first() else {
             return Ok(change);
         };
         let inner = self.search(&commits, before).await?;
         change.bounded |= inner.before.is_some();
         match (inner.before, start) {
-            (Some(last), _) => change.commits = commits[last + 1..=inner.after].to_vec(),
+            (Some(last), _) => {
+                change.commits = commits[last + 1..=inner.after].to_vec();
+                if let [merge] = &commits[last + 1..=inner.after]
+                    && let Some(commit) = self.merged_change(&commits[last], merge, before).await?
+                {
+                    let (short, merge) = (commit.short(), merge.short());
+                    self.report
+                        .notes
+                        .push(format!("{short} was merged by {merge}"));
+                    change.commits = vec![commit];
+                }
+            }
             (None, Some(start)) if self.verdict(first) == Some(before.opposite()) => {
                 let verdict = before.opposite().as_str();
                 let (fork, start) = (first.short(), start.label());
@@ -396,6 +313,23 @@ impl Investigation<'_> {
             (None, None) => {}
         }
         Ok(change)
+    }
+
+    /// Bisects the commits that a merge added. Returns the one that made the change, unless several could have.
+    async fn merged_change(
+        &mut self,
+        last: &Point,
+        merge: &Point,
+        before: Verdict,
+    ) -> Result<Option<Point>> {
+        let merged = self
+            .history
+            .commits_between(Some(last), merge, true)
+            .await?;
+        let found = self.search(&merged, before).await?;
+        let is_single = found.before.is_some_and(|at| at + 1 == found.after);
+        let commit = &merged[found.after];
+        Ok((is_single && commit.commit != merge.commit).then(|| commit.clone()))
     }
 
     /// Adds a note if the verdict changes more than once.

@@ -12,6 +12,7 @@ mod placement;
 mod prober;
 mod releases;
 mod report;
+mod repository_history;
 mod version;
 
 pub use answer::{Answer, Point, Verdict};

@@ -17,6 +17,13 @@ struct Commits {
     introduction: String,
     base: String,
     fix: String,
+    /// The merge of the fix.
+    merge: String,
+}
+
+fn head(repository: &Repository) -> String {
+    let hash = String::from_utf8(repository.git(&["rev-parse", "HEAD"])).unwrap();
+    hash.trim().to_owned()
 }
 
 fn create_repository(repository: &Repository) -> Commits {
@@ -27,8 +34,7 @@ fn create_repository(repository: &Repository) -> Commits {
         if let Some(tag) = tag {
             repository.git(&["tag", tag]);
         }
-        let hash = String::from_utf8(repository.git(&["rev-parse", "HEAD"])).unwrap();
-        hash.trim().to_owned()
+        head(repository)
     };
     let (package, code, notes) = ("pkg/__init__.py", "pkg/calc.py", "notes.txt");
     commit(package, "import no_such_module\n", Some("v0.9.0"));
@@ -38,12 +44,18 @@ fn create_repository(repository: &Repository) -> Commits {
     let introduction = commit(code, WRONG, None);
     commit(notes, "2", Some("v1.1.0"));
     let base = commit(notes, "3", None);
+    repository.git(&["checkout", "-qb", "topic"]);
+    commit("topic.txt", "1", None);
     let fix = commit(code, RIGHT, None);
+    repository.git(&["checkout", "-q", "-"]);
+    repository.git(&["merge", "-q", "--no-ff", "--no-edit", "topic"]);
+    let merge = head(repository);
     commit(notes, "4", Some("v1.2.0"));
     Commits {
         introduction,
         base,
         fix,
+        merge,
     }
 }
 
@@ -76,9 +88,11 @@ fn history_names_introduction_and_fix() {
     let output = history(&place, &[]);
     let stdout = String::from_utf8(output.stdout).unwrap();
     let summary = format!(
-        "Fails since 1.1.0, introduced by {} (2024-01-01); fixed by {} (2024-01-01), first released in 1.2.0.\n",
+        "Fails since 1.1.0, introduced by {0} (2024-01-01); fixed by {1} (2024-01-01), first released in 1.2.0. \
+         {1} was merged by {2}.\n",
         &commits.introduction[..12],
-        &commits.fix[..12]
+        &commits.fix[..12],
+        &commits.merge[..12]
     );
     assert!(stdout.starts_with(&summary), "{stdout}");
     let mut report = place.json("history.json");
