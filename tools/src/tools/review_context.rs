@@ -1,6 +1,7 @@
 //! `review_context`: finds code that a reviewer of a submission should see beside the change, for the host.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,10 @@ fn in_file(path: &str, module: &Module, places: &[usize]) -> Vec<Excerpt> {
     let mut groups: Vec<(Option<&Definition>, BTreeSet<usize>)> = Vec::new();
     for place in places {
         let definition = outermost_function(&outline, *place);
-        let numbers = around(module, &outline, definition, *place);
+        let mut numbers = around(module, &outline, definition, *place);
+        if definition.is_some_and(|definition| definition.kind == Kind::Function) {
+            numbers.extend(class_lines(&outline, *place));
+        }
         let first = |definition: Option<&Definition>| definition.map(|definition| definition.first);
         match groups
             .iter_mut()
@@ -154,6 +158,25 @@ fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition
         Kind::Function => Some(outer),
         Kind::Class => outermost_function(&outer.children, line).or(Some(outer)),
     }
+}
+
+/// Returns the line numbers of the `class` statements around a line.
+fn class_lines(outline: &[Definition], line: usize) -> Vec<usize> {
+    let class = outline
+        .iter()
+        .find(|d| d.kind == Kind::Class && d.first <= line && line <= d.last);
+    class.map_or_else(Vec::new, |class| {
+        let mut lines = class_lines(&class.children, line);
+        lines.push(class.line);
+        lines
+    })
+}
+
+/// Returns the line numbers of the decorators and the signature.
+fn head(module: &Module, definition: &Definition) -> RangeInclusive<usize> {
+    let before_body = &module.text().as_bytes()[..definition.body.start];
+    let last = before_body.iter().filter(|byte| **byte == b'\n').count();
+    definition.first..=last.clamp(definition.line, definition.line + MAX_LINES)
 }
 
 /// Returns the line numbers to show. For a function, its lines without the middle of its docstring, or at most
@@ -192,7 +215,7 @@ fn around(
     let at = all.iter().position(|number| *number == place);
     let start = at.unwrap_or_default().saturating_sub(BEFORE);
     let start = start.min(all.len().saturating_sub(MAX_LINES));
-    let head = definition.first..=definition.line;
+    let head = head(module, definition);
     let is_kept = |(at, number): &(usize, &usize)| {
         head.contains(number) || (start..start + MAX_LINES).contains(at)
     };
@@ -314,6 +337,22 @@ mod tests {
             "{both}"
         );
         assert_eq!(both.matches("x = 20\n").count(), 1);
+    }
+
+    #[test]
+    fn class_and_whole_signature_are_shown() {
+        let long: String = (0..40).map(|n| format!("        x = {n}\n")).collect();
+        let code = format!(
+            "class A:\n    size = 1\n\n    def f(\n        self,\n        name,\n    ):\n{long}"
+        );
+        let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
+        let review = excerpts(
+            &mut f,
+            json!({"tests": [], "places": [{"path": "pkg.py", "line": 40}]}),
+        );
+        let shown = &review.functions[0].source;
+        let head = "class A:\n    …\n    def f(\n        self,\n        name,\n    ):\n    …\n";
+        assert!(shown.starts_with(head), "{shown}");
     }
 
     #[test]
