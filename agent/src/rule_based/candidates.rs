@@ -4,10 +4,11 @@ mod session;
 mod values;
 
 use super::extract::{Issue, RaisedException, messages_only, wanted_exceptions};
-use super::probe::{Probe, ProbedException, Statement};
+use super::probe::{Probe, ProbedException, Statement, Subject};
 use super::stated_output::Role;
 use super::steps::Step;
 use super::test_body::{self, TestBody};
+use super::test_name::Behaviour;
 
 /// A test, and the failure that would show the issue.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +17,10 @@ pub(super) struct Candidate {
     pub body: TestBody,
     /// Complete function from the issue, if it has one; then `body` has only its imports.
     pub function: Option<String>,
-    /// Arguments of the test function.
-    pub fixtures: &'static str,
+    /// Function under test.
+    pub subject: Subject,
+    pub behaviour: Behaviour,
     pub expects: Expects,
-    /// Claim of the test, for the record.
-    pub claim: String,
     /// Sentence of the issue that the test corresponds to.
     pub sentence: String,
     /// Names that the tested statement uses, with the files that define them; best first.
@@ -60,8 +60,16 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn before(&self, target: usize, more: &[String]) -> TestBody {
-        test_body::before(self.probe, &self.numbers, target, more)
+    fn before(&self, targets: &[usize], more: &[String]) -> TestBody {
+        test_body::before(self.probe, &self.numbers, targets, more)
+    }
+
+    /// Returns the statement whose exception kept this one from running, or else this one.
+    fn cause<'s>(&'s self, statement: &'s Statement) -> &'s Statement {
+        let cause = statement
+            .blocked
+            .and_then(|at| self.probe.statements.get(at));
+        cause.unwrap_or(statement)
     }
 
     /// Returns whether the issue shows the same code elsewhere with an exception; then its output here is the
@@ -113,19 +121,24 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
             continue;
         }
         let mut statement_candidates = Vec::new();
-        if let Some(raised) = &statement.raised {
-            statement_candidates.extend(does_not_raise(evidence, at, statement, step, raised));
-            statement_candidates.extend(says_otherwise(evidence, at, statement, raised));
-        }
         if statement.last {
             statement_candidates.extend(values::candidates(evidence, at, statement, step));
-            statement_candidates.extend(raises(evidence, at, statement, step));
+        }
+        if statement.blocked.is_none() {
+            if let Some(raised) = &statement.raised {
+                statement_candidates.extend(does_not_raise(evidence, at, statement, step, raised));
+                statement_candidates.extend(says_otherwise(evidence, at, statement, raised));
+            }
+            if statement.last {
+                statement_candidates.extend(raises(evidence, at, statement, step));
+            }
         }
         for mut candidate in statement_candidates {
-            if !evidence.of_repository(statement, &candidate.body) {
+            let cause = evidence.cause(statement);
+            if !evidence.of_repository(cause, &candidate.body) {
                 continue;
             }
-            candidate.trust += u32::from(evidence.in_title(statement)) * 4;
+            candidate.trust += u32::from(evidence.in_title(cause)) * 4;
             // Of similar candidates prefer the later one, because issues come to the point at the end.
             candidate.trust = candidate.trust * 100 + (at * 50 / count.max(1)) as u32;
             if !all.iter().any(|c: &Candidate| c.body == candidate.body) {
@@ -135,7 +148,7 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
     }
     // If the issue asks for an exception, no value is right.
     if should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
-        all.retain(|c| !c.claim.starts_with("does not give"));
+        all.retain(|c| !matches!(c.behaviour, Behaviour::DoesNotGive(_)));
     }
     for mut candidate in session::candidates(evidence) {
         candidate.trust *= 100;
@@ -189,8 +202,7 @@ fn does_not_raise(
     if name == "NameError" || name == "SyntaxError" || name == "ModuleNotFoundError" {
         return None;
     }
-    let mut body = evidence.before(at, &[]);
-    let claim = format!("does not raise {name}");
+    let mut body = evidence.before(&[at], &[]);
     if raised.own {
         // The statement itself raises, so a test that just ran it would look like a broken test.
         body.imports.push("import pytest".to_owned());
@@ -222,13 +234,13 @@ fn does_not_raise(
         trust: if raised.own { trust - 6 } else { trust },
         body,
         function: None,
-        fixtures: "",
+        subject: statement.subject.clone(),
+        behaviour: Behaviour::DoesNotRaise(name.to_owned()),
         expects: if raised.own {
             Expects::Assertion
         } else {
             Expects::Raised(name.to_owned())
         },
-        claim,
         sentence: evidence.issue.title.clone(),
         homes: homes(statement, Some(raised)),
     })
@@ -255,7 +267,7 @@ fn says_otherwise(
     {
         return None;
     }
-    let mut body = evidence.before(at, &[]);
+    let mut body = evidence.before(&[at], &[]);
     body.imports.push("import pytest".to_owned());
     body.lines
         .push("with pytest.raises(Exception) as raised:".to_owned());
@@ -270,9 +282,9 @@ fn says_otherwise(
         trust: 70,
         body,
         function: None,
-        fixtures: "",
+        subject: statement.subject.clone(),
+        behaviour: Behaviour::RaisesWithOtherMessage,
         expects: Expects::Assertion,
-        claim: "raises with another message".to_owned(),
         sentence: evidence.issue.title.clone(),
         homes: homes(statement, Some(raised)),
     })
@@ -312,7 +324,7 @@ fn raises(
         None if should_fail(&evidence.prose) => (40, "Exception".to_owned()),
         None => return None,
     };
-    let mut body = evidence.before(at, &test_body::words(&exception));
+    let mut body = evidence.before(&[at], &test_body::words(&exception));
     body.imports.push("import pytest".to_owned());
     body.lines.push(format!("with pytest.raises({exception}):"));
     body.lines
@@ -321,22 +333,25 @@ fn raises(
         trust,
         body,
         function: None,
-        fixtures: "",
+        subject: statement.subject.clone(),
+        behaviour: Behaviour::Raises(exception),
         expects: Expects::Assertion,
-        claim: format!("raises {exception}"),
         sentence: evidence.issue.title.clone(),
         homes: homes(statement, None),
     })
 }
 
-/// Returns the files that the tested statement is about, the best first.
+/// Returns the functions that the tested statement is about, with their files: the innermost that failed first.
 fn homes(statement: &Statement, raised: Option<&ProbedException>) -> Vec<(String, String)> {
     let frames = raised.iter().flat_map(|r| r.frames.iter().rev());
     let frames = frames.map(|(file, function)| (function.clone(), file.clone()));
-    frames
-        .take(2)
-        .chain(statement.homes.iter().cloned())
-        .collect()
+    let mut all: Vec<(String, String)> = Vec::new();
+    for home in frames.take(3).chain(statement.homes.iter().cloned()) {
+        if !all.contains(&home) {
+            all.push(home);
+        }
+    }
+    all
 }
 
 /// Returns whether two messages are equal except for numbers, addresses and truncation.

@@ -6,7 +6,9 @@ use regex::Regex;
 
 use super::candidates::{Candidate, Expects};
 use super::extract::{Issue, Kind, pattern};
+use super::probe::Subject;
 use super::test_body::TestBody;
+use super::test_name::{Behaviour, test_name};
 
 /// Returns the test functions in the issue that assert something that could hold, unchanged.
 pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
@@ -32,23 +34,54 @@ pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
         });
         let mut function = code.join("\n").trim().to_owned();
         if name == "test" {
-            function = function.replacen("def test(", "def test_as_reported(", 1);
+            let name = test_name(&called(&function), &Behaviour::AsWritten);
+            function = function.replacen("def test(", &format!("def {name}("), 1);
         }
         all.push(Candidate {
             trust: 8600,
             body: TestBody {
                 imports: imports.into_iter().map(str::to_owned).collect(),
-                lines: Vec::new(),
+                ..TestBody::default()
             },
             homes: fixtures(&function),
             function: Some(function),
-            fixtures: "",
+            subject: Subject::default(),
+            behaviour: Behaviour::AsWritten,
             expects: Expects::Assertion,
-            claim: "does what the test in the issue asserts".to_owned(),
             sentence: issue.title.clone(),
         });
     }
     all
+}
+
+/// Returns the last call of a test, apart from those of builtins and of methods.
+fn called(function: &str) -> Subject {
+    static CALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\.?)\b([A-Za-z_]\w*)\("));
+    const BUILTIN: &[&str] = &[
+        "test",
+        "assert",
+        "len",
+        "str",
+        "repr",
+        "list",
+        "tuple",
+        "dict",
+        "set",
+        "sorted",
+        "type",
+        "isinstance",
+        "print",
+    ];
+    let calls = CALL.captures_iter(function).filter(|c| c[1].is_empty());
+    let calls = calls.map(|c| c[2].to_owned());
+    Subject {
+        names: calls
+            .filter(|c| !BUILTIN.contains(&c.as_str()))
+            .last()
+            .into_iter()
+            .collect(),
+        ..Subject::default()
+    }
 }
 
 /// Returns the arguments of the function, as names to search for.

@@ -2,8 +2,8 @@
 //!
 //! It extracts the code, transcripts, tracebacks and statements of the issue (`extract`), lists the steps to
 //! run (`steps`), and runs them on the old code (`probe`). It then makes tests from the results
-//! (`candidates`, `functions`), finds a file for them (`test_location`), and submits the first test that
-//! fails as the issue says (`policy`).
+//! (`candidates`, `functions`), finds a place for them (`test_location`), writes them like the tests there
+//! (`test_name`, `test_code`, `test_style`), and submits the first that fails as the issue says (`policy`).
 //!
 //! The model is a pure function of the conversation: for the same messages it gives the same reply, so its
 //! runs can be resumed and replayed like any other (`policy_runner`). It never guesses: if the issue shows
@@ -20,7 +20,10 @@ mod probe;
 mod stated_output;
 mod steps;
 mod test_body;
+mod test_code;
 mod test_location;
+mod test_name;
+mod test_style;
 #[cfg(test)]
 mod tests;
 

@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::candidates::{Candidate, Evidence, candidates};
-use super::extract::{Issue, extract};
+use super::extract::extract;
+use super::outcome::Conflict;
 use super::policy_runner::{PolicyRunner, Turn};
 use super::probe::{self, Probe};
 use super::steps::{Step, steps};
-use super::{functions, outcome, test_body, test_location};
+use super::test_body::words;
+use super::test_location::{self, Location};
+use super::test_name::test_name;
+use super::test_style::TestStyle;
+use super::{functions, outcome, test_code};
 
 /// Maximum number of candidates to try.
 const TRIES: usize = 6;
@@ -31,11 +36,13 @@ pub(super) fn play(
     }
     let mut tried = Vec::new();
     let mut all = written;
+    let mut columns = None;
     if !steps.is_empty() {
         let exceptions = super::extract::wanted_exceptions(&issue.prose());
         let probe = observe(runner, &steps, &exceptions)?;
         match &probe {
             Some(probe) => {
+                columns = probe.columns;
                 let evidence = Evidence::new(&issue, &steps, probe);
                 all.extend(candidates(&evidence));
                 if all.is_empty() {
@@ -47,10 +54,11 @@ pub(super) fn play(
     }
     all.sort_by_key(|c| std::cmp::Reverse(c.trust));
     for candidate in all.iter().take(TRIES) {
-        match attempt(runner, &issue, candidate)? {
-            Ok(()) => {}
-            Err(why) => tried.push(format!("a test that the code {}: {why}", candidate.claim)),
-        }
+        let why_not = attempt(runner, candidate, columns)?;
+        tried.push(format!(
+            "a test that the code {}: {why_not}",
+            candidate.behaviour
+        ));
     }
     Err(Turn::Final(format!(
         "I have nothing that shows what the issue shows. Tried: {}.",
@@ -123,51 +131,66 @@ fn import_of(name: &str, answer: &str) -> Option<String> {
     Some(format!("from {module} import {name}"))
 }
 
-/// Writes a candidate, runs it, and submits it if it fails as it should. `Err` has the reason why not.
+/// Writes a candidate, runs it, and submits it if it fails as it should. Returns the reason why it was not accepted.
 fn attempt(
     runner: &mut PolicyRunner,
-    issue: &Issue,
     candidate: &Candidate,
-) -> Result<Result<(), String>, Turn> {
-    let names: Vec<String> = candidate
-        .homes
-        .iter()
-        .rev()
-        .map(|(name, _)| name.clone())
-        .collect();
-    let mut unique: Vec<String> = Vec::new();
-    for name in names
-        .into_iter()
-        .chain(test_body::words(&candidate.body.imports.join(" ")))
-    {
-        if !unique.contains(&name) && !["from", "import", "as"].contains(&name.as_str()) {
-            unique.push(name);
+    columns: Option<usize>,
+) -> Result<String, Turn> {
+    let place = test_location::locate(runner, candidate)?.unwrap_or_else(|| Location {
+        path: "tests/test_issue.py".to_owned(),
+        ..Location::default()
+    });
+    let why_not = attempt_at(runner, candidate, &place, columns)?;
+    if place.class.is_none() || !outcome::never_started(&why_not) {
+        return Ok(why_not);
+    }
+    // A class may need arguments, or run only in subclasses.
+    let outside = Location {
+        class: None,
+        ..place
+    };
+    attempt_at(runner, candidate, &outside, columns)
+}
+
+fn attempt_at(
+    runner: &mut PolicyRunner,
+    candidate: &Candidate,
+    place: &Location,
+    columns: Option<usize>,
+) -> Result<String, Turn> {
+    let style = TestStyle::read(&place.text, place.class.as_deref(), columns);
+    let wanted = test_name(&candidate.subject, &candidate.behaviour);
+    let mut name = wanted.clone();
+    // Names whose imports would clash with the file.
+    let mut inside: Vec<String> = Vec::new();
+    let mut written = String::new();
+    for number in 2..2 + TRIES {
+        let test = test_code::write(candidate, &name, &style, &inside);
+        let mut arguments = json!({"path": place.path, "code": test.code, "imports": test.imports});
+        if let Some(class) = &place.class {
+            arguments["class"] = json!(class);
+        } else if let Some(after) = &place.after {
+            arguments["after"] = json!(after);
+        }
+        let why = format!(
+            "Write a test that passes if the code {}.",
+            candidate.behaviour
+        );
+        written = runner.call("insert_function", arguments, &why)?;
+        match outcome::conflict(&written) {
+            _ if candidate.function.is_some() => break,
+            Some(Conflict::Test) => name = format!("{wanted}_{number}"),
+            Some(Conflict::Import(import)) if !inside.contains(&import) => inside.push(import),
+            None if outcome::refused(&written) && inside.is_empty() => {
+                inside = words(&test.imports.join(" "));
+            }
+            _ => break,
         }
     }
-    let path = match test_location::test_file(runner, &candidate.homes, &unique)? {
-        Some(path) => path,
-        None => "tests/test_issue.py".to_owned(),
-    };
-    let name = test_name(&issue.title);
-    let why = format!("Write a test that passes if the code {}.", candidate.claim);
-    let mut written = runner.call(
-        "insert_function",
-        insertion(candidate, &path, &name, false),
-        &why,
-    )?;
     if outcome::refused(&written) {
-        // An import may clash with a name in the file.
-        written = runner.call(
-            "insert_function",
-            insertion(candidate, &path, &name, true),
-            &why,
-        )?;
-    }
-    if outcome::refused(&written) {
-        return Ok(Err(format!(
-            "it could not be written ({})",
-            outcome::first_line(&written)
-        )));
+        let why = outcome::first_line(&written);
+        return Ok(format!("it could not be written ({why})"));
     }
     let report = runner.call("run_pytest", json!({}), "Does it fail as the issue shows?")?;
     let why_not = match outcome::check_failure(&report, &candidate.expects) {
@@ -182,44 +205,7 @@ fn attempt(
         Err(why) => why,
     };
     runner.call("revert", json!({}), "Not that.")?;
-    Ok(Err(why_not))
-}
-
-/// Returns the arguments of `insert_function`, with imports at the top of the file or within the function.
-fn insertion(candidate: &Candidate, path: &str, name: &str, inside: bool) -> serde_json::Value {
-    let mut code = String::new();
-    if let Some(function) = &candidate.function {
-        code.push_str(function);
-        code.push('\n');
-    } else {
-        code.push_str(&format!("def {name}({}):\n", candidate.fixtures));
-        let imports = candidate.body.imports.iter().filter(|_| inside);
-        for line in imports.chain(&candidate.body.lines) {
-            let indent = if line.is_empty() { "" } else { "    " };
-            code.push_str(&format!("{indent}{line}\n"));
-        }
-    }
-    let imports: &[String] = if inside && candidate.function.is_none() {
-        &[]
-    } else {
-        &candidate.body.imports
-    };
-    json!({"path": path, "code": code, "imports": imports})
-}
-
-/// Returns `test_` and the words of the title.
-fn test_name(title: &str) -> String {
-    let title = title.replace('\'', "");
-    let words: Vec<String> = title
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|w| !w.is_empty())
-        .map(str::to_lowercase)
-        .filter(|w| {
-            !["the", "a", "an", "of", "to", "in", "is", "bug", "issue"].contains(&w.as_str())
-        })
-        .take(7)
-        .collect();
-    format!("test_{}_as_reported", words.join("_")).replace("__", "_")
+    Ok(why_not)
 }
 
 /// Explains why code that did run led to no test.
@@ -227,7 +213,7 @@ fn nothing(probe: &Probe) -> String {
     let ran = probe
         .statements
         .iter()
-        .filter(|s| s.syntax.is_none() && s.raised.is_none())
+        .filter(|s| s.syntax.is_none() && s.raised.is_none() && s.blocked.is_none())
         .count();
     let raised: Vec<String> = probe
         .statements

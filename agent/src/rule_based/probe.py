@@ -67,6 +67,8 @@ space = {"__name__": "__main__", "__builtins__": __builtins__}
 stars = {}      # name -> module, for names that a star import brought
 added = []      # [name, line that binds it], in order
 missing = []
+filters = []    # the filters of warnings, once the code of the issue has changed them
+ABSENT = object()   # the value of a statement that did not run
 
 
 def resolve(name, called):
@@ -166,28 +168,23 @@ def names(node):
     reads, writes, called = [], [], []
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
-            (reads if isinstance(part.ctx, ast.Load) else writes).append(part.id)
+            if not isinstance(part.ctx, ast.Store):
+                reads.append(part.id)
+            if not isinstance(part.ctx, ast.Load):
+                writes.append(part.id)
         elif isinstance(part, (ast.FunctionDef, ast.ClassDef, getattr(ast, "AsyncFunctionDef", ast.ClassDef))):
             writes.append(part.name)
         elif isinstance(part, ast.alias):
             writes.append((part.asname or part.name).split(".")[0])
+        elif isinstance(part, ast.AugAssign):
+            reads.append(root(part.target))
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
             called.append(part.func.id)
-    targets = list(getattr(node, "targets", [])) + [getattr(node, "target", None)]
-    for target in targets:
-        while isinstance(target, (ast.Attribute, ast.Subscript)):
-            target = target.value
-        if isinstance(target, ast.Name):
-            writes.append(target.id)
-    if isinstance(node, ast.Expr):
-        target = node.value
-        if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute):
-            target = target.func
-            while isinstance(target, (ast.Attribute, ast.Subscript)):
-                target = target.value
-            if isinstance(target, ast.Name):
-                writes.append(target.id)
-    return sorted(set(reads)), sorted(set(writes)), called
+    writes += [root(target) for target in getattr(node, "targets", []) + [getattr(node, "target", None)]]
+    call = getattr(node, "value", None)
+    if isinstance(node, ast.Expr) and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        writes.append(root(call))
+    return sorted(set(reads) - {None}), sorted(set(writes) - {None}), called
 
 
 def inside(path):
@@ -245,15 +242,51 @@ def homes(node):
             if type(owner).__name__ == "module":
                 thing = getattr(owner, part.attr, None)
             thing = getattr(thing, "fget", thing)
-        name = getattr(thing, "__module__", None)
         if type(thing).__name__ == "module":
             continue
-        if not isinstance(name, str):
-            name = getattr(type(thing), "__module__", None)
-        place = inside(getattr(sys.modules.get(name), "__file__", None) or "/")
-        if place and [getattr(part, "id", None) or part.attr, place] not in found:
-            found.append([getattr(part, "id", None) or part.attr, place])
+        place = place_of(thing)
+        # A variable is called otherwise in the tests; its class is not.
+        name = type(thing).__name__ if not callable(thing) else getattr(part, "id", None) or part.attr
+        if place and [name, place] not in found:
+            found.append([name, place])
     return found[:8]
+
+
+def place_of(thing):
+    """The file of the repository that defines an object or its class."""
+    name = getattr(thing, "__module__", None)
+    if not isinstance(name, str):
+        name = getattr(type(thing), "__module__", None)
+    module = thing if type(thing).__name__ == "module" else sys.modules.get(name)
+    return inside(getattr(module, "__file__", None) or "/")
+
+
+def subject(nodes, error):
+    """What a statement is about: the outermost call that may enter the repository, and the keywords of that call."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    for call in calls:
+        thing, owner = resolved(call.func)
+        method = getattr(call.func, "attr", None)
+        if thing is None and owner is not None and type(owner).__name__ != "module":
+            thing, owner = getattr(type(owner), method, None), type(owner)
+        if (thing or owner) is not None and not place_of(thing or owner):
+            continue
+        base = call.func.value if method else None
+        made = getattr(getattr(base, "func", None), "id", "")
+        if isinstance(owner, type) and method:
+            named = [owner.__name__, method]
+        elif method:
+            named = [made, method] if made[:1].isupper() else [method]
+        else:
+            named = [call.func.id if callable(thing) and isinstance(call.func, ast.Name) else type(thing).__name__]
+        return {"names": named, "keywords": [keyword.arg for keyword in call.keywords if keyword.arg]}
+    entered = [name for _, name in error["frames"] if name.isidentifier() and not name.startswith("__")] if error else []
+    owned = [part for part in parts if isinstance(part, ast.Name) and place_of(space.get(part.id))]
+    attributes = [part.attr for part in parts if isinstance(part, ast.Attribute) and part.value in owned]
+    kinds = [type(space[part.id]).__name__ for part in owned]
+    called = [getattr(call.func, "attr", None) or getattr(call.func, "id", "") for call in calls]
+    return {"names": entered[:1] or [kind for kind in kinds if kind not in ("module", "type")][:1] + attributes[:1] or called[:1]}
 
 
 def forms(value):
@@ -322,6 +355,20 @@ def check(text, value, printed):
     return found
 
 
+@contextlib.contextmanager
+def kept_filters():
+    """Shows all warnings, until the code of the issue chooses otherwise. Its choice also holds for later statements."""
+    warnings.simplefilter("always")
+    if filters:
+        warnings.filters[:] = filters
+    before = list(warnings.filters)
+    try:
+        yield
+    finally:
+        if list(warnings.filters) != before:
+            filters[:] = warnings.filters
+
+
 def run(nodes, source, number, report):
     node = nodes[-1]
     single = len(nodes) == 1
@@ -334,8 +381,7 @@ def run(nodes, source, number, report):
         printed = io.StringIO()
         signal.setitimer(signal.ITIMER_REAL, CASE["seconds"])
         try:
-            with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as caught, kept_filters():
                 if single and isinstance(node, ast.Expr):
                     value = eval(compile(ast.Expression(node.value), mark, "eval"), space)
                 else:
@@ -397,68 +443,191 @@ def rewritten(node, text):
     return text
 
 
+DEFINITIONS = ("Import", "ImportFrom", "FunctionDef", "ClassDef")
 DROPPED = re.compile(r"(init_printing|init_session|pprint_use_unicode)\(|(from __future__ import|import IPython)")
+
+
+def prepared():
+    """The statements of all steps: what is known before they run, their nodes, and the names that they bind."""
+    statements, bound = [], set()
+    for index, step in enumerate(CASE["steps"]):
+        tree, text = parse(step["source"])
+        if tree is None:
+            statements.append(({"step": index, "syntax": text}, [], set(), text))
+            continue
+        parts = groups(tree, text)
+        for nodes, first, last in parts:
+            source = "\n".join(text.split("\n")[first - 1:last]).strip("\n")
+            if DROPPED.match(source):
+                continue
+            report = {"step": index, "source": source, "last": last == parts[-1][2]}
+            changed = rewritten(nodes[-1], source) if len(nodes) == 1 else source
+            if changed != source:
+                report["source"] = changed
+                nodes = ast.parse(changed).body
+            report["kind"] = type(nodes[-1]).__name__ if len(nodes) == 1 else "Several"
+            inner = nodes[-1].value if isinstance(nodes[-1], ast.Expr) else None
+            if isinstance(inner, ast.Call) and getattr(inner.func, "id", "") in ("print", "pprint") and "pprint" not in bound:
+                if len(inner.args) == 1 and not inner.keywords and not isinstance(inner.args[0], getattr(ast, "Starred", ())):
+                    whole = source.strip()
+                    report["shown"] = whole[whole.index("(") + 1:whole.rindex(")")].strip()
+                    nodes = [ast.Expr(ast.parse(report["shown"], mode="eval").body)]
+                    report["kind"] = "Print"
+            uses = [names(node) for node in nodes]
+            report["reads"] = sorted(set(name for use in uses for name in use[0]))
+            report["writes"] = sorted(set(name for use in uses for name in use[1]))
+            new = set(part.id for node in nodes for part in ast.walk(node)
+                      if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+            new.update(node.name for node in nodes if isinstance(node, FUNCTIONS + (ast.ClassDef,)))
+            bound.update(report["writes"])
+            if "*" in report["writes"]:
+                bound.update(dir(sys.modules.get(getattr(nodes[-1], "module", None))))
+            statements.append((report, nodes, new, text))
+    return statements
+
+
+def outcome(report, value, printed):
+    """What a statement did, on one line, without addresses."""
+    failure = report.get("raised")
+    try:
+        shown = repr(value)[:500]
+    except Exception as error:
+        shown = type(error).__name__
+    did = [failure["type"], failure["message"]] if failure else [type(value).__name__, shown, printed[:500]]
+    return re.sub("0x[0-9a-fA-F]+", "0x", json.dumps(did + [report.get("slow")]))[:3000]
+
+
+def dependencies(statements, target):
+    """The statements before one that it needs by name, or that are certain to have an effect; and whether others may have one."""
+    needed, found, others = set(statements[target][0]["reads"]), [], False
+    for number in range(target - 1, -1, -1):
+        report = statements[number][0]
+        if "syntax" in report or "slow" in report or "blocked" in report or "raised" in report and "in_repr" not in report:
+            continue
+        if report.get("effect") == "certain" or "*" in report["writes"] or needed.intersection(report["writes"]):
+            if report["kind"] in DEFINITIONS + ("Assign",):
+                needed.difference_update(report["writes"])
+            needed.update(report["reads"])
+            found.insert(0, number)
+        else:
+            others = others or "effect" in report
+    return found, others and not any(re.match(r"_\d*$", name) for name in needed)
+
+
+def classify(statements, loading):
+    """Says of each statement whether it may have an effect. `loading` are the imports that loaded modules."""
+    own = set()
+    for number, (report, nodes, new, _) in enumerate(statements):
+        if "syntax" in report:
+            continue
+        step = CASE["steps"][report["step"]]
+        later = set(name for other in statements[number + 1:] for name in other[0].get("reads", []))
+        shown = step["prompt"] or report["kind"] == "Print" or report["last"] and step["stated"]
+        silent = report["kind"] != "Print" and report.get("none", True)
+        if report["kind"] in ("Import", "ImportFrom"):
+            level = POSSIBLE if number in loading else NOTHING
+        else:
+            level = CERTAIN if "leaks" in report else max(effect(node, own, later, shown, silent) for node in nodes)
+            own.update(new)
+        if level:
+            report["effect"] = ("possible", "certain")[level - 1]
+
+
+def columns():
+    """The line length that black or ruff is configured for, or None."""
+    def read(name):
+        try:
+            with io.open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                return file.read()
+        except (OSError, ValueError):
+            return ""
+
+    project, ruff, hooks = read("pyproject.toml"), read("ruff.toml") + read(".ruff.toml"), read(".pre-commit-config.yaml")
+    if not (re.search(r"(?m)^\[tool\.(black|ruff)\b", project) or ruff or re.search(r"/black\b|ruff-format", hooks)):
+        return None
+    length = re.search(r"(?m)^line[-_]length\s*=\s*(\d+)", project + "\n" + ruff) or re.search(r"--line-length\W+(\d+)", hooks)
+    return int(length.group(1)) if length else 88
 
 
 def main():
     signal.signal(signal.SIGALRM, too_slow)
-    statements = []
-    for index, step in enumerate(CASE["steps"]):
-        tree, text = parse(step["source"])
-        if tree is None:
-            statements.append({"step": index, "syntax": text})
+    statements = prepared()
+
+    def last_of(numbers):
+        for number in numbers:
+            report, nodes = statements[number][:2]
+            for node in nodes:
+                star(node)
+            done = {}
+            value, printed = run(nodes, report["source"], CASE["steps"][report["step"]].get("number"), done)
+        return outcome(done, value, printed)
+
+    rehearse = rehearsal(last_of)
+    outcomes, loading, broken = {}, set(), {}
+    for number, (report, nodes, _, text) in enumerate(statements):
+        if "syntax" in report:
             continue
-        for nodes, first, last in groups(tree, text):
-            lines = text.split("\n")[first - 1:last]
-            source = "\n".join(lines).strip("\n")
-            if DROPPED.match(source):
-                continue
-            changed = rewritten(nodes[-1], source) if len(nodes) == 1 else source
-            if changed != source:
-                source = changed
-                nodes = ast.parse(source).body
-            last_one = last == groups(tree, text)[-1][2]
-            report = {"step": index, "source": source, "last": last_one}
-            node = nodes[-1]
-            report["kind"] = type(node).__name__ if len(nodes) == 1 else "Several"
-            inner = node.value if isinstance(node, ast.Expr) else None
-            if isinstance(inner, ast.Call) and getattr(inner.func, "id", "") in ("print", "pprint") and "pprint" not in space:
-                if len(inner.args) == 1 and not inner.keywords and not isinstance(inner.args[0], getattr(ast, "Starred", ())):
-                    whole = source.strip()
-                    report["shown"] = whole[whole.index("(") + 1:whole.rindex(")")].strip()
-                    node = ast.parse(report["shown"], mode="eval")
-                    nodes = [ast.Expr(node.body)]
-                    report["kind"] = "Print"
-            for part in nodes:
-                star(part)
-            reads, writes = set(), set()
-            for part in nodes:
-                more = names(part)
-                reads.update(more[0])
-                writes.update(more[1])
-            value, printed = run(nodes, source, step.get("number"), report)
-            report["reads"], report["writes"] = sorted(reads), sorted(writes)
-            report["stars"] = used_stars(reads)
-            report["homes"] = homes(nodes[-1])
-            if "raised" not in report and "slow" not in report:
-                try:
-                    report["value"] = repr(value)[:160]
-                except Exception as problem:
-                    report["raised"] = raised(problem)
-                    report["in_repr"] = True
-                report["type"] = type(value).__name__
-                report["none"] = value is None
-                if printed:
-                    report["printed"] = printed[:200]
-            if last_one:
-                report["checks"] = [check(text, value, printed) for text in step["texts"]]
-            statements.append(report)
-            if "raised" in report and not step["prompt"]:
-                break
-    out = {"packages": PACKAGES, "symbolic": space.get("__symbolic__"), "missing": missing, "added": added, "statements": statements}
+        step = CASE["steps"][report["step"]]
+        value, printed = ABSENT, ""
+        if report["step"] in broken:
+            report["blocked"] = broken[report["step"]]
+        else:
+            state, modules = process_state(), set(sys.modules)
+            lines = patched(nodes[0], text) if len(nodes) == 1 else []
+            report.update({"patched": lines} if lines else {})
+            for node in nodes:
+                star(node)
+            value, printed = run(nodes, report["source"], step.get("number"), report)
+            outcomes[number] = outcome(report, value, printed)
+            places = [getattr(sys.modules[name], "__file__", None) or "" for name in set(sys.modules) - modules]
+            if any("-packages" in place or inside(place) for place in places):
+                loading.add(number)
+            # A variable may be set to the value that it has here.
+            leaks = [name for name, now in sorted(process_state().items())
+                     if now != state[name] or name == "environ" and any("env(" in line for line in lines)]
+            report.update({"leaks": leaks} if leaks else {})
+            if report["kind"] in ("Expr", "Print"):
+                # A call changes neither the module nor the class that it is made through.
+                fixed = (type(sys), type)
+                report["writes"] = [name for name in report["writes"] if not isinstance(space.get(name), fixed)]
+        report["stars"] = used_stars(report["reads"])
+        report["homes"] = homes(nodes[-1])
+        error = report.get("raised")
+        if error and error["type"] == "NameError" and error["own"]:
+            lost = re.search(r"name '(\w+)'", error["message"])
+            causes = [i for i in range(number) if lost and lost.group(1) in statements[i][2] and i in outcomes
+                      and "raised" in statements[i][0]]
+            if causes:
+                report["blocked"] = statements[causes[-1]][0].get("blocked", causes[-1])
+        if error is None and "slow" not in report and "blocked" not in report:
+            try:
+                report["value"] = repr(value)[:160]
+            except Exception as problem:
+                report["raised"] = raised(problem)
+                report["in_repr"] = True
+            report["type"] = type(value).__name__
+            report["none"] = value is None
+            if printed:
+                report["printed"] = printed[:200]
+        if report["last"] or error:
+            report["subject"] = subject(nodes, report.get("raised"))
+        if report["last"]:
+            report["checks"] = [check(text, value, printed) for text in step["texts"]]
+        if "raised" in report and not step["prompt"]:
+            broken.setdefault(report["step"], number)
+    classify(statements, loading)
+    for number, (report, _, _, _) in enumerate(statements):
+        is_tested = "raised" in report or report.get("last") and report["kind"] not in DEFINITIONS
+        if is_tested and number in outcomes and "slow" not in report and "blocked" not in report:
+            found, others = dependencies(statements, number)
+            if others:
+                report["apart"] = rehearse(found + [number]) == outcomes[number]
+    reports = [report for report, _, _, _ in statements]
+    out = {"packages": PACKAGES, "symbolic": space.get("__symbolic__"), "missing": missing, "added": added, "columns": columns(),
+           "statements": reports}
     line = json.dumps(out, separators=(",", ":"))
     if len(line) > 9000:
-        for report in statements:
+        for report in reports:
             for key in ("value", "printed", "warned", "homes"):
                 if not report.get("checks"):
                     report.pop(key, None)

@@ -9,7 +9,7 @@ use super::steps::Step;
 
 /// Time limit of one statement in seconds.
 const SECONDS: u32 = 20;
-const SCRIPT: &str = include_str!("probe.py");
+const SCRIPT: &str = concat!(include_str!("probe/effects.py"), include_str!("probe.py"));
 const MARK: &str = "@@probe ";
 
 /// The results of the steps.
@@ -24,7 +24,31 @@ pub(super) struct Probe {
     pub symbolic: Option<String>,
     /// Undefined names, each with the line that binds it.
     pub added: Vec<(String, String)>,
+    /// Line length for which black or ruff is configured.
+    #[serde(default)]
+    pub columns: Option<usize>,
     pub statements: Vec<Statement>,
+}
+
+/// Whether a statement changes more than the names that it binds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Effect {
+    #[default]
+    None,
+    /// It may, but it is there for its value.
+    Possible,
+    /// It is there for its effect.
+    Certain,
+}
+
+/// The function that a statement calls.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Subject {
+    /// Class, if it is a method, and function; empty if there is no call.
+    pub names: Vec<String>,
+    pub keywords: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -41,6 +65,16 @@ pub(super) struct Statement {
     pub last: bool,
     pub reads: Vec<String>,
     pub writes: Vec<String>,
+    pub effect: Effect,
+    /// Whether it does the same without the earlier statements whose effect is only possible.
+    pub apart: bool,
+    /// Index of the statement whose exception kept it from running, or from finding a name.
+    pub blocked: Option<usize>,
+    /// Lines that do the same with pytest's `monkeypatch`; empty if there are none.
+    pub patched: Vec<String>,
+    /// Parts of the process that it changed: `environ`, `folder`.
+    pub leaks: Vec<String>,
+    pub subject: Subject,
     /// Module and name of each read from a star import.
     pub stars: Vec<(String, String)>,
     /// Names that it uses, with the files of the repository that define them.
@@ -102,7 +136,7 @@ pub(super) fn script(
         .iter()
         .map(|step| {
             let texts: Vec<&str> = step.outputs.iter().map(|s| s.text.as_str()).chain(exceptions.iter().map(String::as_str)).collect();
-            json!({"source": step.source, "prompt": step.prompt, "number": step.number, "texts": texts})
+            json!({"source": step.source, "prompt": step.prompt, "number": step.number, "texts": texts, "stated": !step.outputs.is_empty()})
         })
         .collect();
     let case = json!({"steps": steps, "imports": imports, "seconds": SECONDS}).to_string();

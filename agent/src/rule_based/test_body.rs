@@ -1,38 +1,60 @@
-//! Reduces statements that ran to the body of a test, with only what the tested statement needs.
+//! Reduces statements that ran to the body of a test: those that the tested statements need by name, and those that
+//! act on anything else.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use super::probe::{Probe, Statement};
+use super::probe::{Effect, Probe, Statement};
 
 /// The lines of a test and the imports that they need.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TestBody {
     pub imports: Vec<String>,
     pub lines: Vec<String>,
+    /// Lines that change the process, in order.
+    pub changes: Vec<ProcessChange>,
 }
 
-/// Returns what has to run before the statement at `target`; `more` has further names that the test will use.
+/// Lines of a body that change the process.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ProcessChange {
+    pub lines: Range<usize>,
+    /// Lines that do the same with pytest's `monkeypatch`; empty if there are none.
+    pub patched: Vec<String>,
+    /// Parts of the process that change: `environ`, `folder`.
+    pub leaks: Vec<String>,
+}
+
+/// Returns what has to run before the statements at `targets`; `more` has further names that the test will use.
 pub(super) fn before(
     probe: &Probe,
     numbers: &[Option<u32>],
-    target: usize,
+    targets: &[usize],
     more: &[String],
 ) -> TestBody {
     let all = &probe.statements;
-    let mut needed: BTreeSet<String> = all[target].reads.iter().chain(more).cloned().collect();
+    let tested: Vec<&Statement> = targets.iter().filter_map(|at| all.get(*at)).collect();
+    let cause = tested.iter().find_map(|s| s.blocked);
+    let is_apart = tested.iter().all(|s| s.apart);
+    let reads = tested.iter().flat_map(|s| &s.reads);
+    let mut needed: BTreeSet<String> = reads.chain(more).cloned().collect();
     let mut read = needed.clone();
-    let mut stars: Vec<(String, String)> = all[target].stars.clone();
+    let mut stars: Vec<(String, String)> = tested.iter().flat_map(|s| s.stars.clone()).collect();
     let mut selection: Vec<(usize, Option<String>)> = Vec::new();
-    for at in (0..target).rev() {
+    for at in (0..targets.iter().copied().max().unwrap_or_default()).rev() {
         let statement = &all[at];
-        if statement.syntax.is_some()
-            || statement.slow
-            || (statement.raised.is_some() && !statement.in_repr)
-        {
+        if !can_run(statement, at, cause) {
             continue;
         }
         let label = label(statement, numbers, &needed);
-        if label.is_none() && !statement.writes.iter().any(|n| needed.contains(n)) {
+        let acts = match statement.effect {
+            _ if statement.raised.is_some() && !statement.in_repr => cause == Some(at),
+            Effect::Certain => true,
+            Effect::Possible => !is_apart,
+            Effect::None => false,
+        };
+        let is_needed = acts || statement.writes.iter().any(|n| needed.contains(n));
+        if label.is_none() && (!is_needed || targets.contains(&at)) {
             continue;
         }
         if let Some(label) = &label {
@@ -60,24 +82,55 @@ pub(super) fn before(
             body.imports.push(format!("from {module} import {name}"));
         }
     }
+    let mut has_acted = false;
     for (at, label) in selection {
         let statement = &all[at];
+        // A module that loads after a change may depend on it.
+        let is_early = !has_acted || statement.effect == Effect::None;
+        has_acted |= statement.effect == Effect::Certain;
         match statement.kind.as_str() {
             "Import" | "ImportFrom" if statement.source.contains('*') => {}
-            "Import" | "ImportFrom" if !statement.source.contains('\n') => {
+            "Import" | "ImportFrom" if is_early && !statement.source.contains('\n') => {
                 body.imports.push(statement.source.trim().to_owned())
             }
-            _ => {
-                let text = match label {
-                    Some(label) => format!("{label} = {}", statement.source),
-                    None => statement.source.clone(),
-                };
-                body.lines.extend(text.lines().map(str::to_owned));
-            }
+            _ => body.push(statement, label),
         }
     }
     body.imports = merged(&body.imports);
     body
+}
+
+/// Returns whether a statement ran without an exception. Those between a failed statement and a target that it kept
+/// from running would run too.
+fn can_run(statement: &Statement, at: usize, cause: Option<usize>) -> bool {
+    let is_between = cause.is_some() && (statement.blocked == cause || cause == Some(at));
+    let succeeded = statement.raised.is_none() || statement.in_repr;
+    statement.syntax.is_none()
+        && !statement.slow
+        && (is_between || statement.blocked.is_none() && succeeded)
+}
+
+impl TestBody {
+    /// Adds a statement, whose value gets a name if `label` has one.
+    fn push(&mut self, statement: &Statement, label: Option<String>) {
+        let source = statement.shown.as_ref().unwrap_or(&statement.source);
+        let text = match &label {
+            Some(label) => format!("{label} = {source}"),
+            None => source.clone(),
+        };
+        let first = self.lines.len();
+        self.lines.extend(text.lines().map(str::to_owned));
+        if !statement.patched.is_empty() || !statement.leaks.is_empty() {
+            self.changes.push(ProcessChange {
+                lines: first..self.lines.len(),
+                patched: match label {
+                    Some(_) => Vec::new(),
+                    None => statement.patched.clone(),
+                },
+                leaks: statement.leaks.clone(),
+            });
+        }
+    }
 }
 
 /// Adds names that the issue omitted: imports, and symbols, which go into one line.

@@ -1,18 +1,140 @@
-//! Selection of the test file for a new test.
+//! Selection of the file and the class for a new test: those that test the same functions.
 
 use serde_json::json;
+use testwright_tools::python::{Definition, Kind, Module, flatten};
 
+use super::candidates::Candidate;
 use super::policy_runner::{PolicyRunner, Turn};
+use super::test_body::words;
 
-/// Finds a test file by the modules that the test is about and the names that it uses.
-pub(super) fn test_file(
+/// Maximum number of names to search for.
+const MAX_NAMES: usize = 4;
+/// Number of lines of a test file to read.
+const WINDOW: usize = 400;
+
+/// The place for a new test.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Location {
+    pub path: String,
+    /// Class of the related tests, at whose end the test goes.
+    pub class: Option<String>,
+    /// Last related test function outside of classes.
+    pub after: Option<String>,
+    /// Lines of the file around the related tests.
+    pub text: String,
+}
+
+/// Finds the place by the modules and functions that the test is about; `None` if there are no test files.
+pub(super) fn locate(
     runner: &mut PolicyRunner,
-    homes: &[(String, String)],
-    names: &[String],
-) -> Result<Option<String>, Turn> {
+    candidate: &Candidate,
+) -> Result<Option<Location>, Turn> {
+    let target = Target::new(candidate);
+    let (mut scores, is_sure) = by_file_names(runner, &target)?;
+    let mut hits = Hits::default();
+    if !target.names.is_empty() {
+        let sure_path = scores
+            .first()
+            .filter(|_| is_sure)
+            .map(|(path, _)| path.clone());
+        hits = search(runner, &target, sure_path.as_deref())?;
+        for (path, points) in hits.points(&target) {
+            add(&mut scores, &path, 1 + points.min(30) / 3);
+        }
+    }
+    scores.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())));
+    let path = match scores.into_iter().next() {
+        Some((path, _)) => path,
+        None => {
+            let name = json!({"name": "*test*.py"});
+            let answer = runner.call("find_file", name, "Which test files are there?")?;
+            match paths(&answer).find(|p| is_test_file(p)) {
+                Some(path) => path.to_owned(),
+                None => return Ok(None),
+            }
+        }
+    };
+    if hits.unseen.iter().any(|(p, _)| *p == path) {
+        hits = search(runner, &target, Some(&path))?;
+    }
+    let related = hits.related(&path, &target);
+    let line = related.as_ref().map_or(1, |hit| hit.line);
+    let answer = runner.call(
+        "open_file",
+        json!({"path": path, "line": line, "lines": WINDOW}),
+        "How are its tests written?",
+    )?;
+    let text = file_text(&answer);
+    let (class, after) = match &related {
+        // The test in the issue is a function.
+        _ if candidate.function.is_some() => (None, None),
+        Some(hit) => match hit.test() {
+            Some(("", test)) => (None, Some(test.to_owned())),
+            Some((class, _)) => (Some(class.to_owned()), None),
+            None => (None, None),
+        },
+        None => (only_class(&text), None),
+    };
+    Ok(Some(Location {
+        path,
+        class,
+        after,
+        text,
+    }))
+}
+
+/// What a test is about.
+struct Target<'a> {
+    /// Functions with their files: the innermost that failed first.
+    homes: &'a [(String, String)],
+    names: Vec<String>,
+    keywords: &'a [String],
+}
+
+impl<'a> Target<'a> {
+    fn new(candidate: &'a Candidate) -> Self {
+        let is_name = |name: &String| name.len() > 2 && !name.starts_with(['_', '<']);
+        let mut names: Vec<String> = Vec::new();
+        let homes = candidate.homes.iter().map(|(name, _)| name.clone());
+        for name in homes.filter(is_name) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() {
+            let imported = words(&candidate.body.imports.join(" "));
+            let is_keyword = |w: &String| ["from", "import", "as"].contains(&w.as_str());
+            names.extend(
+                imported
+                    .into_iter()
+                    .filter(|w| is_name(w) && !is_keyword(w)),
+            );
+        }
+        names.truncate(MAX_NAMES);
+        Target {
+            homes: &candidate.homes,
+            names,
+            keywords: &candidate.subject.keywords,
+        }
+    }
+
+    /// Rates a line of a test: the innermost function that failed counts most.
+    fn points(&self, line: &str) -> u32 {
+        let words = words(line);
+        let name = self.names.iter().position(|n| words.contains(n));
+        let keywords = self.keywords.iter().filter(|k| words.contains(k)).count();
+        name.map_or(0, |at| 3_u32.saturating_sub(at as u32).max(1)) + 4 * keywords as u32
+    }
+}
+
+/// Rates the test files that are named after the modules, the best first, and says whether that one is certain.
+fn by_file_names(
+    runner: &mut PolicyRunner,
+    target: &Target<'_>,
+) -> Result<(Vec<(String, u32)>, bool), Turn> {
     let mut scores: Vec<(String, u32)> = Vec::new();
     let mut stems: Vec<(&str, &str)> = Vec::new();
-    for (_, file) in homes {
+    for (name, file) in target.homes {
         let stem = file
             .rsplit('/')
             .next()
@@ -22,8 +144,16 @@ pub(super) fn test_file(
             "__init__" | "base" | "core" => file.rsplit('/').nth(1).unwrap_or(stem),
             stem => stem.trim_start_matches('_'),
         };
-        if !stems.iter().any(|(s, _)| *s == stem) && !is_test_file(file) {
+        if is_test_file(file) {
+            continue;
+        }
+        if !stems.iter().any(|(s, _)| *s == stem) {
             stems.push((stem, file));
+        }
+        // Some test files are named after a function.
+        let is_covered = |(s, _): &(&str, &str)| name.contains(s) || s.contains(name.as_str());
+        if target.names.contains(name) && !stems.iter().any(is_covered) {
+            stems.push((name, file));
         }
     }
     for (n, (stem, file)) in stems.iter().take(3).enumerate() {
@@ -47,41 +177,27 @@ pub(super) fn test_file(
             let near = shared_folders(path, file);
             add(&mut scores, path, fits + near - (n as u32).min(2));
         }
-        let sure = scores
-            .iter()
-            .filter(|(_, score)| *score >= 10)
-            .max_by_key(|(_, score)| *score);
-        if let Some((path, _)) = sure {
-            return Ok(Some(path.clone()));
+        scores.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+        if scores.first().is_some_and(|(_, score)| *score >= 10) {
+            return Ok((scores, true));
         }
     }
-    let alternatives: Vec<String> = names
-        .iter()
-        .filter(|n| n.len() > 2)
-        .take(4)
-        .map(|n| regex::escape(n))
-        .collect();
-    if !alternatives.is_empty() {
-        let pattern = format!(r"\b(?:{})\b", alternatives.join("|"));
-        let answer = runner.call(
-            "search",
-            json!({"pattern": pattern, "glob": "*test*.py"}),
-            "Which tests use the same names?",
-        )?;
-        for (path, count) in matches(&answer) {
-            add(&mut scores, &path, 1 + count.min(12) / 3);
-        }
-    }
-    scores.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())));
-    if let Some((path, _)) = scores.into_iter().next() {
-        return Ok(Some(path));
-    }
-    let answer = runner.call(
-        "find_file",
-        json!({"name": "*test*.py"}),
-        "Which test files are there?",
-    )?;
-    Ok(paths(&answer).find(|p| is_test_file(p)).map(str::to_owned))
+    Ok((scores, false))
+}
+
+fn search(
+    runner: &mut PolicyRunner,
+    target: &Target<'_>,
+    path: Option<&str>,
+) -> Result<Hits, Turn> {
+    let names: Vec<String> = target.names.iter().map(|n| regex::escape(n)).collect();
+    let pattern = format!(r"\b(?:{})\b", names.join("|"));
+    let arguments = match path {
+        Some(path) => json!({"pattern": pattern, "path": path}),
+        None => json!({"pattern": pattern, "glob": "*test*.py"}),
+    };
+    let answer = runner.call("search", arguments, "Which tests use the same names?")?;
+    Ok(Hits::read(&answer))
 }
 
 fn add(scores: &mut Vec<(String, u32)>, path: &str, points: u32) {
@@ -119,31 +235,157 @@ pub(super) fn paths(answer: &str) -> impl Iterator<Item = &str> {
         .filter(|l| l.ends_with(".py") && !l.contains(' '))
 }
 
-/// Returns the files and their numbers of matches in an answer of `search`.
-fn matches(answer: &str) -> Vec<(String, u32)> {
-    let mut match_counts: Vec<(String, u32)> = Vec::new();
-    for line in answer.lines() {
-        if !line.starts_with(' ') && line.ends_with(".py") {
-            match_counts.push((line.to_owned(), 0));
-        } else if let Some((path, rest)) = line.trim().split_once(".py: ") {
-            let count = rest
-                .split(' ')
-                .next()
-                .and_then(|n| n.parse().ok())
-                .unwrap_or(1);
-            match_counts.push((format!("{path}.py"), count));
-        } else if line.starts_with("  ")
-            && !line.starts_with("  in ")
-            && let Some((_, count)) = match_counts.last_mut()
-        {
-            let more = line
-                .trim()
-                .strip_prefix("… ")
-                .and_then(|l| l.split(' ').next()?.parse::<u32>().ok());
-            *count += more.unwrap_or(1);
+/// A line that `search` shows.
+#[derive(Debug, Clone, PartialEq)]
+struct Hit {
+    path: String,
+    line: usize,
+    text: String,
+    /// Function or class around the line, or the one that it defines.
+    scope: String,
+}
+
+impl Hit {
+    /// Returns the class and the name of the test that the line is in.
+    fn test(&self) -> Option<(&str, &str)> {
+        let mut start = 0;
+        for name in self.scope.split('.') {
+            if name.starts_with("test") {
+                return Some((self.scope[..start].trim_end_matches('.'), name));
+            }
+            start += name.len() + 1;
         }
+        None
     }
-    match_counts
+}
+
+/// The lines in an answer of `search`.
+#[derive(Debug, Default)]
+struct Hits {
+    hits: Vec<Hit>,
+    /// Files with the number of their lines that it does not show.
+    unseen: Vec<(String, u32)>,
+}
+
+impl Hits {
+    fn read(answer: &str) -> Hits {
+        let mut all = Hits::default();
+        let (mut path, mut scope) = (String::new(), String::new());
+        let count = |text: &str| text.split(' ').next().and_then(|n| n.parse::<u32>().ok());
+        for line in answer.lines() {
+            let numbered = line.split_once(": ");
+            let numbered = numbered.and_then(|(n, text)| Some((n.parse::<usize>().ok()?, text)));
+            if let Some((line, text)) = numbered {
+                scope = scope_of(text, &scope);
+                all.hits.push(Hit {
+                    path: path.clone(),
+                    line,
+                    text: text.to_owned(),
+                    scope: scope.clone(),
+                });
+            } else if let Some(around) = line.strip_prefix("in ") {
+                scope = around.to_owned();
+            } else if let Some(more) = line.strip_prefix("  … ").and_then(count) {
+                all.unseen.push((path.clone(), more));
+            } else if let Some((file, rest)) = line.trim_start().split_once(".py: ") {
+                all.unseen
+                    .push((format!("{file}.py"), count(rest).unwrap_or(1)));
+            } else if line.ends_with(".py") && !line.starts_with(' ') {
+                path = line.to_owned();
+                scope.clear();
+            }
+        }
+        all
+    }
+
+    /// Rates the files.
+    fn points(&self, target: &Target<'_>) -> Vec<(String, u32)> {
+        let shown = self
+            .hits
+            .iter()
+            .map(|hit| (&hit.path, target.points(&hit.text)));
+        let mut all: Vec<(String, u32)> = Vec::new();
+        for (path, points) in shown.chain(self.unseen.iter().map(|(path, count)| (path, *count))) {
+            match all.iter_mut().find(|(p, _)| p == path) {
+                Some((_, sum)) => *sum += points,
+                None => all.push((path.clone(), points)),
+            }
+        }
+        all
+    }
+
+    /// Returns the last line of the class, or of the functions outside of classes, that is most about the target.
+    fn related(&self, path: &str, target: &Target<'_>) -> Option<Hit> {
+        let mut groups: Vec<(&str, u32, &Hit)> = Vec::new();
+        for hit in self.hits.iter().filter(|hit| hit.path == path) {
+            let Some((class, _)) = hit.test() else {
+                continue;
+            };
+            let points = target.points(&hit.text);
+            match groups.iter_mut().find(|(c, _, _)| *c == class) {
+                Some((_, sum, last)) => (*sum, *last) = (*sum + points, hit),
+                None => groups.push((class, points, hit)),
+            }
+        }
+        let best = groups.into_iter().max_by_key(|(_, points, _)| *points);
+        best.map(|(_, _, hit)| hit.clone())
+    }
+}
+
+/// Returns the scope of a line that `search` shows; `before` is the one that it names, or that of the line before.
+fn scope_of(text: &str, before: &str) -> String {
+    let code = text.trim_start();
+    let indent = text.len() - code.len();
+    let code = code.strip_prefix("async ").unwrap_or(code);
+    let defined = code
+        .strip_prefix("def ")
+        .or_else(|| code.strip_prefix("class "));
+    let name = defined.and_then(|d| d.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    // The scope of a definition is not named if it is also that of the line before.
+    let depth = match name {
+        Some(_) => indent.div_ceil(4),
+        None if indent == 0 => 0,
+        None => usize::MAX,
+    };
+    let outer = before
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .take(depth);
+    outer.chain(name).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the source that an answer of `open_file` shows.
+fn file_text(answer: &str) -> String {
+    let mut text = String::new();
+    for line in answer.lines().skip(1) {
+        let code = line
+            .trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit());
+        if code.len() == line.trim_start().len() {
+            break;
+        }
+        text.push_str(code.strip_prefix("  ").unwrap_or(code));
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the last class with tests of a file that has no tests outside of classes.
+fn only_class(text: &str) -> Option<String> {
+    let outline = Module::parse(text).outline();
+    let is_test = |name: &str| name.starts_with("test");
+    if outline
+        .iter()
+        .any(|d| d.kind == Kind::Function && is_test(&d.name))
+    {
+        return None;
+    }
+    let has_tests = |class: &&&Definition| {
+        class.kind == Kind::Class && class.children.iter().any(|m| is_test(&m.name))
+    };
+    let classes = flatten(&outline);
+    let last = classes.iter().rfind(has_tests);
+    last.map(|class| class.qualified.clone())
 }
 
 /// Counts the leading folders that a test file and a source file share (ignoring `src` and `tests`).
@@ -160,34 +402,4 @@ fn shared_folders(test: &str, source: &str) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn search_matches_are_counted_by_file() {
-        let answer = "4 matches in 2 files\n\ntests/test_a.py\n  in test_low\n    3: x = low(2)\n  … 2 more in this file\n\n\
-                      Further files:\n  tests/test_b.py: 1 match\n";
-        assert_eq!(
-            matches(answer),
-            [
-                ("tests/test_a.py".to_owned(), 3),
-                ("tests/test_b.py".to_owned(), 1)
-            ]
-        );
-    }
-
-    #[test]
-    fn test_support_is_not_a_test_file() {
-        assert!(is_test_file("pkg/tests/test_a.py"));
-        assert!(!is_test_file("tests/roots/test-ext/test_x.py"));
-        assert!(!is_test_file("pkg/testing.py"));
-    }
-
-    #[test]
-    fn nearer_test_file_is_preferred() {
-        assert!(
-            shared_folders("pkg/shop/tests/test_a.py", "pkg/shop/a.py")
-                > shared_folders("pkg/other/tests/test_a.py", "pkg/shop/a.py")
-        );
-    }
-}
+mod tests;

@@ -37,6 +37,15 @@ def label(name):
 
 def is_empty(box):
     return None
+
+REGISTRY = {}
+
+def register(name):
+    REGISTRY[name] = True
+
+def port():
+    import os
+    return os.environ.get("PORT", 80) + 1
 "#;
 
 /// Returns the candidates for an issue about the package, on real Python.
@@ -44,6 +53,9 @@ fn candidates_for(issue: &str) -> (Probe, Vec<Candidate>) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("shop")).unwrap();
     std::fs::write(folder.path().join("shop/__init__.py"), PACKAGE).unwrap();
+    let late =
+        "import os\nPORT = os.environ.get('PORT', 80)\n\ndef start():\n    return PORT + 1\n";
+    std::fs::write(folder.path().join("shop/late.py"), late).unwrap();
     let issue = extract(issue);
     let steps = steps(&issue);
     let exceptions = extract::wanted_exceptions(&issue.prose());
@@ -176,7 +188,8 @@ fn proposed_source_is_not_output() {
         "{all:?}"
     );
     assert!(
-        all.iter().all(|c| c.claim.starts_with("does not give")),
+        all.iter()
+            .all(|c| c.behaviour.to_string().starts_with("does not give")),
         "{all:?}"
     );
 }
@@ -250,7 +263,7 @@ fn misleading_message_must_change() {
     let (_, all) = candidates_for(
         "t\n```\n>>> from shop import open_box\n>>> open_box(3)\nTraceback (most recent call last):\nshop.Stuck: cannot turn 3\n```\nAlso, the message is misleading.\n",
     );
-    assert_eq!(all[0].claim, "does not raise Stuck");
+    assert_eq!(all[0].behaviour.to_string(), "does not raise Stuck");
 }
 
 #[test]
@@ -268,7 +281,7 @@ fn wanted_exception_precludes_value_tests() {
         "low should fail for texts\n```\n>>> from shop import low\n>>> low(5)\n3\n>>> low(6)\n4\n```\nThis is wrong.\n",
     );
     assert_eq!(all.len(), 1, "{all:?}");
-    assert_eq!(all[0].claim, "raises Exception");
+    assert_eq!(all[0].behaviour.to_string(), "raises Exception");
 }
 
 #[test]
@@ -312,6 +325,128 @@ fn code_comments_state_results() {
     assert_eq!(
         lines(&all[0]),
         ["from shop import low", "assert low(5) == 4"]
+    );
+}
+
+#[test]
+fn environment_variables_are_set_for_test() {
+    let (_, all) = candidates_for(
+        "t\n```\n>>> import os\n>>> os.environ['PORT'] = '8080'\n>>> from shop import port\n>>> port()\nTraceback (most recent call last):\nTypeError: can only concatenate str (not \"int\") to str\n```\n",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        [
+            "import os",
+            "from shop import port",
+            "os.environ['PORT'] = '8080'",
+            "port()"
+        ]
+    );
+    let [change] = all[0].body.changes.as_slice() else {
+        panic!("{all:?}")
+    };
+    assert_eq!(change.lines, 0..1);
+    assert_eq!(change.patched, ["monkeypatch.setenv('PORT', '8080')"]);
+    assert_eq!(change.leaks, ["environ"]);
+}
+
+#[test]
+fn statements_with_effects_are_kept() {
+    let statements = [
+        "random.seed(3)",
+        "os.chdir('/')",
+        "os.environ.update(A='1')",
+        "os.environ.pop('PATH')",
+        "sys.path.insert(0, 'lib')",
+        "warnings.simplefilter('ignore')",
+        "locale.setlocale(locale.LC_ALL, 'C')",
+        "decimal.getcontext().prec = 5",
+        "shop.LIMIT = 5",
+        "shop.REGISTRY['a'] = 5",
+        "shop.register('a')",
+        "del sys.argv[:]",
+        "with open(os.devnull) as file: file.read()",
+        "for name in 'ab': shop.register(name)",
+    ];
+    let (_, all) = candidates_for(&format!(
+        "t\n```python\nimport decimal, locale, os, random, sys, warnings\nimport shop\nunused = 3\n{}\nprint(unused)\nshop.open_box(3)\n```\n```\nTraceback (most recent call last):\nshop.Stuck: cannot turn 3\n```\n",
+        statements.join("\n")
+    ));
+    assert_eq!(
+        all[0].body.lines,
+        [&statements[..], &["shop.open_box(3)"]].concat()
+    );
+}
+
+#[test]
+fn shown_values_are_kept_only_if_needed() {
+    let session =
+        |lines: &str| candidates_for(&format!("t\n```\n{lines}\n```\nThis is wrong.\n")).1;
+    let all = session(">>> import shop\n>>> shop.label('a')\n'<a'\n>>> shop.low(5)\n3");
+    assert_eq!(lines(&all[0]), ["import shop", "assert shop.low(5) != 3"]);
+    let all = session(
+        ">>> import shop\n>>> numbers = iter([5, 6])\n>>> next(numbers)\n5\n>>> shop.low(next(numbers))\n4",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        [
+            "import shop",
+            "numbers = iter([5, 6])",
+            "next(numbers)",
+            "assert shop.low(next(numbers)) != 4"
+        ]
+    );
+}
+
+#[test]
+fn module_loaded_after_effect_stays_in_place() {
+    let (_, all) = candidates_for(
+        "t\n```python\nimport os\nos.environ['PORT'] = '8080'\nfrom shop.late import start\nstart()\n```\n```\nTraceback (most recent call last):\nTypeError: can only concatenate\n```\n",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        [
+            "import os",
+            "os.environ['PORT'] = '8080'",
+            "from shop.late import start",
+            "start()"
+        ]
+    );
+}
+
+#[test]
+fn stated_value_is_asserted_after_exception() {
+    let expected = [
+        "from shop import open_box",
+        "size = open_box(3)",
+        "assert size == 3",
+    ];
+    let traceback = "Traceback (most recent call last):\nshop.Stuck: cannot turn 3";
+    for code in [
+        format!(
+            "```python\nfrom shop import open_box\nsize = open_box(3)\nprint(size)\n```\n```\n{traceback}\n```\nExpected:\n```\n3\n```\n"
+        ),
+        format!(
+            "```\n>>> from shop import open_box\n>>> size = open_box(3)\n{traceback}\n>>> size  # should be 3\n```\n"
+        ),
+    ] {
+        let (_, all) = candidates_for(&format!("open_box fails\n{code}"));
+        assert_eq!(lines(&all[0]), expected);
+        assert_eq!(all[0].expects, Expects::Raised("Stuck".into()));
+        assert_eq!(all[0].subject.names, ["open_box"]);
+    }
+}
+
+#[test]
+fn test_in_issue_is_named_after_its_call() {
+    let issue = extract(
+        "t\n```python\nfrom shop import low\ndef test():\n    assert len(low(5)) == 4\n```\n",
+    );
+    let all = functions::candidates(&issue);
+    let function = all[0].function.as_deref().unwrap();
+    assert!(
+        function.starts_with("def test_low_example():"),
+        "{function}"
     );
 }
 

@@ -2,8 +2,10 @@
 
 use super::values::{expression, is_today, on_one_line, quoted};
 use super::{Candidate, Evidence, Expects, homes};
+use crate::rule_based::probe::Effect;
 use crate::rule_based::stated_output::Role;
 use crate::rule_based::test_body;
+use crate::rule_based::test_name::Behaviour;
 
 /// Maximum number of outputs to compare.
 const MAX_OUTPUTS: usize = 4;
@@ -27,8 +29,10 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
 
 fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     let mut compared = Vec::new();
+    let mut has_acted = false;
     for (at, statement) in evidence.probe.statements.iter().enumerate() {
         let step = evidence.steps.get(statement.step)?;
+        has_acted |= statement.effect == Effect::Certain;
         if step.block != block
             || !step.prompt
             || step.in_prose
@@ -57,6 +61,10 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
                     _ => continue,
                 }
             };
+        // The test evaluates all of them at its end, so nothing may change in between.
+        if std::mem::take(&mut has_acted) {
+            compared.clear();
+        }
         compared.push((at, pair));
     }
     if compared.len() < 2 {
@@ -65,24 +73,13 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     let compared = &compared[compared.len().saturating_sub(MAX_OUTPUTS)..];
     let (last, _) = *compared.last()?;
     let statements = &evidence.probe.statements;
+    let targets: Vec<usize> = compared.iter().map(|(at, _)| *at).collect();
     let more: Vec<String> = compared
         .iter()
-        .flat_map(|(at, (source, output))| {
-            let words = test_body::words(source)
-                .into_iter()
-                .chain(test_body::words(output));
-            words
-                .chain(statements[*at].reads.clone())
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|(_, (source, output))| [source, output])
+        .flat_map(|text| test_body::words(text))
         .collect();
-    let mut body = evidence.before(last, &more);
-    for (at, _) in compared {
-        for (module, name) in &statements[*at].stars {
-            body.imports.push(format!("from {module} import {name}"));
-        }
-    }
-    body.imports = test_body::merged(&body.imports);
+    let mut body = evidence.before(&targets, &more);
     body.lines.push("shown = [".to_owned());
     body.lines.extend(
         compared
@@ -90,9 +87,9 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
             .map(|(_, (source, _))| format!("    {},", source.replace('\n', " "))),
     );
     body.lines.push("]".to_owned());
-    let texts: Vec<&str> = compared
+    let texts: Vec<String> = compared
         .iter()
-        .map(|(_, (_, output))| output.as_str())
+        .map(|(_, (_, output))| output.clone())
         .collect();
     body.lines
         .push(format!("assert shown != [{}]", texts.join(", ")));
@@ -100,9 +97,9 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
         trust: 62,
         body,
         function: None,
-        fixtures: "",
+        subject: statements[last].subject.clone(),
+        behaviour: Behaviour::DoesNotGiveAll(texts),
         expects: Expects::Assertion,
-        claim: "does not give all that the issue shows".to_owned(),
         sentence: evidence.issue.title.clone(),
         homes: homes(&statements[last], None),
     })

@@ -6,6 +6,7 @@ use crate::rule_based::probe::{Check, Statement};
 use crate::rule_based::stated_output::{Role, StatedOutput};
 use crate::rule_based::steps::Step;
 use crate::rule_based::test_body;
+use crate::rule_based::test_name::Behaviour;
 
 pub(super) fn candidates(
     evidence: &Evidence<'_>,
@@ -17,6 +18,7 @@ pub(super) fn candidates(
         return Vec::new();
     };
     let stated: Vec<(&StatedOutput, &Check)> = step.outputs.iter().zip(&statement.checks).collect();
+    let cause = evidence.cause(statement);
     // Form in which the issue shows the value, if it shows today's.
     let today = stated.iter().find(|(_, c)| is_today(c)).copied();
     let form = today.and_then(|(_, c)| c.same.clone());
@@ -30,9 +32,10 @@ pub(super) fn candidates(
     let mut all = Vec::new();
     for (stated, check) in &stated {
         let proposal = match stated.role {
-            _ if failed_outside_repository(statement) => None,
-            _ if statement.raised.is_some() => {
-                (stated.role == Role::Right).then(|| (90, equals_anew(&expression, stated, check)))
+            _ if failed_outside_repository(cause) => None,
+            // This says more than that the exception is gone.
+            _ if cause.raised.is_some() => {
+                (stated.role == Role::Right).then(|| (95, equals_anew(&expression, stated, check)))
             }
             Role::Right if !is_today(check) => Some((
                 if is_hand_written(&stated.text, today.map(|(s, _)| s.text.as_str())) {
@@ -71,7 +74,7 @@ pub(super) fn candidates(
         };
         let not_as_it_is = || {
             let other = stated.role == Role::Right
-                && statement.raised.is_none()
+                && cause.raised.is_none()
                 && !is_today(check)
                 && today.is_none();
             other.then(|| (50, is_not(&expression, statement)))
@@ -100,30 +103,31 @@ fn candidate(
     statement: &Statement,
     step: &Step,
     stated: &StatedOutput,
-    (trust, (lines, imports, claim)): (u32, AssertionParts),
+    (trust, (lines, imports, behaviour)): (u32, AssertionParts),
 ) -> Candidate {
     let more: Vec<String> = lines.iter().flat_map(|l| test_body::words(l)).collect();
-    let mut body = evidence.before(at, &more);
+    let mut body = evidence.before(&[at], &more);
     body.lines.extend(lines);
     body.imports.extend(imports);
     body.imports = test_body::merged(&body.imports);
     let prose = if step.in_prose { 2 } else { 0 };
+    let cause = evidence.cause(statement);
     Candidate {
         trust: trust - prose,
         body,
         function: None,
-        fixtures: "",
-        expects: match &statement.raised {
+        subject: cause.subject.clone(),
+        behaviour,
+        expects: match &cause.raised {
             Some(raised) if !raised.own => Expects::Raised(raised.exception.clone()),
             _ => Expects::Assertion,
         },
-        claim,
         sentence: if stated.sentence.is_empty() {
             evidence.issue.title.clone()
         } else {
             stated.sentence.clone()
         },
-        homes: homes(statement, statement.raised.as_ref()),
+        homes: homes(cause, cause.raised.as_ref()),
     }
 }
 
@@ -132,8 +136,8 @@ fn failed_outside_repository(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
 }
 
-/// Lines, imports and the claim that they check.
-type AssertionParts = (Vec<String>, Vec<String>, String);
+/// Lines, imports and the behaviour that they check.
+type AssertionParts = (Vec<String>, Vec<String>, Behaviour);
 
 pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
@@ -168,7 +172,7 @@ fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> Option
         "None" => format!("assert {value} is None"),
         _ => format!("assert {value} == {right}"),
     });
-    Some((lines, Vec::new(), format!("gives {right}")))
+    Some((lines, Vec::new(), Behaviour::Gives(right.to_owned())))
 }
 
 fn equals(
@@ -182,7 +186,7 @@ fn equals(
     let right = joined.as_str();
     let (mut lines, value) = bound(expression);
     let mut imports = Vec::new();
-    let claim = format!("gives {}", right.lines().next().unwrap_or(""));
+    let behaviour = Behaviour::Gives(right.to_owned());
     // A much shorter text represents only a part of the value.
     let a_part = |text: &str| {
         let today = statement.value.as_deref().unwrap_or("");
@@ -214,7 +218,7 @@ fn equals(
             }
             _ => format!("assert {value} == {right}"),
         });
-        return Some((lines, imports, claim));
+        return Some((lines, imports, behaviour));
     }
     if check.evaluates {
         return None;
@@ -230,7 +234,7 @@ fn equals(
         "assert ''.join({text}.split()) == {}",
         quoted(&blankless(right))
     ));
-    Some((lines, imports, claim))
+    Some((lines, imports, behaviour))
 }
 
 fn differs(
@@ -243,7 +247,7 @@ fn differs(
     let wrong = joined.as_str();
     let (mut lines, value) = bound(expression);
     let mut imports = Vec::new();
-    let claim = format!("does not give {}", wrong.lines().next().unwrap_or(""));
+    let behaviour = Behaviour::DoesNotGive(wrong.to_owned());
     if check.evaluates && check.equal == Some(true) {
         let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
         lines.push(match wrong {
@@ -254,7 +258,7 @@ fn differs(
             }
             _ => format!("assert {value} != {wrong}"),
         });
-        return Some((lines, imports, claim));
+        return Some((lines, imports, behaviour));
     }
     let text = match check.same.as_deref()? {
         "repr" if statement.kind == "Print" => format!("str({value})"),
@@ -284,7 +288,7 @@ fn differs(
             quoted(&blankless(wrong))
         ),
     });
-    Some((lines, imports, claim))
+    Some((lines, imports, behaviour))
 }
 
 /// Tests that today's value is gone, if the expected value cannot be compared in Python.
@@ -299,7 +303,7 @@ fn is_not(expression: &str, statement: &Statement) -> Option<AssertionParts> {
         "True" | "False" => format!("assert {value} is not {today}"),
         _ => format!("assert repr({value}) != {}", quoted(today)),
     });
-    Some((lines, Vec::new(), format!("does not give {today} any more")))
+    Some((lines, Vec::new(), Behaviour::DoesNotGive(today.to_owned())))
 }
 
 /// Binds a long expression to a name of its own.

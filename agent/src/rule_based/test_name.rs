@@ -1,0 +1,235 @@
+//! Names of tests: the called function, and what the test expects of it.
+
+use std::fmt;
+
+use super::probe::Subject;
+
+/// Maximum length of a name in characters.
+const MAX_LEN: usize = 60;
+
+/// The behaviour that a test expects.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Behaviour {
+    Gives(String),
+    DoesNotGive(String),
+    /// At least one of these values is wrong.
+    DoesNotGiveAll(Vec<String>),
+    Raises(String),
+    DoesNotRaise(String),
+    RaisesWithOtherMessage,
+    /// The test is in the issue.
+    AsWritten,
+}
+
+impl fmt::Display for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        match self {
+            Behaviour::Gives(value) => write!(f, "gives {}", first_line(value)),
+            Behaviour::DoesNotGive(value) => write!(f, "does not give {}", first_line(value)),
+            Behaviour::DoesNotGiveAll(_) => f.write_str("does not give all that the issue shows"),
+            Behaviour::Raises(exception) => write!(f, "raises {exception}"),
+            Behaviour::DoesNotRaise(exception) => write!(f, "does not raise {exception}"),
+            Behaviour::RaisesWithOtherMessage => f.write_str("raises with another message"),
+            Behaviour::AsWritten => f.write_str("does what the test in the issue asserts"),
+        }
+    }
+}
+
+impl Behaviour {
+    /// Returns descriptions for a name, the most precise first. All of them stay true once the issue is fixed.
+    fn phrases(&self) -> Vec<String> {
+        let precise = match self {
+            Behaviour::Gives(value) => value_words(value, false).map(|v| format!("returns_{v}")),
+            Behaviour::DoesNotGive(value) => {
+                value_words(value, true).map(|v| format!("does_not_return_{v}"))
+            }
+            Behaviour::DoesNotGiveAll(values) => {
+                let words: Option<Vec<String>> =
+                    values.iter().map(|v| value_words(v, true)).collect();
+                words.map(|w| format!("does_not_return_{}", w.join("_and_")))
+            }
+            Behaviour::Raises(name) => Some(format!("raises_{}", snake_case(name))),
+            Behaviour::DoesNotRaise(name) => Some(format!("does_not_raise_{}", snake_case(name))),
+            Behaviour::RaisesWithOtherMessage | Behaviour::AsWritten => None,
+        };
+        let general = match self {
+            Behaviour::Gives(_) => "returns_expected_value",
+            Behaviour::DoesNotGive(_) => "returns_other_value",
+            Behaviour::DoesNotGiveAll(_) => "returns_other_values",
+            Behaviour::Raises(_) => "raises",
+            Behaviour::DoesNotRaise(_) => "does_not_raise",
+            Behaviour::RaisesWithOtherMessage => "raises_with_other_message",
+            Behaviour::AsWritten => "example",
+        };
+        precise.into_iter().chain([general.to_owned()]).collect()
+    }
+}
+
+/// Returns a name with as much of the call and of the value as fits; only whole parts are left out.
+pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour) -> String {
+    let words = |names: &[String]| names.iter().map(|n| snake_case(n)).collect::<Vec<_>>();
+    let call = words(&subject.names);
+    let function = call.last().cloned().unwrap_or_default();
+    let keywords = match words(&subject.keywords) {
+        all if (1..=2).contains(&all.len()) => format!("with_{}", all.join("_and_")),
+        _ => String::new(),
+    };
+    let phrases = behaviour.phrases();
+    let options = phrases.iter().flat_map(|phrase| {
+        let call = call.join("_");
+        [
+            (call.clone(), keywords.as_str()),
+            (call, ""),
+            (function.clone(), ""),
+        ]
+        .map(|(call, keywords)| joined(&["test", &call, keywords, phrase]))
+    });
+    let last = phrases.last().map_or("", String::as_str);
+    options
+        .into_iter()
+        .find(|name| name.len() <= MAX_LEN)
+        .unwrap_or_else(|| joined(&["test", last]))
+}
+
+fn joined(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
+    parts.join("_")
+}
+
+/// Converts `DataFrame` to `data_frame`, and `_turn` to `turn`.
+fn snake_case(name: &str) -> String {
+    let chars: Vec<char> = name.trim_matches('_').chars().collect();
+    let mut out = String::new();
+    for (at, c) in chars.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| chars.get(at));
+        let starts_word = before.is_some_and(|b| b.is_lowercase())
+            || before.is_some_and(|b| b.is_alphanumeric())
+                && chars.get(at + 1).is_some_and(|n| n.is_lowercase());
+        if c.is_uppercase() && starts_word {
+            out.push('_');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
+}
+
+/// Returns the words of a short literal. With `exact`, no other literal has the same words.
+fn value_words(value: &str, exact: bool) -> Option<String> {
+    let value = value.trim();
+    let inside = |open: &str, close: &str| value.strip_prefix(open)?.strip_suffix(close);
+    match value {
+        "''" | "\"\"" => return Some("empty_string".to_owned()),
+        "[]" => return Some("empty_list".to_owned()),
+        "()" => return Some("empty_tuple".to_owned()),
+        "{}" => return Some("empty_dict".to_owned()),
+        "True" | "False" | "None" => return Some(value.to_lowercase()),
+        _ => {}
+    }
+    if let Some(items) = inside("[", "]").or_else(|| inside("(", ")")) {
+        let items: Vec<&str> = items.split(',').map(str::trim).collect();
+        let plain = items
+            .iter()
+            .all(|i| !i.is_empty() && !i.contains(['[', '(', '{']));
+        let words: Option<Vec<String>> = items.iter().map(|i| value_words(i, exact)).collect();
+        return words
+            .filter(|_| plain && !exact && (2..=3).contains(&items.len()))
+            .map(|words| words.join("_and_"));
+    }
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_digit = |c: char| c.is_ascii_digit();
+    if digits.starts_with(is_digit) && digits.ends_with(is_digit) {
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+        let is_number = whole.chars().chain(fraction.chars()).all(is_digit);
+        let sign = if digits == value { "" } else { "minus_" };
+        return is_number.then(|| format!("{sign}{}", digits.replace('.', "_point_")));
+    }
+    let text = inside("'", "'").or_else(|| inside("\"", "\""))?;
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let is_known = |c: char| {
+        is_word(c) && !(exact && c.is_uppercase()) || c == '_' || !exact && " -".contains(c)
+    };
+    let is_plain =
+        text.starts_with(is_word) && text.ends_with(is_word) && text.chars().all(is_known);
+    is_plain.then(|| text.to_lowercase().replace([' ', '-'], "_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(names: &[&str], keywords: &[&str], behaviour: Behaviour) -> String {
+        let owned = |all: &[&str]| all.iter().map(|n| (*n).to_owned()).collect();
+        let subject = Subject {
+            names: owned(names),
+            keywords: owned(keywords),
+        };
+        test_name(&subject, &behaviour)
+    }
+
+    #[test]
+    fn name_has_call_and_expected_value() {
+        let gives = |value: &str| Behaviour::Gives(value.to_owned());
+        assert_eq!(
+            name(&["slugify"], &["max_length"], gives("'how-to'")),
+            "test_slugify_with_max_length_returns_how_to"
+        );
+        assert_eq!(
+            name(&["Basket", "total"], &[], gives("-1.5")),
+            "test_basket_total_returns_minus_1_point_5"
+        );
+        assert_eq!(
+            name(&["low"], &[], gives("[1, 2]")),
+            "test_low_returns_1_and_2"
+        );
+        assert_eq!(
+            name(&["low"], &[], gives("Grid([1])")),
+            "test_low_returns_expected_value"
+        );
+        assert_eq!(name(&[], &[], gives("''")), "test_returns_empty_string");
+    }
+
+    #[test]
+    fn name_says_what_is_not_expected() {
+        let not = |name: &str| Behaviour::DoesNotRaise(name.to_owned());
+        assert_eq!(
+            name(&["_turn"], &[], not("HTTPError")),
+            "test_turn_does_not_raise_http_error"
+        );
+        assert_eq!(
+            name(&["low"], &[], Behaviour::Raises("ValueError".to_owned())),
+            "test_low_raises_value_error"
+        );
+        let values = vec!["3".to_owned(), "4".to_owned()];
+        assert_eq!(
+            name(&["low"], &[], Behaviour::DoesNotGiveAll(values)),
+            "test_low_does_not_return_3_and_4"
+        );
+    }
+
+    #[test]
+    fn wrong_value_is_named_only_exactly() {
+        let not = |value: &str| Behaviour::DoesNotGive(value.to_owned());
+        assert_eq!(name(&["low"], &[], not("3")), "test_low_does_not_return_3");
+        // The right value may have the same words.
+        assert_eq!(
+            name(&["low"], &[], not("'how-to-'")),
+            "test_low_returns_other_value"
+        );
+        assert_eq!(
+            name(&["low"], &[], not("'How'")),
+            "test_low_returns_other_value"
+        );
+    }
+
+    #[test]
+    fn long_names_lose_whole_parts() {
+        let gives = || Behaviour::Gives("'one two three four five six seven eight'".to_owned());
+        assert_eq!(
+            name(&["Dataset", "stack_columns"], &["headers"], gives()),
+            "test_dataset_stack_columns_returns_expected_value"
+        );
+        let long = "a_function_with_a_name_of_more_than_sixty_characters_for_this_test";
+        assert_eq!(name(&[long], &[], gives()), "test_returns_expected_value");
+    }
+}

@@ -1,0 +1,292 @@
+//! Style of a test file: quotes, indentation, line length, and assertions of `unittest`.
+
+use std::ops::Range;
+
+use testwright_tools::python::indentation::step;
+use testwright_tools::python::{Comparison, Module, assertions};
+
+use super::extract::balanced;
+
+/// Columns of a line in a file without longer ones, and maximum without a formatter.
+const MIN_COLUMNS: usize = 79;
+const MAX_COLUMNS: usize = 120;
+
+/// The style of the tests around a new one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TestStyle {
+    pub in_class: bool,
+    /// Whether the tests use the assertions of `unittest.TestCase`.
+    pub is_unittest: bool,
+    pub indent: String,
+    quote: Option<char>,
+    columns: usize,
+}
+
+impl TestStyle {
+    /// Reads the style of a file's text; `columns` is the line length of the repository's formatter.
+    pub(super) fn read(text: &str, class: Option<&str>, columns: Option<usize>) -> TestStyle {
+        let module = Module::parse(text);
+        let is_unittest = class.is_some_and(|name| match module.find(name).last() {
+            Some(class) => {
+                class.signature.contains("TestCase")
+                    || text[class.bytes.clone()].contains("self.assert")
+            }
+            None => text.contains("self.assert"),
+        });
+        let quotes: Vec<&str> = strings(&module).into_iter().map(|s| &text[s]).collect();
+        let count = |quote: char| quotes.iter().filter(|s| s.ends_with(quote)).count();
+        let (single, double) = (count('\''), count('"'));
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        TestStyle {
+            in_class: class.is_some(),
+            is_unittest,
+            indent: step(text).unwrap_or_else(|| "    ".to_owned()),
+            quote: match single.cmp(&double) {
+                std::cmp::Ordering::Greater => Some('\''),
+                std::cmp::Ordering::Less => Some('"'),
+                std::cmp::Ordering::Equal => columns.map(|_| '"'),
+            },
+            columns: columns
+                .unwrap_or_else(|| longest.unwrap_or_default().clamp(MIN_COLUMNS, MAX_COLUMNS)),
+        }
+    }
+
+    /// Formats a function in this style.
+    pub(super) fn format(&self, code: &str) -> String {
+        let mut code = code.to_owned();
+        if self.is_unittest {
+            code = with_unittest_assertions(&code);
+        }
+        if let Some(quote) = self.quote {
+            code = requoted(&code, quote);
+        }
+        // A line in a long string must stay as it is.
+        if code.contains("\"\"\"") || code.contains("'''") {
+            return code;
+        }
+        let columns = match self.in_class {
+            true => self.columns.saturating_sub(self.indent.chars().count()),
+            false => self.columns,
+        };
+        let lines = code
+            .lines()
+            .flat_map(|line| wrapped(line, columns, &self.indent));
+        lines.map(|line| line + "\n").collect()
+    }
+}
+
+/// Returns the ranges of all string literals, in order.
+fn strings(module: &Module) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut open = vec![module.root()];
+    while let Some(node) = open.pop() {
+        if node.kind() == "string" {
+            ranges.push(node.byte_range());
+            continue;
+        }
+        let mut cursor = node.walk();
+        open.extend(node.children(&mut cursor));
+    }
+    ranges.sort_by_key(|range| range.start);
+    ranges
+}
+
+/// Replaces the quotes of strings, unless a string contains the new quotes.
+fn requoted(code: &str, quote: char) -> String {
+    let mut out = code.to_owned();
+    for range in strings(&Module::parse(code)).into_iter().rev() {
+        if let Some(literal) = with_quote(&code[range.clone()], quote) {
+            out.replace_range(range, &literal);
+        }
+    }
+    out
+}
+
+fn with_quote(literal: &str, quote: char) -> Option<String> {
+    let other = if quote == '"' { '\'' } else { '"' };
+    let (prefix, rest) = literal.split_at(literal.find(['"', '\''])?);
+    let inner = rest.strip_prefix(other)?.strip_suffix(other)?;
+    // Triple quotes begin like an empty string. A format string contains code.
+    let is_special = inner.starts_with(other) || prefix.contains(['f', 'F', 'r', 'R']);
+    if is_special || inner.contains(quote) {
+        return None;
+    }
+    // Only the old quotes need not be escaped any more.
+    let mut plain = String::new();
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match (c, chars.clone().next()) {
+            ('\\', Some(next)) => {
+                if next != other {
+                    plain.push(c);
+                }
+                plain.push(next);
+                chars.next();
+            }
+            _ => plain.push(c),
+        }
+    }
+    Some(format!("{prefix}{quote}{plain}{quote}"))
+}
+
+/// Replaces assertions and pytest's helpers by the methods of `unittest.TestCase`.
+fn with_unittest_assertions(code: &str) -> String {
+    let code = match code.contains("match=") {
+        true => code.to_owned(),
+        false => code
+            .replace("with pytest.raises(", "with self.assertRaises(")
+            .replace("str(raised.value)", "str(raised.exception)")
+            .replace("pytest.fail(", "self.fail("),
+    };
+    let module = Module::parse(code.as_str());
+    let mut out = code.clone();
+    for assertion in assertions(&module, &(0..code.len())).iter().rev() {
+        let call = match &assertion.comparison {
+            _ if assertion.is_nested || !assertion.message.is_empty() => None,
+            Comparison::Unary { negated, operand } => {
+                let method = if *negated {
+                    "assertFalse"
+                } else {
+                    "assertTrue"
+                };
+                Some(format!("self.{method}({})", &code[operand.bytes.clone()]))
+            }
+            Comparison::Binary {
+                left,
+                operator,
+                right,
+            } => {
+                let (left, right) = (&code[left.bytes.clone()], &code[right.bytes.clone()]);
+                match (operator.as_str(), right) {
+                    ("is", "None") => Some(format!("self.assertIsNone({left})")),
+                    ("is not", "None") => Some(format!("self.assertIsNotNone({left})")),
+                    (operator, _) => {
+                        method(operator).map(|method| format!("self.{method}({left}, {right})"))
+                    }
+                }
+            }
+            Comparison::Chain => None,
+        };
+        if let Some(call) = call {
+            out.replace_range(assertion.bytes.clone(), &call);
+        }
+    }
+    out
+}
+
+fn method(operator: &str) -> Option<&'static str> {
+    Some(match operator {
+        "==" => "assertEqual",
+        "!=" => "assertNotEqual",
+        "is" => "assertIs",
+        "is not" => "assertIsNot",
+        "in" => "assertIn",
+        "not in" => "assertNotIn",
+        _ => return None,
+    })
+}
+
+/// Wraps a statement that is too long as black does: at its last brackets, or in new parentheses.
+fn wrapped(line: &str, columns: usize, step: &str) -> Vec<String> {
+    let fits = |text: &str| text.chars().count() <= columns;
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let inner = format!("{indent}{step}");
+    let unchanged = || vec![line.to_owned()];
+    if fits(line) || line.ends_with('\\') {
+        return unchanged();
+    }
+    let (brackets, commas) = structure(line);
+    if let Some((open, close)) =
+        brackets.filter(|(_, close)| matches!(&line[close + 1..], "" | ":"))
+    {
+        let (head, body, tail) = (&line[..=open], &line[open + 1..close], &line[close..]);
+        if body.trim().is_empty() || !fits(head) {
+            return unchanged();
+        }
+        let mut lines = vec![head.to_owned()];
+        let whole = format!("{inner}{}", body.trim());
+        let is_lazy = body.contains(" for ") || body.contains("lambda");
+        if fits(&whole) || commas.is_empty() || is_lazy {
+            lines.push(whole);
+        } else {
+            let ends = commas.iter().copied().chain([close]);
+            let mut start = open + 1;
+            for end in ends {
+                let part = line[start..end].trim();
+                if !part.is_empty() {
+                    lines.push(format!("{inner}{part},"));
+                }
+                start = end + 1;
+            }
+        }
+        lines.push(format!("{indent}{tail}"));
+        return lines;
+    }
+    let code = line.trim_start();
+    let assigned = code
+        .split_once(" = ")
+        .filter(|(name, _)| !name.contains(['(', '[', ' ', '"', '\'']));
+    match code.strip_prefix("assert ") {
+        Some(condition) => {
+            let mut lines = vec![format!("{indent}assert (")];
+            let sides = ["==", "!="].iter().find_map(|operator| {
+                let (left, right) = condition.split_once(&format!(" {operator} "))?;
+                Some((left, format!("{operator} {right}")))
+                    .filter(|_| balanced(left) && balanced(right))
+            });
+            match sides.filter(|_| !fits(&format!("{inner}{condition}"))) {
+                Some((left, right)) => {
+                    lines.extend([format!("{inner}{left}"), format!("{inner}{right}")]);
+                }
+                None => lines.push(format!("{inner}{condition}")),
+            }
+            lines.push(format!("{indent})"));
+            lines
+        }
+        None => match assigned {
+            Some((name, value)) => vec![
+                format!("{indent}{name} = ("),
+                format!("{inner}{value}"),
+                format!("{indent})"),
+            ],
+            None => unchanged(),
+        },
+    }
+}
+
+/// Returns the last pair of outermost brackets of a line, and the commas directly inside it.
+fn structure(line: &str) -> (Option<(usize, usize)>, Vec<usize>) {
+    let (mut last, mut commas) = (None, Vec::new());
+    let mut open: Vec<usize> = Vec::new();
+    let mut quote = None;
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match (quote, c) {
+            (Some(_), '\\') => {
+                chars.next();
+            }
+            (Some(mark), _) if c == mark => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '#') => break,
+            (None, '(' | '[' | '{') => {
+                if open.is_empty() {
+                    commas.clear();
+                }
+                open.push(at);
+            }
+            (None, ')' | ']' | '}') => {
+                let start = open.pop();
+                if open.is_empty() {
+                    last = start.map(|start| (start, at));
+                }
+            }
+            (None, ',') if open.len() == 1 => commas.push(at),
+            _ => {}
+        }
+    }
+    (last.filter(|_| open.is_empty()), commas)
+}
+
+#[cfg(test)]
+mod tests;
