@@ -2,7 +2,7 @@
 //!
 //! It extracts the code, transcripts, tracebacks and statements of the issue (`extract`), lists the steps to
 //! run (`steps`), and runs them on the old code (`probe`). It then makes tests from the results
-//! (`candidates`, `functions`), finds a place for them (`test_location`), writes them like the tests there
+//! (`candidates`, `functions`), and finds a place for them (`test_location`). It writes them like the tests there
 //! (`test_name`, `test_code`, `test_style`), and submits the first that fails as the issue says (`policy`).
 //!
 //! The model is a pure function of the conversation: for the same messages it gives the same reply, so its

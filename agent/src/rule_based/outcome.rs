@@ -45,7 +45,7 @@ pub(super) fn never_started(why: &str) -> bool {
 /// The reason why a test cannot be inserted as it is.
 #[derive(Debug, PartialEq)]
 pub(super) enum Conflict {
-    /// Its name is taken.
+    /// Another test has its name.
     Test,
     /// The file binds this name otherwise than an import.
     Import(String),

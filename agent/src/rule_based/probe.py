@@ -68,6 +68,7 @@ stars = {}      # name -> module, for names that a star import brought
 added = []      # [name, line that binds it], in order
 missing = []
 filters = []    # the filters of warnings, once the code of the issue has changed them
+unbound = set()     # names that failed statements would have bound
 ABSENT = object()   # the value of a statement that did not run
 
 
@@ -286,7 +287,8 @@ def subject(nodes, error):
     attributes = [part.attr for part in parts if isinstance(part, ast.Attribute) and part.value in owned]
     kinds = [type(space[part.id]).__name__ for part in owned]
     called = [getattr(call.func, "attr", None) or getattr(call.func, "id", "") for call in calls]
-    return {"names": entered[:1] or [kind for kind in kinds if kind not in ("module", "type")][:1] + attributes[:1] or called[:1]}
+    named = entered[:1] or [kind for kind in kinds if kind not in ("module", "type")][:1] + attributes[:1] or called[:1]
+    return {"names": named} if named else {}
 
 
 def forms(value):
@@ -398,7 +400,7 @@ def run(nodes, source, number, report):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         lost = type(error) is NameError and re.search(r"name '(\w+)'", str(error))
-        if not (lost and supply(lost.group(1), lost.group(1) in called)):
+        if not lost or lost.group(1) in unbound or not supply(lost.group(1), lost.group(1) in called):
             break
     if error is not None:
         report["raised"] = raised(error)
@@ -460,6 +462,8 @@ def prepared():
             source = "\n".join(text.split("\n")[first - 1:last]).strip("\n")
             if DROPPED.match(source):
                 continue
+            if len(nodes) > 1 and hasattr(ast, "get_source_segment"):
+                source = "\n".join(ast.get_source_segment(text, node) for node in nodes)
             report = {"step": index, "source": source, "last": last == parts[-1][2]}
             changed = rewritten(nodes[-1], source) if len(nodes) == 1 else source
             if changed != source:
@@ -498,7 +502,8 @@ def outcome(report, value, printed):
 
 
 def dependencies(statements, target):
-    """The statements before one that it needs by name, or that are certain to have an effect; and whether others may have one."""
+    """The statements before one that it needs by name, or that are certain to have an effect, and whether others may have
+    one. None if it needs the value of the statement before."""
     needed, found, others = set(statements[target][0]["reads"]), [], False
     for number in range(target - 1, -1, -1):
         report = statements[number][0]
@@ -511,7 +516,7 @@ def dependencies(statements, target):
             found.insert(0, number)
         else:
             others = others or "effect" in report
-    return found, others and not any(re.match(r"_\d*$", name) for name in needed)
+    return None if any(re.match(r"_\d*$", name) for name in needed) else (found, others)
 
 
 def classify(statements, loading):
@@ -564,7 +569,7 @@ def main():
 
     rehearse = rehearsal(last_of)
     outcomes, loading, broken = {}, set(), {}
-    for number, (report, nodes, _, text) in enumerate(statements):
+    for number, (report, nodes, new, text) in enumerate(statements):
         if "syntax" in report:
             continue
         step = CASE["steps"][report["step"]]
@@ -609,6 +614,8 @@ def main():
             report["none"] = value is None
             if printed:
                 report["printed"] = printed[:200]
+        if error:
+            unbound.update(new)
         if report["last"] or error:
             report["subject"] = subject(nodes, report.get("raised"))
         if report["last"]:
@@ -619,10 +626,11 @@ def main():
     for number, (report, _, _, _) in enumerate(statements):
         is_tested = "raised" in report or report.get("last") and report["kind"] not in DEFINITIONS
         if is_tested and number in outcomes and "slow" not in report and "blocked" not in report:
-            found, others = dependencies(statements, number)
-            if others:
-                report["apart"] = rehearse(found + [number]) == outcomes[number]
-    reports = [report for report, _, _, _ in statements]
+            needed = dependencies(statements, number)
+            report["apart"] = needed is not None and (
+                not needed[1] or rehearse(needed[0] + [number]) == outcomes[number])
+    # What is left out is false or empty.
+    reports = [{key: value for key, value in report.items() if value or key == "step"} for report, _, _, _ in statements]
     out = {"packages": PACKAGES, "symbolic": space.get("__symbolic__"), "missing": missing, "added": added, "columns": columns(),
            "statements": reports}
     line = json.dumps(out, separators=(",", ":"))

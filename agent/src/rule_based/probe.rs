@@ -36,9 +36,9 @@ pub(super) struct Probe {
 pub(super) enum Effect {
     #[default]
     None,
-    /// It may, but it is there for its value.
+    /// Possibly; the statement is there for its value.
     Possible,
-    /// It is there for its effect.
+    /// Certainly; nothing else explains the statement.
     Certain,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Statement {
     pub apart: bool,
     /// Index of the statement whose exception kept it from running, or from finding a name.
     pub blocked: Option<usize>,
-    /// Lines that do the same with pytest's `monkeypatch`; empty if there are none.
+    /// Lines that do the same with pytest's `monkeypatch`; may be empty.
     pub patched: Vec<String>,
     /// Parts of the process that it changed: `environ`, `folder`.
     pub leaks: Vec<String>,

@@ -19,7 +19,7 @@ pub(super) struct TestBody {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ProcessChange {
     pub lines: Range<usize>,
-    /// Lines that do the same with pytest's `monkeypatch`; empty if there are none.
+    /// Lines that do the same with pytest's `monkeypatch`; may be empty.
     pub patched: Vec<String>,
     /// Parts of the process that change: `environ`, `folder`.
     pub leaks: Vec<String>,
@@ -35,7 +35,9 @@ pub(super) fn before(
     let all = &probe.statements;
     let tested: Vec<&Statement> = targets.iter().filter_map(|at| all.get(*at)).collect();
     let cause = tested.iter().find_map(|s| s.blocked);
-    let is_apart = tested.iter().all(|s| s.apart);
+    let is_apart = tested
+        .iter()
+        .all(|s| s.blocked.and_then(|at| all.get(at)).unwrap_or(s).apart);
     let reads = tested.iter().flat_map(|s| &s.reads);
     let mut needed: BTreeSet<String> = reads.chain(more).cloned().collect();
     let mut read = needed.clone();
@@ -50,7 +52,7 @@ pub(super) fn before(
         let acts = match statement.effect {
             _ if statement.raised.is_some() && !statement.in_repr => cause == Some(at),
             Effect::Certain => true,
-            Effect::Possible => !is_apart,
+            Effect::Possible => !is_apart || statement.blocked.is_some(),
             Effect::None => false,
         };
         let is_needed = acts || statement.writes.iter().any(|n| needed.contains(n));

@@ -78,6 +78,16 @@ impl Isolated {
                 isolated.lines.splice(change.lines.clone(), patched);
                 continue;
             }
+            let attribute = change.patched.first();
+            let attribute = attribute.and_then(|line| line.strip_prefix("monkeypatch.setattr("));
+            if let Some(arguments) = attribute {
+                let arguments = arguments.replace(", raising=False)", ", create=True)");
+                let start = format!("mock.patch.object({arguments}.start()");
+                let stop = "self.addCleanup(mock.patch.stopall)".to_owned();
+                isolated.lines.splice(change.lines.clone(), [start, stop]);
+                isolated.import("from unittest import mock");
+                continue;
+            }
             if has_leak("environ") && isolated.decorator.is_empty() {
                 isolated.decorator = "@mock.patch.dict(os.environ)\n";
                 isolated.import("from unittest import mock");

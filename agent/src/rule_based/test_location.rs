@@ -6,6 +6,7 @@ use testwright_tools::python::{Definition, Kind, Module, flatten};
 use super::candidates::Candidate;
 use super::policy_runner::{PolicyRunner, Turn};
 use super::test_body::words;
+use super::test_name::snake_case;
 
 /// Maximum number of names to search for.
 const MAX_NAMES: usize = 4;
@@ -33,11 +34,14 @@ pub(super) fn locate(
     let (mut scores, is_sure) = by_file_names(runner, &target)?;
     let mut hits = Hits::default();
     if !target.names.is_empty() {
-        let sure_path = scores
-            .first()
-            .filter(|_| is_sure)
-            .map(|(path, _)| path.clone());
-        hits = search(runner, &target, sure_path.as_deref())?;
+        let named = scores.first().map(|(path, _)| path.clone());
+        hits = search(runner, &target, named.as_deref().filter(|_| is_sure))?;
+        // A long answer leaves out the last files in the order of their names.
+        if let Some(named) = named.filter(|named| hits.is_cut && !hits.mentions(named)) {
+            let more = search(runner, &target, Some(&named))?;
+            hits.hits.extend(more.hits);
+            hits.unseen.extend(more.unseen);
+        }
         for (path, points) in hits.points(&target) {
             add(&mut scores, &path, 1 + points.min(30) / 3);
         }
@@ -83,7 +87,7 @@ pub(super) fn locate(
     }))
 }
 
-/// What a test is about.
+/// The functions that a test is about.
 struct Target<'a> {
     /// Functions with their files: the innermost that failed first.
     homes: &'a [(String, String)],
@@ -133,7 +137,7 @@ fn by_file_names(
     target: &Target<'_>,
 ) -> Result<(Vec<(String, u32)>, bool), Turn> {
     let mut scores: Vec<(String, u32)> = Vec::new();
-    let mut stems: Vec<(&str, &str)> = Vec::new();
+    let mut stems: Vec<(String, &str)> = Vec::new();
     for (name, file) in target.homes {
         let stem = file
             .rsplit('/')
@@ -148,12 +152,15 @@ fn by_file_names(
             continue;
         }
         if !stems.iter().any(|(s, _)| *s == stem) {
-            stems.push((stem, file));
+            stems.push((stem.to_owned(), file));
         }
-        // Some test files are named after a function.
-        let is_covered = |(s, _): &(&str, &str)| name.contains(s) || s.contains(name.as_str());
-        if target.names.contains(name) && !stems.iter().any(is_covered) {
-            stems.push((name, file));
+        // Some test files are named after a function or class.
+        let word = snake_case(name);
+        let is_covered = stems
+            .iter()
+            .any(|(s, _)| word.contains(s.as_str()) || s.contains(&word));
+        if target.names.contains(name) && !is_covered {
+            stems.push((word, file));
         }
     }
     for (n, (stem, file)) in stems.iter().take(3).enumerate() {
@@ -265,11 +272,16 @@ struct Hits {
     hits: Vec<Hit>,
     /// Files with the number of their lines that it does not show.
     unseen: Vec<(String, u32)>,
+    /// Whether there may be further files.
+    is_cut: bool,
 }
 
 impl Hits {
     fn read(answer: &str) -> Hits {
-        let mut all = Hits::default();
+        let mut all = Hits {
+            is_cut: answer.contains(" matches shown. Narrow it "),
+            ..Hits::default()
+        };
         let (mut path, mut scope) = (String::new(), String::new());
         let count = |text: &str| text.split(' ').next().and_then(|n| n.parse::<u32>().ok());
         for line in answer.lines() {
@@ -296,6 +308,11 @@ impl Hits {
             }
         }
         all
+    }
+
+    fn mentions(&self, path: &str) -> bool {
+        let mut paths = self.hits.iter().map(|hit| &hit.path);
+        paths.any(|p| p == path) || self.unseen.iter().any(|(p, _)| p == path)
     }
 
     /// Rates the files.

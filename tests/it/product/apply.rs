@@ -59,7 +59,9 @@ fn test_of_subfolder_is_applied_and_committed() {
     let run_line = printed("run: ");
     assert!(run_line.starts_with("cd "), "{run_line}");
     assert!(
-        run_line.contains("/mono/pkgs/slugs && python -m pytest tests/test_slug.py::test_"),
+        run_line.contains(
+            "/mono/pkgs/slugs && python -m pytest tests/test_slug.py::TestMaxLength::test_"
+        ),
         "{run_line}"
     );
     // The results of the run are not among the changes.

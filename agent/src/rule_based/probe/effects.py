@@ -7,6 +7,7 @@ import select
 import signal
 import sys
 import time
+import warnings
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LAZY = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Yield, ast.YieldFrom)
@@ -183,7 +184,10 @@ def rehearsal(run_statements):
     requests, answers = os.pipe(), os.pipe()
     deadline = time.time() + REHEARSAL
     try:
-        copy = os.fork()
+        with warnings.catch_warnings():
+            # Python warns if there are threads.
+            warnings.simplefilter("ignore")
+            copy = os.fork()
     except OSError:
         return lambda numbers: None
     if copy == 0:

@@ -83,6 +83,28 @@ fn process_changes_end_with_unittest_method() {
 }
 
 #[test]
+fn changed_attribute_is_restored() {
+    let patched = "monkeypatch.setattr(a, \"LIMIT\", 3, raising=False)";
+    let change = ProcessChange {
+        leaks: Vec::new(),
+        ..change(0, &[patched], "")
+    };
+    let candidate = candidate(&["import a"], &["a.LIMIT = 3", "a.f()"], vec![change]);
+    let test = written(&candidate, "def test_a(): pass\n", None, &[]);
+    assert_eq!(
+        test.code,
+        format!("def test_b(monkeypatch):\n    {patched}\n    a.f()\n")
+    );
+    let test = written(&candidate, TEST_CASE, Some("TestA"), &[]);
+    assert_eq!(
+        test.code,
+        "def test_b(self):\n    mock.patch.object(a, 'LIMIT', 3, create=True).start()\n    \
+         self.addCleanup(mock.patch.stopall)\n    a.f()\n"
+    );
+    assert_eq!(test.imports, ["import a", "from unittest import mock"]);
+}
+
+#[test]
 fn indirect_process_changes_end_with_test() {
     let candidate = candidate(
         &["from a import f"],

@@ -3,7 +3,8 @@ use super::*;
 
 const ANSWER: &str = "9 matches in 4 files\n\ntests/test_a.py\n3: from shop import low\nin TestLow.test_one\n8:         low(1)\n\
                       9:         x = low(2)\n  … 2 more in this file\n\ntests/test_b.py\n2: def test_low():\n\
-                      3:     low(1, floor=2)\n\nNot shown:\n  tests/test_c.py: 1 match\n  … and 1 more file\n";
+                      3:     low(1, floor=2)\n\nNot shown:\n  tests/test_c.py: 1 match\n  … and 1 more file\n\n\
+                      5 of 9 matches shown. Narrow it with `path`, `glob` or a stricter pattern.\n";
 
 fn target(homes: &[(String, String)]) -> Target<'_> {
     Target {
@@ -27,6 +28,7 @@ fn search_matches_are_counted_by_file() {
             "test_low"
         ]
     );
+    assert!(hits.is_cut && hits.mentions("tests/test_c.py") && !hits.mentions("tests/test_d.py"));
     let homes = [("low".to_owned(), "shop.py".to_owned())];
     assert_eq!(
         hits.points(&target(&homes)),
@@ -65,7 +67,7 @@ fn file_is_read_without_line_numbers() {
 }
 
 #[test]
-fn class_is_used_if_all_tests_are_in_classes() {
+fn class_is_used_without_tests_outside_classes() {
     let class = "class TestA:\n    def test_a(self): pass\n\nclass Other:\n    pass\n";
     assert_eq!(only_class(class), Some("TestA".to_owned()));
     assert_eq!(only_class(&format!("{class}\ndef test_b(): pass\n")), None);
