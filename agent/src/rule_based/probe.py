@@ -520,7 +520,7 @@ def dependencies(statements, target):
 
 
 def classify(statements, loading):
-    """Says of each statement whether it may have an effect. `loading` are the imports that loaded modules."""
+    """Marks the statements that may have an effect. `loading` are the imports that loaded modules."""
     own = set()
     for number, (report, nodes, new, _) in enumerate(statements):
         if "syntax" in report:

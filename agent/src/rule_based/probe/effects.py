@@ -100,7 +100,7 @@ def effect(node, own, later, shown=False, silent=True):
         return NOTHING if is_plain else explained([node.name])
     if any(acts_on_process(call) for call in busy):
         return CERTAIN
-    if isinstance(getattr(node, "body", None), list):
+    if isinstance(getattr(node, "body", getattr(node, "cases", None)), list):
         inner = []
         for child in ast.iter_child_nodes(node):
             body = getattr(child, "body", [])
