@@ -54,7 +54,7 @@ pub struct SelectionResult {
     /// Tests that fail on the old code and do not pass with the patch. If the outcomes are forged, these are all tests
     /// that fail on the old code.
     pub failed: Vec<String>,
-    /// Other tests of the same files that pass on the old code, and with the patch fail, error or do not run.
+    /// Tests of the same files that pass on the old code, and with the patch fail, error or do not run.
     #[serde(default)]
     pub regresses: Vec<String>,
     /// Why the outcomes are forged: something other than the tests decides how they come out.
@@ -107,7 +107,7 @@ pub struct SelectionSummary {
     /// Patches that pass at least one test that fails on the old code (by the rule `all`, every such test), and are not
     /// forged.
     pub selected: u64,
-    /// Selected patches that break another test.
+    /// Selected patches that break a test that passes on the old code.
     #[serde(default)]
     pub regressing: u64,
     /// Patches whose outcomes are forged.

@@ -105,7 +105,7 @@ impl GeneratedTests<'_> {
         contributed.any(|test| belongs_to_test(id, test))
     }
 
-    /// Returns the other tests that pass on the old code and not in this run. Parameters with a new name do not count.
+    /// Returns the tests that pass on the old code and not in this run. Parameters with a new name do not count.
     fn regressions(&self, report: &TestReport) -> Vec<String> {
         let unmatched = unmatched_parameters(&self.old.report, report);
         pairs(&self.old.report, report, &[])
@@ -113,7 +113,6 @@ impl GeneratedTests<'_> {
             .filter(|(id, pair)| {
                 pair.old == Outcome::Passed
                     && (fails(pair.new) || pair.new == Outcome::Absent)
-                    && !self.contributes(id)
                     && !unmatched.contains(id)
             })
             .map(|(id, _)| id)

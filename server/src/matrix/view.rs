@@ -113,7 +113,7 @@ pub struct Cell {
     pub passed: Vec<String>,
     /// Tests that fail on the old code and do not pass with the patch.
     pub failed: Vec<String>,
-    /// Other tests of the same files that pass on the old code and not with the patch.
+    /// Tests of the same files that pass on the old code and not with the patch.
     pub regresses: Vec<String>,
     /// Why the outcomes are forged, if they are.
     pub forged: Option<String>,

@@ -171,6 +171,40 @@ fn patches_that_pass_failing_tests_are_kept() {
     assert_exit_code(&select(&place, "none").output().unwrap(), 2);
 }
 
+#[test]
+fn patch_failing_passing_test_of_set_regresses() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("repositories/example+sums"), None);
+    lines(
+        &place.path("dataset.jsonl"),
+        &[repository.instance("plain", ISSUE)],
+    );
+    let prediction = |model: &str, patch: String| json!({"instance_id": "plain", "model_name_or_path": model, "model_patch": patch});
+    let tests = format!("{GOOD}\n\ndef test_zero():\n    assert add(41, 0) == 41\n");
+    lines(
+        &place.path("tests.jsonl"),
+        &[prediction("set", repository.append_tests_patch(&tests))],
+    );
+    let breaking = patch(&repository, "    return a + b + (a == 41)");
+    lines(
+        &place.path("patches.jsonl"),
+        &[
+            prediction("breaks", breaking),
+            prediction("true fix", patch(&repository, "    return a + b")),
+        ],
+    );
+    let output = select(&place, "out").arg("--json").output().unwrap();
+    assert_exit_code(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = report["results"].as_array().unwrap();
+    let result = results.iter().find(|r| r["patch"] == "breaks").unwrap();
+    assert_eq!(result["passed"].as_array().unwrap().len(), 1, "{result}");
+    let broken = json!(["tests/test_calc.py::test_zero"]);
+    assert_eq!(result["regresses"], broken, "{result}");
+    assert_eq!(report["summaries"][0]["regressing"], 1);
+    assert_eq!(report["choices"][0]["tied"], json!(["true fix"]));
+}
+
 /// A test in an existing file, so that the other tests of the file run too.
 const CUT_TEST: &str = r#"--- a/tests/test_slug.py
 +++ b/tests/test_slug.py
