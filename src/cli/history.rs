@@ -42,7 +42,8 @@ pub(super) struct Args {
     patch: Option<PathBuf>,
     #[command(flatten)]
     place: RepositoryArgs,
-    /// Branch (or another revision) in which to search the fix [default: the repository's HEAD]
+    /// Branch (or another revision) in which to search the fix [default: the default branch of the
+    /// remote `origin`, otherwise main or master, otherwise HEAD]
     #[arg(long, help_heading = ISSUE, value_name = "REV")]
     branch: Option<String>,
     /// Include pre-releases
@@ -291,7 +292,11 @@ impl Progress for HistoryProgress {
     fn note(&self, text: &str) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.insert(text.to_owned()) {
-            self.live.print_line(&escape_line(&format!("note: {text}")));
+            let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            let commit = current.split_once(": ").map(|(_, commit)| commit);
+            let commit = commit.map_or(String::new(), |commit| format!("{commit}: "));
+            self.live
+                .print_line(&escape_line(&format!("note: {commit}{text}")));
         }
     }
 }

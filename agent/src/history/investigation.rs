@@ -33,7 +33,7 @@ pub enum Part {
 /// Options of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryOptions {
-    /// Branch in which the fix is searched; `None` for the repository's head.
+    /// Branch in which the fix is searched; `None` for the repository's default branch.
     pub branch: Option<String>,
     /// Whether pre-releases count as releases.
     pub pre_releases: bool,
@@ -202,25 +202,26 @@ impl Investigation<'_> {
                 self.ask(release, all.len() - number).await?;
             }
         }
-        if only != Some(Part::Fixed) {
-            self.later = for_newer + for_commits;
-            let boundary = self.search(&older, Verdict::Passes).await?;
-            self.later = for_newer;
-            let change = self.change(&older, boundary, Verdict::Passes).await?;
-            self.report.introduced = Some(change);
-            self.note_changes(&older);
-        }
+        // The fix comes first, because old releases that cannot be built may use up the limit on commits.
         let passes = |point: &Point| self.verdict(point) == Some(Verdict::Passes);
         if only != Some(Part::Introduced)
             && let Some(end) = newer.iter().rposition(passes)
         {
-            self.later = for_commits;
+            self.later = for_older + for_commits;
             let until = &newer[..=end];
             let boundary = self.search(until, Verdict::Fails).await?;
-            self.later = 0;
+            self.later = for_older;
             let change = self.change(until, boundary, Verdict::Fails).await?;
             self.report.fixed = Some(change);
             self.note_changes(&newer);
+        }
+        if only != Some(Part::Fixed) {
+            self.later = for_commits;
+            let boundary = self.search(&older, Verdict::Passes).await?;
+            self.later = 0;
+            let change = self.change(&older, boundary, Verdict::Passes).await?;
+            self.report.introduced = Some(change);
+            self.note_changes(&older);
         }
         Ok(())
     }

@@ -90,7 +90,7 @@ impl HistoryReport {
         parts.extend(self.fix());
         self.summary = format!("{}.", parts.join("; "));
         if self.incomplete {
-            self.summary += " The limit on commits ended the search.";
+            self.summary += " The limit on commits (--max-commits) ended the search; run the command again to continue.";
         }
         for note in &self.notes {
             self.summary += &format!(" {note}.");

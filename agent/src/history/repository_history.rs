@@ -39,9 +39,16 @@ impl History {
         pre_releases: bool,
     ) -> std::result::Result<History, SandboxError> {
         let base = repository.commit_at(base)?;
-        let head = repository.commit_at(repository.commit().unwrap_or(&base.hash))?;
-        let branch = match branch {
-            Some(branch) => branch.to_owned(),
+        let mut head = repository.commit_at(repository.commit().unwrap_or(&base.hash))?;
+        let default = match branch {
+            Some(branch) => Some((branch.to_owned(), head.hash.clone())),
+            None => repository.default_branch()?,
+        };
+        let branch = match default {
+            Some((branch, commit)) => {
+                head = repository.commit_at(&commit)?;
+                branch
+            }
             None => {
                 let branches = repository.branches_at(&head.hash)?;
                 let usual = ["main", "master"].into_iter();

@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::Repository;
-use super::clone::fetch_blobs;
+use super::clone::{self, fetch_blobs};
 use super::git::failed;
+use super::revision::resolve;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -145,6 +146,29 @@ impl Repository {
     /// Fails if git does not know the commit or cannot be run.
     pub fn tags_containing(&self, commit: &str) -> Result<BTreeSet<String>> {
         self.ref_names(["--contains", commit, "refs/tags"])
+    }
+
+    /// Returns the default branch: that of the remote `origin`, otherwise `main` or `master`. Returns its name and its
+    /// newest commit. `None` means that the head is the default: the repository has no such branch, or it was cloned
+    /// from a URL.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot be run.
+    pub fn default_branch(&self) -> Result<Option<(String, String)>> {
+        if resolve(&self.git, clone::HEAD)?.is_some() {
+            return Ok(None);
+        }
+        let origin = "refs/remotes/origin/HEAD";
+        let words = ["symbolic-ref", "--quiet", "--short", origin];
+        let remote = self.git.line(words)?;
+        let usual = ["main", "master"].map(str::to_owned);
+        for name in remote.into_iter().chain(usual) {
+            if let Some(commit) = resolve(&self.git, &name)? {
+                return Ok(Some((name, commit)));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the names of the local branches that end at a commit.

@@ -135,4 +135,25 @@ fn history_names_introduction_and_fix() {
         &commits.introduction[..12]
     );
     assert!(stdout.starts_with(&summary), "{stdout}");
+
+    // The branch that is checked out does not matter.
+    let main = head(&repository);
+    repository.git(&["checkout", "-qb", "topic-2"]);
+    repository.write("topic.txt", b"2");
+    repository.git(&["commit", "-qam", "Change"]);
+    history(&place, &["--only", "fixed"]);
+    let report = place.json("history.json");
+    assert_eq!(report["branch"], "main");
+    assert_eq!(report["head"], main);
+
+    // The fix comes before the introduction. Another folder has no answers yet.
+    let options = ["--max-commits", "6", "--out"];
+    let other = place.path("other");
+    let options = options.into_iter().chain(other.to_str());
+    let output = history(&place, &options.collect::<Vec<_>>());
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let fixed = format!("fixed by {} ", &commits.fix[..12]);
+    for part in [&*fixed, "; run the command again to continue."] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
 }

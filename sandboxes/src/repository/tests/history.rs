@@ -130,6 +130,26 @@ fn tags_and_branches_lead_to_commits() {
     assert!(place.open(&shallow, None).unwrap().is_shallow().unwrap());
 }
 
+#[test]
+fn default_branch_does_not_depend_on_head() {
+    let place = TestRepository::new();
+    let work = place.repository();
+    let first = git(&work, &["rev-parse", "HEAD"]);
+    git(&work, &["switch", "-q", "-c", "topic"]);
+    write(&work, "pkg/b.py", "b = 1\n");
+    let second = commit(&work, "second");
+    let default = || place.open(&work, None).unwrap().default_branch().unwrap();
+    assert_eq!(default(), Some(("main".to_owned(), first)));
+    let url = format!("file://{}", work.display());
+    let clone = open(&url, None, &place.cache(), &OpenOptions::default()).unwrap();
+    assert_eq!(clone.default_branch().unwrap(), None);
+    assert_eq!(clone.commit(), Some(second.as_str()));
+    let (origin, trunk) = ("refs/remotes/origin/HEAD", "refs/remotes/origin/trunk");
+    git(&work, &["update-ref", trunk, &second]);
+    git(&work, &["symbolic-ref", origin, trunk]);
+    assert_eq!(default(), Some(("origin/trunk".to_owned(), second)));
+}
+
 /// Cached clones are created without the content of files.
 #[test]
 fn clone_patches_match_origin() {
