@@ -5,14 +5,14 @@ use std::path::Path;
 
 use super::html::STANDALONE_STYLE;
 use super::latex::latex;
-use super::{Plot, Section};
+use super::{Plot, Section, Table};
 use crate::folder::write_below;
 
 /// Maximum rows of a table that is written. Longer ones list instances.
 const MAX_ROWS: usize = 100;
 
-/// Writes the tables of figures in a document to `TABLES/SECTION.tex`; further tables of a section are numbered. Tables
-/// with sentences are left out.
+/// Writes the tables of figures in a document to `TABLES/SECTION.tex`; the names of further tables of a section end with
+/// their captions. Tables with sentences are left out.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn write_tables(folder: &Path, tables: &str, sections: &[Section]) -> io::Re
         for (at, table) in section.tables.iter().enumerate() {
             let is_list = table.columns.iter().any(|column| column.long);
             if !is_list && !table.rows.is_empty() && table.rows.len() <= MAX_ROWS {
-                let name = numbered(section.id, at);
+                let name = table_name(section, at);
                 write_below(
                     folder,
                     &format!("{tables}/{name}.tex"),
@@ -47,6 +47,37 @@ pub fn write_plots(folder: &Path, section: &str, plots: &[Plot]) -> io::Result<(
     Ok(())
 }
 
+fn table_name(section: &Section, at: usize) -> String {
+    let words = |table: &Table| caption_words(&table.caption);
+    let (own, before) = (words(&section.tables[at]), &section.tables[..at]);
+    match at {
+        0 => section.id.to_owned(),
+        _ if before.iter().any(|table| words(table) == own) => {
+            numbered(&format!("{}-{own}", section.id), at)
+        }
+        _ => format!("{}-{own}", section.id),
+    }
+}
+
+/// Maximum length of the words of a caption in a file name.
+const MAX_CAPTION_LEN: usize = 60;
+
+/// Returns the first words of a caption in ASCII, joined by hyphens.
+fn caption_words(caption: &str) -> String {
+    let mut name = String::new();
+    let words = caption.split(|c: char| !c.is_ascii_alphanumeric());
+    for word in words.filter(|word| !word.is_empty()) {
+        if name.len() + word.len() >= MAX_CAPTION_LEN {
+            break;
+        }
+        if !name.is_empty() {
+            name.push('-');
+        }
+        name.push_str(&word.to_ascii_lowercase());
+    }
+    name
+}
+
 fn numbered(name: &str, at: usize) -> String {
     match at {
         0 => name.to_owned(),
@@ -65,20 +96,22 @@ fn standalone(svg: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::document::Table;
     use crate::document::svg::{Anchor, Svg};
 
     #[test]
     fn tables_and_plots_become_files() {
         let folder = tempfile::tempdir().unwrap();
-        let mut table = Table::new("Rates").words("Set");
+        let mut table = Table::new("By class, on the old code").words("Set");
         table.row(["a".into()]);
         let mut list = Table::new("Reasons").sentences("Reason");
         list.row(["b".into()]);
-        let section = Section::new("rates", "Rates", [list, table]);
+        let mut second = Table::new("By class, on the old code").words("Set");
+        second.row(["c".into()]);
+        let section = Section::new("rates", "Rates", [list, table, second]);
         write_tables(folder.path(), "tables", &[section]).unwrap();
         let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-        assert!(text("tables/rates-2.tex").contains("\\toprule"));
+        assert!(text("tables/rates-by-class-on-the-old-code.tex").contains("\\toprule"));
+        assert!(text("tables/rates-by-class-on-the-old-code-3.tex").contains("c \\\\"));
         assert!(!folder.path().join("tables/rates.tex").exists());
         let mut svg = Svg::new(10.0);
         svg.text("axis", Anchor::Start, (1.0, 1.0), "a");

@@ -1,9 +1,12 @@
-//! Renders tables as LaTeX, for papers. They need the package `booktabs`.
+//! Renders tables as LaTeX, for papers. They need the packages `booktabs` and `graphicx`.
 
 use super::{MAX_TEXT_LEN, Table};
 use crate::untrusted_text::excerpt;
 
-/// Renders a table as a `tabular`, with its caption as a comment.
+/// Shrinks a table that is wider than the line, and leaves others at their size.
+const FITTING: &str = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%";
+
+/// Renders a table as a `tabular`, with its caption and the packages that it needs as comments.
 pub(super) fn latex(table: &Table) -> String {
     let columns = table.columns.iter();
     let columns: String = columns.map(|c| if c.right { 'r' } else { 'l' }).collect();
@@ -14,7 +17,8 @@ pub(super) fn latex(table: &Table) -> String {
         line(cells.collect())
     });
     format!(
-        "% {}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n\\end{{tabular}}\n",
+        "% {}\n% Needs \\usepackage{{booktabs,graphicx}}\n{FITTING}\n\\setlength{{\\tabcolsep}}{{4pt}}%\n\
+         \\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n\\end{{tabular}}}}%\n",
         excerpt(&table.caption, MAX_TEXT_LEN),
         line(head),
         rows.collect::<String>()
@@ -66,8 +70,10 @@ mod tests {
         table.labelled("*|x", ["0"]);
         assert_eq!(
             latex(&table),
-            "% A & B \\input{x}\n\\begin{tabular}{lr}\n\\toprule\nSet & F$\\rightarrow$P \\\\\n\\midrule\n\
-             a\\_b\\textbackslash{}{[}1] & 37.0 \\% \\\\\n{*}\\textbar{}x & 0 \\\\\n\\bottomrule\n\\end{tabular}\n"
+            "% A & B \\input{x}\n% Needs \\usepackage{booktabs,graphicx}\n\
+             \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\\setlength{\\tabcolsep}{4pt}%\n\
+             \\begin{tabular}{lr}\n\\toprule\nSet & F$\\rightarrow$P \\\\\n\\midrule\n\
+             a\\_b\\textbackslash{}{[}1] & 37.0 \\% \\\\\n{*}\\textbar{}x & 0 \\\\\n\\bottomrule\n\\end{tabular}}%\n"
         );
     }
 }

@@ -103,6 +103,10 @@ impl InstanceResult {
             Ok(covered) => {
                 self.coverage_lines = Some(covered.of);
                 self.coverage_delta = covered.share();
+                if covered.of == 0 && self.coverage_problem.is_none() {
+                    let why = "no changed line is a statement that the golden tests or the base suite run";
+                    self.coverage_problem = Some(why.to_owned());
+                }
             }
             Err(error) => self.coverage_problem = Some(error.to_string()),
         }

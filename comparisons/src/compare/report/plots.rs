@@ -23,8 +23,10 @@ fn class(at: usize) -> String {
 
 /// Left edge of the cost axis.
 const EDGE: f64 = 40.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 230.0;
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = 242.0;
+/// Height of a line of the legend.
+const LEGEND_LINE: f64 = 15.0;
 
 /// Plots success against dollars, or against tokens if a model has no price.
 fn spending(report: &ComparisonReport) -> Option<Plot> {
@@ -77,6 +79,7 @@ fn frontier(
     };
     let y = |share: f64| BOTTOM - share.clamp(0.0, 1.0) * (BOTTOM - TOP);
     let mut svg = Svg::new(WIDTH);
+    svg.text("axis", Anchor::Start, (0.0, 11.0), "Strict F→P");
     for quarter in 0..=4 {
         let share = f64::from(quarter) / 4.0;
         svg.line("grid", (EDGE, y(share)), (WIDTH - 10.0, y(share)));
@@ -138,13 +141,22 @@ fn frontier(
         svg.text("letter", Anchor::Start, beside, &letter(*at));
         description.push_str(&format!(" {about};"));
     }
+    // The legend is in the picture, because a paper shows it without the page around it.
+    points.sort_by_key(|(at, ..)| *at);
+    let mut bottom = BOTTOM + 36.0;
+    for (at, ..) in &points {
+        bottom += LEGEND_LINE;
+        svg.dot(&class(*at), (EDGE, bottom - 4.0), &report.systems[*at].name);
+        let label = report.systems[*at].label(*at);
+        svg.text("axis", Anchor::Start, (EDGE + 10.0, bottom), &label);
+    }
     let scale = match any_free {
         true => "logarithmic, with a separate position for 0",
         false => "logarithmic",
     };
     Some(Plot {
         caption: format!("Strict F→P by cost ({unit}, {scale})"),
-        svg: svg.finish(BOTTOM + 36.0, &description),
+        svg: svg.finish(bottom + 6.0, &description),
     })
 }
 
