@@ -129,7 +129,7 @@ async fn grade(args: &Args) -> Result<u8> {
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
     let graded = args.grade.grade(&grading, &sets, warnings, remote).await;
-    let (report, _) = cancel_if_interrupted(graded, workers.as_ref()).await?;
+    let (report, results) = cancel_if_interrupted(graded, workers.as_ref()).await?;
     if args.grade.json {
         output::print_json(&Versioned::new(&report))?;
     } else {
@@ -148,6 +148,12 @@ async fn grade(args: &Args) -> Result<u8> {
     output::print_stderr(format!(
         "{ungraded} of {total} predictions could not be graded; run again with the same --out to retry"
     ));
+    let mut failures = results.iter().filter_map(|r| r.infrastructure.as_ref());
+    if failures.any(|failure| failure.stage == "source") {
+        output::print_stderr(
+            "if a repository cannot be reached, pass the folder of a clone with --repositories",
+        );
+    }
     Ok(if args.allow_partial { 0 } else { 3 })
 }
 

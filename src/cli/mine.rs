@@ -14,6 +14,7 @@ use testwright_evals::mine::{
 use testwright_evals::{Instance, InstanceResult};
 use testwright_sandboxes::repository::{self, Repository};
 
+use super::accepted_test::{quote, quote_path};
 use super::eval::GradeArgs;
 use super::eval::verify::golden_tests;
 use super::headings::{ISSUE, LIMITS, OUTPUT};
@@ -125,6 +126,15 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         }
         let page = args.out.with_extension("md");
         output::print_status(escape_line(&format!("table: {}", page.display())));
+        let repository = location(&args.repo);
+        if !rows.is_empty() && !repository.starts_with("https://github.com/") {
+            // Other commands clone from GitHub unless they are told otherwise.
+            let (dataset, repository) = (quote_path(&args.out), quote(&repository));
+            output::print_status_line(escape_line(&format!(
+                "grade predictions: testwright eval --dataset {dataset} --repositories {repository} \
+                 --predictions FILE --out DIR"
+            )));
+        }
     }
     Ok(u8::from(rows.is_empty()))
 }

@@ -22,6 +22,10 @@ const MAX_PATCH_BYTES: usize = 32 << 20;
 const MAX_CHANGED_FILES: usize = 5_000;
 const MAX_CHANGED_BYTES: usize = 256 << 20;
 
+/// Hint for a repository that cannot be cloned.
+const UNREACHABLE_HINT: &str =
+    "check the network and the proxy settings, or pass the folder of a clone with --repositories";
+
 /// A saved state with files to put over it. The same files are written on both sides: see [`super::traces`].
 #[derive(Clone)]
 pub(super) struct CodeState {
@@ -224,6 +228,9 @@ impl Harness {
             Ok(source)
         });
         match opened.await {
+            Ok(Err(error)) if error.kind == ErrorKind::Unavailable => {
+                Err(at_stage("source")(error.hint(UNREACHABLE_HINT)))
+            }
             Ok(source) => source.map_err(at_stage("source")),
             Err(error) => Err(not_opened(&error)),
         }

@@ -1,6 +1,6 @@
 //! Progress of a comparison on stderr: a bar on a terminal, otherwise one line for each run.
 
-use crate::cli::output::{ProgressLine, escape_line};
+use crate::cli::output::{ProgressLine, cut, escape_line};
 use testwright_comparisons::compare::{RunRecord, Step};
 
 pub(super) struct CompareProgress {
@@ -44,9 +44,12 @@ impl CompareProgress {
     }
 }
 
+/// Maximum characters of an outcome. Causes from git are long, and their hints come last.
+const MAX_OUTCOME_LEN: usize = 400;
+
 fn format_run(run: &RunRecord) -> String {
     let system = run.prediction_set();
-    let outcome: String = run.outcome.chars().take(100).collect();
+    let outcome = cut(&run.outcome, MAX_OUTCOME_LEN);
     format!(
         "{:<32} {system:<32} {:>3} calls {:>8} tokens  {outcome}",
         run.instance_id,

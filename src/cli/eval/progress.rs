@@ -3,7 +3,7 @@
 use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
 
-use crate::cli::output::{ProgressLine, escape_line};
+use crate::cli::output::{ProgressLine, cut, escape_line};
 use testwright_comparisons::grading::GradingListener;
 
 pub(super) struct GradingProgress {
@@ -50,6 +50,9 @@ impl GradingListener for GradingProgress {
     }
 }
 
+/// Maximum characters of a verdict. Causes from git are long, and their hints come last.
+const MAX_VERDICT_LEN: usize = 400;
+
 fn format_result(result: &InstanceResult) -> String {
     let verdict = match &result.infrastructure {
         Some(trouble) => format!("infrastructure ({}): {}", trouble.stage, trouble.cause),
@@ -57,7 +60,7 @@ fn format_result(result: &InstanceResult) -> String {
         None => format!("no: {}", result.strict.reason),
     };
     let first = verdict.lines().next().unwrap_or_default();
-    let short: String = first.chars().take(140).collect();
+    let short = cut(first, MAX_VERDICT_LEN);
     format!(
         "{:<32} {:<20} {:>6.1} s  {short}",
         result.instance_id, result.prediction, result.seconds.total

@@ -13,13 +13,21 @@ pub(super) fn columns(stream: impl AsFd + IsTerminal) -> Option<usize> {
     (columns > 0).then_some(usize::from(columns))
 }
 
-/// Shortens text to at most `max_len` characters.
+/// Shortens text to at most `max_len` characters, if possible at the end of a word.
 pub(super) fn cut(text: &str, max_len: usize) -> Cow<'_, str> {
     if text.chars().count() <= max_len {
         return Cow::Borrowed(text);
     }
-    let short = text.chars().take(max_len.saturating_sub(1));
-    Cow::Owned(short.chain(['…']).collect())
+    let mut short: String = text.chars().take(max_len.saturating_sub(1)).collect();
+    // A long word, such as a path, is cut: otherwise little of the text would be left.
+    if !text[short.len()..].starts_with(' ')
+        && let Some(end) = short.rfind(' ').filter(|end| *end > short.len() / 4 * 3)
+    {
+        short.truncate(end);
+    }
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    Cow::Owned(short)
 }
 
 /// Wraps lines at words. The rest of a line is indented to its last column, or to the text after its label. Words longer
@@ -102,5 +110,8 @@ mod tests {
     fn cut_text_ends_with_ellipsis() {
         assert_eq!(cut("abcdef", 4), "abc…");
         assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(cut("one more word", 11), "one more…");
+        assert_eq!(cut("one more word", 9), "one more…");
+        assert_eq!(cut("one averylongword", 14), "one averylong…");
     }
 }

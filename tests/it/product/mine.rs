@@ -358,6 +358,13 @@ fn issues_are_read_before_their_fix() {
     };
     let stderr = run("fresh.jsonl", true);
     assert!(!stderr.contains("may have been edited"), "{stderr}");
+    let command = stderr.lines().last().unwrap();
+    for part in [
+        "grade predictions: testwright eval --dataset ",
+        " --repositories ",
+    ] {
+        assert!(command.contains(part), "{part}: {stderr}");
+    }
     let rows = bench.rows("fresh.jsonl");
     assert_eq!(rows.len(), 2);
     assert_eq!(
