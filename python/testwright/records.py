@@ -144,6 +144,8 @@ class Matrix:
     patches: List[PatchResult]
     #: Names of the patches that pass a test, best first.
     ranking: List[str]
+    #: Names of the patches that share the first place; empty if there is a single best patch.
+    ties: List[str]
     #: Cells that have been tried.
     cells: List[Cell]
     record: Dict[str, Any] = field(repr=False, compare=False)

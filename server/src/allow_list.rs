@@ -65,9 +65,12 @@ impl AllowList {
     /// Fails with a usage error that lists the allowed repositories if the repository, or the folder it resolves to, is
     /// not allowed.
     pub fn check(&self, repository: &str) -> Result<()> {
-        let refused = |cause: &str| {
-            let hint = format!("the server allows: {}", self.patterns.join(", "));
-            Err(Error::usage("use that repository").cause(cause).hint(hint))
+        let hint = format!("the server allows: {}", self.patterns.join(", "));
+        let error = |cause: &str| Error::usage("use that repository").cause(cause);
+        let refused = |cause: &str| Err(error(cause).hint(&hint));
+        let not_allowed = |cause: &str| {
+            let option = "to allow others, start it with `--allow-repository GLOB`";
+            Err(error(cause).hint(format!("{hint}; {option}")))
         };
         let parts = repository.split('/');
         let leads_out = parts.clone().any(|part| part == ".." || part == ".");
@@ -82,12 +85,12 @@ impl AllowList {
             return refused("it contains a user name or password");
         }
         if !self.set.is_match(without_git_suffix(repository)) {
-            return refused("this server does not allow it");
+            return not_allowed("this server does not allow it");
         }
         match target(repository) {
             None => Ok(()),
             Some(Ok(target)) if self.is_target_allowed(&target) => Ok(()),
-            Some(_) => refused("it resolves to a folder that this server does not allow"),
+            Some(_) => not_allowed("it resolves to a folder that this server does not allow"),
         }
     }
 

@@ -120,6 +120,20 @@ impl RunLimits {
     }
 }
 
+/// Replaces the hint of a failed selection, which names flags, if no model can be chosen.
+fn hint_for_client(error: Error, settings: &Settings) -> Error {
+    match model_selection::default_model(settings) {
+        Ok(None) if settings.model.base_url.is_some() => error.hint(
+            "pass `model` in the request, or set TESTWRIGHT_MODEL or `[run] model` for the server",
+        ),
+        Ok(None) => {
+            let key = &settings.model.api_key_env;
+            error.hint(format!("set {key} or model.base-url for the server"))
+        }
+        _ => error,
+    }
+}
+
 impl RunRequest {
     /// Checks the request and returns the run to store.
     ///
@@ -154,7 +168,8 @@ impl RunRequest {
             let model = allowed_model("model", model, &settings, allowed)?;
             settings.run.model = Some(model.to_string());
         }
-        let selection = model_selection::select(&settings)?;
+        let selection = model_selection::select(&settings)
+            .map_err(|error| hint_for_client(error, &settings))?;
         let variant = Variant::parse_for_issues(&selection.approach)?;
         let inputs = self.extra_inputs()?;
         if !inputs.test_files.is_empty() {
@@ -346,6 +361,21 @@ pub fn check_revision(commit: &str) -> Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn hint_for_missing_model_is_for_clients() {
+        let mut settings = Settings::default();
+        let hint = |settings: &Settings| {
+            let error = Error::usage("choose a model").hint("add --model NAME");
+            hint_for_client(error, settings).hint.unwrap_or_default()
+        };
+        assert_eq!(
+            hint(&settings),
+            "set OPENAI_API_KEY or model.base-url for the server"
+        );
+        settings.run.model = Some("gpt-5".to_owned());
+        assert_eq!(hint(&settings), "add --model NAME");
+    }
 
     #[test]
     fn deployment_named_by_variable_has_one_model() {

@@ -261,20 +261,21 @@ fn format_choice(choice: &Choice) -> String {
         resolves,
         tied,
     } = choice;
-    let line = format!(
-        "{instance_id}: best patch by {tests}: {patch}, which {}",
-        describe_resolution(*resolves)
-    );
-    let mut text = format!("{}\n", escape_line(line.trim_end_matches(", which ")));
-    if tied.len() > 1 {
-        let line = format!(
-            "{instance_id}: {} patches tie for the first place by {tests}: {}; {patch} is taken because it comes first",
-            tied.len(),
-            tied.join(", ")
-        );
-        text.push_str(&format!("{}\n", escape_line(&line)));
+    let resolution = describe_resolution(*resolves);
+    let line = format!("{instance_id}: best patch by {tests}: {patch}, which {resolution}");
+    let mut line = line.trim_end_matches(", which ").to_owned();
+    let others: Vec<&str> = tied
+        .iter()
+        .map(String::as_str)
+        .filter(|name| *name != patch)
+        .collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        line.push_str(&format!(
+            "; tied with {others}; {patch} is taken because it comes first"
+        ));
     }
-    text
+    format!("{}\n", escape_line(&line))
 }
 
 /// Formats the ranking of each instance with several patches, one line per patch.
@@ -422,8 +423,7 @@ mod tests {
         );
         assert_eq!(
             format_choice(&choice(None, &["p2", "p3"])),
-            "i: best patch by otter: p2\n\
-             i: 2 patches tie for the first place by otter: p2, p3; p2 is taken because it comes first\n"
+            "i: best patch by otter: p2; tied with p3; p2 is taken because it comes first\n"
         );
     }
 

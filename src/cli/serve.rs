@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::headings::{LIMITS, SERVER};
 use super::output;
 use super::server_options::{RunnerArgs, StoreArgs, own_artifacts};
+use testwright_agent::approaches::model_selection;
 use testwright_agent::setup::interrupted;
 use testwright_config::error::Result;
 use testwright_config::settings::Size;
@@ -91,6 +92,15 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         .slots()
         .saturating_add(args.sessions.mcp_sandboxes);
     let max_connections = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
+    let needs_model = settings.model.base_url.is_some()
+        && matches!(model_selection::default_model(&settings), Ok(None))
+        && model_selection::select(&settings).is_err();
+    if needs_model {
+        output::print_stderr(
+            "note: requests must name a `model`, because this server has no default; \
+             to set one, use TESTWRIGHT_MODEL or `[run] model`",
+        );
+    }
     let server = Server::bind(ServerSettings {
         listen: args.listen,
         database: args.store.database()?,

@@ -148,7 +148,7 @@ def test_waiting_reports_each_cell(client, accepted_run, candidates):
     events = []
     started = client.matrix(patches, runs=[accepted_run], tests=tests)
     matrix = client.wait(started, on_event=events.append, timeout=120)
-    assert matrix.status == "done" and matrix.ranking == ["right"]
+    assert matrix.status == "done" and matrix.ranking == ["right"] and matrix.ties == []
     assert {patch.name: patch.verdict for patch in matrix.patches} == {"right": "kept", "wrong": "dropped"}
     assert [event["done"] for event in events] == [1, 2, 3, 4] and events[0]["all"] == 4
     assert client.get_matrix(started.id) == matrix
@@ -169,6 +169,7 @@ def test_problems_are_typed_errors(client, accepted_run, issue):
     problem = raised.value
     assert (problem.status, problem.type, problem.title) == (422, "about:blank", "Unprocessable Entity")
     assert "does not allow it" in problem.detail and problem.hint.startswith("the server allows:")
+    assert "--allow-repository" in problem.hint
     with pytest.raises(testwright.TestwrightError) as raised:
         client.cancel(accepted_run)
     assert raised.value.status == 409

@@ -45,6 +45,8 @@ pub struct Matrix {
     /// group. A group's score is the number of its patches times the number of tests that they pass. Patches that break
     /// another test or are suspicious come after all others.
     pub ranking: Vec<String>,
+    /// Names of the patches that share the first place of the ranking; empty if there is a single best patch.
+    pub ties: Vec<String>,
     /// Cells that have been tried.
     pub cells: Vec<Cell>,
 }
@@ -189,6 +191,7 @@ impl Matrix {
             tests: input.tests.iter().map(|tests| tests.name.clone()).collect(),
             patches: input.patches.iter().map(patch).collect(),
             ranking: ranking(&ranked),
+            ties: ties(&ranked),
             cells: results.iter().map(cell).collect(),
         })
     }
@@ -198,6 +201,16 @@ impl Matrix {
 fn ranking(ranked: &[RankedPatch]) -> Vec<String> {
     let ranked = ranked.iter().filter(|patch| patch.result.is_kept());
     ranked.map(|patch| patch.result.patch.clone()).collect()
+}
+
+/// Returns the names of the patches that share the first place, if there are several.
+fn ties(ranked: &[RankedPatch]) -> Vec<String> {
+    let place = |patch: &&RankedPatch| (patch.result.is_clean(), patch.score);
+    let kept = ranked.iter().filter(|patch| patch.result.is_kept());
+    let best = kept.clone().next().as_ref().map(place);
+    let tied = kept.filter(|patch| Some(place(patch)) == best);
+    let names: Vec<String> = tied.map(|patch| patch.result.patch.clone()).collect();
+    if names.len() > 1 { names } else { Vec::new() }
 }
 
 fn patch_result(name: &str, ranked: &[RankedPatch]) -> PatchResult {
@@ -283,5 +296,20 @@ mod tests {
         assert_eq!(of("none"), (Dropped, 0.0, (0, 1)));
         assert_eq!(of("waiting"), (Waiting, 0.0, (0, 0)));
         assert_eq!(ranking(&ranked), ["whole", "half"]);
+        assert!(ties(&ranked).is_empty());
+    }
+
+    #[test]
+    fn equal_patches_share_the_first_place() {
+        let mut results = [
+            result("a", "one", &["t"], &[]),
+            result("a", "two", &["t"], &[]),
+            result("a", "breaks", &["t"], &[]),
+            result("a", "none", &[], &["t"]),
+        ];
+        results[2].regresses = vec!["u".to_owned()];
+        let all: Vec<&SelectionResult> = results.iter().collect();
+        assert_eq!(ties(&rank_patches(&all)), ["one", "two"]);
+        assert!(ties(&rank_patches(&all[3..])).is_empty());
     }
 }

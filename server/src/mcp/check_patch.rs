@@ -130,5 +130,8 @@ fn text(matrix: &Matrix) -> String {
     if !matrix.ranking.is_empty() {
         lines.push(format!("Ranking: {}", matrix.ranking.join(", ")));
     }
+    if !matrix.ties.is_empty() {
+        lines.push(format!("Tied for first place: {}", matrix.ties.join(", ")));
+    }
     lines.join("\n")
 }

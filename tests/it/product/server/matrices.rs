@@ -101,6 +101,7 @@ fn patches_are_judged_and_ranked() {
         let wanted = wanted.map(|(name, verdict)| (name.to_owned(), verdict.to_owned()));
         assert_eq!(verdicts(&matrix), wanted);
         assert_eq!(matrix["ranking"], json!(["right", "right too"]));
+        assert_eq!(matrix["ties"], json!(["right", "right too"]));
         assert_eq!(matrix["patches"][1]["score"], 2.0);
         assert_eq!(matrix["cells"].as_array().unwrap().len(), 12);
         assert_eq!(matrix["all_cells"], 12);
