@@ -139,13 +139,14 @@ fn tokens_text(shares: &TokenShares) -> String {
 }
 
 fn cost_text(cost: &RunCost, stages: &BTreeMap<String, StageCost>) -> String {
+    let count = |n: u32, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     let mut text = format!(
-        "{} model calls ({} failed, {} malformed), {} tool calls\n{} prompt tokens ({} cached), {} completion tokens\n\
+        "{} ({} failed, {} malformed), {}\n{} prompt tokens ({} cached), {} completion tokens\n\
          {:.1} s waiting for the model, {:.1} s running tools\n",
-        cost.model_calls,
+        count(cost.model_calls, "model call"),
         cost.failed_calls,
         cost.malformed_calls,
-        cost.tool_calls,
+        count(cost.tool_calls, "tool call"),
         cost.prompt_tokens,
         cost.cached_tokens,
         cost.completion_tokens,

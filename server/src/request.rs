@@ -65,7 +65,7 @@ pub struct RunRequest {
 )]
 #[serde(deny_unknown_fields)]
 pub struct RunLimits {
-    /// Maximum number of model calls.
+    /// Maximum number of steps: model calls without reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub steps: Option<u32>,

@@ -63,7 +63,7 @@ pub(super) struct Args {
     /// limit]
     #[arg(long, help_heading = LIMITS, value_name = "X")]
     max_dollars: Option<f64>,
-    /// Maximum number of model calls for each run [default: 60]
+    /// Maximum number of steps for each run: model calls without reviews [default: 60]
     #[arg(long, help_heading = LIMITS, value_name = "N")]
     max_steps: Option<u64>,
     /// Maximum number of tokens for each run, prompts and completions together [default: no limit]

@@ -157,10 +157,10 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 fn describe(replayed: &ReplayReport) -> String {
-    let mut text = format!(
-        "replayed {} steps and {} tool calls: ",
-        replayed.steps, replayed.tool_calls
-    );
+    let count = |n: u32, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+    let steps = count(replayed.steps, "step");
+    let calls = count(replayed.tool_calls, "tool call");
+    let mut text = format!("replayed {steps} and {calls}: ");
     match replayed.differences.len() {
         0 => text.push_str("all answers are as recorded\n"),
         n => text.push_str(&format!("{n} answers differ\n")),

@@ -32,7 +32,7 @@ pub(super) struct RunOptions {
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, help_heading = MODEL, value_name = "DIR")]
     pub prompts: Option<PathBuf>,
-    /// Maximum number of model calls [default: 60]
+    /// Maximum number of steps: model calls without reviews [default: 60]
     #[arg(long, help_heading = LIMITS, value_name = "N")]
     pub max_steps: Option<u64>,
     /// Maximum cost in US dollars; needs a price for the model (see `testwright models`) [default: no

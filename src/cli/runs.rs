@@ -171,7 +171,13 @@ fn show(run: &Value, json: bool) -> Result<()> {
     if let Some(calls) = usage["model_calls"].as_u64() {
         let tokens = usage["prompt_tokens"].as_u64().unwrap_or_default()
             + usage["completion_tokens"].as_u64().unwrap_or_default();
-        all.push_str(&format!(", {calls} model calls, {tokens} tokens"));
+        // The model of a rule-based approach has the name of the approach.
+        let calls = match text_field(run, "approach") == text_field(run, "model") {
+            true => "no model calls".to_owned(),
+            false if calls == 1 => "1 model call".to_owned(),
+            false => format!("{calls} model calls"),
+        };
+        all.push_str(&format!(", {calls}, {tokens} tokens"));
         if let Some(dollars) = usage["dollars"].as_f64() {
             all.push_str(&format!(", ${dollars:.4}"));
         }

@@ -303,9 +303,9 @@ def test_missing_fields_are_named_by_label(page: Page, daemon: Daemon, trouble):
     trouble.expect_answer(422)
     page.goto(f"{daemon.url}/new")
     page.get_by_label("Issue:").fill(ISSUE)
-    page.get_by_label("Model calls").fill("a few")
+    page.get_by_label("Steps").fill("a few")
     page.get_by_role("button", name="Start run").click()
-    expect(page.get_by_role("alert")).to_contain_text("Model calls: “a few” is not a whole number above zero")
+    expect(page.get_by_role("alert")).to_contain_text("Steps: “a few” is not a whole number above zero")
     trouble.expect_answer(422)
 
 

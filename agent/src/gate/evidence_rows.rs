@@ -115,7 +115,10 @@ pub fn opinion(review: &Review) -> String {
 }
 
 fn spent(evidence: &Evidence) -> String {
-    let mut parts = vec![format!("{} steps", evidence.steps)];
+    let steps = if evidence.steps == 1 { "step" } else { "steps" };
+    // Reviews are no steps, but their tokens count.
+    let review = evidence.review.as_ref().map_or("", |_| " and a review");
+    let mut parts = vec![format!("{} {steps}{review}", evidence.steps)];
     let tokens = evidence
         .prompt_tokens
         .saturating_add(evidence.completion_tokens);

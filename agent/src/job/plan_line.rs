@@ -14,7 +14,10 @@ impl RunJob {
         }
         let run = &self.settings.run;
         let mut limits = vec![
-            format!("at most {} calls", run.max_steps),
+            match run.max_steps {
+                1 => "at most 1 step".to_owned(),
+                steps => format!("at most {steps} steps"),
+            },
             format!("{} min", run.max_minutes),
         ];
         limits.extend(run.max_tokens.map(|tokens| format!("{tokens} tokens")));
@@ -77,7 +80,7 @@ mod tests {
         let line = |settings: &Settings, model: &str| plan(settings, model).unwrap();
         assert_eq!(
             line(&settings, "gpt-5-mini"),
-            "gpt-5-mini · approach testwright · at most 60 calls, 30 min, no dollar limit · $0.25 in, $2 out per million tokens"
+            "gpt-5-mini · approach testwright · at most 60 steps, 30 min, no dollar limit · $0.25 in, $2 out per million tokens"
         );
         settings.run.max_dollars = Some(0.5);
         settings.model.context_window = Some(400_000);

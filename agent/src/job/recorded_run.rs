@@ -86,7 +86,7 @@ pub struct RecordedSettings {
     /// Additions to the recipe of the repository.
     #[serde(default, skip_serializing_if = "RecipeAdditions::is_empty")]
     pub additions: RecipeAdditions,
-    /// Maximum number of model calls.
+    /// Maximum number of steps: model calls without reviews.
     pub max_steps: u64,
     /// Maximum cost in US dollars; `None` for no limit.
     pub max_dollars: Option<f64>,

@@ -64,7 +64,7 @@ pub struct System {
 /// Limits of every run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanLimits {
-    /// Maximum model calls of a run.
+    /// Maximum steps of a run: model calls without reviews.
     pub steps: u64,
     /// Maximum tokens of a run, prompts and completions together; `None` means no limit.
     pub tokens: Option<u64>,

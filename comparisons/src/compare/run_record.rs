@@ -57,7 +57,7 @@ pub enum RunStatus {
 /// Cost of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunCost {
-    /// Number of model calls that gave a reply.
+    /// Number of model calls that gave a reply, including reviews; 0 for approaches with fixed rules.
     pub model_calls: u32,
     /// Number of failed tries of model calls.
     pub failed_calls: u32,
@@ -121,6 +121,8 @@ pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
 pub struct CostCounter {
     cost: RunCost,
     stages: BTreeMap<String, StageCost>,
+    /// Whether fixed rules take the place of a model.
+    follows_rules: bool,
     /// Cost of calls whose stage has not ended yet.
     open: StageCost,
     dollars: Option<Option<f64>>,
@@ -132,10 +134,15 @@ impl CostCounter {
         let CostCounter {
             cost,
             stages,
+            follows_rules,
             open,
             dollars,
         } = self;
         match event {
+            // The model of a rule-based approach has the name of the approach.
+            Event::Started(started) => {
+                *follows_rules = started.approach.split(':').next() == Some(started.model.as_str());
+            }
             Event::Reply {
                 purpose,
                 reply,
@@ -143,7 +150,8 @@ impl CostCounter {
                 ..
             } => {
                 let usage = &reply.usage;
-                cost.model_calls += 1;
+                let calls = u32::from(!*follows_rules);
+                cost.model_calls += calls;
                 cost.failed_calls += reply.failed_tries;
                 cost.malformed_calls += u32::try_from(reply.malformed.len()).unwrap_or(u32::MAX);
                 cost.prompt_tokens = cost.prompt_tokens.saturating_add(usage.prompt_tokens);
@@ -155,7 +163,7 @@ impl CostCounter {
                 let sum = dollars.unwrap_or(Some(0.0));
                 *dollars = Some(sum.zip(usage.dollars).map(|(a, b)| a + b));
                 let call = StageCost {
-                    model_calls: 1,
+                    model_calls: calls,
                     tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
                     model_seconds: *seconds,
                     tool_seconds: 0.0,
@@ -300,4 +308,43 @@ pub(super) fn open_runs(folder: &Path) -> Result<RunsFile> {
 /// Reads the runs of a folder.
 pub(super) fn stored_runs(folder: &Path) -> Result<BTreeMap<RunKey, RunRecord>> {
     RunsFile::read(&folder.join(RUNS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testwright_agent::issues::Issue;
+    use testwright_agent::trajectory::Started;
+    use testwright_models::Reply;
+
+    #[test]
+    fn fixed_rules_make_no_model_calls() {
+        let calls = |model: &str| {
+            let started = Event::Started(Box::new(Started {
+                format: 1,
+                at: String::new(),
+                testwright: String::new(),
+                approach: "snippet".to_owned(),
+                model: model.to_owned(),
+                issue: Issue::default(),
+                repository: String::new(),
+                commit: None,
+                digest: String::new(),
+                settings: serde_json::Value::Null,
+                tools: Vec::new(),
+                environment_repair: None,
+            }));
+            let reply = Event::Reply {
+                purpose: Purpose::Step,
+                request: String::new(),
+                messages: Vec::new(),
+                reply: Reply::default(),
+                seconds: 0.1,
+            };
+            let (cost, stages) = costs(&[started, reply]);
+            (cost.model_calls, stages["step"].model_calls)
+        };
+        assert_eq!(calls("snippet"), (0, 0));
+        assert_eq!(calls("gpt-5"), (1, 1));
+    }
 }

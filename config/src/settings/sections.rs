@@ -34,7 +34,7 @@ pub struct Run {
     pub dockerfile: Option<String>,
     /// Folder of the one project to use, if the repository has several.
     pub project: Option<String>,
-    /// Maximum number of model calls in a run.
+    /// Maximum number of steps in a run: model calls without reviews.
     pub max_steps: u64,
     /// Maximum cost of a run in US dollars.
     pub max_dollars: Option<f64>,

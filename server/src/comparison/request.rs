@@ -72,7 +72,7 @@ pub struct ComparisonLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0.0)]
     pub dollars: Option<f64>,
-    /// Maximum number of model calls per run.
+    /// Maximum number of steps per run: model calls without reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub steps: Option<u32>,

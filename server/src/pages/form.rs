@@ -7,7 +7,7 @@ use crate::api::{ApiResult, Problem};
 use crate::request::{RunLimits, RunRequest};
 use testwright_config::settings::Settings;
 
-const STEPS: Number = Number::integer("steps", "Model calls");
+const STEPS: Number = Number::integer("steps", "Steps");
 const TOKENS: Number = Number::integer("tokens", "Tokens");
 const DOLLARS: Number = Number::decimal("dollars", "US dollars");
 const MINUTES: Number = Number::decimal("minutes", "Minutes");
@@ -182,7 +182,7 @@ mod tests {
         for wrong in ["0", "-1", "1.5", "ten", "1e3", "99999999999999999999"] {
             let message = STEPS.read_whole::<u32>(wrong, u64::MAX).unwrap_err().text();
             let expected_message = format!(
-                "Model calls: “{wrong}” is not a whole number above zero: enter a number such as 10, or leave the field empty"
+                "Steps: “{wrong}” is not a whole number above zero: enter a number such as 10, or leave the field empty"
             );
             assert_eq!(message, expected_message);
         }

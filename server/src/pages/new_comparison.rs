@@ -28,7 +28,7 @@ const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
 const SAMPLES: Number = Number::integer("samples", "Samples");
 const DOLLARS: Number = Number::decimal("dollars", "US dollars for all runs together");
-const STEPS: Number = Number::integer("steps", "Model calls per run");
+const STEPS: Number = Number::integer("steps", "Steps per run");
 const TOKENS: Number = Number::integer("tokens", "Tokens per run");
 const MINUTES: Number = Number::decimal("minutes", "Minutes per run");
 const TEST_SECONDS: Number = Number::integer(

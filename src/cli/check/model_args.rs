@@ -15,7 +15,7 @@ pub(super) struct ModelArgs {
     /// Model that tries fixes of the issue on each accepted test and reviews it [default: none]
     #[arg(short, long, help_heading = MODEL, value_name = "NAME")]
     model: Option<String>,
-    /// Maximum number of model calls for each test [default: 60]
+    /// Maximum number of steps for each test: model calls without reviews [default: 60]
     #[arg(long, help_heading = LIMITS, value_name = "N", requires = "model")]
     max_steps: Option<u64>,
     /// Maximum cost in US dollars for each test; needs a price for the model (see `testwright

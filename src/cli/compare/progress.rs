@@ -50,10 +50,11 @@ const MAX_OUTCOME_LEN: usize = 400;
 fn format_run(run: &RunRecord) -> String {
     let system = run.prediction_set();
     let outcome = cut(&run.outcome, MAX_OUTCOME_LEN);
+    let number = run.cost.model_calls;
+    let calls = if number == 1 { "call " } else { "calls" };
     format!(
-        "{:<32} {system:<32} {:>3} calls {:>8} tokens  {outcome}",
+        "{:<32} {system:<32} {number:>3} {calls} {:>8} tokens  {outcome}",
         run.instance_id,
-        run.cost.model_calls,
         run.cost.tokens()
     )
 }

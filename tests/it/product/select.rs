@@ -482,7 +482,7 @@ fn inspect_prints_run() {
     for part in [
         "by zero-shot with replay-by-order:",
         "== Outcome\nno test: the model's reply cannot be used",
-        "1 model calls (0 failed, 0 malformed)",
+        "1 model call (0 failed, 0 malformed)",
         "== Tokens\nspent on ",
         "== Issue\n",
         "== Stage retrieve\n",

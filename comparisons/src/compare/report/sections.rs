@@ -16,7 +16,7 @@ use crate::compare::trajectory_page;
 pub(super) fn facts(report: &ComparisonReport) -> Vec<(String, String)> {
     let plan = &report.plan;
     let limits = &plan.limits;
-    let mut each = format!("{} model calls, {} minutes", limits.steps, limits.minutes);
+    let mut each = format!("{} steps, {} minutes", limits.steps, limits.minutes);
     if let Some(tokens) = limits.tokens {
         each.push_str(&format!(", {tokens} tokens"));
     }

@@ -114,7 +114,7 @@ async fn run_form_accepts_limits() {
     let client = &daemon.client;
     let page = client.get("/new").body;
     for part in [
-        "Model calls (at most 60)",
+        "Steps (at most 60)",
         "name=\"tokens\"",
         "name=\"dollars\"",
         "Minutes (at most 30)",
@@ -130,7 +130,7 @@ async fn run_form_accepts_limits() {
     for (limits, reason) in [
         (
             "&steps=many",
-            "Model calls: “many” is not a whole number above zero",
+            "Steps: “many” is not a whole number above zero",
         ),
         ("&tokens=0", "Tokens: “0” is not a whole number above zero"),
         (
@@ -334,7 +334,7 @@ fn comparison_form_creates_comparison() {
             "steps",
             None,
             "0",
-            "Model calls per run: “0” is not a whole number",
+            "Steps per run: “0” is not a whole number",
         ),
         (
             "test_seconds",
