@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -65,7 +66,7 @@ def run(
 
     Raises `TestwrightError` if the program ends without a result, and `TimeoutError` after `timeout` seconds.
     """
-    folder = _default_folder() if out is None else Path(out)
+    folder = _default_folder(issue) if out is None else Path(out)
     trajectory = _Trajectory(folder / "trajectory.jsonl", on_event)
     flags = {
         "repo": repo,
@@ -128,11 +129,29 @@ def _flags(values: Mapping[str, Any]) -> List[str]:
     return [f"--{name}={value}" for name, value in values.items() if value is not None]
 
 
-def _default_folder() -> Path:
+def _default_folder(issue: Issue) -> Path:
+    """Return a folder named after the time and the issue. The end keeps runs of the same second apart."""
     runs = Path("testwright-runs")
     if runs.is_symlink():
         raise TestwrightError("Unsafe folder", f"{runs} is a link, which could lead anywhere", hint="pass `out`")
-    return runs / f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime())}-python-{uuid.uuid4().hex[:8]}"
+    parts = [time.strftime("%Y-%m-%dT%H%M%S", time.gmtime()), *_title_words(issue), uuid.uuid4().hex[:8]]
+    return runs / "-".join(parts)
+
+
+def _title_words(issue: Issue) -> List[str]:
+    """Return the first words of the issue's title, or of its address."""
+    name, text = _issue_argument(issue)
+    if text is None and "://" in name:
+        text = name.split("://", 1)[1].partition("/")[2]
+    elif text is None:
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                text = file.read(4096)
+        except OSError:
+            # The program reports the problem.
+            text = ""
+    title = text.strip().partition("\n")[0]
+    return re.findall("[a-z0-9]+", title.lower())[:6]
 
 
 class _Trajectory:

@@ -56,6 +56,20 @@ def test_module_runs_the_program():
     assert printed.startswith("testwright ")
 
 
+def test_default_folder_is_named_after_issue(tmp_path):
+    path = tmp_path / "issue.md"
+    path.write_text("\n## It's *too* short!\n\nBody\n")
+    for issue_argument, words in [
+        (path, "it-s-too-short"),
+        ("One two three four five six seven\nBody", "one-two-three-four-five-six"),
+        ("https://github.com/o/n/issues/12", "o-n-issues-12"),
+        (tmp_path / "missing.md", ""),
+    ]:
+        folder = testwright.program._default_folder(issue_argument)
+        middle = f"{words}-" if words else ""
+        assert re.fullmatch(rf"\d{{4}}-\d\d-\d\dT\d{{6}}-{middle}[0-9a-f]{{8}}", folder.name), folder
+
+
 def test_local_run_returns_checkable_test(issue, repository, tmp_path):
     events = []
     run = testwright.run(issue, repository, approach="snippet", out=tmp_path / "run", on_event=events.append)
