@@ -44,7 +44,7 @@ impl Stage {
             Stage::InTime => "changes in the time range",
             Stage::CodeAndTests => "change code and tests",
             Stage::NamesIssue => "name an issue that they fix",
-            Stage::Fits => "are small enough",
+            Stage::Fits => "are within the size limits",
             Stage::HasText => "have the issue's text",
             Stage::Graded => "could be graded",
             Stage::Verified => "verified: golden tests go from fail to pass",
