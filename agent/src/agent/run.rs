@@ -30,6 +30,7 @@ use super::submission_policy::SubmissionPolicy;
 use crate::gate::Evidence;
 use crate::issues::{FULL_ISSUE_PATH, Issue};
 use crate::outcome::{Flow, Outcome};
+use crate::rule_based;
 use crate::session::{Contents, Session};
 use crate::trajectory::{Event, FileState, RecordedAnswer, RunFolder};
 use testwright_models::{Message, Model, ToolCall, ToolResult};
@@ -365,7 +366,10 @@ impl Run {
         self.progress.ended(&StepView {
             step: self.budget.spent.steps,
             action: &call.name,
-            detail: first_line(&answer.result.content),
+            detail: match first_line(&answer.result.content) {
+                line if line.starts_with(rule_based::PROBE_MARK) => "ran the code of the issue",
+                line => line,
+            },
             spent: &self.budget.spent,
             seconds,
         });

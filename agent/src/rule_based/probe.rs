@@ -10,7 +10,8 @@ use super::steps::Step;
 /// Time limit of one statement in seconds.
 const SECONDS: u32 = 20;
 const SCRIPT: &str = concat!(include_str!("probe/effects.py"), include_str!("probe.py"));
-const MARK: &str = "@@probe ";
+/// Start of the line with the results.
+pub const MARK: &str = "@@probe ";
 
 /// The results of the steps.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
