@@ -124,8 +124,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let Some(name) = &args.name else {
         let width = types().map(|(_, (name, _))| name.len()).max();
         let width = width.unwrap_or_default();
-        let line =
-            |(format, (name, _)): (&Format, Named)| format!("{name:<width$}  {}\n", format.title);
+        let line = |(_, (name, _)): (&Format, Named)| format!("{name:<width$}  {}\n", file(name));
         output::print_stdout(types().map(line).collect::<String>());
         return Ok(());
     };
@@ -142,6 +141,29 @@ type Named = (&'static str, Subschema);
 fn types() -> impl Iterator<Item = (&'static Format, Named)> {
     let named = |format: &'static Format| format.types.iter().map(move |named| (format, *named));
     FORMATS.iter().flat_map(named)
+}
+
+/// Returns the file of a type, and the command that writes or reads it.
+fn file(name: &str) -> &'static str {
+    match name {
+        "evidence" => "evidence.json of `run`",
+        "trajectory" => "lines of trajectory.jsonl of `run`",
+        "run" => "run.json of `run`",
+        "environment" => "`environment` in run.json of `run`",
+        "dataset" => "rows of a dataset for `eval`",
+        "prediction" => "rows of predictions for `eval`",
+        "results" => "lines of results.jsonl of `eval`",
+        "checks" => "lines of checks.jsonl of `check --dataset`",
+        "report" => "report.json of `eval`",
+        "grading-run" => "run.json of `eval`",
+        "comparison" => "comparison.json of `compare`",
+        "comparison-run" => "lines of runs.jsonl of `compare`",
+        "comparison-report" => "report.json of `compare`",
+        "selection-summary" => "`summaries` in selection.json of `select`",
+        "selection" => "`results` in selection.json of `select`",
+        "recipe" => "[environment] in testwright.toml",
+        _ => "",
+    }
 }
 
 /// Returns a complete JSON Schema of a type.
@@ -166,10 +188,12 @@ mod tests {
 
     #[test]
     fn schemas_contain_everything_they_refer_to() {
-        let mut names = Vec::new();
+        let (mut names, mut files) = (Vec::new(), vec![""]);
         for (format, named) in types() {
             assert!(!names.contains(&named.0), "{}", named.0);
             names.push(named.0);
+            assert!(!files.contains(&file(named.0)), "{}", named.0);
+            files.push(file(named.0));
             let document = document(format, named);
             let text = document.to_string();
             for reference in text.split("\"#/$defs/").skip(1) {
