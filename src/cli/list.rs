@@ -28,13 +28,15 @@ struct LocalRun {
     started: String,
     repository: String,
     issue: String,
+    approach: String,
+    model: String,
     /// Summary of the outcome; `None` if the run has not ended.
     outcome: Option<String>,
     folder: PathBuf,
 }
 
-/// Maximum characters of a summary, if stdout is not a terminal.
-const MAX_SUMMARY_LEN: usize = 100;
+/// Maximum characters of a title or an outcome, if stdout is not a terminal.
+const MAX_LEN: usize = 200;
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let runs = local_runs(&args.folder)?;
@@ -92,12 +94,14 @@ impl LocalRun {
             started: started.at.clone(),
             repository: started.repository.clone(),
             issue: started.issue.title.clone(),
+            approach: started.approach.clone(),
+            model: started.model.clone(),
             outcome: recorded_outcome(&folder).map(|outcome| outcome.summary()),
             folder,
         })
     }
 
-    /// Formats the run on two lines, each cut at the width of a terminal.
+    /// Formats the run on three lines, each cut at the width of a terminal.
     fn render(&self, columns: Option<usize>) -> String {
         let outcome = match &self.outcome {
             Some(summary) => summary.lines().next().unwrap_or_default().to_owned(),
@@ -108,10 +112,17 @@ impl LocalRun {
         };
         let started = self.started.get(..16).unwrap_or(&self.started);
         let first = format!("{}  {}", started.replace('T', " "), self.folder.display());
-        let second = format!("    {}: {}: {outcome}", self.repository, self.issue);
+        let second = format!("    {}: {}", self.repository, self.issue);
+        // The model of a rule-based approach has the name of the approach.
+        let system = match self.approach == self.model {
+            true => self.approach.clone(),
+            false => format!("{} with {}", self.approach, self.model),
+        };
+        let third = format!("    {system}: {outcome}");
         let fitted =
             |line: &str, max_len: usize| format!("{}\n", cut(line, columns.unwrap_or(max_len)));
-        fitted(&first, usize::MAX) + &fitted(&second, 2 * MAX_SUMMARY_LEN)
+        let lines = [(first, usize::MAX), (second, MAX_LEN), (third, MAX_LEN)];
+        lines.map(|(line, max_len)| fitted(&line, max_len)).concat()
     }
 }
 
@@ -137,12 +148,15 @@ mod tests {
             started: "2026-04-01T12:30:45.123Z".to_owned(),
             repository: "o/n".to_owned(),
             issue: "A\x1b title".to_owned(),
+            approach: "testwright".to_owned(),
+            model: "m".to_owned(),
             outcome: None,
             folder: PathBuf::from("runs/a"),
         };
         assert_eq!(
             run.render(None),
-            "2026-04-01 12:30  runs/a\n    o/n: A\\u{1b} title: not ended; resume it: testwright run --resume runs/a\n"
+            "2026-04-01 12:30  runs/a\n    o/n: A\\u{1b} title\n    \
+             testwright with m: not ended; resume it: testwright run --resume runs/a\n"
         );
         let quoted = LocalRun {
             folder: PathBuf::from("runs/$(a) b"),
