@@ -87,7 +87,7 @@ impl AcceptedTest {
         Ok(lines)
     }
 
-    /// Returns the command that applies the test, or a note on why it does not apply. There is neither if no work tree
+    /// Returns the commands that apply the test, or a note on why it does not apply. There is neither if no work tree
     /// is known.
     pub(super) fn how_to_apply(&self) -> Vec<String> {
         let checked = self.work_tree().and_then(|tree| {
@@ -99,7 +99,10 @@ impl AcceptedTest {
         });
         let line = match checked {
             Ok(None) => return Vec::new(),
-            Ok(Some((tree, Ok(())))) => format!("apply: {}", self.apply_command(tree.root())),
+            Ok(Some((tree, Ok(())))) => {
+                let own = format!("apply: testwright apply {}", quote_path(&self.folder));
+                return vec![own, format!("or: {}", self.apply_command(tree.root()))];
+            }
             Ok(Some((tree, Err(reason)))) => format!(
                 "note: the test does not apply to {} now: {}",
                 tree.root().display(),
@@ -119,15 +122,23 @@ impl AcceptedTest {
         format!("git -C {} apply {}", quote_path(root), quote_path(&patch))
     }
 
-    /// Returns the command that runs the tests, if their runner is known.
-    pub(super) fn how_to_run(&self) -> Option<String> {
-        let command = self.run_command()?;
+    /// Returns the command that runs the tests and a note on what it needs, if their runner is known.
+    pub(super) fn how_to_run(&self) -> Vec<String> {
+        let Some(command) = self.run_command() else {
+            return Vec::new();
+        };
         let project = Path::new(&self.location).canonicalize().ok();
-        match project.filter(|folder| folder.is_dir() && Some(folder) != current_folder().as_ref())
-        {
-            Some(folder) => Some(format!("run: cd {} && {command}", quote_path(&folder))),
-            None => Some(format!("run: {command}")),
-        }
+        let project =
+            project.filter(|folder| folder.is_dir() && Some(folder) != current_folder().as_ref());
+        let line = match project {
+            Some(folder) => format!("run: cd {} && {command}", quote_path(&folder)),
+            None => format!("run: {command}"),
+        };
+        // The environment of the run is in the cache, and its Python is not on PATH.
+        let is_pytest = command.starts_with("python -m pytest");
+        let runner = if is_pytest { "pytest and " } else { "" };
+        let note = format!("note: `python` must have {runner}the dependencies of the project");
+        vec![line, note]
     }
 
     fn run_command(&self) -> Option<String> {
@@ -236,12 +247,18 @@ impl AcceptedTest {
             "" => what.to_owned(),
             title => format!("{what}: {}", escape_line(title)),
         };
-        match subject.char_indices().nth(MAX_SUBJECT_LEN - 1) {
-            Some((end, last)) if subject.len() > end + last.len_utf8() => {
-                format!("{}…", &subject[..end])
-            }
-            _ => subject,
+        if subject.chars().count() <= MAX_SUBJECT_LEN {
+            return subject;
         }
+        let mut short: String = subject.chars().take(MAX_SUBJECT_LEN).collect();
+        // Cut at the end of a word, unless that leaves nothing of the title.
+        match short.rfind(' ').filter(|end| *end > what.len() + 1) {
+            Some(end) => short.truncate(end),
+            None => {
+                short.pop();
+            }
+        }
+        format!("{}…", short.trim_end())
     }
 
     /// Returns the URL of the issue, if it has one.
@@ -327,10 +344,11 @@ mod tests {
             ),
             ("sympy", "python bin/test -W 'ignore me' tests/a/test_x.py"),
         ] {
-            assert_eq!(command(runner), Some(format!("run: {expected}")));
+            assert_eq!(command(runner)[0], format!("run: {expected}"));
+            assert_eq!(command(runner)[1].contains("pytest"), runner == "pytest");
         }
-        assert_eq!(command("other"), None);
-        assert_eq!(accepted("pytest", &[]).how_to_run(), None);
+        assert!(command("other").is_empty());
+        assert!(accepted("pytest", &[]).how_to_run().is_empty());
     }
 
     #[test]
@@ -346,7 +364,13 @@ mod tests {
         let message = accepted("pytest", &[]).commit_message();
         let (subject, rest) = message.split_once('\n').unwrap();
         assert!(subject.starts_with("Add a test: long long"), "{subject}");
-        assert_eq!(subject.chars().count(), MAX_SUBJECT_LEN);
+        assert!(subject.ends_with("long long…"), "{subject}");
+        assert!(subject.chars().count() <= MAX_SUBJECT_LEN, "{subject}");
+        let one_word = AcceptedTest {
+            title: "x".repeat(100),
+            ..accepted("pytest", &[])
+        };
+        assert_eq!(one_word.subject().chars().count(), MAX_SUBJECT_LEN);
         assert_eq!(rest, "\nhttps://github.com/o/n/issues/1\n");
     }
 }

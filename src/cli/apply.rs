@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Finds the newest run that accepted a test.
+/// Finds the newest run that accepted a test, and prints which one it is.
 pub(super) fn newest_accepted() -> Result<PathBuf> {
     let runs = Path::new(DEFAULT_RESULTS_FOLDER);
     RunFolder::check_default_folder(runs)?;
@@ -77,11 +77,14 @@ pub(super) fn newest_accepted() -> Result<PathBuf> {
         .map(|entry| entry.path())
         .filter(|folder| folder.join("test.patch").is_file());
     // Names begin with the time.
-    accepted.max().ok_or_else(|| {
+    let newest = accepted.max().ok_or_else(|| {
         Error::usage("find an accepted test")
             .cause(format!("no run in {DEFAULT_RESULTS_FOLDER} has one"))
             .hint("pass the folder of a run")
-    })
+    })?;
+    let note = format!("note: using the newest accepted test: {}", newest.display());
+    output::print_status_line(output::escape_line(&note));
+    Ok(newest)
 }
 
 /// Reads the start of a run and the test that it accepted.

@@ -108,7 +108,7 @@ impl RunOptions {
             (Some(test), _) if !self.json => test.how_to_apply(),
             _ => Vec::new(),
         };
-        lines.extend(test.and_then(|test| test.how_to_run()));
+        lines.extend(test.iter().flat_map(AcceptedTest::how_to_run));
         if !self.json {
             let lines = lines.iter();
             lines.for_each(|line| output::print_status_line(escape_line(line)));

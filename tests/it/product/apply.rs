@@ -67,7 +67,8 @@ fn test_of_subfolder_is_applied_and_committed() {
     // The results of the run are not among the changes.
     assert_eq!(git(&root, &["status", "--short"]), "");
     let mut paste = Command::new("sh");
-    paste.args(["-c", &printed("apply: ")]).current_dir(&root);
+    assert!(printed("apply: ").starts_with("testwright apply testwright-runs/"));
+    paste.args(["-c", &printed("or: ")]).current_dir(&root);
     assert_exit_code(&paste.output().unwrap(), 0);
     assert_eq!(git(&root, &["status", "--short"]), format!("M {TEST}"));
 
@@ -105,6 +106,9 @@ fn test_of_subfolder_is_applied_and_committed() {
 
     let output = testwright(&["apply", "--branch", "issue", "--commit", "--xfail"]);
     assert_exit_code(&output, 0);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let note = "note: using the newest accepted test: testwright-runs/";
+    assert!(stderr.starts_with(note), "{stderr}");
     assert_eq!(git(&root, &["branch", "--show-current"]), "issue");
     let subject = git(&root, &["log", "-1", "--format=%an: %s"]);
     assert!(

@@ -62,7 +62,7 @@ fn example_is_accepted_without_key() {
     // The printed command applies the patch from the current folder.
     let stderr = String::from_utf8_lossy(&output.stderr);
     let mut lines = stderr.lines();
-    let command = lines.find_map(|line| line.strip_prefix("apply: ")).unwrap();
+    let command = lines.find_map(|line| line.strip_prefix("or: ")).unwrap();
     let check = format!("{command} --check");
     let applied = Command::new("sh").args(["-c", &check]).output().unwrap();
     assert_exit_code(&applied, 0);
