@@ -231,6 +231,7 @@ fn workers_share_built_environments() {
         let mut command = place.testwright();
         command
             .args(["run", &example("issue.md"), "--repo", &example("slugs")])
+            .arg("--verbose")
             .arg("--out")
             .arg(&out)
             .env("TESTWRIGHT_CACHE", place.path(machine));
