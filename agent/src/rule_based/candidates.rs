@@ -3,7 +3,7 @@
 mod session;
 mod values;
 
-use super::extract::{Issue, RaisedException, messages_only, wanted_exceptions};
+use super::extract::{Issue, RaisedException, messages_only, split_note, wanted_exceptions};
 use super::probe::{Probe, ProbedException, Statement, Subject};
 use super::stated_output::Role;
 use super::steps::Step;
@@ -126,7 +126,10 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
         }
         if statement.blocked.is_none() {
             if let Some(raised) = &statement.raised {
-                statement_candidates.extend(does_not_raise(evidence, at, statement, step, raised));
+                statement_candidates.extend(
+                    as_written(evidence, at, statement, step, raised)
+                        .or_else(|| does_not_raise(evidence, at, statement, step, raised)),
+                );
                 statement_candidates.extend(says_otherwise(evidence, at, statement, raised));
             }
             if statement.last {
@@ -156,6 +159,36 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
     }
     all.sort_by_key(|c| std::cmp::Reverse(c.trust));
     all
+}
+
+/// Keeps an `assert` of the issue that fails today.
+fn as_written(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+    raised: &ProbedException,
+) -> Option<Candidate> {
+    let fails = statement.kind == "Assert" && raised.own && raised.exception == "AssertionError";
+    if !fails || step.works || evidence.wanted.contains(&raised.exception) {
+        return None;
+    }
+    let mut body = evidence.before(&[at], &[]);
+    let source = match statement.source.contains('\n') {
+        true => statement.source.as_str(),
+        false => split_note(&statement.source).0,
+    };
+    body.lines.extend(source.lines().map(str::to_owned));
+    Some(Candidate {
+        trust: 90,
+        body,
+        function: None,
+        subject: statement.subject.clone(),
+        behaviour: Behaviour::AsWritten,
+        expects: Expects::Assertion,
+        sentence: evidence.issue.title.clone(),
+        homes: homes(statement, Some(raised)),
+    })
 }
 
 /// Tests that the issue's exception, which is raised today, no longer is.

@@ -209,32 +209,29 @@ fn attempt_at(
 }
 
 /// Explains why code that did run led to no test.
-fn nothing(probe: &Probe) -> String {
+pub(super) fn nothing(probe: &Probe) -> String {
     let ran = probe
         .statements
         .iter()
         .filter(|s| s.syntax.is_none() && s.raised.is_none() && s.blocked.is_none())
         .count();
-    let raised: Vec<String> = probe
-        .statements
-        .iter()
-        .filter_map(|s| s.raised.as_ref())
+    let raised = probe.statements.iter().filter_map(|s| s.raised.as_ref());
+    let raised: Vec<String> = raised
         .take(3)
-        .map(|r| format!("{}: {}", r.exception, r.message))
+        .map(|r| match r.message.is_empty() {
+            true => r.exception.clone(),
+            false => format!("{}: {}", r.exception, r.message),
+        })
         .collect();
+    let total = probe.statements.len();
     let mut words = format!(
-        "I have nothing: of the issue's code {ran} of {} statements ran",
-        probe.statements.len()
+        "the issue's code does not show the reported fault: {ran} of {total} statements ran"
     );
-    if !raised.is_empty() {
-        words.push_str(&format!(" ({} came up)", raised.join("; ")));
+    for (label, items) in [("raised", &raised), ("not found", &probe.missing)] {
+        if !items.is_empty() {
+            words.push_str(&format!("; {label}: {}", items.join(", ")));
+        }
     }
-    if !probe.missing.is_empty() {
-        words.push_str(&format!(
-            ", {} could not be found",
-            probe.missing.join(", ")
-        ));
-    }
-    words.push_str(", and nothing that it did is what the issue complains about.");
+    words.push_str(". Add the actual and the expected result next to the code.");
     words
 }

@@ -530,3 +530,41 @@ fn no_code_gives_final_message() {
     };
     assert!(words.contains("no code that `snippet` can run"), "{words}");
 }
+
+#[test]
+fn failing_assert_in_issue_is_kept() {
+    let (_, all) = candidates_for(
+        "low is off\n```python\nfrom shop import low\nhigh = 5\nassert low(high) == 4   # fails\nassert low(4) == 2\n```\n",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        ["from shop import low", "high = 5", "assert low(high) == 4"]
+    );
+    assert_eq!(all[0].behaviour, test_name::Behaviour::AsWritten);
+    assert_eq!(all[0].expects, Expects::Assertion);
+}
+
+#[test]
+fn refusal_names_exceptions_and_remedy() {
+    let statement = |exception: &str, message: &str| probe::Statement {
+        raised: Some(probe::ProbedException {
+            exception: exception.into(),
+            message: message.into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let probe = Probe {
+        statements: vec![
+            Default::default(),
+            statement("AssertionError", ""),
+            statement("KeyError", "'a'"),
+        ],
+        ..Probe::default()
+    };
+    assert_eq!(
+        policy::nothing(&probe),
+        "the issue's code does not show the reported fault: 1 of 3 statements ran; raised: AssertionError, \
+         KeyError: 'a'. Add the actual and the expected result next to the code."
+    );
+}
