@@ -3,6 +3,8 @@
 mod session;
 mod values;
 
+use testwright_tools::python::edit::reindented;
+
 use super::extract::{Issue, RaisedException, messages_only, split_note, wanted_exceptions};
 use super::probe::{Probe, ProbedException, Statement, Subject};
 use super::stated_output::Role;
@@ -240,8 +242,7 @@ fn does_not_raise(
         // The statement itself raises, so a test that just ran it would look like a broken test.
         body.imports.push("import pytest".to_owned());
         body.lines.push("try:".to_owned());
-        body.lines
-            .extend(statement.source.lines().map(|l| format!("    {l}")));
+        body.lines.extend(indented(&statement.source));
         body.lines
             .push(format!("except {} as error:", builtin_or_exception(name)));
         body.lines
@@ -257,8 +258,7 @@ fn does_not_raise(
             body.imports.push("import contextlib".to_owned());
             body.lines
                 .push("with contextlib.suppress(OSError):".to_owned());
-            body.lines
-                .extend(source.lines().map(|l| format!("    {l}")));
+            body.lines.extend(indented(source));
         } else {
             body.lines.extend(source.lines().map(str::to_owned));
         }
@@ -305,8 +305,7 @@ fn says_otherwise(
     body.lines
         .push("with pytest.raises(Exception) as raised:".to_owned());
     let source = statement.shown.as_ref().unwrap_or(&statement.source);
-    body.lines
-        .extend(source.lines().map(|l| format!("    {l}")));
+    body.lines.extend(indented(source));
     body.lines.push(format!(
         "assert str(raised.value) != {}",
         values::quoted(&raised.message)
@@ -360,8 +359,7 @@ fn raises(
     let mut body = evidence.before(&[at], &test_body::words(&exception));
     body.imports.push("import pytest".to_owned());
     body.lines.push(format!("with pytest.raises({exception}):"));
-    body.lines
-        .extend(statement.source.lines().map(|l| format!("    {l}")));
+    body.lines.extend(indented(&statement.source));
     Some(Candidate {
         trust,
         body,
@@ -372,6 +370,12 @@ fn raises(
         sentence: evidence.issue.title.clone(),
         homes: homes(statement, None),
     })
+}
+
+/// Returns the lines of a statement one level deeper; lines inside strings stay unchanged.
+fn indented(source: &str) -> Vec<String> {
+    let text = reindented(source, "    ");
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Returns the functions that the tested statement is about, with their files: the innermost that failed first.

@@ -474,8 +474,9 @@ def prepared():
             if isinstance(inner, ast.Call) and getattr(inner.func, "id", "") in ("print", "pprint") and "pprint" not in bound:
                 if len(inner.args) == 1 and not inner.keywords and not isinstance(inner.args[0], getattr(ast, "Starred", ())):
                     whole = source.strip()
-                    report["shown"] = whole[whole.index("(") + 1:whole.rindex(")")].strip()
-                    nodes = [ast.Expr(ast.parse(report["shown"], mode="eval").body)]
+                    segment = getattr(ast, "get_source_segment", lambda *_: None)(text, inner.args[0])
+                    report["shown"] = (segment or whole[whole.index("(") + 1:whole.rindex(")")]).strip()
+                    nodes = [ast.Expr(ast.parse("(%s\n)" % report["shown"], mode="eval").body)]
                     report["kind"] = "Print"
             uses = [names(node) for node in nodes]
             report["reads"] = sorted(set(name for use in uses for name in use[0]))

@@ -3,6 +3,7 @@
 use testwright_tools::python::edit::reindented;
 
 use super::candidates::Candidate;
+use super::extract::has_long_string;
 use super::test_body::{TestBody, words};
 use super::test_style::TestStyle;
 
@@ -137,6 +138,10 @@ fn used_imports(imports: &[String], verbatim: &str, code: &str) -> Vec<String> {
 
 /// Puts blank lines around functions and classes, as black does.
 fn spaced(lines: &[String]) -> Vec<String> {
+    // A line in a long string may look like a definition.
+    if lines.iter().any(|line| has_long_string(line)) {
+        return lines.to_vec();
+    }
     let mut out: Vec<String> = Vec::new();
     let (mut in_definition, mut is_decorated) = (false, false);
     for line in lines {

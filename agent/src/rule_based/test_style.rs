@@ -5,7 +5,7 @@ use std::ops::Range;
 use testwright_tools::python::indentation::step;
 use testwright_tools::python::{Comparison, Module, assertions};
 
-use super::extract::balanced;
+use super::extract::{balanced, has_long_string};
 
 /// Columns of a line in a file without longer ones, and maximum without a formatter.
 const MIN_COLUMNS: usize = 79;
@@ -61,7 +61,7 @@ impl TestStyle {
             code = requoted(&code, quote);
         }
         // A line in a long string must stay as it is.
-        if code.contains("\"\"\"") || code.contains("'''") {
+        if has_long_string(&code) {
             return code;
         }
         let columns = match self.in_class {

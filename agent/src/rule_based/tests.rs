@@ -568,3 +568,40 @@ fn refusal_names_exceptions_and_remedy() {
          KeyError: 'a'. Add the actual and the expected result next to the code."
     );
 }
+
+#[test]
+fn long_strings_keep_their_white_space() {
+    let fails = |code: &str| {
+        let (_, all) = candidates_for(&format!(
+            "t\n```\n>>> import shop\n{code}\nTraceback (most recent call last):\nshop.Stuck: cannot turn 3\n```\n"
+        ));
+        all[0].body.lines.clone()
+    };
+    let lines = fails(">>> shop.open_box(len(\"\"\"http://a, \n...  b\"\"\"))");
+    assert_eq!(
+        lines[1..],
+        ["    shop.open_box(len(\"\"\"http://a, ", " b\"\"\"))"]
+    );
+}
+
+#[test]
+fn expected_string_keeps_its_white_space() {
+    let (_, all) = candidates_for(
+        "t\n```\n>>> from shop import label\n>>> label('a')\n'<a'\n```\nThis should be `'<a  >'`.\n",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        ["from shop import label", "assert label('a') == '<a  >'"]
+    );
+}
+
+#[test]
+fn comment_after_print_is_not_its_argument() {
+    let (_, all) = candidates_for(
+        "t\n```python\nfrom shop import low\nprint(low(5))  # why :)\n```\nThis should be `4`.\n",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        ["from shop import low", "assert low(5) == 4"]
+    );
+}

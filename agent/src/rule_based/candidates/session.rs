@@ -2,6 +2,7 @@
 
 use super::values::{expression, is_today, on_one_line, quoted};
 use super::{Candidate, Evidence, Expects, homes};
+use crate::rule_based::extract::has_long_string;
 use crate::rule_based::probe::Effect;
 use crate::rule_based::stated_output::Role;
 use crate::rule_based::test_body;
@@ -45,7 +46,9 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
             continue;
         };
         let doubtful = [Role::Shown, Role::Wrong].contains(&stated.role) && is_today(check);
-        let Some(source) = expression(statement).filter(|e| doubtful && !plain(e)) else {
+        let Some(source) =
+            expression(statement).filter(|e| doubtful && !plain(e) && !has_long_string(e))
+        else {
             continue;
         };
         let output = on_one_line(&stated.text, check);

@@ -1,7 +1,7 @@
 //! Candidates about the value of an expression.
 
 use super::{Candidate, Evidence, Expects, homes};
-use crate::rule_based::extract::reports_a_fault;
+use crate::rule_based::extract::{has_long_string, reports_a_fault};
 use crate::rule_based::probe::{Check, Statement};
 use crate::rule_based::stated_output::{Role, StatedOutput};
 use crate::rule_based::steps::Step;
@@ -317,7 +317,9 @@ fn bound(expression: &str) -> (Vec<String>, String) {
             .lines()
             .map(str::to_owned)
             .collect();
-        lines.retain(|l| !l.trim().is_empty());
+        if !has_long_string(expression) {
+            lines.retain(|l| !l.trim().is_empty());
+        }
         return (lines, "result".to_owned());
     }
     (vec![format!("result = {expression}")], "result".to_owned())
@@ -325,9 +327,10 @@ fn bound(expression: &str) -> (Vec<String>, String) {
 
 /// Puts an expression that was shown over several lines on one.
 pub(super) fn on_one_line(text: &str, check: &Check) -> String {
-    match check.evaluates {
-        true => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        false => text.trim().to_owned(),
+    let text = text.trim();
+    match check.evaluates && !has_long_string(text) {
+        true => text.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+        false => text.to_owned(),
     }
 }
 

@@ -23,6 +23,11 @@ pub fn balanced(source: &str) -> bool {
     depth == 0 && open.is_none()
 }
 
+/// Returns whether the code may have a string over several lines, whose white space counts.
+pub fn has_long_string(code: &str) -> bool {
+    code.contains("\"\"\"") || code.contains("'''")
+}
+
 /// Returns the offset after the bracket that closes the one at the start of a line.
 pub(super) fn closing(line: &str) -> Option<usize> {
     let bytes = line.as_bytes();

@@ -14,7 +14,7 @@ mod traceback;
 
 use regex::Regex;
 
-pub use code::{balanced, split_note};
+pub use code::{balanced, has_long_string, split_note};
 pub use prose::{
     Polarity, bare_contrast, classify_words, messages_only, reports_a_fault, sentences,
     stance_after, stance_before, wanted_exceptions,

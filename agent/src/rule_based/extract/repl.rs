@@ -43,7 +43,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
                 continue;
             }
             entries.push(Entry {
-                source: source.trim().to_owned(),
+                source: source.trim_start().to_owned(),
                 number,
                 ..Entry::default()
             });
@@ -58,12 +58,12 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
             Some(more) if open && goes_on(&entry.source) => {
                 entry.source.push('\n');
                 let rest = more.get(1).or(more.get(2)).map_or("", |m| m.as_str());
-                entry.source.push_str(rest.trim_end());
+                entry.source.push_str(rest);
             }
             // An input may continue on the next line without a second prompt.
             None if open && !balanced(&entry.source) => {
                 entry.source.push('\n');
-                entry.source.push_str(line.trim_end());
+                entry.source.push_str(line);
             }
             _ => lines.push(line),
         }

@@ -157,3 +157,14 @@ fn definitions_in_body_have_blank_lines_around() {
          def g():\n      pass\n"
     );
 }
+
+#[test]
+fn long_string_stays_unchanged() {
+    let lines = ["text = \"\"\"a, ", "def b", "", "  c\"\"\"", "f(text)"];
+    let candidate = candidate(&[], &lines, Vec::new());
+    let test = written(&candidate, FUNCTIONS, None, &[]);
+    assert_eq!(
+        test.code,
+        "def test_b():\n    text = \"\"\"a, \ndef b\n\n  c\"\"\"\n    f(text)\n"
+    );
+}
