@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use testwright_tools::python::Module;
+
 use super::comment_annotations;
 use super::extract::{
     Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, pattern, stance_after,
@@ -87,6 +89,9 @@ impl StepReader {
     fn part(&mut self, n: usize, part: &Part, around: &ContextProse) {
         match &part.kind {
             Kind::Repl(entries) => self.session(entries, around, n),
+            Kind::Code(source) if around.before == Polarity::Expected && self.is_value(source) => {
+                self.output(source, Polarity::Expected);
+            }
             Kind::Code(source) => self.code(source, around.before, n),
             Kind::Raised(raised) => self.raised(raised),
             Kind::Text { lang, text }
@@ -123,8 +128,8 @@ impl StepReader {
             ..Step::default()
         };
         self.steps.extend(pieces.into_iter().enumerate().map(step));
-        for claim in self.pending.drain(..) {
-            attach(self.steps.last_mut(), &claim);
+        for claim in std::mem::take(&mut self.pending) {
+            self.about_earlier(&claim, 0);
         }
     }
 
@@ -137,15 +142,67 @@ impl StepReader {
         }
     }
 
-    /// Adds a block that is only an output to the code before it.
+    /// Adds a block that is only an output to the code before it, line by line if each line is of another call.
     fn output(&mut self, text: &str, stance: Polarity) {
-        if let Some(step) = self.last_of_block() {
-            step.outputs.push(StatedOutput {
+        let text = text.trim_start_matches('\n').trim_end();
+        let lines: Vec<&str> = text.lines().collect();
+        let calls = self.calls(lines.len(), false);
+        let texts = match calls.len() == lines.len() {
+            true => lines,
+            false => vec![text],
+        };
+        for (at, text) in calls.into_iter().zip(texts) {
+            self.steps[at].outputs.push(StatedOutput {
                 text: text.trim_end().to_owned(),
                 role: stance.into(),
                 sentence: String::new(),
             });
         }
+    }
+
+    /// Returns the steps of the last block that `count` values belong to: one for each value, or only the last step.
+    /// Returns none if that is not clear; the actual value shows whether the last step is meant.
+    fn calls(&mut self, count: usize, has_actual: bool) -> Vec<usize> {
+        let Some(last) = self.steps.iter().rposition(|s| !s.in_prose) else {
+            return Vec::new();
+        };
+        let step = &self.steps[last];
+        let (block, is_prompt) = (step.block, step.prompt);
+        let prints = |source: &str| PRINT.find_iter(source).count();
+        if !is_prompt && step.source.len() <= MAX_SPLIT_LEN && prints(&step.source) > 1 {
+            let pieces = split_after_prints(&step.source);
+            // A call inside a loop may print any number of lines.
+            if pieces.len() != count || pieces.iter().any(|piece| prints(piece) != 1) {
+                return has_actual.then_some(last).into_iter().collect();
+            }
+            let step = step.clone();
+            let pieces = pieces.into_iter().map(|source| Step {
+                source,
+                ..step.clone()
+            });
+            self.steps.splice(last..=last, pieces);
+            return (last..last + count).collect();
+        }
+        let is_call = |at: &usize| {
+            let s = &self.steps[*at];
+            let is_line = |o: &StatedOutput| !o.text.contains('\n');
+            let has_result = s.raised.is_some() || !s.outputs.is_empty();
+            !s.in_prose && s.block == block && has_result && s.outputs.iter().all(is_line)
+        };
+        let calls: Vec<usize> = (0..=last).filter(is_call).collect();
+        match calls.len() {
+            n if n > 1 && n == count => calls,
+            n if n > 1 && !is_prompt && !has_actual => Vec::new(),
+            _ => vec![last],
+        }
+    }
+
+    /// Returns whether code is a literal, or has the form of the last output.
+    fn is_value(&self, source: &str) -> bool {
+        let is_literal = source.starts_with(|c: char| c.is_ascii_digit() || "'\"[{-".contains(c));
+        let head = source.split_inclusive('(').next().unwrap_or_default();
+        let step = self.steps.iter().rfind(|s| !s.in_prose);
+        step.is_some_and(|s| is_literal || s.outputs.iter().any(|o| o.text.starts_with(head)))
     }
 
     fn last_of_block(&mut self) -> Option<&mut Step> {
@@ -175,9 +232,30 @@ impl StepReader {
 
     /// Applies a claim without code of its own; `steps_before` is the number of steps before its paragraph.
     fn about_earlier(&mut self, claim: &Claim, steps_before: usize) {
-        let block = self.steps.iter().rposition(|s| !s.in_prose);
-        // Without a code block, the claim is about the sentence before.
-        let at = block.or_else(|| (self.steps.len() > steps_before).then(|| self.steps.len() - 1));
+        if !claim.further.is_empty() {
+            let values: Vec<&String> = claim.right.iter().chain(&claim.further).collect();
+            let calls = self.calls(values.len(), false);
+            let is_clear = calls.len() == values.len();
+            for (at, value) in calls.into_iter().zip(values).filter(|_| is_clear) {
+                let single = Claim {
+                    right: Some(value.clone()),
+                    sentence: claim.sentence.clone(),
+                    ..Claim::default()
+                };
+                attach(self.steps.get_mut(at), &single);
+            }
+            return;
+        }
+        let is_actual = |output: &StatedOutput| Some(&output.text) == claim.wrong.as_ref();
+        let shows = |s: &Step| !s.in_prose && s.outputs.iter().any(is_actual);
+        let at = match self.steps.iter().rposition(shows) {
+            // Without a code block, the claim is about the sentence before.
+            None if self.steps.iter().all(|s| s.in_prose) => {
+                (self.steps.len() > steps_before).then(|| self.steps.len() - 1)
+            }
+            None => self.calls(1, claim.wrong.is_some()).first().copied(),
+            at => at,
+        };
         attach(at.and_then(|at| self.steps.get_mut(at)), claim);
     }
 }
@@ -329,6 +407,31 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
         stance => stance.into(),
     };
     say(&claim.shown, role);
+}
+
+/// Maximum bytes of code to split; each block of output below it may rescan the code.
+const MAX_SPLIT_LEN: usize = 4_000;
+
+static PRINT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bprint\b"));
+
+/// Splits code after each statement that prints.
+fn split_after_prints(source: &str) -> Vec<String> {
+    let module = Module::parse(source);
+    let root = module.root();
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    let mut cursor = root.walk();
+    for node in root.named_children(&mut cursor) {
+        if source[node.byte_range()].starts_with("print") {
+            pieces.push(&source[start..node.end_byte()]);
+            start = node.end_byte();
+        }
+    }
+    pieces.push(&source[start..]);
+    let pieces = pieces.iter().map(|p| p.trim_matches(['\n', ' ', ';']));
+    pieces
+        .filter(|p| !p.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns whether a text is more than a bare name or number.

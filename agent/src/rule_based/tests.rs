@@ -35,6 +35,16 @@ def _turn(size):
 def label(name):
     return "<" + name
 
+def mixed(number):
+    return "-{} -1/2".format(number)
+
+class Size:
+    def __init__(self, number):
+        self.number = number
+
+    def __repr__(self):
+        return "shop.sizes.Size({})".format(self.number)
+
 def is_empty(box):
     return None
 
@@ -603,5 +613,90 @@ fn comment_after_print_is_not_its_argument() {
     assert_eq!(
         lines(&all[0]),
         ["from shop import low", "assert low(5) == 4"]
+    );
+}
+
+/// Returns the last lines of the candidates that expect a value.
+fn equalities(issue: &str) -> Vec<String> {
+    let (_, all) = candidates_for(issue);
+    let gives = all
+        .iter()
+        .filter(|c| c.behaviour.to_string().starts_with("gives"));
+    gives.filter_map(|c| c.body.lines.last().cloned()).collect()
+}
+
+const TWO_PRINTS: &str =
+    "t\n```python\nimport shop\nprint(shop.mixed(1))\nprint(shop.mixed(2))\n```\n";
+const TWO_CALLS: &str =
+    "t\n```\n>>> import shop\n>>> shop.mixed(1)\n'-1 -1/2'\n>>> shop.mixed(2)\n'-2 -1/2'\n```\n";
+
+#[test]
+fn values_and_calls_are_paired_in_order() {
+    let paired = [
+        "assert shop.mixed(2) == '-2 1/2'",
+        "assert shop.mixed(1) == '-1 1/2'",
+    ];
+    for issue in [
+        format!("{TWO_CALLS}I would expect `'-1 1/2'` and `'-2 1/2'`, as one writes them.\n"),
+        format!("{TWO_CALLS}Expected:\n```\n'-1 1/2'\n'-2 1/2'\n```\n"),
+        format!(
+            "{TWO_PRINTS}Actual:\n```\n-1 -1/2\n-2 -1/2\n```\nExpected:\n```\n-1 1/2\n-2 1/2\n```\n"
+        ),
+    ] {
+        assert_eq!(equalities(&issue), paired, "{issue}");
+    }
+    let one = format!("{TWO_CALLS}I expected `'-1 1/2'`, but got `'-1 -1/2'`.\n");
+    assert_eq!(equalities(&one), paired[1..]);
+}
+
+#[test]
+fn unclear_values_are_not_expected() {
+    for issue in [
+        format!("{TWO_CALLS}I expect `'-1 1/2'`, `'-2 1/2'` and `'-3 1/2'`.\n"),
+        format!("{TWO_CALLS}I expect `'-1 1/2'` or `'-2 1/2'`.\n"),
+        format!("{TWO_PRINTS}Expected:\n```\n-2 1/2\n```\n"),
+        // Today's value differs from the one in the issue.
+        "t\n```python\nfrom shop import low\nlow(5)\n```\nIt prints `7` but I expect `4`.\n"
+            .to_owned(),
+    ] {
+        assert_eq!(equalities(&issue), [""; 0], "{issue}");
+    }
+}
+
+#[test]
+fn expected_repr_is_compared_as_text() {
+    let session = "t\n```\n>>> from shop import Size\n>>> Size(3)\nshop.sizes.Size(3)\n```\n";
+    for expected in [
+        "Expected: `shop.sizes.Size(4)`. So it is.",
+        "I expected shop.sizes.Size(4).",
+        "Expected:\n```python\nshop.sizes.Size(4)\n```",
+    ] {
+        let equality = ["assert repr(Size(3)) == 'shop.sizes.Size(4)'"];
+        assert_eq!(equalities(&format!("{session}{expected}\n")), equality);
+    }
+}
+
+#[test]
+fn expected_value_may_be_in_words() {
+    let code = "t\n```python\nfrom shop import low\nprint(low(5))\n```\n";
+    for words in [
+        "Expected: 4",
+        "Expected: `4`. It is clear.",
+        "- Expected: 4\n- Actual: 3",
+        "It prints `3` but I expect `4`.",
+        "Expected:\n```python\n4\n```",
+    ] {
+        let issue = format!("{code}{words}\n");
+        assert_eq!(equalities(&issue), ["assert low(5) == 4"], "{words}");
+    }
+}
+
+#[test]
+fn lines_of_output_are_not_joined() {
+    let issue = "t\n```python\nfrom shop import label\nprint(label('a\\nb'))\n```\nActual:\n```\n<a\nb\n```\nExpected:\n```\n<a>\n<b>\n```\n";
+    let (_, all) = candidates_for(issue);
+    assert_eq!(
+        lines(&all[0])[1..],
+        ["assert label('a\\nb') == '<a>\\n<b>'"]
     );
 }

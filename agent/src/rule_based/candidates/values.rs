@@ -21,7 +21,17 @@ pub(super) fn candidates(
     let cause = evidence.cause(statement);
     // Form in which the issue shows the value, if it shows today's.
     let today = stated.iter().find(|(_, c)| is_today(c)).copied();
-    let form = today.and_then(|(_, c)| c.same.clone());
+    let today_check = today.map(|(_, c)| c);
+    // The issue may be about another call if it shows another value than today's.
+    let is_actual = |s: &StatedOutput| match s.role {
+        Role::Wrong => true,
+        Role::Shown => step.prompt || !s.sentence.is_empty(),
+        _ => false,
+    };
+    let mut actual = stated.iter().filter(|(s, _)| is_actual(s)).peekable();
+    if cause.raised.is_none() && actual.peek().is_some() && !actual.any(|(_, c)| is_today(c)) {
+        return Vec::new();
+    }
     let differs_from_today = |role: &[Role]| {
         stated
             .iter()
@@ -43,7 +53,7 @@ pub(super) fn candidates(
                 } else {
                     84
                 },
-                equals(&expression, stated, check, statement, form.as_deref()),
+                equals(&expression, stated, check, statement, today_check),
             )),
             // The issue shows it as the result of another version, for example, and today's result differs.
             Role::Fine | Role::Shown
@@ -51,7 +61,7 @@ pub(super) fn candidates(
             {
                 Some((
                     76,
-                    equals(&expression, stated, check, statement, form.as_deref()),
+                    equals(&expression, stated, check, statement, today_check),
                 ))
             }
             _ if evidence.raises_elsewhere(step) => None,
@@ -105,7 +115,12 @@ fn candidate(
     stated: &StatedOutput,
     (trust, (lines, imports, behaviour)): (u32, AssertionParts),
 ) -> Candidate {
-    let more: Vec<String> = lines.iter().flat_map(|l| test_body::words(l)).collect();
+    // The words of a `repr()` are not names.
+    let code = |line: &String| match line.starts_with("assert repr(") {
+        true => test_body::words(line.split(" == '").next().unwrap_or_default()),
+        false => test_body::words(line),
+    };
+    let more: Vec<String> = lines.iter().flat_map(code).collect();
     let mut body = evidence.before(&[at], &more);
     body.lines.extend(lines);
     body.imports.extend(imports);
@@ -180,7 +195,7 @@ fn equals(
     stated: &StatedOutput,
     check: &Check,
     statement: &Statement,
-    form: Option<&str>,
+    today: Option<&Check>,
 ) -> Option<AssertionParts> {
     let joined = on_one_line(&stated.text, check);
     let right = joined.as_str();
@@ -199,7 +214,10 @@ fn equals(
     if statement.kind_of_value == "str" && !is_full_value && a_part(right) {
         return None;
     }
-    if check.evaluates && check.equal == Some(false) {
+    // A printed text looks like another type, but stays a text.
+    let is_printed_text =
+        statement.kind == "Print" && statement.kind_of_value == "str" && check.kind != "str";
+    if check.evaluates && check.equal == Some(false) && !is_printed_text {
         let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
         lines.push(match right {
             "True" | "False" | "None" if singleton => format!("assert {value} is {right}"),
@@ -214,27 +232,45 @@ fn equals(
                 && statement.kind_of_value == "str"
                 && right.contains([',', '(', '[', '=', '+', '\\']) =>
             {
-                format!("assert ''.join({value}.split()) == ''.join({right}.split())")
+                format!("assert {value}.replace(' ', '') == {right}.replace(' ', '')")
             }
             _ => format!("assert {value} == {right}"),
         });
         return Some((lines, imports, behaviour));
     }
-    if check.evaluates {
+    if check.evaluates && !is_printed_text {
         return None;
     }
-    let text = match form {
+    let is_repr = resembles(right, statement.value.as_deref().unwrap_or_default());
+    let text = match today.and_then(|c| c.same.as_deref()) {
         _ if statement.kind_of_value == "str" => value,
+        _ if is_repr => format!("repr({value})"),
         // A sentence that is not Python hardly gives the exact output.
         _ if !stated.sentence.is_empty() => return None,
-        Some("printed") | Some("pretty") | None => return None,
-        Some(form) => format!("{form}({value})"),
+        Some("repr") if statement.kind == "Print" => format!("str({value})"),
+        Some(form @ ("repr" | "str")) => format!("{form}({value})"),
+        _ => return None,
     };
-    lines.push(format!(
-        "assert ''.join({text}.split()) == {}",
-        quoted(&blankless(right))
-    ));
+    lines.push(if today.is_none_or(|c| c.exact) {
+        format!("assert {text} == {}", quoted(right))
+    } else if right.contains('\n') {
+        let rows: Vec<String> = right.lines().map(|l| quoted(l.trim())).collect();
+        format!(
+            "assert [line.strip() for line in {text}.strip().splitlines()] == [{}]",
+            rows.join(", ")
+        )
+    } else {
+        let right = quoted(&right.replace(' ', ""));
+        format!("assert {text}.replace(' ', '') == {right}")
+    });
     Some((lines, imports, behaviour))
+}
+
+/// Returns whether a text has the form of today's `repr()`, as `Grid(1, 2)` and `Grid(3)` have.
+fn resembles(right: &str, today: &str) -> bool {
+    let head = |text: &str| text.split(['(', ' ', '{']).next().map(str::to_owned);
+    let is_form = right.ends_with([')', '>']) && !right.contains('\n');
+    is_form && !right.contains(" at 0x") && head(right) == head(today)
 }
 
 fn differs(

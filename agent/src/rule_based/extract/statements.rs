@@ -15,6 +15,8 @@ pub struct Claim {
     pub expression: Option<String>,
     /// Value that it should have.
     pub right: Option<String>,
+    /// Expected values of the following calls: "I expect `1` and `2`".
+    pub further: Vec<String>,
     /// Wrong value that it has.
     pub wrong: Option<String>,
     /// Value that it has, rightly or not.
@@ -30,7 +32,18 @@ const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|pro
 
 /// Returns the values stated in the prose, sentence by sentence.
 pub fn claims(prose: &str) -> Vec<Claim> {
-    let (text, codes) = marked(prose);
+    // A plain number or string after one of these words is a value.
+    static UNQUOTED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"(?i)\b((?:expect(?:ed)?|actual|got)(?: (?:output|result|value))?(?: is| was)?:? )(-?\d+(?:\.\d+)?|'[^'\n]*'|"[^"\n]*")([.!;]?(?:\s*\n\s*(?:\n|(?-i:[A-Z*-]))|\s*$)|[.!;]\s|,? (?:but|instead)\b)"#,
+        )
+    });
+    // A colon before code would end the sentence.
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)\b((?:expect(?:ed)?|actual)(?: (?:output|result|value))?(?: is)?):\s+⟦")
+    });
+    let (text, codes) = marked(&UNQUOTED.replace_all(prose, "$1`$2`$3"));
+    let text = LABEL.replace_all(&text, "$1 ⟦");
     let paragraphs: Vec<String> = text
         .split("\n\n")
         .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -51,6 +64,23 @@ pub fn claims(prose: &str) -> Vec<Claim> {
         all.append(&mut sentence_claims);
     }
     all
+}
+
+/// Returns the values that continue a list; `None` if they are alternatives.
+fn further_values(mut rest: &str, codes: &[String]) -> Option<Vec<String>> {
+    static NEXT: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"^(,? and|,? or|,) {V}")));
+    let (mut values, mut is_complete) = (Vec::new(), false);
+    while let Some(next) = NEXT.captures(rest) {
+        if next[1].ends_with("or") {
+            return None;
+        }
+        is_complete = next[1].ends_with("and");
+        values.push(codes.get(next[2].parse::<usize>().ok()?)?.clone());
+        rest = &rest[next[0].len()..];
+    }
+    // In "I expected `1`, `2` came", the comma does not continue a list.
+    values.truncate(if is_complete { values.len() } else { 0 });
+    Some(values)
 }
 
 /// Splits a sentence with two independent statements.
@@ -121,6 +151,11 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
             r"(?i)\b(?:but|instead,?|actually|however|currently|wrongly|incorrectly)\b[^⟦]{{0,40}}?\b(?:gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|is|was|shows?|evaluates? to)\b[^⟦]{{0,30}}?{V}"
         ))
     });
+    static ACTUAL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i)\b(?:actual|gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|shows?)\b[^⟦]{{0,30}}?{V}[^⟦]{{0,20}}?(?:\bbut\b|\bexpect|$)"
+        ))
+    });
     static INSTEAD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(&format!(
             r"(?i)\b(?:instead of|rather than|and not|not)\b[^⟦.]{{0,30}}?{V}"
@@ -151,12 +186,23 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
         let captures = IS_RIGHT
             .captures(sentence)
             .or_else(|| RIGHT.captures(sentence));
+        let end = captures.as_ref().and_then(|f| f.get(0)).map(|m| m.end());
         claim.right = captures
             .and_then(|f| take(&f, 1))
             .filter(|r| Some(r) != claim.expression.as_ref());
+        if claim.right.is_some() && claim.expression.is_none() && !IS_RIGHT.is_match(sentence) {
+            claim.further = further_values(&sentence[end.unwrap_or(0)..], codes)?;
+        }
     }
     if let Some(captures) = WRONG.captures(sentence) {
         claim.wrong = take(&captures, 1).filter(|w| Some(w) != claim.expression.as_ref());
+    }
+    if let Some(right) = &claim.right
+        && claim.wrong.is_none()
+        && claim.shown.is_none()
+    {
+        let actual = ACTUAL.captures(sentence).and_then(|f| take(&f, 1));
+        claim.wrong = actual.filter(|a| a != right && Some(a) != claim.expression.as_ref());
     }
     if let Some(captures) = INSTEAD.captures(sentence) {
         let other = take(&captures, 1);
@@ -171,7 +217,8 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
         claim.shown = None;
     }
     let values = [&claim.right, &claim.wrong, &claim.shown];
-    if values.into_iter().flatten().any(|v| !is_value(v)) {
+    let mut all = values.iter().copied().flatten().chain(&claim.further);
+    if all.any(|v| !is_value(v)) {
         return None;
     }
     let says = claim.right.is_some() || claim.wrong.is_some() || claim.shown.is_some();
@@ -180,8 +227,9 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
 
 /// Returns whether no other statement starts between the two marks.
 fn one_statement(captures: &regex::Captures<'_>) -> bool {
-    static OTHER: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)\b(?:but|instead|which|expect\w*|and|or|if|when|for)\b"));
+    static OTHER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)\b(?:but|instead|which|expect\w*|actual|and|or|if|when|for)\b")
+    });
     let gap = captures.get(0).map_or("", |m| m.as_str());
     let inner = gap.split('⟧').nth(1).unwrap_or("");
     !OTHER.is_match(inner.split('⟦').next().unwrap_or(""))
