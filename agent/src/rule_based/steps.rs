@@ -233,15 +233,12 @@ impl StepReader {
     /// Applies a claim without code of its own; `steps_before` is the number of steps before its paragraph.
     fn about_earlier(&mut self, claim: &Claim, steps_before: usize) {
         if !claim.further.is_empty() {
-            let values: Vec<&String> = claim.right.iter().chain(&claim.further).collect();
-            let calls = self.calls(values.len(), false);
-            let is_clear = calls.len() == values.len();
-            for (at, value) in calls.into_iter().zip(values).filter(|_| is_clear) {
-                let single = Claim {
-                    right: Some(value.clone()),
-                    sentence: claim.sentence.clone(),
-                    ..Claim::default()
-                };
+            let calls = self.calls(claim.further.len() + 1, false);
+            let values = claim.right.iter().chain(&claim.further).cloned();
+            let is_clear = calls.len() > claim.further.len();
+            for (at, right) in calls.into_iter().zip(values).filter(|_| is_clear) {
+                let mut single = claim.clone();
+                (single.right, single.wrong, single.shown) = (Some(right), None, None);
                 attach(self.steps.get_mut(at), &single);
             }
             return;
@@ -422,16 +419,16 @@ fn split_after_prints(source: &str) -> Vec<String> {
     let mut cursor = root.walk();
     for node in root.named_children(&mut cursor) {
         if source[node.byte_range()].starts_with("print") {
-            pieces.push(&source[start..node.end_byte()]);
+            pieces.push(source[start..node.end_byte()].to_owned());
             start = node.end_byte();
         }
     }
-    pieces.push(&source[start..]);
-    let pieces = pieces.iter().map(|p| p.trim_matches(['\n', ' ', ';']));
+    pieces.push(source[start..].to_owned());
+    for piece in &mut pieces {
+        *piece = piece.trim_matches(['\n', ' ', ';']).to_owned();
+    }
+    pieces.retain(|piece| !piece.is_empty());
     pieces
-        .filter(|p| !p.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
 /// Returns whether a text is more than a bare name or number.

@@ -23,11 +23,9 @@ pub(super) fn candidates(
     let today = stated.iter().find(|(_, c)| is_today(c)).copied();
     let today_check = today.map(|(_, c)| c);
     // The issue may be about another call if it shows another value than today's.
-    let is_actual = |s: &StatedOutput| match s.role {
-        Role::Wrong => true,
-        Role::Shown => step.prompt || !s.sentence.is_empty(),
-        _ => false,
-    };
+    let is_output = |s: &StatedOutput| step.prompt || !s.sentence.is_empty();
+    let is_actual =
+        |s: &StatedOutput| s.role == Role::Wrong || s.role == Role::Shown && is_output(s);
     let mut actual = stated.iter().filter(|(s, _)| is_actual(s)).peekable();
     if cause.raised.is_none() && actual.peek().is_some() && !actual.any(|(_, c)| is_today(c)) {
         return Vec::new();
@@ -115,11 +113,8 @@ fn candidate(
     stated: &StatedOutput,
     (trust, (lines, imports, behaviour)): (u32, AssertionParts),
 ) -> Candidate {
-    // The words of a `repr()` are not names.
-    let code = |line: &String| match line.starts_with("assert repr(") {
-        true => test_body::words(line.split(" == '").next().unwrap_or_default()),
-        false => test_body::words(line),
-    };
+    // The words of an expected text are not names.
+    let code = |line: &String| test_body::words(line.split(" == '").next().unwrap_or(line));
     let more: Vec<String> = lines.iter().flat_map(code).collect();
     let mut body = evidence.before(&[at], &more);
     body.lines.extend(lines);
@@ -253,13 +248,8 @@ fn equals(
     };
     lines.push(if today.is_none_or(|c| c.exact) {
         format!("assert {text} == {}", quoted(right))
-    } else if right.contains('\n') {
-        let rows: Vec<String> = right.lines().map(|l| quoted(l.trim())).collect();
-        format!(
-            "assert [line.strip() for line in {text}.strip().splitlines()] == [{}]",
-            rows.join(", ")
-        )
     } else {
+        // Line breaks count.
         let right = quoted(&right.replace(' ', ""));
         format!("assert {text}.replace(' ', '') == {right}")
     });

@@ -197,10 +197,7 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     if let Some(captures) = WRONG.captures(sentence) {
         claim.wrong = take(&captures, 1).filter(|w| Some(w) != claim.expression.as_ref());
     }
-    if let Some(right) = &claim.right
-        && claim.wrong.is_none()
-        && claim.shown.is_none()
-    {
+    if let (Some(right), None, None) = (&claim.right, &claim.wrong, &claim.shown) {
         let actual = ACTUAL.captures(sentence).and_then(|f| take(&f, 1));
         claim.wrong = actual.filter(|a| a != right && Some(a) != claim.expression.as_ref());
     }
