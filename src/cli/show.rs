@@ -8,9 +8,9 @@ use super::{check, clover, eval, evidence_card, output, select};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
 use testwright_agent::job::recorded_outcome;
-use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
-use testwright_comparisons::compare::Plan;
+use testwright_agent::trajectory::{Event, Events, RunFolder, Started, TrajectoryError};
 use testwright_comparisons::compare::report::{ComparisonReport, Data};
+use testwright_comparisons::compare::{Plan, write_trajectory_page};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,10 @@ pub(super) struct Args {
     /// Print Markdown, for a comment on the issue (only for a run)
     #[arg(long)]
     markdown: bool,
+    /// Write trajectory.html into the folder: a page with the requests, replies and calls (only for
+    /// a run)
+    #[arg(long, conflicts_with = "markdown")]
+    html: bool,
 }
 
 /// Maximum characters of the patch in a comment. GitHub accepts comments of up to 65,536 characters.
@@ -29,13 +33,22 @@ const MAX_MESSAGE_LEN: usize = 160;
 
 pub(super) fn run(args: &Args) -> Result<()> {
     if !args.markdown
+        && !args.html
         && let Some(report) = report(&args.dir)?
     {
         output::print_stdout(report);
         return Ok(());
     }
     let (started, outcome) = read_ended(&args.dir)?;
-    if args.markdown {
+    if args.html {
+        let events = RunFolder::read(&args.dir)?;
+        let title = &started.issue.title;
+        let page = write_trajectory_page(&args.dir, title, &events, &outcome)?;
+        output::print_stdout(format!(
+            "{}\n",
+            output::escape_line(&page.display().to_string())
+        ));
+    } else if args.markdown {
         output::print_stdout(markdown(&started, &outcome) + "\n");
     } else {
         output::print_stdout(evidence_card::render(&outcome));

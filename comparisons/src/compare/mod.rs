@@ -27,6 +27,7 @@ pub use predictions::{prediction_files, prediction_sets, write_predictions};
 pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};
 pub use runs::RemoteRuns;
 pub use schedule::{Schedule, Step, StepListener, Summary};
+pub use trajectory_page::write as write_trajectory_page;
 
 /// Files and folders in the folder of a comparison.
 const PLAN: &str = "comparison.json";

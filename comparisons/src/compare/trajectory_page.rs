@@ -1,6 +1,6 @@
 //! Renders a run as a page: the requests to the model, its answers, and the results of its calls.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use testwright_evals::document::html::{self, Page, STYLE};
@@ -23,7 +23,12 @@ struct Trajectory<'e> {
     entries: Vec<EntryView>,
 }
 
-pub(super) fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> Result<()> {
+/// Writes the page of a run into its folder, and returns its path.
+///
+/// # Errors
+///
+/// Fails if the page cannot be rendered or written.
+pub fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> Result<PathBuf> {
     let path = folder.join(FILE);
     let page = Page {
         title: name,
@@ -48,5 +53,5 @@ pub(super) fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outco
     })?;
     let written = super::replace(&path, page.as_bytes());
     written.map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
-    Ok(())
+    Ok(path)
 }

@@ -1,7 +1,7 @@
 //! Tests of `testwright runs` with a server.
 
 use super::{ServerProcess, databases, issue};
-use crate::support::program::TestDir;
+use crate::support::program::{TestDir, assert_exit_code};
 
 #[test]
 fn runs_are_listed_followed_and_exported() {
@@ -43,6 +43,11 @@ fn runs_are_listed_followed_and_exported() {
     let log = std::fs::read_to_string(out.join("environment.log")).unwrap();
     assert!(!log.is_empty());
     // The exported folder works like any folder of a run.
+    let mut show = place.testwright();
+    let page = show.args(["show", "--html"]).arg(&out).output().unwrap();
+    assert_exit_code(&page, 0);
+    let page = std::fs::read_to_string(out.join("trajectory.html")).unwrap();
+    assert!(page.contains("insert_function"), "{page}");
     let card = place.testwright().arg("show").arg(&out).output().unwrap();
     assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));
     for (words, hint) in [
