@@ -18,7 +18,8 @@ from minisweagent.environments.local import LocalEnvironment
 from minisweagent.models.litellm_model import LitellmModel
 
 TASK = """Do not fix the issue. Add a test to the repository's test files that fails now because of the issue, and
-passes once it is fixed. Change only test files. Run the test and see it fail before you finish.\n\n"""
+passes once it is fixed. Change only test files. Run the test and see it fail before you finish. Where other instructions
+speak of a fix, they mean this test. There is no git and no network.\n\n"""
 
 
 class Sandbox(LocalEnvironment):
