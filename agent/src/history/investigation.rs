@@ -176,7 +176,7 @@ impl Investigation<'_> {
         let older: Vec<Point> = older.iter().chain([&base]).cloned().collect();
         let mut newer: Vec<Point> = [&base].into_iter().chain(newer).cloned().collect();
         // A pass before the base commit is not a fix.
-        let since_base = self.history.commits_between(Some(&base), &head, false);
+        let since_base = self.history.commits_between(Some(&base), &head);
         if !since_base.await?.is_empty() {
             newer.push(head.clone());
         }
@@ -284,7 +284,7 @@ impl Investigation<'_> {
         if !is_searched || self.options.only == Some(Part::Tags) {
             return Ok(change);
         }
-        let commits = self.history.commits_between(start, end, false).await?;
+        let commits = self.history.commits_between(start, end).await?;
         let Some(first) = commits.first() else {
             return Ok(change);
         };
@@ -297,9 +297,8 @@ impl Investigation<'_> {
                     && let Some(commit) = self.merged_change(&commits[last], merge, before).await?
                 {
                     let (short, merge) = (commit.short(), merge.short());
-                    self.report
-                        .notes
-                        .push(format!("{short} was merged by {merge}"));
+                    let note = format!("{short} was merged by {merge}");
+                    self.report.notes.push(note);
                     change.commits = vec![commit];
                 }
             }
@@ -316,21 +315,32 @@ impl Investigation<'_> {
         Ok(change)
     }
 
-    /// Bisects the commits that a merge added. Returns the one that made the change, unless several could have.
+    /// Bisects the commits that a merge added, and those of merges among them. Returns the one that made the change, unless
+    /// several could have.
     async fn merged_change(
         &mut self,
         last: &Point,
         merge: &Point,
         before: Verdict,
     ) -> Result<Option<Point>> {
-        let merged = self
-            .history
-            .commits_between(Some(last), merge, true)
-            .await?;
-        let found = self.search(&merged, before).await?;
-        let is_single = found.before.is_some_and(|at| at + 1 == found.after);
-        let commit = &merged[found.after];
-        Ok((is_single && commit.commit != merge.commit).then(|| commit.clone()))
+        let (mut last, mut merge, mut found) = (last.clone(), merge.clone(), None);
+        loop {
+            let mut merged = self.history.merged_commits(&last, &merge).await?;
+            if merged.is_empty() {
+                return Ok(found);
+            }
+            // The last of these points must have the verdict after the change.
+            merged.push(merge.clone());
+            let boundary = self.search(&merged, before).await?;
+            match boundary.before {
+                Some(at) if at + 1 == boundary.after && boundary.after + 1 < merged.len() => {
+                    last = merged[at].clone();
+                    merge = merged[boundary.after].clone();
+                    found = Some(merge.clone());
+                }
+                _ => return Ok(found),
+            }
+        }
     }
 
     /// Adds a note if the verdict changes more than once.

@@ -82,18 +82,17 @@ impl History {
     }
 
     /// Returns the commits of the branch that ends at `end`, oldest first: those that are not in the history of `start`,
-    /// and the commit before them. Commits of merged branches count only if `with_merged`.
+    /// and the commit before them.
     pub(super) async fn commits_between(
         &self,
         start: Option<&Point>,
         end: &Point,
-        with_merged: bool,
     ) -> Result<Vec<Point>> {
         let repository = self.repository.clone();
         let range = CommitRange {
             tip: end.commit.clone(),
             base: start.map(|start| start.commit.clone()),
-            first_parent: !with_merged,
+            first_parent: true,
             ..CommitRange::default()
         };
         run_blocking(move || {
@@ -104,6 +103,20 @@ impl History {
             Ok(fork.iter().chain(&commits).map(point).collect())
         })
         .await
+    }
+
+    /// Returns the commits of the branch that a merge added to `last`, oldest first, and the commit before them. There are
+    /// none if the commit is no merge.
+    pub(super) async fn merged_commits(&self, last: &Point, merge: &Point) -> Result<Vec<Point>> {
+        let (repository, hash) = (self.repository.clone(), merge.commit.clone());
+        let tip = run_blocking(move || {
+            let merged = repository.commit_at(&hash)?.parents.into_iter().nth(1);
+            merged.map(|tip| repository.commit_at(&tip)).transpose()
+        });
+        match tip.await? {
+            Some(tip) => self.commits_between(Some(last), &point(&tip)).await,
+            None => Ok(Vec::new()),
+        }
     }
 }
 
