@@ -119,7 +119,7 @@ fn requests_and_attempts_are_logged() {
     let log = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<serde_json::Value> = log
         .lines()
-        .filter(|line| !line.starts_with("listening on"))
+        .filter(|line| !line.starts_with("listening on") && !line.starts_with("note: "))
         .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
         .collect();
     let of_request: Vec<_> = lines.iter().filter(|l| l["request"] == request).collect();
