@@ -1,7 +1,7 @@
 //! A branch and a commit in a user's repository.
 //!
-//! Objects are written by a git that sees only an isolated copy of the git folder. A git in the user's own git folder
-//! changes refs and the index, which needs no filters; hooks and other programs of the configuration are disabled.
+//! Objects and the index are written by a git that sees only an isolated copy of the git folder, because even an update of
+//! the index runs filters of the configuration. A git in the user's own git folder changes refs; hooks are disabled.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,6 +32,8 @@ pub(super) struct PreparedCommit {
     objects: PathBuf,
     /// The user's own git folder.
     own: Git,
+    /// The user's index.
+    index: PathBuf,
     root: PathBuf,
     /// Paths that the patch may touch.
     paths: Vec<String>,
@@ -69,6 +71,7 @@ impl PreparedCommit {
         let mut prepared = PreparedCommit {
             objects: git.common.join("objects"),
             own: Git::at(&git.own)?,
+            index: git.own.join("index"),
             root: root.to_owned(),
             paths,
             branch,
@@ -158,8 +161,10 @@ impl PreparedCommit {
         let removals = self.paths.iter();
         let removals = removals.map(|path| format!("0 {no_object}\t{path}\0"));
         let input = removals.collect::<String>() + &entries;
-        let mut command = self.own.command();
-        command.arg("--work-tree").arg(&self.root);
+        let mut command = self.isolated.git.command();
+        command.env("GIT_INDEX_FILE", &self.index);
+        command.args(["-c", "core.bare=false", "--work-tree"]);
+        command.arg(&self.root);
         command.args(["update-index", "-z", "--index-info"]);
         let output = process::run(command, input.as_bytes(), &ProcessLimits::default())?;
         match output.ok {
