@@ -23,14 +23,13 @@ use super::failures::{infrastructure, trajectory_failed, unknown_tool};
 use super::fix_trials::RecordedTrial;
 use super::full_issue::numbered_issue_lines;
 use super::processor::CpuPermit;
-use super::progress::{Progress, StepView};
+use super::progress::{DATA_MARK, Progress, StepView};
 use super::replay::Replay;
 use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
 use crate::gate::Evidence;
 use crate::issues::{FULL_ISSUE_PATH, Issue};
 use crate::outcome::{Flow, Outcome};
-use crate::rule_based;
 use crate::session::{Contents, Session};
 use crate::trajectory::{Event, FileState, RecordedAnswer, RunFolder};
 use testwright_models::{Message, Model, ToolCall, ToolResult};
@@ -367,7 +366,7 @@ impl Run {
             step: self.budget.spent.steps,
             action: &call.name,
             detail: match first_line(&answer.result.content) {
-                line if line.starts_with(rule_based::PROBE_MARK) => "ran the code of the issue",
+                line if line.starts_with(DATA_MARK) => "ran the code of the issue",
                 line => line,
             },
             spent: &self.budget.spent,

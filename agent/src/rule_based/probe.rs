@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::steps::Step;
+use crate::agent::DATA_MARK;
 
 /// Time limit of one statement in seconds.
 const SECONDS: u32 = 20;
 const SCRIPT: &str = concat!(include_str!("probe/effects.py"), include_str!("probe.py"));
-/// Start of the line with the results.
-pub const MARK: &str = "@@probe ";
 
 /// The results of the steps.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -148,6 +147,6 @@ pub(super) fn script(
 
 /// Reads the answer of `run_python`.
 pub(super) fn read(answer: &str) -> Option<Probe> {
-    let line = answer.lines().rev().find_map(|l| l.strip_prefix(MARK))?;
+    let line = answer.lines().rev().find_map(|l| l.strip_prefix(DATA_MARK))?;
     serde_json::from_str(line).ok()
 }

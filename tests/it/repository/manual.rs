@@ -55,7 +55,7 @@ fn commands_have_manual_pages() {
     assert_eq!(code(&output), 0);
     for command in commands(&place) {
         let page = std::fs::read_to_string(folder.join(format!("testwright-{command}.1"))).unwrap();
-        assert!(page.contains(".SH OPTIONS"), "{command}: {page}");
+        assert!(page.contains(r"\fB\-\-config\fR \fI"), "{command}: {page}");
     }
     let printed = place.testwright().arg("man").output().unwrap();
     assert_eq!(code(&printed), 0);

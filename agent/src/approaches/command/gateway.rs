@@ -2,7 +2,7 @@
 //! need the token of the run, and are handled one after the other by the owner of the [`Gateway`].
 
 use std::convert::Infallible;
-use std::io::{self, Read};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::mcp::ToolReply;
 use super::{chat, mcp};
 use crate::outcome::Outcome;
 use testwright_models::Reply;
@@ -48,14 +49,6 @@ pub(super) enum ProgramRequest {
         request: Box<testwright_models::Request>,
         reply: oneshot::Sender<Result<Reply, String>>,
     },
-}
-
-/// The answer of a tool.
-pub(super) struct ToolReply {
-    pub(super) text: String,
-    pub(super) refused: bool,
-    /// Whether the gate accepted a submission; `None` if there was none.
-    pub(super) accepted: Option<bool>,
 }
 
 /// A running server. Dropping it ends all connections.
@@ -86,7 +79,7 @@ impl Gateway {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let mut random = [0; 32];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
         let (sender, requests) = mpsc::channel(MAX_WAITING);
         let server = Server {
             token: hex(&random),

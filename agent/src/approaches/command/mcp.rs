@@ -3,8 +3,6 @@
 use serde_json::{Value, json};
 use testwright_tools::tool::AnyTool;
 
-use super::gateway::ToolReply;
-
 /// Versions of the protocol; the first one is offered to clients with another version.
 const PROTOCOL_VERSIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
@@ -13,6 +11,14 @@ const UNKNOWN_METHOD: i64 = -32601;
 const INVALID_PARAMETERS: i64 = -32602;
 /// Code of the error after the end of the run.
 pub(super) const RUN_ENDED: i64 = -32000;
+
+/// The answer of a tool.
+pub(super) struct ToolReply {
+    pub(super) text: String,
+    pub(super) refused: bool,
+    /// Whether the gate accepted a submission; `None` if there was none.
+    pub(super) accepted: Option<bool>,
+}
 
 /// A message of the program.
 pub(super) enum Incoming {

@@ -18,7 +18,8 @@ use testwright_tools::visible;
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Limit, Outcome, Run, SubmissionPolicy};
 use command_line::CommandLine;
-use gateway::{Gateway, ProgramRequest, ToolReply};
+use gateway::{Gateway, ProgramRequest};
+use mcp::ToolReply;
 use program::{Program, ProgramEnd, exited, printed_patch};
 
 /// Time for the program to end by itself after the run has ended.
