@@ -6,6 +6,9 @@ use testwright_sandboxes::{Shortage, repository};
 
 use crate::gate::Evidence;
 
+/// Start of an output line that is data for an approach, not a text for people.
+pub(crate) const DATA_MARK: &str = "@@probe ";
+
 /// The result of a step, or the outcome that ends the run: `?` ends the run.
 pub type Flow<T = ()> = std::result::Result<T, Outcome>;
 

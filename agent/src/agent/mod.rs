@@ -39,7 +39,6 @@ pub use drafts::Drafts;
 pub(crate) use failures::{infrastructure, prompt};
 pub(crate) use full_issue::numbered_lines;
 pub use processor::CpuPermit;
-pub(crate) use progress::DATA_MARK;
 pub use progress::{NotesToLog, Progress, StepView};
 pub use replay::{Replay, ReplayDifference};
 pub use run::{ChangedTests, Run, RunParts};

@@ -2,9 +2,6 @@
 
 use super::RunUsage;
 
-/// Start of an output line that is data for an approach, not a text for people.
-pub(crate) const DATA_MARK: &str = "@@probe ";
-
 /// One step of a run.
 #[derive(Debug, Clone)]
 pub struct StepView<'a> {

@@ -29,7 +29,6 @@ mod tests;
 
 use async_trait::async_trait;
 
-
 use policy_runner::{PolicyRunner, Turn};
 use testwright_models::{Message, Model, ModelError, Reply, Request};
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::steps::Step;
-use crate::agent::DATA_MARK;
+use crate::outcome::DATA_MARK;
 
 /// Time limit of one statement in seconds.
 const SECONDS: u32 = 20;
@@ -147,6 +147,9 @@ pub(super) fn script(
 
 /// Reads the answer of `run_python`.
 pub(super) fn read(answer: &str) -> Option<Probe> {
-    let line = answer.lines().rev().find_map(|l| l.strip_prefix(DATA_MARK))?;
+    let line = answer
+        .lines()
+        .rev()
+        .find_map(|l| l.strip_prefix(DATA_MARK))?;
     serde_json::from_str(line).ok()
 }
