@@ -1,11 +1,12 @@
 //! A program of the user as an approach: its tools, its metered model, its end, and who may name it.
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::support::program::{TestDir, assert_exit_code, example, text_reply};
+use crate::support::program::{
+    TestDir, assert_exit_code, example, interrupt, text_reply, wait_until,
+};
 
 fn answer(test: &str) -> serde_json::Value {
     text_reply(&format!(
@@ -163,15 +164,8 @@ fn interrupt_kills_program_and_its_children() {
         .spawn()
         .unwrap();
     let file = place.path("pid");
-    for _ in 0..600 {
-        if file.exists() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let id = child.id().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status();
-    assert!(kill.unwrap().success());
+    wait_until("the program starts", || file.exists());
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_exit_code(&output, 130);
     let stderr = String::from_utf8_lossy(&output.stderr);

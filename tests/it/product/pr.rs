@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::program::{TestDir, assert_exit_code, example};
+use crate::support::program::{TestDir, assert_exit_code, example, interrupt, wait_until};
 use crate::support::server::{MockServer, Request, Response};
 
 const TEST: &str = "tests/test_slug.py";
@@ -241,15 +241,8 @@ fn interrupt_after_push_removes_branch() {
     let mut command = scene.command(&["pr", "--create"]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     let is_pushed = || !git(&scene.origin, &["branch", "--list", BRANCH]).is_empty();
-    for _ in 0..600 {
-        if is_pushed() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let id = child.id().to_string();
-    let kill = Command::new("kill").args(["-INT", &id]).status();
-    assert!(kill.unwrap().success());
+    wait_until("the branch is pushed", is_pushed);
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_exit_code(&output, 130);
     scene.assert_unchanged();

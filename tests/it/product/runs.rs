@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::program::{Boundary, TestDir, assert_exit_code, calls, example, text_reply};
+use crate::support::program::{
+    Boundary, TestDir, assert_exit_code, calls, example, interrupt, text_reply,
+};
 use crate::support::server::{MockServer, Response};
 
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
@@ -321,14 +323,7 @@ fn run_resumes_after_model_failure() {
 fn ctrl_c_stops_run_and_sandbox() {
     let place = TestDir::new();
     let child = sleeping(&place);
-    let id = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_exit_code(&output, 130);
     assert_eq!(place.json("run.json")["outcome"], "interrupted");

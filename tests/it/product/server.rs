@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testwright_server::store::NewRun;
 
-use crate::support::program::{TestDir, example};
+use crate::support::program::{TestDir, example, wait_until};
 use crate::support::server::MockServer;
 use client::{Client, StreamEvent};
 use databases::Database;
@@ -198,14 +198,6 @@ impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(100));
     }
 }
 

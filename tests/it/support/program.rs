@@ -1,7 +1,8 @@
 //! Runs the program as a user does: on the example, in the local sandbox, with recorded replies.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -232,4 +233,20 @@ pub(crate) fn assert_exit_code(output: &Output, expected_code: i32) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Interrupts a process, as Ctrl-C does.
+#[track_caller]
+pub(crate) fn interrupt(process: &Child) {
+    let id = process.id().to_string();
+    let status = Command::new("kill").args(["-INT", &id]).status();
+    assert!(status.unwrap().success());
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::repository::GOOD;
 use super::{GradingBench, ISSUE};
-use crate::support::program::assert_exit_code;
+use crate::support::program::{assert_exit_code, interrupt};
 
 /// Creates a bench of instances of one repository and commit.
 fn bench(instances: &[&str]) -> GradingBench {
@@ -162,9 +162,7 @@ fn partial_report_counts_missing_results() {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    let id = child.id().to_string();
-    let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
-    assert!(status.success());
+    interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let (there, second) = (count_results(&bench), report(&bench));
     assert!(there < 5, "too late to cut it short");

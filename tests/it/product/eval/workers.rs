@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::repository::{GOOD, TESTS};
 use super::{GradingBench, ISSUE, without_timings};
 use crate::product::server::databases::{self, Database};
-use crate::support::program::assert_exit_code;
+use crate::support::program::{assert_exit_code, interrupt};
 
 /// A worker on a database, killed on drop.
 struct Worker(Child);
@@ -160,9 +160,7 @@ fn interrupted_evaluation_is_cancelled_and_resumed() {
             database.execute(bench.place.folder.path(), all)
         };
         assert_eq!(statuses(), "queued");
-        let id = asking.id().to_string();
-        let mut kill = Command::new("kill");
-        assert!(kill.args(["-INT", &id]).status().unwrap().success());
+        interrupt(&asking);
         assert_eq!(asking.wait().unwrap().code(), Some(130));
         assert_eq!(statuses(), "cancelled");
 
