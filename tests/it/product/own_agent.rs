@@ -14,6 +14,12 @@ fn answer(test: &str) -> serde_json::Value {
     ))
 }
 
+fn is_running(pid: &str) -> bool {
+    // A killed process that was not waited for has no command line.
+    let command_line = std::fs::read(format!("/proc/{pid}/cmdline"));
+    !command_line.unwrap_or_default().is_empty()
+}
+
 #[test]
 fn own_agent_resumes_until_gate_accepts() {
     let place = TestDir::new();
@@ -108,9 +114,7 @@ fn failed_program_leaves_reason_but_no_process() {
         !variables.contains("the-secret-key") && !variables.contains("TESTWRIGHT_"),
         "{variables}"
     );
-    // A killed process that was not waited for has no command line.
-    let command_line = std::fs::read(format!("/proc/{}/cmdline", read("pid").trim()));
-    assert!(command_line.unwrap_or_default().is_empty());
+    assert!(!is_running(read("pid").trim()));
 }
 
 /// Asks the model with a wrong token, and then twice with the right one. Writes the status of each answer.
@@ -171,9 +175,31 @@ fn interrupt_kills_program_and_its_children() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains(" --approach 'command:sh "), "{stderr}");
     let pid = std::fs::read_to_string(file).unwrap();
-    // A killed process that was not waited for has no command line.
-    let command_line = std::fs::read(format!("/proc/{}/cmdline", pid.trim()));
-    assert!(command_line.unwrap_or_default().is_empty());
+    assert!(!is_running(pid.trim()));
+}
+
+#[test]
+fn killed_testwright_takes_program_and_children_along() {
+    let place = TestDir::new();
+    let script = place.path("agent.sh");
+    let text = "cd \"$(dirname \"$0\")\" || exit\nsleep 600 &\necho $$ $! >started && mv started pids\nwait\n";
+    std::fs::write(&script, text).unwrap();
+    let approach = format!("command:sh '{}'", script.display());
+    let mut child = place
+        .run_example(&["--approach", &approach])
+        .args(["--model", &place.recording(&[text_reply("")])])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let file = place.path("pids");
+    wait_until("the program starts", || file.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let pids = std::fs::read_to_string(file).unwrap();
+    assert_eq!(pids.split_whitespace().count(), 2);
+    for pid in pids.split_whitespace() {
+        wait_until("the program ends", || !is_running(pid));
+    }
 }
 
 #[test]

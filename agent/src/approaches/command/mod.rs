@@ -5,6 +5,7 @@ mod chat;
 pub(super) mod command_line;
 mod gateway;
 mod mcp;
+mod process_group;
 mod program;
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The process of the program, with its whole group.
+//! The process of the program, with its input and output.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde::Deserialize;
 use testwright_config::settings::AZURE_KEY;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::command_line::CommandLine;
 use super::gateway::Gateway;
+use super::process_group::ProcessGroup;
 
 /// Interval at which the process is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -31,9 +32,9 @@ const MAX_REASON_LINE_LEN: usize = 300;
 pub(super) struct Program {
     pub(super) pid: Pid,
     child: Child,
+    group: ProcessGroup,
     stdout: OutputReader,
     stderr: OutputReader,
-    has_ended: bool,
 }
 
 /// The end of a program.
@@ -72,9 +73,9 @@ impl Program {
             hosts.push(OsString::from("127.0.0.1"));
             command.env(name, hosts);
         }
+        let group = ProcessGroup::start()?;
         command
-            // The process ID is then also the ID of the group.
-            .process_group(0)
+            .process_group(group.id())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -92,13 +93,13 @@ impl Program {
             stdout: OutputReader::start(child.stdout.take()),
             stderr: OutputReader::start(child.stderr.take()),
             child,
-            has_ended: false,
+            group,
         })
     }
 
     /// Kills what is left of the group, and returns how the program ended.
     pub(super) async fn stop(mut self) -> ProgramEnd {
-        self.kill();
+        self.group.kill();
         let status = self.child.wait().await;
         let stdout = self.stdout.finish().await;
         ProgramEnd {
@@ -106,20 +107,6 @@ impl Program {
             stdout: String::from_utf8_lossy(&stdout).into_owned(),
             stderr: self.stderr.finish().await,
         }
-    }
-
-    fn kill(&mut self) {
-        if std::mem::replace(&mut self.has_ended, true) {
-            return;
-        }
-        // The process was not waited for, so no other group has its number. It fails only if all have ended.
-        let _ = kill_process_group(self.pid, Signal::KILL);
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
