@@ -18,6 +18,8 @@ pub struct SandboxError {
     pub hint: Option<String>,
     /// Log file with details.
     pub log: Option<PathBuf>,
+    /// Whether a build failed for a reason outside of the code, such as the network, a full disk or a timeout.
+    pub is_external: bool,
 }
 
 /// Category of a [`SandboxError`].
@@ -146,6 +148,7 @@ impl SandboxError {
             message: message.into(),
             hint: None,
             log: None,
+            is_external: false,
         }
     }
 

@@ -41,13 +41,26 @@ pub struct Answer {
     pub verdict: Verdict,
     /// Failure, or the reason why nothing is known; empty for `Passes`.
     pub reason: String,
+    /// Whether the reason is outside of the code, such as the network or a timeout, so that a later command must ask again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_external: bool,
 }
 
 impl Answer {
+    /// Creates an answer without a verdict, for a reason in the code.
     pub(super) fn cannot_tell(reason: impl Into<String>) -> Answer {
         Answer {
             verdict: Verdict::CannotTell,
             reason: reason.into(),
+            is_external: false,
+        }
+    }
+
+    /// Creates an answer without a verdict, for a reason outside of the code.
+    pub(super) fn cannot_tell_yet(reason: impl Into<String>) -> Answer {
+        Answer {
+            is_external: true,
+            ..Answer::cannot_tell(reason)
         }
     }
 }

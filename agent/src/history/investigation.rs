@@ -71,7 +71,8 @@ pub type Watcher<'a> = &'a (dyn Fn(HistoryEvent<'_>) -> Result<()> + Sync);
 
 /// Searches the history of a repository for the releases and commits on which the accepted tests fail.
 ///
-/// Answers of an `earlier` report on the same tests are not asked again.
+/// Answers of an `earlier` report on the same tests are not asked again, except those that lack a verdict for a reason
+/// outside of the code.
 ///
 /// # Errors
 ///
@@ -126,7 +127,8 @@ pub async fn investigate(
         },
         history,
     };
-    for entry in earlier.into_iter().flat_map(|earlier| earlier.answers) {
+    let answers = earlier.into_iter().flat_map(|earlier| earlier.answers);
+    for entry in answers.filter(|entry| !entry.answer.is_external) {
         investigation.add(entry);
     }
     investigation.run().await?;

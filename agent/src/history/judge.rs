@@ -23,6 +23,9 @@ enum Conclusion {
 
 /// Returns the verdict of one run of the accepted tests.
 pub(super) fn judge(report: &TestReport, tests: &[TestEvidence], placement: &Placement) -> Answer {
+    if report.timed_out {
+        return Answer::cannot_tell_yet("the tests took too long");
+    }
     if let Some(reason) = reason_to_distrust(report) {
         return Answer::cannot_tell(reason);
     }
@@ -38,10 +41,12 @@ pub(super) fn judge(report: &TestReport, tests: &[TestEvidence], placement: &Pla
         None => Answer {
             verdict: Verdict::Passes,
             reason: String::new(),
+            is_external: false,
         },
         Some(reason) if passes == 0 => Answer {
             verdict: Verdict::Fails,
             reason,
+            is_external: false,
         },
         Some(failure) => {
             let all = tests.len();
@@ -52,9 +57,6 @@ pub(super) fn judge(report: &TestReport, tests: &[TestEvidence], placement: &Pla
 
 /// Returns why the outcomes of a run say nothing about the code.
 fn reason_to_distrust(report: &TestReport) -> Option<String> {
-    if report.timed_out {
-        return Some("the tests took too long".to_owned());
-    }
     if let Some(code) = &report.tampered {
         return Some(format!("code replaced what decides outcomes: {code}"));
     }

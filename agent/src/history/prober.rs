@@ -119,7 +119,12 @@ impl<'a> Prober<'a> {
         };
         let (source, environment) = match self.setup.prepare_commit(&place).await? {
             Ok(prepared) => prepared,
-            Err(error) => return Ok(Answer::cannot_tell(without_environment(&error))),
+            Err(unsuitable) => {
+                return Ok(Answer {
+                    is_external: unsuitable.is_external,
+                    ..Answer::cannot_tell(without_environment(&unsuitable.error))
+                });
+            }
         };
         let placement = match self.base.place(&source.tree()?)? {
             Ok(placement) => placement,
@@ -148,11 +153,14 @@ impl<'a> Prober<'a> {
         let second = self.run(session, placement).await?;
         Ok(match second.verdict {
             Verdict::Passes => second,
-            verdict => Answer::cannot_tell(format!(
-                "it passed once, then: {} {}",
-                verdict.as_str(),
-                second.reason
-            )),
+            verdict => Answer {
+                is_external: second.is_external,
+                ..Answer::cannot_tell(format!(
+                    "it passed once, then: {} {}",
+                    verdict.as_str(),
+                    second.reason
+                ))
+            },
         })
     }
 
@@ -163,10 +171,12 @@ impl<'a> Prober<'a> {
             .call(RunPytest::NAME, arguments, CALL_TIMEOUT)
             .await?;
         if answer.refused || answer.ended {
-            return Ok(Answer::cannot_tell(format!(
-                "the tests did not run: {}",
-                first_line(&answer.text)
-            )));
+            let reason = format!("the tests did not run: {}", first_line(&answer.text));
+            return Ok(Answer {
+                // The machine may have been out of memory.
+                is_external: answer.ended,
+                ..Answer::cannot_tell(reason)
+            });
         }
         let report: TestReport = serde_json::from_value(answer.data).map_err(|error| {
             Error::infrastructure("read the outcomes of the tests").cause(error)

@@ -199,6 +199,7 @@ mod tests {
             answer: Answer {
                 verdict,
                 reason: String::new(),
+                is_external: false,
             },
         }
     }

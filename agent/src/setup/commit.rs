@@ -7,9 +7,18 @@ use testwright_sandboxes::repository::Source;
 use super::{RepositoryLocation, Setup};
 use testwright_config::error::{Error, Kind, Result};
 
+/// Reason why a commit has no environment.
+#[derive(Debug)]
+pub struct UnsuitableCommit {
+    /// The failure, such as that of a build.
+    pub error: Error,
+    /// Whether the cause is outside of the code, such as the network or a timeout. A later attempt may succeed.
+    pub is_external: bool,
+}
+
 impl Setup<'_> {
-    /// Prepares the code of a commit and its environment. The inner error says why the commit has none, such as a build
-    /// that fails. An interrupt leaves nothing running.
+    /// Prepares the code of a commit and its environment. The inner error says why the commit has none. An interrupt
+    /// leaves nothing running.
     ///
     /// # Errors
     ///
@@ -17,15 +26,23 @@ impl Setup<'_> {
     pub async fn prepare_commit(
         &self,
         place: &RepositoryLocation,
-    ) -> Result<std::result::Result<(Source, Environment), Error>> {
+    ) -> Result<std::result::Result<(Source, Environment), UnsuitableCommit>> {
         let prepared = async {
             let source = match self.source(place).await {
-                Err(error) if error.kind == Kind::Usage => return Ok(Err(error)),
+                Err(error) if error.kind == Kind::Usage => {
+                    return Ok(Err(UnsuitableCommit {
+                        error,
+                        is_external: false,
+                    }));
+                }
                 source => source?,
             };
             let unsuitable = [ErrorKind::Build, ErrorKind::Input];
             match self.environment(&source, &place.location).await {
-                Err(error) if unsuitable.contains(&error.kind) => Ok(Err(Error::from(error))),
+                Err(error) if unsuitable.contains(&error.kind) => Ok(Err(UnsuitableCommit {
+                    is_external: error.is_external,
+                    error: Error::from(error),
+                })),
                 environment => Ok(Ok((source, environment?))),
             }
         };

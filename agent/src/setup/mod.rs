@@ -31,6 +31,7 @@ use crate::trajectory::EnvironmentRepair;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{RedactedUrl, Settings};
 
+pub use commit::UnsuitableCommit;
 pub use harness::{HarnessArgs, harness, instance_at};
 pub use model::{ModelArgs, check_service, model};
 

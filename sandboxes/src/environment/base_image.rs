@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use super::lease::Lease;
 use super::log::{Log, LogLines};
 use super::records::{self, Layer};
-use super::steps::{failure, keep_end};
+use super::steps::{self, failure, keep_end};
 use super::{BuildEvent, BuildSettings, Progress, lock};
 use crate::egress::{Egress, Host};
 use crate::error::{ErrorKind, SandboxError};
@@ -202,7 +202,7 @@ impl BaseImageBuild<'_> {
             Ok(built) => built.map_err(|error| output.failure(step, &egress, error)),
             Err(_) => {
                 let what = format!("`{step}` timed out after {} s", deadline.as_secs());
-                Err(failure(&log, what, ""))
+                Err(steps::timeout(&log, what))
             }
         };
         let stopped = sandbox.stop().await;

@@ -16,6 +16,13 @@ pub(super) fn hint(output: &str) -> Option<String> {
     rules::ALL.iter().find_map(|rule| rule(&failure))
 }
 
+/// Returns whether a step failed for a reason outside of the code: the network, the settings for it, a missing toolchain,
+/// or a full disk.
+pub(super) fn is_external(output: &str) -> bool {
+    let failure = Failure::read(output);
+    failure.is_some_and(|failure| rules::EXTERNAL.iter().any(|rule| rule(&failure).is_some()))
+}
+
 /// Returns advice if the failure follows from what was left out of the environment, as stated in `notes`.
 pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String> {
     let failure = Failure::read(output)?;

@@ -68,7 +68,7 @@ impl Steps<'_> {
                 self.log
                     .line(&format!("== {step}: timed out after {seconds} s"));
                 let what = format!("`{step}` timed out after {seconds} s");
-                return Err(failure(self.log, what, ""));
+                return Err(timeout(self.log, what));
             }
         };
         for notice in self.egress.map(Egress::take_notices).unwrap_or_default() {
@@ -177,7 +177,16 @@ pub(super) fn failure(log: &Log, what: String, text: &str) -> SandboxError {
     SandboxError {
         log: Some(log.path.clone()),
         hint: failure_hints::hint(text),
+        is_external: failure_hints::is_external(text),
         ..SandboxError::new(ErrorKind::Build, message)
+    }
+}
+
+/// Returns the error for a step that timed out.
+pub(super) fn timeout(log: &Log, what: String) -> SandboxError {
+    SandboxError {
+        is_external: true,
+        ..failure(log, what, "")
     }
 }
 

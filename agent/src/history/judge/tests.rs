@@ -70,7 +70,9 @@ fn report(outcome: Outcome, failure: Option<&Failure>) -> TestReport {
 
 fn judged(report: &TestReport, tests: &[TestEvidence]) -> (Verdict, String) {
     let placement = Placement::unchanged(Files::new());
-    let Answer { verdict, reason } = judge(report, tests, &placement);
+    let Answer {
+        verdict, reason, ..
+    } = judge(report, tests, &placement);
     (verdict, reason)
 }
 
@@ -126,11 +128,17 @@ fn test_that_does_not_run_tells_nothing() {
         let (verdict, _) = judged(&report(outcome, None), &tests);
         assert_eq!(verdict, Verdict::CannotTell, "{outcome:?}");
     }
-    let distrusted = TestReport {
-        contradicted: true,
-        ..passed
-    };
-    assert_eq!(judged(&distrusted, &tests).0, Verdict::CannotTell);
+    let placement = Placement::unchanged(Files::new());
+    for (contradicted, timed_out) in [(true, false), (false, true)] {
+        let distrusted = TestReport {
+            contradicted,
+            timed_out,
+            ..passed.clone()
+        };
+        let answer = judge(&distrusted, &tests, &placement);
+        assert_eq!(answer.verdict, Verdict::CannotTell);
+        assert_eq!(answer.is_external, timed_out);
+    }
     let (verdict, reason) = judged(&TestReport::default(), &tests);
     assert_eq!(verdict, Verdict::CannotTell);
     assert_eq!(reason, "the test was not found");

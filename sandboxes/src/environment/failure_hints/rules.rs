@@ -48,6 +48,16 @@ pub(super) const ALL: &[Rule] = &[
     code::missing_module,
 ];
 
+/// Rules for errors whose cause is outside of the code.
+pub(super) const EXTERNAL: &[Rule] = &[
+    network::offline,
+    network::rust_toolchain,
+    network::refused_host,
+    network::certificate,
+    network::unreachable_index,
+    build::disk,
+];
+
 /// Returns the first group of a pattern in the text.
 fn captured(pattern: &str, text: &str) -> Option<String> {
     let pattern = regex::Regex::new(pattern).ok()?;

@@ -101,6 +101,27 @@ fn build_errors_select_hints() {
 }
 
 #[test]
+fn network_and_disk_failures_are_external() {
+    for output in [
+        "error: Failed to fetch: `http://127.0.0.1:1/simple/x/`\n  \
+         Caused by: error sending request for url (http://127.0.0.1:1/simple/x/)",
+        "error: invalid peer certificate: UnknownIssuer",
+        "OSError: [Errno 28] No space left on device",
+    ] {
+        assert!(is_external(output), "{output}");
+    }
+    for output in [
+        failed_build("ModuleNotFoundError: No module named 'numpy'"),
+        resolver(
+            "Because x was not found in the package registry and you require x, we can conclude that your requirements are unsatisfiable.",
+        ),
+        String::new(),
+    ] {
+        assert!(!is_external(&output), "{output}");
+    }
+}
+
+#[test]
 fn resolution_errors_select_hints() {
     assert_hints(&[
         (
