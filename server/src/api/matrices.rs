@@ -16,7 +16,7 @@ use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{self, Matrix};
 use crate::store::{
-    JobKind, JobStatus, MatrixFilter, MatrixId, NewMatrix, StoredMatrix, timestamp,
+    JobKind, JobStatus, MatrixFilter, MatrixId, MatrixProgress, NewMatrix, StoredMatrix, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -225,19 +225,20 @@ pub async fn show(
     query: Result<Query<MatrixWait>, QueryRejection>,
 ) -> ApiResult<Json<Matrix>> {
     let Query(MatrixWait { wait, cells }) = query?;
-    let load = || find_with_count(&state, &id);
-    let is_complete = |(stored, count): &(StoredMatrix, i64)| {
-        stored.status.has_ended() || cells.is_some_and(|cells| *count > i64::from(cells))
+    // The request of a matrix can be long, so it is read only once.
+    let load = || find_progress(&state, &id);
+    let is_complete = |progress: &MatrixProgress| {
+        progress.status.has_ended() || cells.is_some_and(|cells| progress.cells > i64::from(cells))
     };
-    let (stored, _) = long_poll::poll(&state, wait, load, is_complete).await?;
+    long_poll::poll(&state, wait, load, is_complete).await?;
+    let stored = find(&state, &id).await?;
     Ok(Json(Matrix::load(&state.store, &stored).await?))
 }
 
-/// Returns the matrix with this id, and the number of its stored cells.
-async fn find_with_count(state: &ApiState, id: &str) -> ApiResult<(StoredMatrix, i64)> {
-    let stored = find(state, id).await?;
-    let counts = state.store.cell_counts(&stored.id, &stored.id).await?;
-    Ok((stored, counts.values().sum()))
+async fn find_progress(state: &ApiState, id: &str) -> ApiResult<MatrixProgress> {
+    let id = MatrixId::parse(id).ok_or_else(Problem::no_matrix)?;
+    let progress = state.store.matrix_progress(&id).await?;
+    progress.ok_or_else(Problem::no_matrix)
 }
 
 /// Cancel a matrix

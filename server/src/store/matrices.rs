@@ -87,6 +87,15 @@ pub struct StoredMatrix {
     pub message: Option<String>,
 }
 
+/// The progress of a matrix, without its request and results.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MatrixProgress {
+    /// Status of the matrix.
+    pub status: JobStatus,
+    /// Number of stored cells.
+    pub cells: i64,
+}
+
 /// Filters for listing matrices.
 #[derive(Debug, Clone, Default)]
 pub struct MatrixFilter {
@@ -143,6 +152,31 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn matrix(&self, id: &MatrixId) -> Result<Option<StoredMatrix>> {
         self.matrix_where("id", id.as_str()).await
+    }
+
+    /// Returns the progress of a matrix; `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
+    pub async fn matrix_progress(&self, id: &MatrixId) -> Result<Option<MatrixProgress>> {
+        let failed = |e: &sqlx::Error| failure("read the progress of the matrix", e);
+        let row = sqlx::query(
+            "SELECT status, (SELECT COUNT(*) FROM matrix_cells WHERE matrix = matrices.id) AS cells FROM matrices \
+             WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let read = |row: &AnyRow| -> std::result::Result<MatrixProgress, sqlx::Error> {
+            Ok(MatrixProgress {
+                status: JobStatus::from_row(row)?,
+                cells: row.try_get("cells")?,
+            })
+        };
+        let progress = row.as_ref().map(read).transpose();
+        progress.map_err(|e| failed(&e))
     }
 
     async fn matrix_where(

@@ -44,7 +44,7 @@ pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
 pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
 pub use job_status::JobStatus;
 pub use jobs::{Attempt, AttemptResults, JobKind};
-pub use matrices::{MatrixFilter, MatrixId, NewMatrix, StoredMatrix};
+pub use matrices::{MatrixFilter, MatrixId, MatrixProgress, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use retention::{JobFiles, RemovalCounts};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testwright_server::store::{JobKind, NewMatrix, Store};
+use testwright_server::store::{JobKind, JobStatus, NewMatrix, Store};
 
 use super::databases::{self, Database};
 use super::{ServerProcess, issue};
@@ -307,7 +307,13 @@ async fn orphaned_matrix_is_claimed() {
             assert_eq!(matrix["status"], "done", "{matrix}");
             let attempts = if id.job_id() == &taken.id { 2 } else { 1 };
             assert_eq!(matrix["attempts"], attempts);
+            let progress = store.matrix_progress(id).await.unwrap().unwrap();
+            assert_eq!((progress.status, progress.cells), (JobStatus::Done, 1));
+            let path = format!("/v1/matrices/{id}?wait=60&cells=1");
+            assert_eq!(daemon.client.get(&path).json(), matrix);
         }
+        let unknown = format!("/v1/matrices/{}?wait=60", "0".repeat(19));
+        assert_eq!(daemon.client.get(&unknown).status, 404);
     }
 }
 
