@@ -31,9 +31,15 @@ enum CacheCommand {
         json: bool,
     },
     /// Remove environments that were not used recently
+    #[command(group(
+        clap::ArgGroup::new("selection")
+            .args(["unused_days", "max_size"])
+            .required(true)
+            .multiple(true)
+    ))]
     Prune {
         /// Remove environments that were not used for N days
-        #[arg(long, value_name = "N", required_unless_present = "max_size")]
+        #[arg(long, value_name = "N")]
         unused_days: Option<u32>,
         /// Remove the least recently used environments until those of each kind of sandbox take at
         /// most this size, such as `20 GiB`
@@ -114,4 +120,32 @@ async fn prune(settings: &Settings, most: u64, cutoff: SystemTime) -> Result<()>
     let freed = sum(&before).saturating_sub(sum(&after));
     output::print_stdout(format!("{} freed\n", Size::new(freed)));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use clap::Subcommand as _;
+
+    use super::*;
+
+    #[test]
+    fn prune_needs_one_of_its_selections() {
+        let parse = |options: &[&str]| {
+            let cache = CacheCommand::augment_subcommands(clap::Command::new("cache"));
+            cache.try_get_matches_from(["cache", "prune"].iter().chain(options))
+        };
+        let error = parse(&[]).unwrap_err().to_string();
+        assert!(
+            error.contains("<--unused-days <N>|--max-size <SIZE>>"),
+            "{error}"
+        );
+        for options in [
+            &["--unused-days", "30"][..],
+            &["--max-size", "20 GiB"],
+            &["--unused-days", "30", "--max-size", "20 GiB"],
+        ] {
+            parse(options).unwrap();
+        }
+    }
 }
