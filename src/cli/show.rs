@@ -8,7 +8,7 @@ use super::{check, clover, eval, evidence_card, output, select};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
 use testwright_agent::job::recorded_outcome;
-use testwright_agent::trajectory::{Event, Events, RunFolder, Started, TrajectoryError};
+use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
 use testwright_comparisons::compare::report::{ComparisonReport, Data};
 use testwright_comparisons::compare::{Plan, write_trajectory_page};
 use testwright_config::error::{Error, Result};
@@ -39,9 +39,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::print_stdout(report);
         return Ok(());
     }
-    let (started, outcome) = read_ended(&args.dir)?;
+    let mut events = Vec::new();
+    let (started, outcome) = read_events(&args.dir, |event| {
+        if args.html {
+            events.push(event);
+        }
+    })?;
     if args.html {
-        let events = RunFolder::read(&args.dir)?;
         let title = &started.issue.title;
         let page = write_trajectory_page(&args.dir, title, &events, &outcome)?;
         output::print_stdout(format!(
@@ -58,15 +62,22 @@ pub(super) fn run(args: &Args) -> Result<()> {
 
 /// Reads the start and the outcome of a run that has ended.
 pub(super) fn read_ended(dir: &Path) -> Result<(Box<Started>, Outcome)> {
+    read_events(dir, |_| {})
+}
+
+/// Reads the start and the outcome of a run that has ended, and hands over each of its events.
+fn read_events(dir: &Path, mut keep: impl FnMut(Event)) -> Result<(Box<Started>, Outcome)> {
     let wrong =
         |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
     let (mut first, mut outcome) = (None, None);
     for (number, event) in Events::open(dir).map_err(wrong)?.enumerate() {
-        match event.map_err(wrong)? {
-            Event::Started(started) if number == 0 => first = Some(started),
-            Event::Ended { outcome: last } => outcome = Some(last),
+        let event = event.map_err(wrong)?;
+        match &event {
+            Event::Started(started) if number == 0 => first = Some(started.clone()),
+            Event::Ended { outcome: last } => outcome = Some(last.clone()),
             _ => {}
         }
+        keep(event);
     }
     first.zip(outcome).ok_or_else(|| {
         let cause = recorded_outcome(dir).map_or_else(
