@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::accepted_test::{AcceptedTest, quote_path};
 use super::headings::{ISSUE, OUTPUT};
+use super::list::run_folders;
 use super::output;
 use super::run_options::DEFAULT_RESULTS_FOLDER;
 use super::show::read_ended;
@@ -71,11 +72,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
 pub(super) fn newest_accepted() -> Result<PathBuf> {
     let runs = Path::new(DEFAULT_RESULTS_FOLDER);
     RunFolder::check_default_folder(runs)?;
-    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let accepted = folders
-        .map(|entry| entry.path())
-        .filter(|folder| folder.join("test.patch").is_file());
+    let folders = run_folders(runs)?.into_iter();
+    let accepted = folders.filter(|folder| folder.join("test.patch").is_file());
     // Names begin with the time.
     let newest = accepted.max().ok_or_else(|| {
         Error::usage("find an accepted test")

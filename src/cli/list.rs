@@ -55,8 +55,20 @@ pub(super) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Lists the runs in a folder, newest first. Links and folders of other kinds are skipped.
+/// Lists the runs in a folder, newest first. Folders of other kinds are skipped.
 fn local_runs(folder: &Path) -> Result<Vec<LocalRun>> {
+    let folders = run_folders(folder)?.into_iter();
+    let mut runs: Vec<LocalRun> = folders.filter_map(LocalRun::read).collect();
+    runs.sort_by(|a, b| {
+        b.started
+            .cmp(&a.started)
+            .then_with(|| a.folder.cmp(&b.folder))
+    });
+    Ok(runs)
+}
+
+/// Lists the folders in a folder of runs, without links. The default folder may be missing.
+pub(super) fn run_folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error)
@@ -73,15 +85,7 @@ fn local_runs(folder: &Path) -> Result<Vec<LocalRun>> {
     };
     let folders = entries.flatten();
     let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    let mut runs: Vec<LocalRun> = folders
-        .filter_map(|entry| LocalRun::read(entry.path()))
-        .collect();
-    runs.sort_by(|a, b| {
-        b.started
-            .cmp(&a.started)
-            .then_with(|| a.folder.cmp(&b.folder))
-    });
-    Ok(runs)
+    Ok(folders.map(|entry| entry.path()).collect())
 }
 
 impl LocalRun {
