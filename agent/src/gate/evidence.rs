@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
+use testwright_tools::outcomes::report::{Failure, FailureClass, Frame, Outcome, Phase};
 
 use crate::confidence::{ModelChecks, Opinion, Signals};
 
@@ -195,6 +195,25 @@ pub enum ReviewVerdict {
 }
 
 impl TestEvidence {
+    /// Creates the evidence of a test from its failure alone, without the files in which it ran code.
+    pub(crate) fn from_failure(id: &str, outcome: Outcome, failure: &Failure) -> TestEvidence {
+        TestEvidence {
+            id: id.to_owned(),
+            outcome,
+            phase: failure.phase,
+            class: failure.class,
+            exception: failure.exception.clone(),
+            message: failure.message.clone(),
+            frame: failure.origin().cloned(),
+            missing_name: failure.missing_name.clone(),
+            executed: Vec::new(),
+            unreached: Vec::new(),
+            test_double: (failure.raised_by_test_double())
+                .map(|frame| format!("{} ({}:{})", frame.function, frame.file, frame.line)),
+            warning_as_error: failure.is_turned_warning(),
+        }
+    }
+
     /// Returns `assertion in FUNCTION (FILE:LINE):`.
     pub fn origin(&self) -> String {
         match &self.frame {

@@ -112,24 +112,6 @@ fn is_contributed(submission: &Submission, id: &str) -> bool {
     contributed(submission).any(|test| belongs_to_test(id, test))
 }
 
-fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) -> TestEvidence {
-    TestEvidence {
-        id: id.to_owned(),
-        outcome,
-        phase: failure.phase,
-        class: failure.class,
-        exception: failure.exception.clone(),
-        message: failure.message.clone(),
-        frame: failure.origin().cloned(),
-        missing_name: failure.missing_name.clone(),
-        executed: executed.to_vec(),
-        unreached: Vec::new(),
-        test_double: (failure.raised_by_test_double())
-            .map(|frame| format!("{} ({}:{})", frame.function, frame.file, frame.line)),
-        warning_as_error: failure.is_turned_warning(),
-    }
-}
-
 /// Returns the assertions of the contributed test that did not run.
 fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize, usize)> {
     let mut tests = submission.contributed.iter();
@@ -161,7 +143,8 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
             let failure = test.failure.as_ref()?;
             Some(TestEvidence {
                 unreached: unreached(submission, &test.id, failure),
-                ..evidence(&test.id, test.outcome, failure, &test.executed)
+                executed: test.executed.clone(),
+                ..TestEvidence::from_failure(&test.id, test.outcome, failure)
             })
         })
         .collect();
@@ -171,7 +154,8 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
                 .strip_prefix(error.id.as_str())
                 .is_some_and(|rest| rest.starts_with("::"));
             if inside {
-                failing_tests.push(evidence(id, Outcome::Error, &error.failure, &[]));
+                let failure = &error.failure;
+                failing_tests.push(TestEvidence::from_failure(id, Outcome::Error, failure));
             }
         }
     }

@@ -42,20 +42,7 @@ fn raised(message: &str, function: &str) -> Failure {
 }
 
 fn accepted(failure: &Failure) -> TestEvidence {
-    TestEvidence {
-        id: ID.to_owned(),
-        outcome: Outcome::Failed,
-        phase: failure.phase,
-        class: failure.class,
-        exception: failure.exception.clone(),
-        message: failure.message.clone(),
-        frame: failure.origin().cloned(),
-        missing_name: failure.missing_name.clone(),
-        executed: Vec::new(),
-        unreached: Vec::new(),
-        test_double: None,
-        warning_as_error: false,
-    }
+    TestEvidence::from_failure(ID, Outcome::Failed, failure)
 }
 
 fn report(outcome: Outcome, failure: Option<&Failure>) -> TestReport {
