@@ -128,7 +128,7 @@ pub struct SelectionSummary {
 }
 
 impl SelectionSummary {
-    /// Returns whether golden tests decide on a patch, so that there are rates.
+    /// Returns whether precision or recall is defined. Both need golden tests that decide on a patch.
     pub fn has_rates(&self) -> bool {
         self.precision.denominator + self.recall.denominator > 0
     }

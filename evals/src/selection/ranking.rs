@@ -12,7 +12,7 @@ const MAX_NAMED: usize = 3;
 pub enum SelectionVerdict {
     /// A test that fails on the old code passes with the patch; by the rule `all`, every such test passes.
     Kept,
-    /// The same, but a test that passed before does not.
+    /// The patch meets the condition of `Kept`, but a test that passed before does not pass with it.
     Regresses,
     /// Tests fail on the old code, and none of them passes with the patch; by the rule `all`, not all of them.
     Dropped,

@@ -66,7 +66,7 @@ pub struct MatrixSelection {
     limit: Option<u32>,
 }
 
-/// How long to wait for the results of a matrix.
+/// Query parameters for waiting for the results of a matrix.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -129,7 +129,7 @@ pub struct RunSelection {
     limit: Option<u32>,
 }
 
-/// How long to wait for the end of a run.
+/// Query parameters for waiting for the end of a run.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
