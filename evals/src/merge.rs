@@ -222,6 +222,30 @@ mod tests {
     }
 
     #[test]
+    fn overlapping_shards_count_instances_once() {
+        let mut all = sample::results(&["a"], 3, 1);
+        all.iter_mut().for_each(|g| g.infrastructure = None);
+        all.sort_by(|a, b| a.instance_id.cmp(&b.instance_id));
+        let ids: Vec<String> = all.iter().map(|g| g.instance_id.clone()).collect();
+        // The first shard was interrupted before it graded the last of its instances.
+        let (first, second) = (shard(&all[..1], "d"), shard(&all[1..], "d"));
+        for (folder, selected) in [(&first, &ids[..2]), (&second, &ids[1..])] {
+            let run = RunMetadata {
+                instances: Some(selected.len() as u64),
+                instance_ids: selected.to_vec(),
+                ..RunMetadata::default()
+            };
+            run.write(folder.path()).unwrap();
+        }
+        let out = tempfile::tempdir().unwrap();
+        let run = merge(&[first.path(), second.path()], out.path()).unwrap();
+        assert_eq!((run.instances, &run.instance_ids), (Some(3), &ids));
+        let report = report::write(out.path(), &run).unwrap();
+        let summary = &report.summary["a"];
+        assert_eq!((summary.instances, summary.graded), (3, 3));
+    }
+
+    #[test]
     fn shards_are_merged_unless_they_conflict() {
         let mut all = sample::results(&["a"], 5, 1);
         all.iter_mut().for_each(|g| g.infrastructure = None);

@@ -215,7 +215,10 @@ impl GradingReport {
         remarks.extend(group_warnings(&run.predictions));
         let by_name = |set: &PredictionSet| set.prediction.clone();
         GradingReport {
-            run: run.clone(),
+            run: RunMetadata {
+                instance_ids: Vec::new(),
+                ..run.clone()
+            },
             notes: remarks,
             summary: sets
                 .iter()

@@ -208,6 +208,9 @@ impl GradingRun {
         mut remarks: Vec<String>,
     ) -> RunMetadata {
         remarks.extend(workers.and_then(|workers| workers.note.clone()));
+        let instances = self.dataset.instances.iter();
+        let mut instance_ids: Vec<String> = instances.map(|i| i.instance_id.clone()).collect();
+        instance_ids.sort_unstable();
         RunMetadata {
             dataset: Some(self.dataset.path.display().to_string()),
             dataset_sha256: self.dataset.sha256.clone(),
@@ -216,6 +219,7 @@ impl GradingRun {
                 None => harness.pythons.clone(),
             },
             instances: Some(self.dataset.instances.len() as u64),
+            instance_ids,
             grader: Some(harness::VERSION.to_owned()),
             workers: workers.and_then(|workers| u32::try_from(workers.number).ok()),
             sandbox: Some(harness.backend.name().to_owned()),

@@ -47,6 +47,9 @@ pub struct RunMetadata {
     /// Number of instances selected from the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u64>,
+    /// Ids of these instances, sorted. Absent in `report.json` and in files of older versions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub instance_ids: Vec<String>,
     /// Version of the grader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grader: Option<String>,
@@ -108,8 +111,8 @@ impl RunMetadata {
         Ok(run)
     }
 
-    /// Adds the metadata of another shard, which repeats this number of instances. Fails with the name of an input that
-    /// differs.
+    /// Adds the metadata of another shard, which repeats the results of this number of instances. Fails with the name of
+    /// an input that differs.
     pub(crate) fn add_shard(
         &mut self,
         other: RunMetadata,
@@ -123,8 +126,7 @@ impl RunMetadata {
             return Err("version of the grader");
         }
         self.retain_shared(&other);
-        let instances = self.instances.zip(other.instances);
-        self.instances = instances.map(|(a, b)| a.saturating_add(b).saturating_sub(repeated));
+        self.add_instances(&other, repeated);
         self.started = self.started.take().into_iter().chain(other.started).min();
         let seconds = self.seconds.zip(other.seconds);
         self.seconds = seconds.map(|(a, b)| a + b);
@@ -147,6 +149,26 @@ impl RunMetadata {
         }
         other.notes.into_iter().for_each(|note| self.add_note(note));
         Ok(())
+    }
+
+    /// Adds the instances of another shard. Unless both shards list their instances, only those with results in both are
+    /// known to be repeated.
+    fn add_instances(&mut self, other: &RunMetadata, repeated: u64) {
+        if self.lists_instances() && other.lists_instances() {
+            self.instance_ids.extend(other.instance_ids.iter().cloned());
+            self.instance_ids.sort_unstable();
+            self.instance_ids.dedup();
+            self.instances = Some(self.instance_ids.len() as u64);
+            return;
+        }
+        self.instance_ids.clear();
+        let instances = self.instances.zip(other.instances);
+        self.instances = instances.map(|(a, b)| a.saturating_add(b).saturating_sub(repeated));
+    }
+
+    /// Returns whether the ids of all instances are known.
+    fn lists_instances(&self) -> bool {
+        self.instances == Some(self.instance_ids.len() as u64)
     }
 
     /// Removes facts on the program, the sandbox and the machine that differ from those of another shard.
@@ -183,8 +205,10 @@ impl RunMetadata {
             self.predictions.len(),
             self.seconds,
             self.instances,
+            self.instance_ids.len(),
         );
         self.sets.retain(|name| is_fit(name));
+        self.instance_ids.retain(|id| is_fit(id));
         self.predictions
             .retain(|warning| is_fit(&warning.model_name_or_path) && is_fit(&warning.instance_id));
         self.seconds = self.seconds.filter(|seconds| is_time(*seconds));
@@ -194,6 +218,7 @@ impl RunMetadata {
             self.predictions.len(),
             self.seconds,
             self.instances,
+            self.instance_ids.len(),
         );
         if before != after {
             let remark = format!("invalid values in {FILE} were ignored");
