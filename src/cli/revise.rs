@@ -113,7 +113,7 @@ fn new_job(args: &Args) -> Result<RunJob> {
             patch: patch_of_project(&patch, &recorded.repository),
         },
         &words,
-    );
+    )?;
     Ok(RunJob {
         extra_inputs,
         traffic: args.options.record.clone(),

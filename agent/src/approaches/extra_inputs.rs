@@ -269,12 +269,16 @@ impl ExtraInputs {
     }
 
     /// Returns these inputs for a run that revises a test. What the user said before still holds.
-    pub fn revising(self, earlier: EarlierTest, words: &str) -> Self {
-        ExtraInputs {
-            hint: Some(hint::join(self.hint.as_deref(), words)),
+    ///
+    /// # Errors
+    ///
+    /// Fails if the words are not usable, or all hints together are too long.
+    pub fn revising(self, earlier: EarlierTest, words: &str) -> Result<Self> {
+        Ok(ExtraInputs {
+            hint: Some(hint::join(self.hint.as_deref(), words)?),
             revises: Some(earlier),
             ..self
-        }
+        })
     }
 
     /// Returns the issue with the user's wish for this approach. Rules do not read it, and the option

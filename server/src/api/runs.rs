@@ -330,7 +330,7 @@ pub struct Revision {
     (status = 409, description = "no test, part of a comparison, or Idempotency-Key of another request"),
     (status = 413, description = "body too long"),
     (status = 415, description = "body is not application/json"),
-    (status = 422, description = "invalid hint, or an approach that cannot revise"),
+    (status = 422, description = "invalid hint, hints of more than 8192 bytes together, or an approach that cannot revise"),
 ))]
 pub async fn revise(
     State(state): Api,
@@ -371,7 +371,7 @@ pub async fn revise_run(
     })?;
     let commit = run.record_value()["commit"].as_str().map(str::to_owned);
     let request = RunRequest {
-        hint: Some(hint::join(earlier.hint.as_deref(), &hint::check(words)?)),
+        hint: Some(hint::join(earlier.hint.as_deref(), words)?),
         commit: commit.or(earlier.commit),
         approach: Some(run.approach),
         model: Some(run.model),

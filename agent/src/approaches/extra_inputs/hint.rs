@@ -46,12 +46,25 @@ pub fn check(text: &str) -> Result<String> {
         .hint("say in a few words what the test should be like"))
 }
 
-/// Returns one hint of what the user said before and says now.
-pub fn join(earlier: Option<&str>, words: &str) -> String {
-    earlier.map_or_else(
-        || words.to_owned(),
-        |earlier| format!("{earlier}\n\n{words}"),
-    )
+/// Returns one hint of what the user said before and says now. Earlier words still apply, so none are dropped.
+///
+/// # Errors
+///
+/// Fails if the new words are not usable, or the whole hint is too long.
+pub fn join(earlier: Option<&str>, words: &str) -> Result<String> {
+    let words = check(words)?;
+    let Some(earlier) = earlier else {
+        return Ok(words);
+    };
+    let joined = format!("{earlier}\n\n{words}");
+    match joined.len() {
+        length if length > MAX_HINT_LEN => Err(Error::usage("add to the earlier hints")
+            .cause(format!(
+                "together they have {length} bytes; the maximum is {MAX_HINT_LEN}"
+            ))
+            .hint("start a new run with one shorter hint")),
+        _ => Ok(joined),
+    }
 }
 
 #[cfg(test)]
@@ -74,5 +87,19 @@ mod tests {
             "it has 8193 bytes; the maximum is 8192"
         );
         assert!(read("@gone.txt").is_err());
+    }
+
+    #[test]
+    fn joined_hints_have_same_limit() {
+        assert_eq!(join(None, " Shorter. ").unwrap(), "Shorter.");
+        let half = "a".repeat(MAX_HINT_LEN / 2 - 1);
+        let joined = join(Some(&half), &half).unwrap();
+        assert_eq!(joined.len(), MAX_HINT_LEN);
+        assert_eq!(
+            join(Some(&joined), "Shorter.").unwrap_err().with_cause(),
+            "failed to add to the earlier hints: together they have 8202 bytes; the maximum is 8192"
+        );
+        let cause = join(Some("No mocks."), " ").unwrap_err().cause.unwrap();
+        assert_eq!(cause, "it is empty");
     }
 }
