@@ -111,6 +111,8 @@ enum UvError {
     Python(#[source] io::Error),
     #[error("pip: {0}")]
     Pip(String),
+    #[error("could not replace {path}: {1}", path = .0.display())]
+    Replace(PathBuf, #[source] io::Error),
 }
 
 /// Returns the resolved path of a program that is new enough.
@@ -190,12 +192,25 @@ fn install(pythons: &[PathBuf], folder: &Path) -> std::result::Result<PathBuf, U
     let program = folder.join("bin/uv");
     // Another process may have installed it first, and be using it.
     if check(&program).is_err() {
-        let _ = std::fs::remove_dir_all(folder);
-        if std::fs::rename(aside.path(), folder).is_ok() {
-            let _ = aside.keep();
+        match replace(aside.path(), folder) {
+            Ok(()) => {
+                let _ = aside.keep();
+            }
+            Err(error) => {
+                return check(&program).map_err(|_| UvError::Replace(folder.to_owned(), error));
+            }
         }
     }
     check(&program)
+}
+
+/// Moves a folder to the place of another, which may be missing.
+fn replace(new: &Path, folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::rename(new, folder)
 }
 
 #[cfg(test)]
@@ -220,6 +235,17 @@ mod tests {
         assert_eq!(with_pip(&both), Some(&with));
         assert_eq!(with_pip(&both[..1]), Some(&without));
         assert_eq!(with_pip(&[]), None);
+    }
+
+    #[test]
+    fn failed_installation_names_folder() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join("uv");
+        std::fs::write(&folder, "not a folder").unwrap();
+        let python = PathBuf::from("/bin/true");
+        let error = install(&[python], &folder).unwrap_err().to_string();
+        let start = format!("could not replace {}: ", folder.display());
+        assert!(error.starts_with(&start), "{error}");
     }
 
     #[test]
