@@ -174,6 +174,12 @@ impl SandboxError {
         }
     }
 
+    /// Adds what could not be undone after the failure, as one clause.
+    pub(crate) fn with_leftover(mut self, leftover: &str) -> Self {
+        self.message = format!("{}; {leftover}", self.message);
+        self
+    }
+
     /// Sets the hint, replacing any earlier one.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -158,9 +158,10 @@ impl WorkTree {
             return Ok(Ok(None));
         };
         if let Err(error) = prepared.finish() {
-            // The first error is the one to report.
-            let _ = self.git_apply(patch, &["--reverse"]);
-            return Err(error);
+            return Err(match self.git_apply(patch, &["--reverse"]) {
+                Ok(Ok(())) => error,
+                _ => error.with_leftover("the patch could not be removed from the files again"),
+            });
         }
         Ok(Ok(prepared.commit()))
     }

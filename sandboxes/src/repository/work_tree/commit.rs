@@ -97,10 +97,11 @@ impl PreparedCommit {
             return self.move_head();
         }
         self.update_index(&self.new)?;
-        self.move_head().inspect_err(|_| {
-            // The error of the first failure is returned.
-            let _ = self.update_index(&self.old);
-        })
+        self.move_head()
+            .map_err(|error| match self.update_index(&self.old) {
+                Ok(()) => error,
+                Err(_) => error.with_leftover("the files of the commit are still in the index"),
+            })
     }
 
     /// Creates the branch without switching to it. It must not exist.
@@ -178,9 +179,11 @@ impl PreparedCommit {
             Some(branch) => {
                 self.create_branch("branch: Created from HEAD")?;
                 let switched = self.own.run(["symbolic-ref", "HEAD", branch]);
-                switched.inspect_err(|_| {
-                    // The error of the first failure is returned.
-                    let _ = self.own.run(["update-ref", "-d", branch, &self.new]);
+                switched.map_err(|error| {
+                    match self.own.run(["update-ref", "-d", branch, &self.new]) {
+                        Ok(_) => error,
+                        Err(_) => error.with_leftover(&format!("{branch} could not be removed")),
+                    }
                 })?;
             }
             None => {
