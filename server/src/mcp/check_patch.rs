@@ -5,7 +5,9 @@ use std::time::Duration;
 use rmcp::model::{CallToolResult, Tool};
 use testwright_evals::document::format::score;
 
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use super::service_tool::{
+    CallError, Effects, ServiceCall, ServiceTool, answer, log_failed_cancellation,
+};
 use crate::api::{ApiState, matrices};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{Matrix, PatchVerdict};
@@ -46,8 +48,9 @@ impl ServiceTool for CheckPatch {
         let matrix = tokio::select! {
             matrix = follow(api, call, &stored) => matrix?,
             () = call.cancelled() => {
-                // This fails if the matrix has ended meanwhile.
-                let _ = matrices::cancel_matrix(api, stored.id.as_str()).await;
+                if let Err(problem) = matrices::cancel_matrix(api, stored.id.as_str()).await {
+                    log_failed_cancellation(stored.id.as_str(), &problem);
+                }
                 return Err(CallError::cancelled());
             }
             () = stopped(api.stop.clone()) => {

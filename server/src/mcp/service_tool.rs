@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
@@ -124,6 +125,19 @@ impl From<Error> for CallError {
 impl From<Problem> for CallError {
     fn from(problem: Problem) -> Self {
         CallError(problem.text())
+    }
+}
+
+/// Logs a failed cancellation of a job, because its client does not read the answer. There is nothing to cancel if the job
+/// has ended or was deleted.
+pub(super) fn log_failed_cancellation(id: &str, problem: &Problem) {
+    if ![StatusCode::CONFLICT, StatusCode::NOT_FOUND].contains(&problem.status()) {
+        let problem = problem.text();
+        tracing::warn!(
+            id,
+            problem,
+            "a job continues, although its client cancelled it"
+        );
     }
 }
 

@@ -7,7 +7,9 @@ use serde_json::Value;
 use std::time::Duration;
 
 use super::event_text::EventText;
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use super::service_tool::{
+    CallError, Effects, ServiceCall, ServiceTool, answer, log_failed_cancellation,
+};
 use crate::api::{ApiState, events, runs};
 use crate::request::RunRequest;
 use crate::store::{JobId, JobStatus, StoredRun};
@@ -94,8 +96,9 @@ pub(super) async fn run_to_end(
     let run = tokio::select! {
         ended = follow(api, call, &run.id) => ended?,
         () = call.cancelled() => {
-            // This fails if the run has ended meanwhile.
-            let _ = runs::cancel_run(api, run.id.as_str()).await;
+            if let Err(problem) = runs::cancel_run(api, run.id.as_str()).await {
+                log_failed_cancellation(run.id.as_str(), &problem);
+            }
             return Err(CallError::cancelled());
         }
         () = stopped(api.stop.clone()) => {
