@@ -1,15 +1,33 @@
 //! Selection of the file and the class for a new test: those that test the same functions.
+//!
+//! Test files get points if they are named after the module or the function under test, and for using the same names.
+//! A name that few files use counts most for these files.
+
+mod hits;
 
 use serde_json::json;
-use testwright_tools::python::{Definition, Kind, Module, flatten};
+use testwright_tools::python::{Definition, Kind, Module, called_names, flatten};
 
 use super::candidates::Candidate;
 use super::policy_runner::{PolicyRunner, Turn};
 use super::test_body::words;
 use super::test_name::snake_case;
+use hits::Hits;
 
-/// Maximum number of names to search for.
-const MAX_NAMES: usize = 4;
+/// Weights of the names to search for, in their order.
+const NAME_WEIGHTS: [f64; 6] = [1.0, 0.8, 0.6, 0.5, 0.4, 0.3];
+/// Weight of a keyword argument.
+const KEYWORD_WEIGHT: f64 = 0.8;
+/// Points of a test file that is named after a module or function of the target.
+const EXACT_NAME_POINTS: f64 = 8.0;
+/// Points of a test file with a longer name.
+const PARTIAL_NAME_POINTS: f64 = 3.0;
+/// Points from which a test file is certain by its name and folder.
+const CERTAIN_POINTS: f64 = 10.0;
+/// Points of a test file with all uses of the first name.
+const USE_POINTS: f64 = 12.0;
+/// Additional points of a test file that is named after a method that it uses.
+const CALL_NAME_POINTS: f64 = 3.0;
 /// Number of lines of a test file to read.
 const WINDOW: usize = 400;
 
@@ -31,24 +49,21 @@ pub(super) fn locate(
     candidate: &Candidate,
 ) -> Result<Option<Location>, Turn> {
     let target = Target::new(candidate);
-    let (mut scores, is_sure) = by_file_names(runner, &target)?;
+    let (mut scores, is_certain) = by_file_names(runner, &target)?;
     let mut hits = Hits::default();
-    if !target.names.is_empty() {
-        let named = scores.first().map(|(path, _)| path.clone());
-        hits = search(runner, &target, named.as_deref().filter(|_| is_sure))?;
-        // A long answer leaves out the last files in the order of their names.
-        if let Some(named) = named.filter(|named| hits.is_cut && !hits.mentions(named)) {
-            let more = search(runner, &target, Some(&named))?;
-            hits.hits.extend(more.hits);
-            hits.unseen.extend(more.unseen);
-        }
-        for (path, points) in hits.points(&target) {
-            add(&mut scores, &path, 1 + points.min(30) / 3);
-        }
+    if !is_certain {
+        hits = by_uses(runner, &target, &mut scores)?;
     }
-    scores.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())));
+    sort(&mut scores);
     let path = match scores.into_iter().next() {
-        Some((path, _)) => path,
+        Some((path, _)) => {
+            // The points come from one search for each name.
+            let is_complete = target.names.len() == 1 && hits.is_complete_for(&path);
+            if !target.names.is_empty() && (is_certain || !is_complete) {
+                hits = search(runner, &target.names, Some(&path))?;
+            }
+            path
+        }
         None => {
             let name = json!({"name": "*test*.py"});
             let answer = runner.call("find_file", name, "Which test files are there?")?;
@@ -58,18 +73,15 @@ pub(super) fn locate(
             }
         }
     };
-    if hits.unseen.iter().any(|(p, _)| *p == path) {
-        hits = search(runner, &target, Some(&path))?;
-    }
-    let related = hits.related(&path, &target);
-    let line = related.as_ref().map_or(1, |hit| hit.line);
+    let related = hits.related(&path, &target.terms());
+    let line = related.map_or(1, |hit| hit.line);
     let answer = runner.call(
         "open_file",
         json!({"path": path, "line": line, "lines": WINDOW}),
         "How are its tests written?",
     )?;
     let text = file_text(&answer);
-    let (class, after) = match &related {
+    let (class, after) = match related {
         // The test in the issue is a function.
         _ if candidate.function.is_some() => (None, None),
         Some(hit) => match hit.test() {
@@ -91,30 +103,32 @@ pub(super) fn locate(
 struct Target<'a> {
     /// Functions with their files: the innermost that failed first.
     homes: &'a [(String, String)],
+    /// These functions, then others that the test calls; the first is the most important.
     names: Vec<String>,
     keywords: &'a [String],
 }
 
 impl<'a> Target<'a> {
     fn new(candidate: &'a Candidate) -> Self {
-        let is_name = |name: &String| name.len() > 2 && !name.starts_with(['_', '<']);
+        let is_name = |name: &&String| name.len() > 2 && !name.starts_with(['_', '<']);
+        let called = match &candidate.function {
+            Some(function) => called_names(function),
+            None => called_names(&candidate.body.lines.join("\n")),
+        };
         let mut names: Vec<String> = Vec::new();
-        let homes = candidate.homes.iter().map(|(name, _)| name.clone());
-        for name in homes.filter(is_name) {
-            if !names.contains(&name) {
-                names.push(name);
+        let homes = candidate.homes.iter().map(|(name, _)| name);
+        for name in homes.chain(&called).filter(is_name) {
+            if !names.contains(name) {
+                names.push(name.clone());
             }
         }
         if names.is_empty() {
             let imported = words(&candidate.body.imports.join(" "));
-            let is_keyword = |w: &String| ["from", "import", "as"].contains(&w.as_str());
-            names.extend(
-                imported
-                    .into_iter()
-                    .filter(|w| is_name(w) && !is_keyword(w)),
-            );
+            let is_keyword = |w: &&String| ["from", "import", "as"].contains(&w.as_str());
+            let imported = imported.iter().filter(|w| is_name(w) && !is_keyword(w));
+            names.extend(imported.cloned());
         }
-        names.truncate(MAX_NAMES);
+        names.truncate(NAME_WEIGHTS.len());
         Target {
             homes: &candidate.homes,
             names,
@@ -122,21 +136,21 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Rates a line of a test: the innermost function that failed counts most.
-    fn points(&self, line: &str) -> u32 {
-        let words = words(line);
-        let name = self.names.iter().position(|n| words.contains(n));
-        let keywords = self.keywords.iter().filter(|k| words.contains(k)).count();
-        name.map_or(0, |at| 3_u32.saturating_sub(at as u32).max(1)) + 4 * keywords as u32
+    /// Returns the names and the keyword arguments, with their weights.
+    fn terms(&self) -> Vec<(&str, f64)> {
+        let names = self.names.iter().map(String::as_str).zip(NAME_WEIGHTS);
+        let keywords = self.keywords.iter();
+        let keywords = keywords.map(|keyword| (keyword.as_str(), KEYWORD_WEIGHT));
+        names.chain(keywords).collect()
     }
 }
 
-/// Rates the test files that are named after the modules, the best first, and says whether that one is certain.
-fn by_file_names(
-    runner: &mut PolicyRunner,
-    target: &Target<'_>,
-) -> Result<(Vec<(String, u32)>, bool), Turn> {
-    let mut scores: Vec<(String, u32)> = Vec::new();
+/// Test files with their points.
+type Scores = Vec<(String, f64)>;
+
+/// Rates the test files that are named after the modules and functions. Returns whether the best one is certain.
+fn by_file_names(runner: &mut PolicyRunner, target: &Target<'_>) -> Result<(Scores, bool), Turn> {
+    let mut scores = Scores::new();
     let mut stems: Vec<(String, &str)> = Vec::new();
     for (name, file) in target.homes {
         let stem = file
@@ -154,11 +168,9 @@ fn by_file_names(
         if !stems.iter().any(|(s, _)| *s == stem) {
             stems.push((stem.to_owned(), file));
         }
-        // Some test files are named after a function or class.
+        // Some test files are named after a function or class. A search for a part of the name covers it.
         let word = snake_case(name);
-        let is_covered = stems
-            .iter()
-            .any(|(s, _)| word.contains(s.as_str()) || s.contains(&word));
+        let is_covered = stems.iter().any(|(s, _)| word.contains(s.as_str()));
         if target.names.contains(name) && !is_covered {
             stems.push((word, file));
         }
@@ -170,34 +182,58 @@ fn by_file_names(
             "Which test file is about this module?",
         )?;
         for path in paths(&answer) {
-            let exact = [
-                format!("test_{stem}.py"),
-                format!("{stem}_test.py"),
-                format!("unittest_{stem}.py"),
-            ];
-            let name = path.rsplit('/').next().unwrap_or(path);
-            let fits = if exact.iter().any(|e| e == name) {
-                8
+            let fits = if is_named_after(path, stem) {
+                EXACT_NAME_POINTS
             } else {
-                3
+                PARTIAL_NAME_POINTS
             };
-            let near = shared_folders(path, file);
-            add(&mut scores, path, fits + near - (n as u32).min(2));
+            let near = f64::from(shared_folders(path, file));
+            add(&mut scores, path, fits + near - n.min(2) as f64);
         }
-        scores.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
-        if scores.first().is_some_and(|(_, score)| *score >= 10) {
+        let best = scores.iter().map(|(_, score)| *score).fold(0.0, f64::max);
+        if best >= CERTAIN_POINTS {
             return Ok((scores, true));
         }
     }
     Ok((scores, false))
 }
 
-fn search(
+/// Rates the test files by their uses of the names. Returns the uses of the last name.
+fn by_uses(
     runner: &mut PolicyRunner,
     target: &Target<'_>,
-    path: Option<&str>,
+    scores: &mut Scores,
 ) -> Result<Hits, Turn> {
-    let names: Vec<String> = target.names.iter().map(|n| regex::escape(n)).collect();
+    let mut hits = Hits::default();
+    for (at, (name, weight)) in target.names.iter().zip(NAME_WEIGHTS).enumerate() {
+        hits = search(runner, std::slice::from_ref(name), None)?;
+        let has_home = target.homes.iter().any(|(home, _)| home == name);
+        for (path, share) in hits.shares() {
+            let extra = match !has_home && is_named_after(path, &snake_case(name)) {
+                true => CALL_NAME_POINTS,
+                false => 0.0,
+            };
+            add(scores, path, weight * (USE_POINTS * share + extra));
+        }
+        // Stop if the other names cannot change the result.
+        sort(scores);
+        let lead = match scores.as_slice() {
+            [] => 0.0,
+            [(_, only)] => *only,
+            [(_, first), (_, second), ..] => first - second,
+        };
+        let rest = target.names.len();
+        let rest: f64 = NAME_WEIGHTS.iter().take(rest).skip(at + 1).sum();
+        if lead > (USE_POINTS + CALL_NAME_POINTS) * rest {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+/// Searches for names in the test files, or in one file.
+fn search(runner: &mut PolicyRunner, names: &[String], path: Option<&str>) -> Result<Hits, Turn> {
+    let names: Vec<String> = names.iter().map(|n| regex::escape(n)).collect();
     let pattern = format!(r"\b(?:{})\b", names.join("|"));
     let arguments = match path {
         Some(path) => json!({"pattern": pattern, "path": path}),
@@ -207,13 +243,30 @@ fn search(
     Ok(Hits::read(&answer))
 }
 
-fn add(scores: &mut Vec<(String, u32)>, path: &str, points: u32) {
+fn add(scores: &mut Scores, path: &str, points: f64) {
     if is_test_file(path) {
         match scores.iter_mut().find(|(p, _)| p == path) {
             Some((_, score)) => *score += points,
             None => scores.push((path.to_owned(), points)),
         }
     }
+}
+
+/// Sorts the best file to the front; of equal files, the one with the shorter path.
+fn sort(scores: &mut [(String, f64)]) {
+    scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.len().cmp(&b.0.len())));
+}
+
+/// Returns whether the name of a test file consists of a module's or function's name and the mark of a test.
+fn is_named_after(path: &str, stem: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.trim_end_matches(".py");
+    let marks = [
+        name.strip_prefix("test_"),
+        name.strip_prefix("unittest_"),
+        name.strip_suffix("_test"),
+    ];
+    marks.contains(&Some(stem))
 }
 
 /// Returns whether pytest would collect the file; test data and support code do not count.
@@ -240,135 +293,6 @@ pub(super) fn paths(answer: &str) -> impl Iterator<Item = &str> {
         .lines()
         .map(str::trim)
         .filter(|l| l.ends_with(".py") && !l.contains(' '))
-}
-
-/// A line that `search` shows.
-#[derive(Debug, Clone, PartialEq)]
-struct Hit {
-    path: String,
-    line: usize,
-    text: String,
-    /// Function or class around the line, or the one that it defines.
-    scope: String,
-}
-
-impl Hit {
-    /// Returns the class and the name of the test that the line is in.
-    fn test(&self) -> Option<(&str, &str)> {
-        let mut start = 0;
-        for name in self.scope.split('.') {
-            if name.starts_with("test") {
-                return Some((self.scope[..start].trim_end_matches('.'), name));
-            }
-            start += name.len() + 1;
-        }
-        None
-    }
-}
-
-/// The lines in an answer of `search`.
-#[derive(Debug, Default)]
-struct Hits {
-    hits: Vec<Hit>,
-    /// Files with the number of their lines that it does not show.
-    unseen: Vec<(String, u32)>,
-    /// Whether there may be further files.
-    is_cut: bool,
-}
-
-impl Hits {
-    fn read(answer: &str) -> Hits {
-        let mut all = Hits {
-            is_cut: answer.contains(" matches shown. Narrow it "),
-            ..Hits::default()
-        };
-        let (mut path, mut scope) = (String::new(), String::new());
-        let count = |text: &str| text.split(' ').next().and_then(|n| n.parse::<u32>().ok());
-        for line in answer.lines() {
-            let numbered = line.split_once(": ");
-            let numbered = numbered.and_then(|(n, text)| Some((n.parse::<usize>().ok()?, text)));
-            if let Some((line, text)) = numbered {
-                scope = scope_of(text, &scope);
-                all.hits.push(Hit {
-                    path: path.clone(),
-                    line,
-                    text: text.to_owned(),
-                    scope: scope.clone(),
-                });
-            } else if let Some(around) = line.strip_prefix("in ") {
-                scope = around.to_owned();
-            } else if let Some(more) = line.strip_prefix("  … ").and_then(count) {
-                all.unseen.push((path.clone(), more));
-            } else if let Some((file, rest)) = line.trim_start().split_once(".py: ") {
-                all.unseen
-                    .push((format!("{file}.py"), count(rest).unwrap_or(1)));
-            } else if line.ends_with(".py") && !line.starts_with(' ') {
-                path = line.to_owned();
-                scope.clear();
-            }
-        }
-        all
-    }
-
-    fn mentions(&self, path: &str) -> bool {
-        let mut paths = self.hits.iter().map(|hit| &hit.path);
-        paths.any(|p| p == path) || self.unseen.iter().any(|(p, _)| p == path)
-    }
-
-    /// Rates the files.
-    fn points(&self, target: &Target<'_>) -> Vec<(String, u32)> {
-        let shown = self
-            .hits
-            .iter()
-            .map(|hit| (&hit.path, target.points(&hit.text)));
-        let mut all: Vec<(String, u32)> = Vec::new();
-        for (path, points) in shown.chain(self.unseen.iter().map(|(path, count)| (path, *count))) {
-            match all.iter_mut().find(|(p, _)| p == path) {
-                Some((_, sum)) => *sum += points,
-                None => all.push((path.clone(), points)),
-            }
-        }
-        all
-    }
-
-    /// Returns the last line of the class, or of the functions outside of classes, that is most about the target.
-    fn related(&self, path: &str, target: &Target<'_>) -> Option<Hit> {
-        let mut groups: Vec<(&str, u32, &Hit)> = Vec::new();
-        for hit in self.hits.iter().filter(|hit| hit.path == path) {
-            let Some((class, _)) = hit.test() else {
-                continue;
-            };
-            let points = target.points(&hit.text);
-            match groups.iter_mut().find(|(c, _, _)| *c == class) {
-                Some((_, sum, last)) => (*sum, *last) = (*sum + points, hit),
-                None => groups.push((class, points, hit)),
-            }
-        }
-        let best = groups.into_iter().max_by_key(|(_, points, _)| *points);
-        best.map(|(_, _, hit)| hit.clone())
-    }
-}
-
-/// Returns the scope of a line that `search` shows; `before` is the one that it names, or that of the line before.
-fn scope_of(text: &str, before: &str) -> String {
-    let code = text.trim_start();
-    let indent = text.len() - code.len();
-    let code = code.strip_prefix("async ").unwrap_or(code);
-    let defined = code
-        .strip_prefix("def ")
-        .or_else(|| code.strip_prefix("class "));
-    let name = defined.and_then(|d| d.split(|c: char| !c.is_alphanumeric() && c != '_').next());
-    // The scope of a definition is not named if it is also that of the line before.
-    let depth = match name {
-        Some(_) => indent.div_ceil(4),
-        None if indent == 0 => 0,
-        None => usize::MAX,
-    };
-    let outer = before
-        .split('.')
-        .filter(|part| !part.is_empty())
-        .take(depth);
-    outer.chain(name).collect::<Vec<_>>().join(".")
 }
 
 /// Returns the source that an answer of `open_file` shows.

@@ -6,6 +6,7 @@
 mod assertions;
 mod builtins;
 mod called;
+mod called_names;
 mod checks;
 mod constants;
 mod contributed;
@@ -31,6 +32,7 @@ mod unrelated_inputs;
 
 pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
 pub use called::{Reference, references};
+pub use called_names::called_names;
 pub use checks::contains_check;
 pub use contributed::{
     ContributedTest, Excerpt, TestFunction, contributed, test_functions, used_code,
