@@ -16,6 +16,8 @@ mod eval;
 mod evidence_card;
 mod example;
 mod groups;
+#[cfg(test)]
+mod guide_samples;
 mod headings;
 mod history;
 mod inspect;
