@@ -26,6 +26,8 @@ mod eval;
 mod first_requests;
 /// Issues of GitLab, Gitea and Bitbucket.
 mod forges;
+/// Output that the README and the guide show.
+mod guide_samples;
 /// `testwright history`.
 mod history;
 /// Issues by address, file and standard input.
