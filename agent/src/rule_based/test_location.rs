@@ -16,6 +16,8 @@ use hits::Hits;
 
 /// Weights of the names to search for, in their order.
 const NAME_WEIGHTS: [f64; 6] = [1.0, 0.8, 0.6, 0.5, 0.4, 0.3];
+/// Factor for the weight of a name that the test does not mention.
+const UNMENTIONED_WEIGHT: f64 = 0.5;
 /// Weight of a keyword argument.
 const KEYWORD_WEIGHT: f64 = 0.8;
 /// Points of a test file that is named after a module or function of the target.
@@ -60,7 +62,8 @@ pub(super) fn locate(
             // The points come from one search for each name.
             let is_complete = target.names.len() == 1 && hits.is_complete_for(&path);
             if !target.names.is_empty() && (is_certain || !is_complete) {
-                hits = search(runner, &target.names, Some(&path))?;
+                let names: Vec<&str> = target.names.iter().map(|(name, _)| &**name).collect();
+                hits = search(runner, &names, Some(&path))?;
             }
             path
         }
@@ -99,38 +102,55 @@ pub(super) fn locate(
     }))
 }
 
+/// A function that a test is about.
+struct Home<'a> {
+    name: &'a str,
+    file: &'a str,
+    /// Whether the test mentions it. Functions that raise the exception and types of variables may be unmentioned.
+    is_mentioned: bool,
+}
+
 /// The functions that a test is about.
 struct Target<'a> {
-    /// Functions with their files: the innermost that failed first.
-    homes: &'a [(String, String)],
-    /// These functions, then others that the test calls; the first is the most important.
-    names: Vec<String>,
+    /// These functions: the innermost that failed, the mentioned ones, and the others.
+    homes: Vec<Home<'a>>,
+    /// Names to search for, with their weights; the names in the test come first.
+    names: Vec<(String, f64)>,
     keywords: &'a [String],
 }
 
 impl<'a> Target<'a> {
     fn new(candidate: &'a Candidate) -> Self {
-        let is_name = |name: &&String| name.len() > 2 && !name.starts_with(['_', '<']);
-        let called = match &candidate.function {
-            Some(function) => called_names(function),
-            None => called_names(&candidate.body.lines.join("\n")),
+        let code = match &candidate.function {
+            Some(function) => function.clone(),
+            None => candidate.body.lines.join("\n"),
         };
-        let mut names: Vec<String> = Vec::new();
-        let homes = candidate.homes.iter().map(|(name, _)| name);
-        for name in homes.chain(&called).filter(is_name) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
+        let code_words = words(&code);
+        let mut homes: Vec<Home<'_>> = (candidate.homes.iter())
+            .map(|(name, file)| Home {
+                name,
+                file,
+                is_mentioned: code_words.contains(name),
+            })
+            .collect();
+        if let [_, rest @ ..] = homes.as_mut_slice() {
+            rest.sort_by_key(|home| !home.is_mentioned);
         }
+        let called = called_names(&code);
+        let (mentioned, others): (Vec<&Home<'_>>, Vec<&Home<'_>>) =
+            homes.iter().partition(|home| home.is_mentioned);
+        let mentioned = mentioned.into_iter().map(|home| (home.name, 1.0));
+        let called = called.iter().map(|name| (name.as_str(), 1.0));
+        let others = others.into_iter().map(|h| (h.name, UNMENTIONED_WEIGHT));
+        let mut names = weighted_names(mentioned.chain(called).chain(others));
         if names.is_empty() {
             let imported = words(&candidate.body.imports.join(" "));
-            let is_keyword = |w: &&String| ["from", "import", "as"].contains(&w.as_str());
-            let imported = imported.iter().filter(|w| is_name(w) && !is_keyword(w));
-            names.extend(imported.cloned());
+            let imported = imported.iter().map(|word| (word.as_str(), 1.0));
+            let is_keyword = |word: &str| ["from", "import", "as"].contains(&word);
+            names = weighted_names(imported.filter(|(word, _)| !is_keyword(word)));
         }
-        names.truncate(NAME_WEIGHTS.len());
         Target {
-            homes: &candidate.homes,
+            homes,
             names,
             keywords: &candidate.subject.keywords,
         }
@@ -138,11 +158,29 @@ impl<'a> Target<'a> {
 
     /// Returns the names and the keyword arguments, with their weights.
     fn terms(&self) -> Vec<(&str, f64)> {
-        let names = self.names.iter().map(String::as_str).zip(NAME_WEIGHTS);
+        let names = self.names.iter().map(|(name, weight)| (&**name, *weight));
         let keywords = self.keywords.iter();
         let keywords = keywords.map(|keyword| (keyword.as_str(), KEYWORD_WEIGHT));
         names.chain(keywords).collect()
     }
+}
+
+/// Returns the first public names, each once, with the product of their own weights and those of their positions.
+fn weighted_names<'n>(names: impl Iterator<Item = (&'n str, f64)>) -> Vec<(String, f64)> {
+    let mut weighted: Vec<(String, f64)> = Vec::new();
+    for (name, weight) in names {
+        let Some(position_weight) = NAME_WEIGHTS.get(weighted.len()) else {
+            break;
+        };
+        if is_public(name) && weighted.iter().all(|(other, _)| other != name) {
+            weighted.push((name.to_owned(), weight * position_weight));
+        }
+    }
+    weighted
+}
+
+fn is_public(name: &str) -> bool {
+    name.len() > 2 && !name.starts_with(['_', '<'])
 }
 
 /// Test files with their points.
@@ -152,7 +190,8 @@ type Scores = Vec<(String, f64)>;
 fn by_file_names(runner: &mut PolicyRunner, target: &Target<'_>) -> Result<(Scores, bool), Turn> {
     let mut scores = Scores::new();
     let mut stems: Vec<(String, &str)> = Vec::new();
-    for (name, file) in target.homes {
+    for home in &target.homes {
+        let file = home.file;
         let stem = file
             .rsplit('/')
             .next()
@@ -169,9 +208,10 @@ fn by_file_names(runner: &mut PolicyRunner, target: &Target<'_>) -> Result<(Scor
             stems.push((stem.to_owned(), file));
         }
         // Some test files are named after a function or class. A search for a part of the name covers it.
-        let word = snake_case(name);
+        let is_class = home.name.starts_with(char::is_uppercase);
+        let word = snake_case(home.name);
         let is_covered = stems.iter().any(|(s, _)| word.contains(s.as_str()));
-        if target.names.contains(name) && !is_covered {
+        if (home.is_mentioned || is_class) && is_public(home.name) && !is_covered {
             stems.push((word, file));
         }
     }
@@ -205,9 +245,9 @@ fn by_uses(
     scores: &mut Scores,
 ) -> Result<Hits, Turn> {
     let mut hits = Hits::default();
-    for (at, (name, weight)) in target.names.iter().zip(NAME_WEIGHTS).enumerate() {
-        hits = search(runner, std::slice::from_ref(name), None)?;
-        let has_home = target.homes.iter().any(|(home, _)| home == name);
+    for (at, (name, weight)) in target.names.iter().enumerate() {
+        hits = search(runner, &[name], None)?;
+        let has_home = target.homes.iter().any(|home| home.name == name);
         for (path, share) in hits.shares() {
             let extra = match !has_home && is_named_after(path, &snake_case(name)) {
                 true => CALL_NAME_POINTS,
@@ -222,8 +262,8 @@ fn by_uses(
             [(_, only)] => *only,
             [(_, first), (_, second), ..] => first - second,
         };
-        let rest = target.names.len();
-        let rest: f64 = NAME_WEIGHTS.iter().take(rest).skip(at + 1).sum();
+        let rest = target.names.iter().skip(at + 1);
+        let rest: f64 = rest.map(|(_, weight)| weight).sum();
         if lead > (USE_POINTS + CALL_NAME_POINTS) * rest {
             break;
         }
@@ -232,7 +272,7 @@ fn by_uses(
 }
 
 /// Searches for names in the test files, or in one file.
-fn search(runner: &mut PolicyRunner, names: &[String], path: Option<&str>) -> Result<Hits, Turn> {
+fn search(runner: &mut PolicyRunner, names: &[&str], path: Option<&str>) -> Result<Hits, Turn> {
     let names: Vec<String> = names.iter().map(|n| regex::escape(n)).collect();
     let pattern = format!(r"\b(?:{})\b", names.join("|"));
     let arguments = match path {

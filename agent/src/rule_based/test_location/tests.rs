@@ -229,6 +229,21 @@ fn function_may_be_part_of_package_name() {
 }
 
 #[test]
+fn called_function_outweighs_raising_one() {
+    let mut repository = Repository::new(&[
+        ("tests/test_app.py", tests_of(&[("subprocess.run(1)", 1)])),
+        (
+            "tests/test_label.py",
+            tests_of(&[("shop.pack(1).label", 9)]),
+        ),
+        ("tests/test_pack.py", tests_of(&[("shop.pack(1)", 1)])),
+    ]);
+    let homes = [("run", "shop/engine.py"), ("pack", "shop/__init__.py")];
+    let (path, _) = repository.place(&candidate(&["shop.pack(2)"], &homes, &[]));
+    assert_eq!(path, "tests/test_pack.py");
+}
+
+#[test]
 fn class_uses_the_same_keyword() {
     let class = |name: &str, line: &str, count: usize| {
         let tests = (0..count).map(|n| format!("    def test_{n}(self):\n        {line}\n\n"));
