@@ -42,11 +42,31 @@ pub(super) fn next(verdicts: &[Option<Verdict>], before: Verdict) -> Option<usiz
     let open = open(verdicts, before);
     let inside = &verdicts[last.map_or(0, |last| last + 1)..after];
     let skips = inside.iter().flatten().count();
-    if open.is_empty() || (last.is_none() && skips >= MAX_SKIPS_WITHOUT_START) {
-        return None;
+    if last.is_none() {
+        let known = verdicts[after..].iter().flatten().count();
+        let nearest = inside.iter().rposition(Option::is_some)?;
+        return match skips < MAX_SKIPS_WITHOUT_START {
+            true => without_start(&open, nearest, after, known),
+            false => None,
+        };
     }
     let at = open.len() as f64 * fraction(skips);
     open.get(at as usize).copied()
+}
+
+/// Returns the next commit to ask while no commit is known to precede the change, and the oldest has no verdict.
+///
+/// The nearer a commit is to one with a verdict, the more likely it has one, too. So the search starts at the end of the
+/// list, and its steps double with each of the `known` verdicts there.
+fn without_start(open: &[usize], nearest: usize, after: usize, known: usize) -> Option<usize> {
+    let step = 1_usize.checked_shl(known.saturating_sub(1) as u32)?;
+    let target = match after - nearest {
+        // The commits before `after` have no verdict.
+        1 => nearest.saturating_sub(step),
+        distance => (after.saturating_sub(step)).max(nearest + distance / 2),
+    };
+    let older = open.iter().rev().find(|at| **at <= target);
+    older.or(open.first()).copied()
 }
 
 /// Returns the commits that may still be asked.

@@ -74,10 +74,19 @@ impl BaseTests {
     ///
     /// Fails if the code cannot be read, or git cannot be run.
     pub(super) fn place(&self, tree: &Tree) -> Result<Result<Placement, String>, SandboxError> {
-        let reason = match repository::apply(tree, &Files::new(), &self.patch)? {
-            Ok(applied) => return Ok(Ok(Placement::unchanged(applied.files))),
-            Err(reason) => reason,
-        };
+        match repository::apply(tree, &Files::new(), &self.patch)? {
+            Ok(applied) => Ok(Ok(Placement::unchanged(applied.files))),
+            Err(reason) => Ok(self.place_whole_files(tree)?.ok_or(reason)),
+        }
+    }
+
+    /// Returns whole test files to write into another commit. Those that exist there get other names. Returns `None` if
+    /// the patch also changes other files that differ there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the code cannot be read.
+    pub(super) fn place_whole_files(&self, tree: &Tree) -> Result<Option<Placement>, SandboxError> {
         let mut placement = Placement::unchanged(Files::new());
         for (path, file) in &self.files {
             let now = tree.file(path)?;
@@ -88,17 +97,17 @@ impl BaseTests {
             let target = match self.test_files.contains(path) {
                 _ if is_unchanged || (now.is_none() && file.is_some()) => path.clone(),
                 true if file.is_some() => copy_name(path),
-                _ => return Ok(Err(reason)),
+                _ => return Ok(None),
             };
             if target != *path {
                 if tree.contains(&target) {
-                    return Ok(Err(reason));
+                    return Ok(None);
                 }
                 placement.renamed.insert(path.clone(), target.clone());
             }
             placement.files.insert(target, file.clone());
         }
-        Ok(Ok(placement))
+        Ok(Some(placement))
     }
 }
 

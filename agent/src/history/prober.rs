@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testwright_sandboxes::repository::{self, Files, Source};
+use testwright_sandboxes::repository::{self, Files, Source, Tree};
 use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::{Restore, RunPytest};
 
 use super::answer::{Answer, Verdict};
-use super::judge::{first_line, judge};
+use super::judge::{NOT_FOUND, first_line, judge};
 use super::placement::{BaseTests, Placement};
 use crate::check::encode_file;
 use crate::gate::{self, SubmissionCheck, TestEvidence};
@@ -126,7 +126,8 @@ impl<'a> Prober<'a> {
                 });
             }
         };
-        let placement = match self.base.place(&source.tree()?)? {
+        let tree = source.tree()?;
+        let placement = match self.base.place(&tree)? {
             Ok(placement) => placement,
             Err(reason) => {
                 let reason = first_line(&reason);
@@ -136,8 +137,26 @@ impl<'a> Prober<'a> {
             }
         };
         let session = self.setup.session_in(&environment).await?;
-        let answer = or_interrupted(self.ask(&session, &placement)).await;
+        let answer = or_interrupted(self.ask_twice(&session, &tree, &placement)).await;
         close(session, answer).await
+    }
+
+    /// Asks again with whole test files if the patch applies but the tests are not where they were, such as in a class that
+    /// has another name.
+    async fn ask_twice(
+        &self,
+        session: &Session,
+        tree: &Tree,
+        placement: &Placement,
+    ) -> Result<Answer> {
+        let answer = self.ask(session, placement).await?;
+        if answer.reason != NOT_FOUND || !placement.renamed.is_empty() {
+            return Ok(answer);
+        }
+        match self.base.place_whole_files(tree)? {
+            Some(whole) => self.ask(session, &whole).await,
+            None => Ok(answer),
+        }
     }
 
     async fn ask(&self, session: &Session, placement: &Placement) -> Result<Answer> {

@@ -163,3 +163,41 @@ fn history_names_introduction_and_fix() {
         assert!(stdout.contains(part), "{part}: {stdout}");
     }
 }
+
+/// The patch applies to the older commits, but adds the test to a class with another name.
+#[test]
+fn test_is_found_in_renamed_class() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("calc"), None);
+    let class = |name: &str| {
+        let body = "    def test_add(self):\n        assert add(1, 2) == 3\n        assert add(2, 1) == 3\n        assert add(3, 0) == 3\n";
+        format!("from pkg.calc import add\n\n\nclass {name}:\n{body}")
+    };
+    let commit = |path: &str, text: &str| {
+        repository.write(path, text.as_bytes());
+        repository.git(&["commit", "-qam", "Change"]);
+        head(&repository)
+    };
+    commit("pkg/calc.py", RIGHT);
+    commit("tests/test_calc.py", &class("TestOld"));
+    repository.git(&["tag", "v1.0.0"]);
+    let introduction = commit("pkg/calc.py", WRONG);
+    let base = commit("tests/test_calc.py", &class("TestNew"));
+    let test = "\n    def test_negative(self):\n        assert add(1, -2) == -1\n";
+    let patch = repository.patch(|r| {
+        let text = class("TestNew") + test;
+        r.write("tests/test_calc.py", text.as_bytes());
+    });
+    std::fs::write(place.path("tests.patch"), patch).unwrap();
+
+    let mut command = place.testwright();
+    command.args(["history", "--only", "introduced", "--commit", &base]);
+    command.arg("--patch").arg(place.path("tests.patch"));
+    command.arg("--repo").arg(&repository.folder);
+    let output = command.arg("--out").arg(place.path("out")).output();
+    let output = output.unwrap();
+    assert_exit_code(&output, 0);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let introduced = format!("introduced by {} ", &introduction[..12]);
+    assert!(stdout.contains(&introduced), "{stdout}");
+}

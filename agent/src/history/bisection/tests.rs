@@ -75,6 +75,20 @@ fn untestable_oldest_commits_are_skipped() {
     );
 }
 
+/// Only the newest releases of an old project can be tested.
+#[test]
+fn search_starts_at_newest_commits() {
+    let list = format!("{}PFF", "?".repeat(97));
+    let (boundary, asked) = bisect(&list, Passes);
+    assert_eq!(boundary, found(Some(97), 98));
+    assert!(asked <= 4, "{asked}");
+    let list = format!("{}PPPPP{}", "?".repeat(60), "F".repeat(35));
+    assert_eq!(bisect(&list, Passes).0, found(Some(64), 65));
+    // A single release that cannot be tested does not end the search.
+    let list = format!("{}PP?F", "?".repeat(50));
+    assert_eq!(bisect(&list, Passes).0, found(Some(51), 53));
+}
+
 #[test]
 fn search_leaves_block_of_untestable_commits() {
     let list = format!("{}{}{}", "P".repeat(30), "?".repeat(40), "F".repeat(30));
