@@ -109,6 +109,13 @@ pub async fn investigate(
     }
     let digest = digest(tests, &history.base.commit, settings);
     let earlier = earlier.filter(|earlier| earlier.digest == digest);
+    let kept = |part: Part, change: fn(&HistoryReport) -> Option<Change>| {
+        let is_skipped = options.only.is_some_and(|only| only != part);
+        let earlier = earlier.as_ref().filter(|earlier| {
+            is_skipped && earlier.head == history.head.commit && earlier.branch == history.branch
+        });
+        earlier.and_then(change)
+    };
     let mut investigation = Investigation {
         prober,
         options,
@@ -122,6 +129,9 @@ pub async fn investigate(
             base: history.base.commit.clone(),
             branch: history.branch.clone(),
             head: history.head.commit.clone(),
+            // Parts that are not searched now stay as they were.
+            introduced: kept(Part::Introduced, |earlier| earlier.introduced.clone()),
+            fixed: kept(Part::Fixed, |earlier| earlier.fixed.clone()),
             tests: tests.ids().map(str::to_owned).collect(),
             ..HistoryReport::default()
         },
@@ -205,6 +215,9 @@ impl Investigation<'_> {
             }
         }
         // The fix comes first, because old releases that cannot be built may use up the limit on commits.
+        if only != Some(Part::Introduced) {
+            self.find_pass(&newer).await?;
+        }
         let passes = |point: &Point| self.verdict(point) == Some(Verdict::Passes);
         if only != Some(Part::Introduced)
             && let Some(end) = newer.iter().rposition(passes)
@@ -239,6 +252,17 @@ impl Investigation<'_> {
         };
         let message = format!("repeat the accepted failure on {}", base.short());
         Err(Error::nothing(message).cause(reason))
+    }
+
+    /// Searches for a release that passes if the newest ones have no verdict. The tests may fit only the releases that
+    /// follow their own commit.
+    async fn find_pass(&mut self, newer: &[Point]) -> Result<()> {
+        let passes = |point: &Point| self.verdict(point) == Some(Verdict::Passes);
+        if !newer.iter().any(passes) {
+            let newest_first: Vec<Point> = newer.iter().rev().cloned().collect();
+            self.search(&newest_first, Verdict::Passes).await?;
+        }
+        Ok(())
     }
 
     /// Bisects points whose last one has the verdict after the change.

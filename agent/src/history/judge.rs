@@ -12,9 +12,6 @@ use crate::gate::TestEvidence;
 /// Maximum characters of a message in a reason.
 const MAX_MESSAGE_LEN: usize = 160;
 
-/// Reason of an answer if the code does not have a test.
-pub(super) const NOT_FOUND: &str = "the test was not found";
-
 /// Meaning of the outcome of one accepted test.
 enum Conclusion {
     /// Failure that equals the accepted one.
@@ -81,7 +78,7 @@ fn conclude(report: &TestReport, test: &TestEvidence, id: &str) -> Conclusion {
             outcome => return Conclusion::Unclear(without_outcome(outcome, &result.captured)),
         },
         (None, Some(error)) => Some(&error.failure),
-        (None, None) => return Conclusion::Unclear(NOT_FOUND.to_owned()),
+        (None, None) => return Conclusion::Unclear("the test was not found".to_owned()),
     };
     match failure {
         Some(failure) if is_accepted_failure(test, failure) => {

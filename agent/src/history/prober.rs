@@ -9,7 +9,7 @@ use testwright_tools::tool::Tool as _;
 use testwright_tools::tools::{Restore, RunPytest};
 
 use super::answer::{Answer, Verdict};
-use super::judge::{NOT_FOUND, first_line, judge};
+use super::judge::{first_line, judge};
 use super::placement::{BaseTests, Placement};
 use crate::check::encode_file;
 use crate::gate::{self, SubmissionCheck, TestEvidence};
@@ -141,8 +141,8 @@ impl<'a> Prober<'a> {
         close(session, answer).await
     }
 
-    /// Asks again with whole test files if the patch applies but the tests are not where they were, such as in a class that
-    /// has another name.
+    /// Asks again with whole test files if the patch gives no verdict: imports may be missing, or its test may stand in
+    /// another place, such as a class with another name.
     async fn ask_twice(
         &self,
         session: &Session,
@@ -150,13 +150,18 @@ impl<'a> Prober<'a> {
         placement: &Placement,
     ) -> Result<Answer> {
         let answer = self.ask(session, placement).await?;
-        if answer.reason != NOT_FOUND || !placement.renamed.is_empty() {
+        let is_certain = answer.verdict != Verdict::CannotTell || answer.is_external;
+        if is_certain || !placement.renamed.is_empty() {
             return Ok(answer);
         }
-        match self.base.place_whole_files(tree)? {
-            Some(whole) => self.ask(session, &whole).await,
-            None => Ok(answer),
-        }
+        let Some(whole) = self.base.place_whole_files(tree)? else {
+            return Ok(answer);
+        };
+        let second = self.ask(session, &whole).await?;
+        Ok(match second.verdict {
+            Verdict::CannotTell => answer,
+            _ => second,
+        })
     }
 
     async fn ask(&self, session: &Session, placement: &Placement) -> Result<Answer> {

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::product::eval::repository::Repository;
+use crate::product::eval::repository::{GOOD, Repository};
 use crate::support::program::{TestDir, assert_exit_code, text_reply};
 
 const RIGHT: &str = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n";
@@ -132,6 +132,12 @@ fn history_names_introduction_and_fix() {
     let count = |report: &Value| report["answers"].as_array().unwrap().len();
     assert_eq!(count(&resumed), count(&report));
 
+    // Parts that are not searched again stay known.
+    let output = history(&place, &["--only", "introduced"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let fixed = format!("fixed by {} ", &commits.fix[..12]);
+    assert!(stdout.contains(&fixed), "{stdout}");
+
     // A branch that ends before the bug does not fix it.
     repository.git(&["tag", "-d", "v1.2.0"]);
     let output = history(&place, &["--branch", "v1.0.0"]);
@@ -158,10 +164,28 @@ fn history_names_introduction_and_fix() {
     let options = options.into_iter().chain(other.to_str());
     let output = history(&place, &options.collect::<Vec<_>>());
     let stdout = String::from_utf8(output.stdout).unwrap();
-    let fixed = format!("fixed by {} ", &commits.fix[..12]);
     for part in [&*fixed, "; run the command again to continue."] {
         assert!(stdout.contains(part), "{part}: {stdout}");
     }
+}
+
+/// Runs the command on a patch with tests, and returns its first line.
+fn history_of_patch(
+    place: &TestDir,
+    repository: &Repository,
+    patch: &str,
+    options: &[&str],
+) -> String {
+    std::fs::write(place.path("tests.patch"), patch).unwrap();
+    let mut command = place.testwright();
+    command.arg("history").args(options);
+    command.arg("--patch").arg(place.path("tests.patch"));
+    command.arg("--repo").arg(&repository.folder);
+    let output = command.arg("--out").arg(place.path("out")).output();
+    let output = output.unwrap();
+    assert_exit_code(&output, 0);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    stdout.lines().next().unwrap().to_owned()
 }
 
 /// The patch applies to the older commits, but adds the test to a class with another name.
@@ -188,16 +212,35 @@ fn test_is_found_in_renamed_class() {
         let text = class("TestNew") + test;
         r.write("tests/test_calc.py", text.as_bytes());
     });
-    std::fs::write(place.path("tests.patch"), patch).unwrap();
-
-    let mut command = place.testwright();
-    command.args(["history", "--only", "introduced", "--commit", &base]);
-    command.arg("--patch").arg(place.path("tests.patch"));
-    command.arg("--repo").arg(&repository.folder);
-    let output = command.arg("--out").arg(place.path("out")).output();
-    let output = output.unwrap();
-    assert_exit_code(&output, 0);
-    let stdout = String::from_utf8(output.stdout).unwrap();
+    let options = ["--only", "introduced", "--commit", &base];
+    let summary = history_of_patch(&place, &repository, &patch, &options);
     let introduced = format!("introduced by {} ", &introduction[..12]);
-    assert!(stdout.contains(&introduced), "{stdout}");
+    assert!(summary.contains(&introduced), "{summary}");
+}
+
+/// The tests can no longer be imported on the newest release and the branch.
+#[test]
+fn fix_is_found_before_newest_releases() {
+    let place = TestDir::new();
+    let repository = Repository::new(place.path("calc"), None);
+    let commit = |path: &str, text: &str, tag: &str| {
+        repository.write(path, text.as_bytes());
+        repository.git(&["add", "-A"]);
+        repository.git(&["commit", "-qm", "Change"]);
+        repository.git(&["tag", tag]);
+        head(&repository)
+    };
+    let patch = repository.append_tests_patch(GOOD);
+    let base = head(&repository);
+    commit("notes.txt", "1", "v1.0.0");
+    let fix = commit("pkg/calc.py", RIGHT, "v1.1.0");
+    commit("pkg/calc.py", "plus = int.__add__\n", "v1.2.0");
+    commit("notes.txt", "2", "v1.3.0");
+    let options = ["--only", "fixed", "--commit", &base];
+    let summary = history_of_patch(&place, &repository, &patch, &options);
+    let fixed = format!(
+        "fixed by {} (2024-01-01), first released in 1.1.0.",
+        &fix[..12]
+    );
+    assert!(summary.contains(&fixed), "{summary}");
 }
