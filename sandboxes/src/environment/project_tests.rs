@@ -166,6 +166,7 @@ fn merge(mut first: SmokeTestReport, mut second: SmokeTestReport) -> SmokeTestRe
     }
     first.ended &= second.ended;
     first.stopped |= second.stopped;
+    first.good_files += second.good_files;
     // Exit code 5 says that no test was found.
     let is_fine = |code: i32| matches!(code, 0 | 5);
     if is_fine(first.printed.code) && !is_fine(second.printed.code) {

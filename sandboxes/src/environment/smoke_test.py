@@ -73,12 +73,15 @@ class Watcher:
         self.worst = {}
         self.texts = {}
         self.session = None
+        self.good_files = 0
         self.limit = request.get("collect_seconds", request.get("seconds"))
         self.until = began + request.get("seconds", float("inf"))
 
     def pytest_collectreport(self, report):
         if report.failed:
             tell(broken=report.nodeid, text=end(report.longrepr))
+        elif report.nodeid.endswith(".py"):
+            self.good_files += 1
 
     def choose(self, items):
         files = {}
@@ -174,7 +177,7 @@ def main():
     watcher = Watcher()
 
     def stops(number, frame):
-        tell(stopped=watcher.limit)
+        tell(stopped=watcher.limit, good_files=watcher.good_files)
         raise KeyboardInterrupt
 
     if limits_run():

@@ -62,6 +62,8 @@ pub(super) struct SmokeTestReport {
     pub ended: bool,
     /// Whether the run was stopped by its time limit.
     pub stopped: bool,
+    /// Number of files that were collected before the time limit stopped the collection.
+    pub good_files: u64,
     /// The time limit in seconds that stopped the run.
     pub limit: Option<u64>,
     /// Exit code and complete output.
@@ -105,6 +107,8 @@ enum Line {
     },
     Stopped {
         stopped: u64,
+        #[serde(default)]
+        good_files: u64,
     },
     Ended {
         #[serde(rename = "ended")]
@@ -155,8 +159,12 @@ impl SmokeTestReport {
                     text,
                 }) => report.tests.push(Test { id, outcome, text }),
                 Ok(Line::Uses { uses }) => report.uses = uses,
-                Ok(Line::Stopped { stopped }) => {
+                Ok(Line::Stopped {
+                    stopped,
+                    good_files,
+                }) => {
                     report.stopped = true;
+                    report.good_files += good_files;
                     report.limit = Some(stopped);
                 }
                 Ok(Line::Ended { .. }) => report.ended = true,
@@ -197,6 +205,7 @@ impl SmokeTestReport {
         self.tests
             .retain(|test| !more.tests.iter().any(|other| other.id == test.id));
         self.collected.extend(more.collected);
+        self.good_files += more.good_files;
         self.broken.extend(more.broken);
         self.tests.extend(more.tests);
         self

@@ -172,7 +172,12 @@ impl Trial<'_> {
 
 /// Returns whether the time was up before the first test had ended.
 pub(super) fn lacks_results(report: &SmokeTestReport) -> bool {
-    report.stopped && !report.collected.is_empty() && report.tests.is_empty()
+    report.stopped && report.tests.is_empty()
+}
+
+/// Returns whether the time was up while files were collected, and none of those before could be.
+fn lacks_good_files(report: &SmokeTestReport) -> bool {
+    report.stopped && report.good_files == 0 && !report.broken.is_empty()
 }
 
 /// Returns whether tests ran and none of them passed. Skipped tests say nothing.
@@ -200,7 +205,7 @@ impl Build<'_> {
             let notes = [broken_files(report), mostly_failing(report)];
             return Ok(notes.into_iter().flatten().collect());
         }
-        if report.stopped {
+        if report.stopped && !lacks_good_files(report) {
             let seconds = report.limit.unwrap_or(SECONDS);
             return Ok(vec![format!(
                 "no test file was collected within {seconds} s, so none was tried"
@@ -336,6 +341,28 @@ mod tests {
         ] {
             assert!(!is_rejected(&report(outcomes)), "{outcomes:?}");
         }
+    }
+
+    /// On a busy machine, the time can be up before the last file is collected.
+    #[test]
+    fn broken_files_count_although_time_was_up() {
+        let error = |file: &str| smoke_test::CollectionError {
+            file: file.to_owned(),
+            text: "E   FileNotFoundError: no data".to_owned(),
+        };
+        let mut report = SmokeTestReport {
+            stopped: true,
+            broken: vec![error("tests/test_a.py"), error("tests/test_b.py")],
+            ..SmokeTestReport::default()
+        };
+        assert!(lacks_results(&report) && lacks_good_files(&report));
+        report.good_files = 1;
+        assert!(!lacks_good_files(&report));
+        report = SmokeTestReport {
+            stopped: true,
+            ..SmokeTestReport::default()
+        };
+        assert!(lacks_results(&report) && !lacks_good_files(&report));
     }
 
     #[test]
