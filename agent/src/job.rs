@@ -21,7 +21,7 @@ use testwright_tools::visible;
 
 use crate::agent::{Budget, CpuPermit, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
 use crate::approaches::extra_inputs::{ExtraInputs, lines};
-use crate::approaches::{ApproachContext, Variant};
+use crate::approaches::{ApproachContext, ModelKind, Variant};
 use crate::environment_repair::RepairModel;
 use crate::issues::Issue;
 use crate::session::Session;
@@ -389,7 +389,11 @@ impl RunJob {
             notes.push(note.clone());
             for_model.push(note);
         }
-        let limits = Limits::of_settings(&self.settings);
+        let mut limits = Limits::of_settings(&self.settings);
+        // A step is a call of a language model.
+        if self.approach.approach.model() != ModelKind::Language {
+            limits.steps = None;
+        }
         let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
             // Notes of a recipe or a build may contain escape sequences.
