@@ -6,8 +6,8 @@ use testwright_fuzz::{bounded_target, texts};
 use testwright_tools::python::edit::{Code, InsertionPoint, LineEnding, insert, replace};
 use testwright_tools::python::import_edit::{add_imports, read_imports};
 use testwright_tools::python::{
-    Module, contributed, flatten, outer_names, scopes, undefined_names, unreached_assertions,
-    used_code,
+    Module, constant_failure, contributed, flatten, outer_names, scopes, undefined_names,
+    unreached_assertions, used_code,
 };
 use testwright_tools::workspace::{Layout, unified};
 
@@ -37,6 +37,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     used_code("tests/test_a.py", &text, &ids, &layout);
     unreached_assertions(&text, 1, 1 + text.len() % 50);
+    constant_failure(&text, 1, Some(1 + text.len() % 50));
     assert!(same.is_empty(), "the same file has contributed tests: {same:?}");
     for definition in definitions.iter().take(4) {
         assert!(definition.first <= definition.line && definition.line <= definition.last);

@@ -1,7 +1,8 @@
 //! Rules about the recorded failures: they must be those of the test itself.
 
-use testwright_tools::outcomes::report::{Failure, Frame, Place};
-use testwright_tools::tools::submission::Submission;
+use testwright_tools::outcomes::report::{Failure, FailureClass, Frame, Place, belongs_to_test};
+use testwright_tools::python::constant_failure;
+use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
 
 use super::case::Case;
 
@@ -35,6 +36,35 @@ pub(super) fn fails_in_own_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) 
             ));
         }
     }
+}
+
+/// Checks that a change of the code can make the failing tests pass.
+pub(super) fn depends_on_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    let tests = case.submission.contributed.iter();
+    for own in tests.filter(|own| own.change != Change::Deleted) {
+        let mut failing = case.failing.iter();
+        let Some(test) = failing.find(|test| belongs_to_test(&test.id, &own.id)) else {
+            continue;
+        };
+        let failure = failure(case.submission, &test.id);
+        let failed = failure.and_then(|failure| failed_line(failure, own));
+        if let Some(line) = constant_failure(&own.source, own.line as usize, failed) {
+            wrong(format!(
+                "{}, line {line}: the assertion is constant: it fails whatever the code does. Assert on what the code returns, \
+                 changes or raises.",
+                own.id
+            ));
+        }
+    }
+}
+
+/// Returns the line of the failed assertion, if it is in the file of the test and no helper.
+fn failed_line(failure: &Failure, own: &ContributedTest) -> Option<usize> {
+    let file = own.id.split("::").next().unwrap_or_default();
+    let mut frames = failure.frames.iter();
+    let deepest = frames.rfind(|frame| frame.place != Place::External)?;
+    let is_own = failure.class == FailureClass::Assertion && deepest.file == file;
+    is_own.then_some(deepest.line as usize)
 }
 
 /// Returns the recorded failure of a test, or of the module that contains it.

@@ -297,6 +297,7 @@ fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     }
     record::holds_lines_of_files(case, wrong);
     record::fails_in_own_code(case, wrong);
+    record::depends_on_code(case, wrong);
     for test in case.failing {
         if is_own_name(test) {
             wrong(format!(

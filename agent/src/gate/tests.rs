@@ -360,6 +360,23 @@ fn failure_in_hook_of_repository_is_refused() {
 }
 
 #[test]
+fn constant_assertion_is_refused() {
+    let with_body = |body: &str| {
+        rules(|s| s.contributed[0].source = format!("def test_digits(self):\n    {body}\n"))
+    };
+    // Line 9 failed.
+    assert_eq!(with_body("slugify('2'); assert False"), [Rule::Sound]);
+    assert_eq!(with_body("assert 1 == 2"), [Rule::Sound]);
+    assert_eq!(with_body("assert slugify('2') == '2'"), []);
+    let caught = "try: slugify('2')\n    except ValueError: pytest.fail('raised')";
+    assert_eq!(with_body(caught), []);
+    let mut submission = sound();
+    submission.contributed[0].source = "def test_digits(self):\n    assert 0\n".into();
+    let text = format!("{ID}, line 9: the assertion is constant: it fails whatever the code does.");
+    assert!(verdict(&submission).text().contains(&text));
+}
+
+#[test]
 fn unrelated_inputs_are_noted() {
     let mut submission = sound();
     submission.contributed[0].source =

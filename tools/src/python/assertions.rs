@@ -195,7 +195,7 @@ fn comparison(module: &Module, condition: Node<'_>) -> Option<Comparison> {
 }
 
 /// Returns the expression inside its parentheses.
-fn bare(node: Node<'_>) -> Node<'_> {
+pub(super) fn bare(node: Node<'_>) -> Node<'_> {
     let mut inner = node;
     while inner.kind() == "parenthesized_expression" {
         let mut cursor = inner.walk();

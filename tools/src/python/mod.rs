@@ -8,6 +8,7 @@ mod builtins;
 mod called;
 mod called_names;
 mod checks;
+mod constant_failure;
 mod constants;
 mod contributed;
 mod deciding_line;
@@ -34,6 +35,7 @@ pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions}
 pub use called::{Reference, references};
 pub use called_names::called_names;
 pub use checks::contains_check;
+pub use constant_failure::constant_failure;
 pub use contributed::{
     ContributedTest, Excerpt, TestFunction, contributed, test_functions, used_code,
 };
