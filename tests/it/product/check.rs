@@ -11,6 +11,8 @@ use crate::support::server::{MockServer, Request, Response};
 pub(super) const GOOD: &str = "from slugs import slugify\n\n\ndef test_cut():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
 pub(super) const PASSING: &str = "from slugs import slugify\n\n\ndef test_bread():\n    assert slugify(\"bread\") == \"bread\"\n";
+/// A test that runs the code, and fails whatever it does.
+const CONSTANT: &str = "from slugs import slugify\n\n\ndef test_cut():\n    slug = slugify(\"bread\"); assert False, slug\n";
 
 /// Returns the command with these tests: the path and content of a Python file, or the name and content of another file.
 fn check(place: &TestDir, tests: &[(&str, &str)]) -> Command {
@@ -73,12 +75,14 @@ fn given_tests_are_judged_with_evidence() {
         ("tests/test_given.py", &*length),
         ("edit.patch", &*edit),
         ("misplaced.diff", &*misplaced),
+        ("tests/test_given.py", CONSTANT),
     ];
     let output = check(&place, &tests).arg("--json").output().unwrap();
     assert_exit_code(&output, 1);
     let checked: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let accepted: Vec<&Value> = checked.iter().map(|check| &check["accepted"]).collect();
-    assert_eq!(accepted, [true, false, false, false, false], "{checked:#?}");
+    let expected = [true, false, false, false, false, false];
+    assert_eq!(accepted, expected, "{checked:#?}");
 
     let failure = &checked[0]["failing"][0];
     assert_eq!(failure["id"], "tests/test_given.py::test_cut");
@@ -102,6 +106,10 @@ fn given_tests_are_judged_with_evidence() {
     assert!(has_finding(&checked[3], "tests_only"), "{:#}", checked[3]);
     let refused = checked[4]["refused"].as_str().unwrap();
     assert!(refused.contains("the patch does not apply"), "{refused}");
+    assert!(has_finding(&checked[5], "sound"), "{:#}", checked[5]);
+    for check in &checked[1..] {
+        assert!(check["probability"].as_f64().unwrap() <= 0.1, "{check:#}");
+    }
 }
 
 #[test]
