@@ -186,9 +186,7 @@ fn evidence_rows(evidence: &CheckEvidence) -> Vec<(&'static str, String)> {
     for test in &evidence.failing {
         rows.push(("test", test.id.clone()));
         rows.push(("fails", test.fails.clone()));
-        if let Some(sentence) = &test.issue_sentence {
-            rows.push(("issue", format!("“{sentence}”")));
-        }
+        rows.push(("issue", test.sentence_text()));
         let outcome = |failed_again| match failed_again {
             true => "failed again",
             false => "did not fail again",
@@ -228,9 +226,8 @@ mod tests {
     use testwright_agent::gate::{Finding, Rule};
     use testwright_tools::outcomes::report::FailureClass;
 
-    #[test]
-    fn evidence_is_shown_in_rows() {
-        let evidence = CheckEvidence {
+    fn evidence() -> CheckEvidence {
+        CheckEvidence {
             findings: vec![Finding {
                 rule: Rule::HoldsWithPlacebo,
                 text: "it looks at the code".to_owned(),
@@ -259,10 +256,14 @@ mod tests {
             notes: vec!["it reads the time".to_owned()],
             probability: 0.25,
             ..CheckEvidence::default()
-        };
+        }
+    }
+
+    #[test]
+    fn evidence_is_shown_in_rows() {
         let check = CheckedTest {
             test: "t.patch\x1b[2J".to_owned(),
-            evidence,
+            evidence: evidence(),
         };
         insta::assert_snapshot!(render(&check, None).plain(), @r"
         not accepted t.patch\u{1b}[2J
@@ -276,5 +277,13 @@ mod tests {
           note       it reads the time
           confidence 0.25
         ");
+    }
+
+    #[test]
+    fn missing_sentence_is_reported() {
+        let mut evidence = evidence();
+        evidence.failing[0].issue_sentence = None;
+        let expected = ("issue", "no sentence matches the failure".to_owned());
+        assert!(evidence_rows(&evidence).contains(&expected));
     }
 }

@@ -185,6 +185,14 @@ impl FailureEvidence {
             placebo_held: gate::holds_placebo(submission, &test.id),
         }
     }
+
+    /// Returns the sentence of the issue in quotation marks, or that there is none.
+    pub fn sentence_text(&self) -> String {
+        match &self.issue_sentence {
+            Some(sentence) => format!("“{sentence}”"),
+            None => "no sentence matches the failure".to_owned(),
+        }
+    }
 }
 
 /// Returns the probability of a record without one: that of a test which was not checked.

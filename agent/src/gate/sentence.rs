@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 const MAX_SENTENCE_LEN: usize = 300;
 
 /// Returns the sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the
-/// exception, its message, the test's source). Returns `None` if nothing is shared.
+/// exception, its message, the test's source). Returns `None` if nothing is shared. Single values are not evidence, nor
+/// are imports, unless the failure is one.
 pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     let sentences = sentences(issue);
     let words: Vec<HashSet<String>> = sentences.iter().map(|s| words(s)).collect();
@@ -15,6 +16,12 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
         *frequency.entry(word).or_default() += 1;
     }
     let failure_words = self::words(failure);
+    let mut import_errors = ["importerror", "modulenotfounderror"].iter();
+    let import_fails = import_errors.any(|name| failure_words.contains(*name));
+    let is_evidence = |sentence: &str| {
+        let code = without_prompt(sentence);
+        !is_single_value(code) && (import_fails || !is_import(code))
+    };
     let mut best: Option<(f64, usize)> = None;
     for (i, sentence) in words.iter().enumerate() {
         let shared: f64 = sentence
@@ -23,7 +30,8 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
             .sum();
         // Long sentences share more by chance.
         let score = shared / (4.0 + sentence.len() as f64).sqrt();
-        if shared > 0.0 && best.is_none_or(|(top, _)| score > top) {
+        let is_best = best.is_none_or(|(top, _)| score > top);
+        if shared > 0.0 && is_best && is_evidence(&sentences[i]) {
             best = Some((score, i));
         }
     }
@@ -140,6 +148,38 @@ fn is_own_block(line: &str) -> bool {
     markers.iter().any(|marker| line.starts_with(marker))
 }
 
+/// Returns a sentence without the prompt of Python or IPython, markers of a list, and backticks.
+fn without_prompt(sentence: &str) -> &str {
+    let code = sentence.trim_start_matches(['>', '.', '-', '*', '+', '|', '`', ' ']);
+    let code = code.trim_end_matches(['`', '.', ',', ';', '|', ' ']);
+    match code.split_once("]: ") {
+        Some((prompt, code)) if prompt.starts_with("In [") || prompt.starts_with("Out[") => code,
+        _ => code,
+    }
+}
+
+/// Returns whether the code is a constant. Shorter values, such as digits, are not sentences at all.
+fn is_single_value(code: &str) -> bool {
+    matches!(code, "True" | "False" | "None")
+}
+
+/// Returns whether the code is an import statement and nothing else.
+fn is_import(code: &str) -> bool {
+    let names = match code.strip_prefix("from ") {
+        Some(rest) => rest.split_once(" import ").map(|(_, names)| names),
+        None => code.strip_prefix("import "),
+    };
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '*');
+        name.trim().chars().all(is_part)
+    };
+    names.is_some_and(|names| {
+        let names = names.split('#').next().unwrap_or_default();
+        let names = names.trim_matches(['(', ')', '\\', ' ']);
+        names.replace(" as ", ",").split(',').all(is_name)
+    })
+}
+
 fn words(text: &str) -> HashSet<String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|word| word.len() > 2)
@@ -179,6 +219,30 @@ mod tests {
             sentences(issue)[1..],
             ["- first item goes on", "x = None", "Last words here."]
         );
+    }
+
+    #[test]
+    fn imports_and_values_are_not_evidence() {
+        let issue = "Negative index fails\n\n>>> from boltons.setutils import IndexedSet\n>>> x = IndexedSet(range(8))\n\
+                     >>> 4 in x\nFalse\n";
+        let failure = "AssertionError: assert False from boltons.setutils IndexedSet";
+        assert_eq!(
+            best_sentence(issue, failure).unwrap(),
+            ">>> x = IndexedSet(range(8))"
+        );
+        assert_eq!(best_sentence(issue, "assert False"), None);
+        let failure = "ImportError: cannot import name IndexedSet from boltons.setutils";
+        assert!(best_sentence(issue, failure).unwrap().contains("import"));
+        for (code, expected) in [
+            (">>> import a.b as c, d", true),
+            ("`from a import (b, c as d)`", true),
+            ("In [1]: from . import *  # all", true),
+            ("import of `a` fails", false),
+            ("from a import b; b()", false),
+            ("imports = 3", false),
+        ] {
+            assert_eq!(is_import(without_prompt(code)), expected, "{code}");
+        }
     }
 
     #[test]
