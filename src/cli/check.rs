@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::evidence_card::{GREEN, PLAIN, RED, push_rows};
+use super::evidence_card::{GREEN, PLAIN, RED, YELLOW, push_rows};
 use super::headings::{LIMITS, OUTPUT};
 use super::output::{self, Text, escape_line};
 use super::repository_args::RepositoryArgs;
@@ -165,12 +165,12 @@ async fn check_tests(
 fn render(check: &CheckedTest, minimum: Option<f64>) -> Text {
     let CheckedTest { test, evidence } = check;
     let mut text = Text::default();
-    let (style, verdict) = match (evidence.accepted, evidence.is_kept(minimum)) {
-        (true, true) => (GREEN.bold(), "accepted"),
-        (true, false) => (RED.bold(), "withheld"),
-        (false, _) => (RED.bold(), "not accepted"),
+    let color = match evidence.is_kept(minimum) {
+        true if evidence.is_doubted() => YELLOW,
+        true => GREEN,
+        false => RED,
     };
-    text.push(style, verdict)
+    text.push(color.bold(), evidence.verdict(minimum))
         .push(PLAIN, format!(" {}\n", escape_line(test)));
     push_rows(&evidence_rows(evidence), &mut text);
     text
@@ -220,70 +220,4 @@ fn evidence_rows(evidence: &CheckEvidence) -> Vec<(&'static str, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use testwright_agent::check::{FailureEvidence, RerunEvidence};
-    use testwright_agent::gate::{Finding, Rule};
-    use testwright_tools::outcomes::report::FailureClass;
-
-    fn evidence() -> CheckEvidence {
-        CheckEvidence {
-            findings: vec![Finding {
-                rule: Rule::HoldsWithPlacebo,
-                text: "it looks at the code".to_owned(),
-            }],
-            failing: vec![FailureEvidence {
-                id: "t.py::test_it".to_owned(),
-                fails: "assertion: AssertionError: assert 1 == 2".to_owned(),
-                class: FailureClass::Assertion,
-                exception: "AssertionError".to_owned(),
-                message: "assert 1 == 2".to_owned(),
-                frame: None,
-                exception_in_issue: false,
-                message_in_issue: false,
-                code_in_issue: Vec::new(),
-                issue_sentence: Some("f(1) returns 1.".to_owned()),
-                files_run: 1,
-                unrelated_inputs: false,
-                replaced_code: Vec::new(),
-                reruns: vec![RerunEvidence {
-                    conditions: "another hash seed".to_owned(),
-                    failed_again: true,
-                }],
-                placebo_held: Some(false),
-            }],
-            passing: vec!["t.py::test_other".to_owned()],
-            notes: vec!["it reads the time".to_owned()],
-            probability: 0.25,
-            ..CheckEvidence::default()
-        }
-    }
-
-    #[test]
-    fn evidence_is_shown_in_rows() {
-        let check = CheckedTest {
-            test: "t.patch\x1b[2J".to_owned(),
-            evidence: evidence(),
-        };
-        insta::assert_snapshot!(render(&check, None).plain(), @r"
-        not accepted t.patch\u{1b}[2J
-          finding    it looks at the code
-          test       t.py::test_it
-          fails      assertion: AssertionError: assert 1 == 2
-          issue      “f(1) returns 1.”
-          reruns     another hash seed: failed again
-          placebo    did not fail again
-          passes     t.py::test_other (on the old code already)
-          note       it reads the time
-          confidence 0.25
-        ");
-    }
-
-    #[test]
-    fn missing_sentence_is_reported() {
-        let mut evidence = evidence();
-        evidence.failing[0].issue_sentence = None;
-        let expected = ("issue", "no sentence matches the failure".to_owned());
-        assert!(evidence_rows(&evidence).contains(&expected));
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use testwright_agent::gate::{self, Evidence};
 const BOLD: Style = Style::new().bold();
 pub(super) const GREEN: Style = AnsiColor::Green.on_default();
 pub(super) const RED: Style = AnsiColor::Red.on_default();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default();
 const CYAN: Style = AnsiColor::Cyan.on_default();
 const DIM: Style = Style::new().dimmed();
 pub(super) const PLAIN: Style = Style::new();

@@ -12,7 +12,7 @@ use testwright_tools::outcomes::report::{
 use testwright_tools::python::{Module, flatten, replaced_code, unrelated_inputs};
 use testwright_tools::tools::submission::Submission;
 
-use crate::confidence::Signals;
+use crate::confidence::{ModelChecks, Opinion, Signals};
 use crate::gate::{self, Finding, FixTrial, Review, TestEvidence, Verdict};
 
 /// Minimum characters of a message, or of a quoted value in it, to look for in the issue.
@@ -129,11 +129,32 @@ impl CheckEvidence {
         self.accepted && minimum.is_none_or(|minimum| self.probability >= minimum)
     }
 
+    /// Returns the verdict in words. A test with a lower probability than the minimum is withheld.
+    pub fn verdict(&self, minimum: Option<f64>) -> &'static str {
+        match (self.accepted, self.is_kept(minimum)) {
+            (true, true) if self.is_doubted() => "accepted by the gate but doubted",
+            (true, true) => "accepted",
+            (true, false) => "withheld",
+            (false, _) => "not accepted",
+        }
+    }
+
+    /// Returns whether a model's checks contradict the gate: no candidate fix holds, or the reviewer finds that the
+    /// failure is a different one.
+    pub fn is_doubted(&self) -> bool {
+        let checks = self.model_checks();
+        let no_fix_holds = checks.fixes_held == 0 && checks.fixes_failed > 0;
+        no_fix_holds || checks.opinion == Some(Opinion::No)
+    }
+
     /// Computes the probability from the signals, the fixes and the review.
     pub(crate) fn estimate_probability(&mut self) {
+        self.probability = self.signals.probability(&self.model_checks());
+    }
+
+    fn model_checks(&self) -> ModelChecks {
         let tests: Vec<&str> = self.failing.iter().map(|test| test.id.as_str()).collect();
-        let checks = gate::model_checks(&self.fixes, self.review.as_ref(), &tests);
-        self.probability = self.signals.probability(&checks);
+        gate::model_checks(&self.fixes, self.review.as_ref(), &tests)
     }
 
     /// Returns the evidence on a test that cannot be run.
@@ -186,7 +207,7 @@ impl FailureEvidence {
         }
     }
 
-    /// Returns the sentence of the issue in quotation marks, or that there is none.
+    /// Returns the sentence of the issue in quotation marks, or says that no sentence matches.
     pub fn sentence_text(&self) -> String {
         match &self.issue_sentence {
             Some(sentence) => format!("“{sentence}”"),
@@ -239,77 +260,4 @@ fn code_in_issue(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use testwright_tools::outcomes::report::{Outcome, Phase};
-    use testwright_tools::tools::submission::{Change, ContributedTest};
-
-    const ISSUE: &str =
-        "`truncate` cuts badly\n\nslugify('How to bake') gives 'how-to-', not 'how-to'.";
-
-    fn failure(message: &str, place: Place, function: &str) -> TestEvidence {
-        TestEvidence {
-            id: "tests/test_a.py::test_a".to_owned(),
-            outcome: Outcome::Failed,
-            phase: Phase::Call,
-            class: FailureClass::Assertion,
-            exception: "AssertionError".to_owned(),
-            message: message.to_owned(),
-            frame: Some(Frame {
-                file: "a.py".to_owned(),
-                line: 1,
-                function: function.to_owned(),
-                code: String::new(),
-                place,
-            }),
-            missing_name: None,
-            executed: vec!["slugs/slug.py".to_owned()],
-            unreached: Vec::new(),
-            test_double: None,
-            warning_as_error: false,
-        }
-    }
-
-    fn evidence(test: &TestEvidence) -> FailureEvidence {
-        let submission = Submission {
-            patch: String::new(),
-            files: Vec::new(),
-            contributed: vec![ContributedTest {
-                id: test.id.clone(),
-                change: Change::Added,
-                line: 1,
-                source: "def test_a():\n    assert slugify('a') == 'b'\n".to_owned(),
-            }],
-            problems: Vec::new(),
-            before: None,
-            changed_before: None,
-            neighbours: None,
-            old: Default::default(),
-            reruns: Vec::new(),
-            invented_frames: Vec::new(),
-        };
-        let names = ["slugify", "truncate"].map(str::to_owned).to_vec();
-        let definitions = BTreeMap::from([("slugs/slug.py", names)]);
-        FailureEvidence::new(test, &submission, ISSUE, &definitions)
-    }
-
-    #[test]
-    fn failure_is_compared_with_issue() {
-        let quoted = evidence(&failure(
-            "assert 'how-to-' == 'other'\n  more",
-            Place::Test,
-            "test_a",
-        ));
-        assert!(quoted.message_in_issue && !quoted.exception_in_issue);
-        assert_eq!(quoted.message, "assert 'how-to-' == 'other'");
-        assert_eq!(quoted.code_in_issue, ["slugify"]);
-        assert_eq!((quoted.files_run, quoted.placebo_held), (1, None));
-        let raised = evidence(&failure(
-            "assert 'abcd' not in 'efgh'",
-            Place::Source,
-            "Slug.truncate",
-        ));
-        assert!(!raised.message_in_issue);
-        assert_eq!(raised.code_in_issue, ["slugify", "truncate"]);
-    }
-}
+mod tests;

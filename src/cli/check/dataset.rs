@@ -133,9 +133,10 @@ fn summary(checked: &[CheckRecord]) -> String {
 fn line(record: &CheckRecord) -> String {
     let result = match (&record.evidence, &record.infrastructure) {
         (Some(evidence), _) if evidence.accepted => {
-            format!("accepted, confidence {:.2}", evidence.probability)
+            let verdict = evidence.verdict(None);
+            format!("{verdict}, confidence {:.2}", evidence.probability)
         }
-        (Some(_), _) => "not accepted".to_owned(),
+        (Some(evidence), _) => evidence.verdict(None).to_owned(),
         (None, Some(failure)) => format!("not checked: {failure}"),
         (None, None) => "not checked".to_owned(),
     };
