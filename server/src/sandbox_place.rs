@@ -208,7 +208,6 @@ impl CheckEnvironment<'_> {
         for note in &evidence.notes[earlier_notes..] {
             text.push_str(&format!("\nNote: {note}."));
         }
-        text.push_str(&format!("\nConfidence: {:.2}", evidence.probability));
         Ok(())
     }
 }

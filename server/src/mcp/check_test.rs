@@ -8,7 +8,7 @@ use super::cases::unless_cancelled;
 use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::request::{RunLimits, read_test};
 use crate::sandbox_place::SandboxPlace;
-use testwright_agent::check::CheckEvidence;
+use testwright_agent::check::{CheckEvidence, CheckedTest, FailureEvidence};
 
 pub(super) struct CheckTest;
 
@@ -83,6 +83,30 @@ impl ServiceTool for CheckTest {
         };
         let checked = unless_cancelled(call, checking).await?;
         let checked = checked.map_err(CallError)?;
-        answer(&checked.text, &checked.evidence)
+        let text = text_with_evidence(&checked, args.issue.is_some());
+        answer(&text, &checked.evidence)
     }
 }
+
+/// Returns the verdict with the sentences of the issue, if there is one, and the confidence: models may see only the text
+/// of a result.
+fn text_with_evidence(checked: &CheckedTest, has_issue: bool) -> String {
+    let CheckedTest { text, evidence } = checked;
+    let mut text = text.clone();
+    let mut sentences: Vec<String> = Vec::new();
+    let failing = evidence.failing.iter().filter(|_| has_issue);
+    for sentence in failing.map(FailureEvidence::sentence_text) {
+        if !sentences.contains(&sentence) {
+            text.push_str(&format!("\nIssue: {sentence}"));
+            sentences.push(sentence);
+        }
+    }
+    text.push_str(&format!("\nConfidence: {:.2}", evidence.probability));
+    if evidence.is_doubted() {
+        text.push_str("\nThe gate accepts the test, but the fixes or the review contradict it.");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

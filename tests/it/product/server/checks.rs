@@ -79,6 +79,10 @@ async fn model_adds_fixes_and_review() {
         text.contains("\nReviewer: fails for the issue's reason"),
         "{text}"
     );
+    assert!(
+        text.contains("\nIssue: “") && text.contains("\nConfidence: 0.9"),
+        "{text}"
+    );
     wait_until_alone(server.child.id()).await;
 }
 
