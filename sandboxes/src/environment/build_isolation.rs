@@ -227,7 +227,7 @@ static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Returns the normalised names of packages whose build failed, according to uv.
-fn failed_packages(output: &str) -> BTreeSet<String> {
+pub(super) fn failed_packages(output: &str) -> BTreeSet<String> {
     let found = FAILED.as_ref().map(|failed| failed.captures_iter(output));
     found
         .into_iter()

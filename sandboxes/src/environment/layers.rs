@@ -229,6 +229,10 @@ impl<'a> Build<'a> {
         if !(self.plan.guess.requirements && self.settings.keep_going) {
             return Err(steps.failed(step, &printed));
         }
+        if let Some(more) = self.install_buildable(builder, &steps, &printed).await? {
+            notes.extend(more);
+            return Ok(notes);
+        }
         // A guessed recipe may ask for too much, so each requirement is installed on its own. pytest is indispensable.
         let mut any = false;
         for line in &requirements.lines {

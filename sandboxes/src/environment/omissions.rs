@@ -1,7 +1,9 @@
 //! Notes about what a build left out. They become part of the error if the build fails later.
 
 use super::build::Build;
+use super::build_isolation::failed_packages;
 use super::failure_hints;
+use super::requirements::name;
 use super::steps::StepOutput;
 use crate::error::SandboxError;
 
@@ -20,6 +22,19 @@ pub(super) fn omission(requirement: &str, printed: &StepOutput) -> String {
     let reason = refused.or_else(|| failure_hints::decisive_line(&printed.text));
     let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
     format!("requirement {requirement} could not be installed and was omitted{reason}")
+}
+
+/// Splits requirements into those that uv could not build, according to its output, and the others. Returns `None` if
+/// that does not help: none of them or pytest failed, or nothing is left.
+pub(super) fn split_failed(
+    lines: &[String],
+    printed: &StepOutput,
+) -> Option<(Vec<String>, Vec<String>)> {
+    let failed = failed_packages(&printed.text);
+    let is_failed = |line: &String| failed.contains(&name(line));
+    let (omitted, rest): (Vec<String>, Vec<String>) = lines.iter().cloned().partition(is_failed);
+    let is_useless = omitted.is_empty() || rest.is_empty() || failed.contains("pytest");
+    (!is_useless).then_some((omitted, rest))
 }
 
 impl Build<'_> {
@@ -45,5 +60,35 @@ impl Build<'_> {
             error.message.push_str(&format!("\n  note: {note}"));
         }
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unbuildable_requirements_are_separated() {
+        let lines = [
+            "pytest",
+            "MySQL_client==2.2.8 ; python_version > '3'",
+            "web",
+        ];
+        let lines = lines.map(str::to_owned);
+        let split = |text: &str| {
+            let text = text.to_owned();
+            split_failed(&lines, &StepOutput { code: 1, text })
+        };
+        let (omitted, rest) =
+            split("  × Failed to build `mysql-client==2.2.8`").unwrap_or_default();
+        assert_eq!(omitted, [lines[1].as_str()]);
+        assert_eq!(rest, ["pytest", "web"]);
+        for text in [
+            "× No solution found when resolving dependencies:",
+            "  × Failed to build `needed-by-web==1`",
+            "  × Failed to build `pytest==3.0`",
+        ] {
+            assert_eq!(split(text), None, "{text}");
+        }
     }
 }
