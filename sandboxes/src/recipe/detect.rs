@@ -48,18 +48,26 @@ pub(super) struct Files {
     pub setup_py: String,
     pub tox: Ini,
     pub pytest_ini: Ini,
+    pub pytest_toml: toml::Table,
 }
 
 impl Files {
     pub(super) fn read(tree: &Tree) -> Result<Files> {
         let text = |path: &str| -> Result<String> { Ok(text(tree, path)?.unwrap_or_default()) };
+        let first = |paths: [&str; 2]| match paths.into_iter().find(|path| tree.contains(path)) {
+            Some(path) => text(path),
+            None => Ok(String::new()),
+        };
         Ok(Files {
             // The build itself reports a broken file, with the message of the program that needs it.
             pyproject: text("pyproject.toml")?.parse().unwrap_or_default(),
             setup_cfg: Ini::parse(&text("setup.cfg")?),
             setup_py: text("setup.py")?,
             tox: Ini::parse(&text("tox.ini")?),
-            pytest_ini: Ini::parse(&text("pytest.ini")?),
+            pytest_ini: Ini::parse(&first(["pytest.ini", ".pytest.ini"])?),
+            pytest_toml: first(["pytest.toml", ".pytest.toml"])?
+                .parse()
+                .unwrap_or_default(),
         })
     }
 
@@ -85,26 +93,32 @@ impl Files {
             (&self.tox, "pytest"),
         ];
         let mut settings = Vec::new();
+        add_table(&mut settings, self.pytest_toml.get("pytest"));
         for (ini, section) in inis {
             let value = |key| ini.get(section, key).unwrap_or_default().to_owned();
             settings.extend(ini.keys(section).map(|key| (key.to_owned(), value(key))));
         }
-        let pytest = self.pyproject.get("tool").and_then(|t| t.get("pytest"));
-        let options = pytest
-            .and_then(|p| p.get("ini_options"))
-            .and_then(toml::Value::as_table);
-        for (key, value) in options.into_iter().flatten() {
-            let value = match value {
-                toml::Value::Array(items) => {
-                    let items: Vec<&str> = items.iter().filter_map(toml::Value::as_str).collect();
-                    items.join(" ")
-                }
-                toml::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            settings.push((key.clone(), value));
-        }
+        // Since pytest 9, the options can be in the table of the tool itself.
+        let pytest = self.tool("pytest");
+        let options = pytest.and_then(|p| p.get("ini_options"));
+        add_table(&mut settings, options.or(pytest));
         settings
+    }
+}
+
+/// Adds the settings in a table of TOML.
+fn add_table(settings: &mut Vec<(String, String)>, table: Option<&toml::Value>) {
+    let table = table.and_then(toml::Value::as_table);
+    for (key, value) in table.into_iter().flatten() {
+        let value = match value {
+            toml::Value::Array(items) => {
+                let items: Vec<&str> = items.iter().filter_map(toml::Value::as_str).collect();
+                items.join(" ")
+            }
+            toml::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        settings.push((key.clone(), value));
     }
 }
 

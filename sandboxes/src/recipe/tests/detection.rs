@@ -15,6 +15,24 @@ fn pyproject_extras_and_minimum_are_detected() {
 }
 
 #[test]
+fn native_toml_settings_of_pytest_count() {
+    let settings = "addopts = ['--cov', '-n 2']\ntimeout = 9\n";
+    for (path, section) in [
+        ("pyproject.toml", "[tool.pytest]\n"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+        ("pytest.toml", "[pytest]\n"),
+        (".pytest.toml", "[pytest]\n"),
+    ] {
+        let (recipe, _) = detected(DAY, &[(path, &format!("{section}{settings}"))]);
+        assert_eq!(
+            recipe.requirements,
+            ["pytest-cov", "pytest-xdist", "pytest-timeout", "pytest"],
+            "{path}"
+        );
+    }
+}
+
+#[test]
 fn dependency_groups_are_included() {
     let text = "[project]\nname = 'x'\n[dependency-groups]\n\
                 base = ['pytest>=7', 'Trio']\ntests = [{include-group = 'base'}, 'attrs']\ndev = ['ruff']\n";
