@@ -1,6 +1,7 @@
 //! Detection of what CI installs for the tests: requirements files, extras and dependency groups in the commands of
 //! workflows, Makefiles, tox and nox.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -50,18 +51,41 @@ static PROJECT_TOOL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Returns what the repository's own commands install for its tests.
 pub(super) fn read(tree: &Tree) -> Result<CiInstalls> {
     let mut installs = CiInstalls::default();
+    for text in test_commands(tree)? {
+        installs.add(&text);
+    }
+    installs.files.retain(|path| tree.contains(path));
+    Ok(installs)
+}
+
+/// Returns those of the folders that the commands name, as in `pip install ./core[test]`. A variable can hold the
+/// arguments, so any place counts.
+pub(super) fn named_folders(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
+    let mut named = BTreeSet::new();
+    for text in test_commands(tree)? {
+        for word in words(&text) {
+            let path = word.split('[').next().unwrap_or(&word);
+            let folder = path.strip_prefix("./").unwrap_or_default();
+            named.extend(folders.iter().filter(|other| *other == folder).cloned());
+        }
+    }
+    Ok(named.into_iter().collect())
+}
+
+/// Returns the texts of the files with commands that run tests.
+fn test_commands(tree: &Tree) -> Result<Vec<String>> {
     let is_workflow = |path: &&str| {
         path.starts_with(".github/workflows/")
             && (path.ends_with(".yml") || path.ends_with(".yaml"))
     };
+    let mut texts = Vec::new();
     for path in tree.paths().filter(is_workflow).chain(FILES) {
         let text = text(tree, path)?.unwrap_or_default();
         if runs_tests(&text) {
-            installs.add(&text);
+            texts.push(text);
         }
     }
-    installs.files.retain(|path| tree.contains(path));
-    Ok(installs)
+    Ok(texts)
 }
 
 fn runs_tests(text: &str) -> bool {

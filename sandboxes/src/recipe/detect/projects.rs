@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::local_lines::{self, LocalLine};
 use super::project_metadata::ProjectMetadata;
-use super::{Files, installable, package_name};
+use super::{Files, ci, installable, package_name};
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -156,6 +156,10 @@ pub(super) fn find(
         chosen.extend(path_dependencies(root, &folders));
         if chosen.is_empty() && !installable(root) {
             chosen.extend(with_tests(tree, &folders)?);
+            if chosen.is_empty() {
+                // The root can hold the tests of all projects.
+                chosen.extend(ci::named_folders(tree, &folders)?);
+            }
         }
         chosen.extend(choice.projects(&folders));
     }

@@ -68,6 +68,24 @@ fn project_in_folder_is_found() {
 }
 
 #[test]
+fn projects_tested_from_root_are_installed() {
+    let core = member("core", "[project.optional-dependencies]\ntest = ['trio']\n");
+    let pool = member("pool", "dependencies = ['core']\n");
+    let other = member("other", "");
+    let ci = "env:\n  DEPS: ./core[test] ./pool\nsteps:\n- run: pip install $DEPS\n- run: pytest\n";
+    let files = [
+        ("pyproject.toml", "[tool.pytest.ini_options]\n"),
+        ("core/pyproject.toml", core.as_str()),
+        ("pool/pyproject.toml", pool.as_str()),
+        ("other/pyproject.toml", other.as_str()),
+        ("tests/test_core.py", ""),
+        (".github/workflows/tests.yml", ci),
+    ];
+    let recipe = detected_with(&files, &Overrides::default()).unwrap();
+    assert_eq!(texts(recipe.install), "-e ./core[test] -e ./pool");
+}
+
+#[test]
 fn application_in_folder_keeps_its_requirements() {
     let files = [
         ("backend/requirements.txt", "flask\n"),
