@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::detect::text;
+use super::detect::{runs_tests, text};
 use super::{Recipe, Service};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -104,21 +104,6 @@ pub(super) fn has_client(
         recipe.requirements.iter().any(is_it) || is_named(client)
     };
     clients.iter().any(required)
-}
-
-fn runs_tests(workflow: &str) -> bool {
-    [
-        "pytest",
-        "unittest",
-        "tox",
-        "nox",
-        "make test",
-        "make check",
-        "manage.py test",
-        "hatch",
-    ]
-    .iter()
-    .any(|sign| workflow.contains(sign))
 }
 
 static IMAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {

@@ -88,17 +88,22 @@ fn test_commands(tree: &Tree) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-fn runs_tests(text: &str) -> bool {
+/// Returns whether a workflow or another file with commands runs tests.
+pub(in crate::recipe) fn runs_tests(text: &str) -> bool {
     [
         "pytest",
         "py.test",
         "unittest",
-        "nose",
+        "nosetests",
+        "nose2",
         "make test",
         "make check",
         "tox",
         "nox",
+        "hatch",
         "manage.py test",
+        "runtests",
+        "run_tests",
     ]
     .iter()
     .any(|sign| text.contains(sign))

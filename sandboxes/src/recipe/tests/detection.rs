@@ -33,6 +33,19 @@ fn native_toml_settings_of_pytest_count() {
 }
 
 #[test]
+fn services_of_own_test_scripts_are_found() {
+    let text = "[project]\nname = 'x'\n[project.optional-dependencies]\nredis = ['redis>=3']\n";
+    let workflow = "jobs:\n  tests:\n    services:\n      redis:\n        image: redis\n    steps:\n      - run: python runtests.py -v\n";
+    let files = [
+        ("pyproject.toml", text),
+        (".github/workflows/tests.yml", workflow),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    let names: Vec<_> = recipe.services.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["redis"]);
+}
+
+#[test]
 fn dependency_groups_are_included() {
     let text = "[project]\nname = 'x'\n[dependency-groups]\n\
                 base = ['pytest>=7', 'Trio']\ntests = [{include-group = 'base'}, 'attrs']\ndev = ['ruff']\n";
