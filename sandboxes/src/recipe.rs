@@ -7,6 +7,7 @@
 mod additions;
 mod builtin;
 mod completion;
+mod created_folders;
 mod detect;
 mod generated_sources;
 mod ini;

@@ -1,11 +1,17 @@
 //! Completion of a detected recipe by what the repository's CI does before it runs the tests.
 
-use super::{Recipe, generated_sources, named_requirements, normalized_name, service_catalog};
+use super::{
+    Recipe, created_folders, generated_sources, named_requirements, normalized_name,
+    service_catalog,
+};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// Adds services that the tests' workflows start, and commands that write sources that are not committed.
+/// Adds services that the tests' workflows start, and commands that create folders and sources that are not committed.
 pub(super) fn complete(tree: &Tree, recipe: &mut Recipe) -> Result<()> {
+    recipe
+        .before_install
+        .extend(created_folders::command(tree)?);
     let commands = generated_sources::commands(tree)?;
     if !commands.is_empty() {
         let requirements = named_requirements(tree)?;

@@ -46,6 +46,19 @@ fn services_of_own_test_scripts_are_found() {
 }
 
 #[test]
+fn folders_created_by_ci_are_created() {
+    let workflow = "steps:\n  - run: mkdir data media\n  - run: pytest\n";
+    let files = [
+        ("requirements.txt", "pytest\n"),
+        ("media/logo.svg", ""),
+        (".github/workflows/tests.yml", workflow),
+        (".github/workflows/pages.yml", "- run: mkdir public\n"),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(recipe.before_install, ["mkdir -p data"]);
+}
+
+#[test]
 fn dependency_groups_are_included() {
     let text = "[project]\nname = 'x'\n[dependency-groups]\n\
                 base = ['pytest>=7', 'Trio']\ntests = [{include-group = 'base'}, 'attrs']\ndev = ['ruff']\n";
