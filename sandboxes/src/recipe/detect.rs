@@ -325,9 +325,13 @@ fn python_hints(
     let ci = r#"(?m)(?:^\s*-\s*|[Pp]ython[^\n]*?)["']?3\.(\d{1,2})\b"#;
     let more = r#"[,\[]\s*["']3\.(\d{1,2})\b"#;
     let tox = r"py3(\d{1,2})\b";
-    let mut look = |path: &str, patterns: &[&str]| -> Result<()> {
+    let pinned = r"(?m)^\s*(?:python[- \t]+)?3\.(\d{1,2})\b";
+    let pipfile = r#"python(?:_full)?_version\s*=\s*["']3\.(\d{1,2})\b"#;
+    let image = r"(?m)^FROM\s(?:.*[\s/])?python:3\.(\d{1,2})\b";
+    // Returns whether any file so far lists versions.
+    let mut look = |path: &str, patterns: &[&str]| -> Result<bool> {
         let Some(text) = text(tree, path)? else {
-            return Ok(());
+            return Ok(!hints.listed_minors.is_empty());
         };
         let before = hints.listed_minors.len();
         for pattern in patterns {
@@ -344,7 +348,7 @@ fn python_hints(
         if hints.listed_minors.len() > before {
             from.push(path.to_owned());
         }
-        Ok(())
+        Ok(!hints.listed_minors.is_empty())
     };
     look("setup.py", &[classifier])?;
     look("setup.cfg", &[classifier])?;
@@ -360,6 +364,12 @@ fn python_hints(
         .collect();
     for path in workflows {
         look(&path, &[ci, more])?;
+    }
+    for path in [".python-version", "runtime.txt", ".tool-versions"] {
+        look(path, &[pinned])?;
+    }
+    if !look("Pipfile", &[pipfile])? {
+        look("Dockerfile", &[image])?;
     }
     Ok(hints)
 }

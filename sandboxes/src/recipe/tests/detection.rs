@@ -67,6 +67,26 @@ fn dependency_groups_are_included() {
 }
 
 #[test]
+fn files_of_applications_state_python() {
+    let image = "FROM docker.io/library/python:3.7-slim AS base\n";
+    for (path, text, python) in [
+        (".python-version", "3.8.12\n", "3.8"),
+        ("runtime.txt", "python-3.7.9", "3.7"),
+        (".tool-versions", "nodejs 3.2\npython 3.9.1\n", "3.9"),
+        ("Pipfile", "[requires]\npython_version = \"3.8\"\n", "3.8"),
+        ("Dockerfile", image, "3.7"),
+        ("Dockerfile", "FROM node:3.7\n", "3.10"),
+    ] {
+        let (recipe, _) = detected(DAY, &[(path, text), ("requirements.txt", "flask\n")]);
+        assert_eq!(recipe.python.as_deref(), Some(python), "{path}");
+    }
+    // An image is a choice for production, so versions that tests run with count more.
+    let workflow = (".github/workflows/ci.yml", "python-version: ['3.9']\n");
+    let (recipe, _) = detected(DAY, &[("Dockerfile", image), workflow]);
+    assert_eq!(recipe.python.as_deref(), Some("3.9"));
+}
+
+#[test]
 fn setup_py_is_read_not_run() {
     let code = r#"
 import os
