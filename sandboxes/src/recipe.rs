@@ -327,17 +327,14 @@ pub fn parse_settings(text: &str, place: &str) -> Result<Option<Recipe>> {
     amend(&Recipe::default(), table).map(Some)
 }
 
-/// Detects a recipe. Fails early if no available Python can run the code.
+/// Detects and completes a recipe.
 fn detected(
     source: &Source,
     tree: &Tree,
     overrides: &Overrides,
     python_given: bool,
 ) -> Result<(Recipe, String)> {
-    if !python_given {
-        detect::require_python(source, tree, &overrides.pythons)?;
-    }
-    let (mut recipe, origin) = detect::detect(source, tree, overrides)?;
+    let (mut recipe, origin) = detect::detect(source, tree, overrides, python_given)?;
     completion::complete(tree, &mut recipe)?;
     Ok((recipe, origin))
 }

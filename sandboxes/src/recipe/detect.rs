@@ -123,15 +123,20 @@ fn add_table(settings: &mut Vec<(String, String)>, table: Option<&toml::Value>) 
     }
 }
 
-/// Returns the recipe and its origin, `detected from FILES`.
+/// Returns the recipe and its origin, `detected from FILES`. Without `python_given`, fails if no available Python can run
+/// the code.
 pub(super) fn detect(
     source: &Source,
     tree: &Tree,
     overrides: &Overrides,
+    python_given: bool,
 ) -> Result<(Recipe, String)> {
     let files = Files::read(tree)?;
     let mut from = Vec::new();
     let mut hints = python_hints(source, tree, &files, &mut from)?;
+    if !python_given {
+        python_version::require_available(&hints, &overrides.pythons)?;
+    }
     let subject = overrides.subject.as_deref().unwrap_or_default();
     let mut paths = named_paths::named_paths(tree, subject);
     paths.extend(overrides.paths.iter().cloned());
@@ -142,11 +147,18 @@ pub(super) fn detect(
     };
     let lines = root_lines(tree, &files)?;
     let projects = projects::find(tree, &files, &lines, &choice)?;
+    let mut availability = Vec::new();
     for project in projects.iter().filter(|project| !project.folder.is_empty()) {
         let mut read = Vec::new();
         let more = python_hints(source, &project.tree, &project.files, &mut read)?;
+        availability.push(python_version::require_available(&more, &overrides.pythons));
         hints.add(more);
         from.extend(read.iter().map(|path| project.path(path)));
+    }
+    // Some of several projects may be left out, but not all.
+    let is_lost = !availability.is_empty() && availability.iter().all(Result::is_err);
+    if is_lost && !python_given && !installable(&files) {
+        availability.swap_remove(0)?;
     }
     let mut python = choose(&hints, &overrides.pythons);
     if let Some(preferred) = &overrides.preferred_python
@@ -263,13 +275,6 @@ fn installable(files: &Files) -> bool {
     pyproject.contains_key("project")
         || poetry.is_some()
         || (pyproject.contains_key("build-system") && files.setup_cfg.has("metadata"))
-}
-
-/// Fails if the code requires a newer Python than any of the available ones.
-pub(super) fn require_python(source: &Source, tree: &Tree, available: &[String]) -> Result<()> {
-    let files = Files::read(tree)?;
-    let hints = python_hints(source, tree, &files, &mut Vec::new())?;
-    python_version::require_available(&hints, available)
 }
 
 /// Returns the Python versions older than this one that the code allows, newest first.

@@ -86,6 +86,30 @@ fn projects_tested_from_root_are_installed() {
 }
 
 #[test]
+fn projects_without_available_python_are_reported() {
+    let root = "[tool.uv.workspace]\nmembers = ['*']\n";
+    let new = member("new", "requires-python = '>=3.14'\n");
+    let old = member("old", "requires-python = '>=3.8'\n");
+    let files = [
+        ("pyproject.toml", root),
+        ("new/pyproject.toml", new.as_str()),
+        ("old/pyproject.toml", old.as_str()),
+    ];
+    let overrides = Overrides {
+        pythons: vec!["3.12".to_owned(), "3.13".to_owned()],
+        ..Overrides::default()
+    };
+    let error = detected_with(&files[..2], &overrides).unwrap_err();
+    assert!(error.message.contains(">=3.14"), "{error}");
+    assert!(detected_with(&files, &overrides).is_ok());
+    let given = Overrides {
+        python: Some("3.13".to_owned()),
+        ..overrides
+    };
+    assert!(detected_with(&files[..2], &given).is_ok());
+}
+
+#[test]
 fn application_in_folder_keeps_its_requirements() {
     let files = [
         ("backend/requirements.txt", "flask\n"),
