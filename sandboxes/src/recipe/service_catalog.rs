@@ -63,14 +63,18 @@ fn started_services(workflow: &str) -> Vec<Service> {
             add(&mut services, (known_service.create)(port, &declaration));
         }
     }
+    // The image may be an expression, such as one of a matrix.
+    for known_service in ALL {
+        if let Some(port) = mapped_port(known_service, workflow) {
+            add(&mut services, (known_service.create)(port, workflow));
+        }
+    }
     services
 }
 
 /// Returns the known service at a port, as the repository's compose files and workflows declare it.
 pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
-    let Some(known_service) = ALL.iter().find(|entry| entry.port == port) else {
-        return Ok(None);
-    };
+    let usual = ALL.iter().find(|entry| entry.port == port);
     let declares = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         (name.ends_with(".yml") || name.ends_with(".yaml"))
@@ -79,14 +83,19 @@ pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
     for path in tree.paths().filter(declares) {
         let text = text(tree, path)?.unwrap_or_default();
         let images = declared(&text);
-        let image = images
-            .iter()
-            .find(|(image, _)| known_service.images.contains(&image.as_str()));
-        if let Some((_, declaration)) = image {
+        let declaration = images.iter().find_map(|(image, declaration)| {
+            let known_service = usual.filter(|entry| entry.images.contains(&image.as_str()))?;
+            Some((known_service, declaration))
+        });
+        if let Some((known_service, declaration)) = declaration {
             return Ok(Some((known_service.create)(port, declaration)));
         }
+        let is_mapped = |entry: &&&KnownService| mapped_port(entry, &text) == Some(port);
+        if let Some(known_service) = ALL.iter().find(is_mapped) {
+            return Ok(Some((known_service.create)(port, &text)));
+        }
     }
-    Ok(Some((known_service.create)(port, "")))
+    Ok(usual.map(|known_service| (known_service.create)(port, "")))
 }
 
 /// Returns whether the requirements include a client of the service.
@@ -140,9 +149,13 @@ fn block(text: &str, at: usize, indentation: usize) -> String {
 
 /// Returns the port of the host that leads to the service: `6380` for `6380:6379`.
 fn host_port(known_service: &KnownService, declaration: &str) -> u16 {
-    let pattern = Regex::new(&format!(r"\b(\d{{2,5}}):{}\b", known_service.port)).ok();
-    let port = pattern.and_then(|pattern| pattern.captures(declaration)?[1].parse().ok());
-    port.unwrap_or(known_service.port)
+    mapped_port(known_service, declaration).unwrap_or(known_service.port)
+}
+
+/// Returns the port of the host in the first mapping to the service's port.
+fn mapped_port(known_service: &KnownService, text: &str) -> Option<u16> {
+    let pattern = Regex::new(&format!(r"\b(\d{{2,5}}):{}\b", known_service.port)).ok()?;
+    pattern.captures(text)?[1].parse().ok()
 }
 
 /// Returns the literal value of a variable in a declaration, as `NAME: value` or `NAME=value`.
@@ -189,5 +202,16 @@ mod tests {
             "{command}"
         );
         assert!(!images[0].1.contains("POSTGRES"), "{}", images[0].1);
+    }
+
+    #[test]
+    fn port_mapping_identifies_image_of_matrix() {
+        let workflow = "    services:\n      server:\n        image: ${{ matrix.image }}\n        ports:\n          \
+            - 6390:6379\n    steps:\n      - run: pytest\n";
+        let services = started_services(workflow);
+        let services: Vec<_> = services.iter().map(|s| (&*s.name, s.port)).collect();
+        assert_eq!(services, [("redis", 6390)]);
+        let both: Vec<u16> = started_services(WORKFLOW).iter().map(|s| s.port).collect();
+        assert_eq!(both, [6380, 5432]);
     }
 }

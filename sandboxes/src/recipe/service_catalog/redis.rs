@@ -10,6 +10,7 @@ pub(super) const SERVICE: KnownService = KnownService {
         "redis-stack-server",
         "valkey",
         "keydb",
+        "dragonfly",
     ],
     clients: &[
         "redis",
