@@ -198,7 +198,8 @@ impl SmokeTestReport {
         broken.chain(tests.map(|t| (t.id.as_str(), t.text.as_str())))
     }
 
-    /// Adds the results of another trial. Results for the same test or file are replaced.
+    /// Adds the results of another trial. Results for the same test or file are replaced, and so are the output and the
+    /// end of a trial that was stopped, because they do not say what is wrong.
     pub(super) fn with(mut self, more: SmokeTestReport) -> SmokeTestReport {
         let repeated = |file: &str| more.broken.iter().any(|other| other.file == file);
         self.broken.retain(|error| !repeated(&error.file));
@@ -208,6 +209,10 @@ impl SmokeTestReport {
         self.good_files += more.good_files;
         self.broken.extend(more.broken);
         self.tests.extend(more.tests);
+        if self.stopped {
+            self.printed = more.printed;
+            (self.ended, self.stopped, self.limit) = (more.ended, more.stopped, more.limit);
+        }
         self
     }
 

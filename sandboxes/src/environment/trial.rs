@@ -189,11 +189,20 @@ pub(super) fn is_rejected(report: &SmokeTestReport) -> bool {
     has(&["failed", "error"]) && !has(&["passed", "xfailed"])
 }
 
+/// Returns whether a conftest or a fixture ended the run before any test, for example because a server is missing.
+fn is_aborted(report: &SmokeTestReport) -> bool {
+    let is_collected = !report.collected.is_empty() && report.tests.is_empty();
+    is_collected && report.ended && !report.stopped && matches!(report.printed.code, 2..=4)
+}
+
 impl Build<'_> {
     /// Returns notes on a trial, or an error if nothing can be collected or no test passes.
     pub(super) fn assess_report(&self, report: &SmokeTestReport) -> Result<Vec<String>> {
         if is_rejected(report) {
             return Err(self.no_test_passes(report));
+        }
+        if is_aborted(report) {
+            return Err(steps::failed(self.log, STEP, &report.printed_lines()));
         }
         let code = report.printed.code;
         if !report.collected.is_empty() {
@@ -363,6 +372,26 @@ mod tests {
             ..SmokeTestReport::default()
         };
         assert!(lacks_results(&report) && !lacks_good_files(&report));
+    }
+
+    #[test]
+    fn aborted_second_trial_counts() {
+        let trial = |text: &str, stopped| SmokeTestReport {
+            collected: [("test_a.py".to_owned(), 1)].into(),
+            stopped,
+            ended: true,
+            printed: steps::StepOutput {
+                code: 2,
+                text: text.to_owned(),
+            },
+            ..SmokeTestReport::default()
+        };
+        let stopped = trial("KeyboardInterrupt", true);
+        assert!(!is_aborted(&stopped));
+        let both = stopped.with(trial("Exit: Connection refused", false));
+        assert!(is_aborted(&both));
+        assert_eq!(both.printed.text, "Exit: Connection refused");
+        assert!(!is_aborted(&both.with(report(&["passed"]))));
     }
 
     #[test]

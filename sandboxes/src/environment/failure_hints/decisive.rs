@@ -112,6 +112,6 @@ pub(in crate::environment) fn decisive_line(output: &str) -> Option<String> {
 fn without_marks(line: &str) -> &str {
     let line = line.trim();
     let line = line.strip_prefix("E ").unwrap_or(line);
-    line.trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', ' '])
+    line.trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', '!', ' '])
         .trim()
 }
