@@ -46,6 +46,7 @@ pub(super) const ALL: &[Rule] = &[
     code::plugin_option,
     code::missing_name,
     code::missing_module,
+    code::missing_file,
 ];
 
 /// Rules for errors whose cause is outside of the code.

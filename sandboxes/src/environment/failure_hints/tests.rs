@@ -23,6 +23,19 @@ fn assert_hints(cases: &[(String, &str)]) {
 }
 
 #[test]
+fn missing_files_select_hint() {
+    let cases = [
+        "E   sqlite3.OperationalError: unable to open database file",
+        "E   FileNotFoundError: [Errno 2] No such file or directory: '/testbed/var/app.log'",
+    ];
+    assert_hints(&cases.map(|line| (format!("{line}\n"), "create its folder")));
+    assert_eq!(
+        hint("FileNotFoundError: [Errno 2] No such file or directory: 'x'\n"),
+        None
+    );
+}
+
+#[test]
 fn build_errors_select_hints() {
     let setup = "  File \"build_meta.py\", line 520, in run_setup\n    exec(code)\n";
     assert_hints(&[

@@ -135,3 +135,19 @@ pub(super) fn missing_module(failure: &Failure<'_>) -> Option<String> {
          does, add its folder to PYTHONPATH with --env"
     ))
 }
+
+pub(super) fn missing_file(failure: &Failure<'_>) -> Option<String> {
+    let path = captured(
+        r"FileNotFoundError: .*No such file or directory: '([^']*/[^']+)'",
+        &failure.line,
+    );
+    let what = match path {
+        Some(path) => path,
+        None if failure.line_has(&["unable to open database file"]) => "a database".to_owned(),
+        None => return None,
+    };
+    Some(format!(
+        "the code opens {what}, which it cannot create here: create its folder, or copy it from a template, with \
+         before-install under [environment] of testwright.toml"
+    ))
+}
