@@ -26,6 +26,7 @@ mod log;
 mod metadata;
 mod missing;
 mod omissions;
+mod partial_install;
 mod project_tests;
 mod python_choice;
 mod python_fallback;

@@ -6,16 +6,12 @@ use super::editable;
 use super::install_attempt::{Attempt, STEP};
 use super::install_targets::{install_targets, without_extras};
 use super::metadata::Metadata;
-use super::omissions::{omission, split_failed};
 use super::steps::{StepOutput, Steps, text};
 use crate::error::ErrorKind;
 use crate::recipe::test_extras;
 use crate::sandbox::{Command, Result};
 
 const LINK: &str = include_str!("link.py");
-
-/// Maximum rounds of leaving out requirements that cannot be built, because uv reports one at a time.
-const MAX_OMISSION_ROUNDS: usize = 6;
 
 impl Build<'_> {
     /// Installs the projects of the repository with `uv pip install`. If they cannot be installed together, each is
@@ -95,39 +91,6 @@ impl Build<'_> {
         let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
         let lines = metadata.extra_requirements(&test_extras(&metadata.extras));
         self.install_one_by_one(builder, steps, &lines).await
-    }
-
-    /// Installs the requirements except those that cannot be built, in one resolution. `printed` is the output of the
-    /// first attempt. Returns a note for each omitted one, or `None` if something else is at fault.
-    pub(super) async fn install_buildable(
-        &self,
-        builder: &BuildSandbox,
-        steps: &Steps<'_>,
-        printed: &StepOutput,
-    ) -> Result<Option<Vec<String>>> {
-        let step = "install the other requirements";
-        let mut notes = Vec::new();
-        let mut split = split_failed(&self.plan.requirements.lines, printed);
-        let mut reason: Option<StepOutput> = None;
-        for _ in 0..MAX_OMISSION_ROUNDS {
-            let Some((omitted, rest)) = split else {
-                return Ok(None);
-            };
-            let failed = reason.as_ref().unwrap_or(printed);
-            notes.extend(omitted.iter().map(|line| omission(line, failed)));
-            let install = self.install(builder, &rest).await?;
-            let again = steps.attempt(step, &install).await?;
-            if again.code == 0 {
-                self.findings.omit(&notes);
-                return Ok(Some(notes));
-            }
-            if let Some(older) = self.older_python(builder, &again).await? {
-                return Err(self.try_older_python(older, steps.failed(step, &again)));
-            }
-            split = split_failed(&rest, &again);
-            reason = Some(again);
-        }
-        Ok(None)
     }
 
     /// Installs all lines at once or, if that fails, one by one. Returns a note for each line that cannot be installed.

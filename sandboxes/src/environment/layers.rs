@@ -10,7 +10,6 @@ use super::eviction;
 use super::install_targets::install_targets;
 use super::lease::Lease;
 use super::log::Log;
-use super::omissions::omission;
 use super::records::{self, Layer};
 use super::scm_version::tag_of;
 use super::sharing::FetchOutcome;
@@ -229,33 +228,8 @@ impl<'a> Build<'a> {
         if !(self.plan.guess.requirements && self.settings.keep_going) {
             return Err(steps.failed(step, &printed));
         }
-        if let Some(more) = self.install_buildable(builder, &steps, &printed).await? {
-            notes.extend(more);
-            return Ok(notes);
-        }
-        // A guessed recipe may ask for too much, so each requirement is installed on its own. pytest is indispensable.
-        let mut any = false;
-        for line in &requirements.lines {
-            let install = self.install(builder, std::slice::from_ref(line)).await?;
-            let one = steps.attempt(&format!("install {line}"), &install).await?;
-            if one.code != 0 {
-                if super::requirements::name(line) == "pytest" {
-                    return Err(steps.failed(step, &printed));
-                }
-                if let Some(older) = self.older_python(builder, &one).await? {
-                    return Err(self.try_older_python(older, steps.failed(step, &one)));
-                }
-                let note = omission(line, &one);
-                self.findings.omit(std::slice::from_ref(&note));
-                notes.push(note);
-            }
-            any |= one.code == 0;
-        }
-        if any {
-            Ok(notes)
-        } else {
-            Err(steps.failed(step, &printed))
-        }
+        notes.extend(self.install_most(builder, &steps, &printed).await?);
+        Ok(notes)
     }
 
     /// Installs Debian packages, or only checks for them if the sandbox shares the host's system.

@@ -153,6 +153,19 @@ async fn failing_step_is_reported_with_log() {
              dependencies)"
         ]
     );
+    // The first of two requirements of one package counts.
+    let mut twice = recipe();
+    twice.requirements.push("extra==2.0".to_owned());
+    let (built, _) = place
+        .build_with_steps(&source, &twice, "detected from tox.ini")
+        .await;
+    let built = built.unwrap();
+    assert!(built.packages.contains(&"extra==1.0".to_owned()));
+    assert!(
+        built.notes[0].starts_with("requirement extra==2.0 could not be installed"),
+        "{:?}",
+        built.notes
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
