@@ -16,13 +16,16 @@ use crate::sandbox::Result;
 #[derive(Debug, Default)]
 pub(super) struct ProjectRecipe {
     folder: String,
+    /// Normalised name, if the project is installed.
+    name: Option<String>,
     requirements: Vec<String>,
     requirements_files: Vec<String>,
     build_constraints: Vec<String>,
     before_install: Vec<String>,
     after_install: Vec<String>,
-    /// Target of an editable install, such as `./core[test]`.
-    target: Option<String>,
+    is_installed: bool,
+    /// Extras to install the project with.
+    extras: Vec<String>,
     env: BTreeMap<String, String>,
     options: Vec<String>,
     /// Folder from which the project's settings are imported, if it is another one.
@@ -47,8 +50,11 @@ impl ProjectRecipe {
             ..ProjectRecipe::default()
         };
         if installable {
-            let extras = dependencies.extras.iter().chain(&project.extras);
-            part.target = Some(target(&project.folder, extras));
+            let name = ProjectMetadata::read(tree)?.name;
+            part.name = name.map(|name| package_name(&name));
+            part.is_installed = true;
+            part.extras = dependencies.extras;
+            part.extras.extend(project.extras.iter().cloned());
         } else {
             let metadata = ProjectMetadata::read(tree)?;
             if !metadata.dependencies.is_empty() {
@@ -103,9 +109,10 @@ impl ProjectRecipe {
 }
 
 /// Returns the target of an editable install: `.[test]`, `./core[test,more]`.
-fn target<'a>(folder: &str, extras: impl Iterator<Item = &'a String>) -> String {
+fn target(folder: &str, extras: &[String]) -> String {
     let mut seen = BTreeSet::new();
     let extras: Vec<&str> = extras
+        .iter()
         .map(String::as_str)
         .filter(|extra| seen.insert(*extra))
         .collect();
@@ -124,10 +131,11 @@ fn target<'a>(folder: &str, extras: impl Iterator<Item = &'a String>) -> String 
 /// If projects pin different versions of one package, the requirements of the most relevant project come first. Those of
 /// the others are left out when they cannot be installed.
 pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, choice: &Choice<'_>) {
+    replace_own_requirements(&mut parts);
     let install = recipe.install.get_or_insert_default();
     for part in &parts {
-        if let Some(target) = &part.target {
-            install.extend(["-e".to_owned(), target.clone()]);
+        if part.is_installed {
+            install.extend(["-e".to_owned(), target(&part.folder, &part.extras)]);
         }
         let folders = [Some(&part.folder), part.settings_folder.as_ref()];
         let folders = folders.into_iter().flatten();
@@ -157,6 +165,35 @@ pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, choice
         extend_new(&mut recipe.requirements_files, &part.requirements_files);
         extend_new(&mut recipe.build_constraints, &part.build_constraints);
     }
+}
+
+/// Removes requirements of projects that are installed from the repository, because an index has none or other versions
+/// of them. Their extras are installed with the projects.
+fn replace_own_requirements(parts: &mut [ProjectRecipe]) {
+    let names: Vec<Option<String>> = parts.iter().map(|part| part.name.clone()).collect();
+    let mut extras: Vec<(usize, String)> = Vec::new();
+    for part in parts.iter_mut() {
+        part.requirements.retain(|line| {
+            let name = Some(package_name(line));
+            let own = names.iter().position(|own| *own == name);
+            if let Some(at) = own {
+                extras.extend(extras_of(line).map(|extra| (at, extra)));
+            }
+            own.is_none()
+        });
+    }
+    for (at, extra) in extras {
+        parts[at].extras.push(extra);
+    }
+}
+
+/// Returns the extras in a requirement: `name[a,b]>=1`.
+fn extras_of(line: &str) -> impl Iterator<Item = String> {
+    let before_condition = line.split([';', '@']).next().unwrap_or(line);
+    let inner = before_condition.split_once('[');
+    let inner = inner.map_or("", |(_, rest)| rest.split(']').next().unwrap_or(rest));
+    let extras = inner.split(',').map(|extra| extra.trim().to_owned());
+    extras.filter(|extra| !extra.is_empty())
 }
 
 fn extend_new(all: &mut Vec<String>, more: &[String]) {

@@ -94,7 +94,7 @@ raise SystemExit("never run")
 tests_require = ['pytest==3.2',  # a comment with ' in it
     "mock" + '>=1', 'x' if os else 'y', ] + other
 setup(
-    name="x", version=get(),
+    name="thing", version=get(),
     python_requires=">=2.7, !=3.0.*",
     tests_require=tests_require,
     classifiers=["Programming Language :: Python :: 3.4"],

@@ -47,6 +47,23 @@ fn workspace_members_are_installed_in_order() {
 }
 
 #[test]
+fn own_projects_are_not_required_from_index() {
+    let root = "[dependency-groups]\ndev = ['acme_core[fast]>=1', 'pytest-mock']\n\
+                [tool.uv.workspace]\nmembers = ['packages/*']\n";
+    let core = member(
+        "acme-core",
+        "[project.optional-dependencies]\nfast = ['x']\n",
+    );
+    let files = [
+        ("pyproject.toml", root),
+        ("packages/core/pyproject.toml", core.as_str()),
+    ];
+    let recipe = detected_with(&files, &Overrides::default()).unwrap();
+    assert_eq!(texts(recipe.install), "-e ./packages/core[fast]");
+    assert_eq!(recipe.requirements, ["pytest-mock", "pytest"]);
+}
+
+#[test]
 fn project_in_folder_is_found() {
     let text = member(
         "x",
