@@ -230,13 +230,23 @@ impl RunJob {
             record: self.traffic.take(),
             quota: self.quota.take(),
         };
-        let model = setup::model(&self.settings, &self.model, args, progress.clone())?;
-        setup::check_service(&self.settings, &self.model).await?;
+        // A worker, which stores the events, has settings that its clients cannot change.
+        let is_on_worker = self.sink.is_some();
+        let of_settings = |error: Error| match is_on_worker {
+            true => error.into_infrastructure(),
+            false => error,
+        };
+        let model = setup::model(&self.settings, &self.model, args, progress.clone())
+            .map_err(of_settings)?;
+        setup::check_service(&self.settings, &self.model)
+            .await
+            .map_err(of_settings)?;
         let recorded_repair = self.recorded.as_ref();
         let recorded_repair =
             recorded_repair.and_then(|run| run.started.environment_repair.as_ref());
         let setup = Setup::new(&self.settings, self.shared.take(), progress.clone())
-            .await?
+            .await
+            .map_err(of_settings)?
             .with_repair_model(RepairModel::new(&self.settings, &self.model, model.clone()))
             .with_recorded_repair(recorded_repair)?
             .for_issue(Some(&self.issue))

@@ -152,6 +152,19 @@ impl Error {
         }
     }
 
+    /// Turns bad input into a failure of the machine. A worker uses it for its settings, which the client that started
+    /// the run cannot change.
+    #[must_use]
+    pub fn into_infrastructure(self) -> Self {
+        match self.kind {
+            Kind::Usage | Kind::Unauthorized => Error {
+                kind: Kind::Infrastructure,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// Replaces the cause.
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
         self.cause = Some(cause.to_string());

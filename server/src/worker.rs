@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
-use ending::{encode, infrastructure_ending, status};
+use ending::{encode, infrastructure_ending, request_ending, status};
 
 use super::attempt::{self, AttemptEnd};
 use super::comparison::CellRequest;
@@ -288,6 +288,11 @@ impl Worker {
                 };
                 (ending, log)
             }
+            // A cell of a comparison has no client that could correct it.
+            Err(error) if error.kind == Kind::Usage && run.batch.is_empty() => {
+                let log = error.log.clone();
+                (request_ending(error), log)
+            }
             Err(error) if error.kind != Kind::Interrupted => {
                 let log = error.log.clone();
                 (infrastructure_ending(error), log)
@@ -312,9 +317,11 @@ impl Worker {
             Err(_) => {
                 let request: RunRequest = serde_json::from_str(&run.request)
                     .map_err(|error| Error::infrastructure("read the request").cause(error))?;
-                let quota = self.quota(run, request.limits.dollars, None)?;
+                let quota = self.quota(run, request.limits.dollars, None);
+                let quota = quota.map_err(Error::into_infrastructure)?;
                 let mut job = self.job(run, &request, out, events.is_empty()).await?;
-                job.shared = shared_environments(&job.settings)?;
+                job.shared =
+                    shared_environments(&job.settings).map_err(Error::into_infrastructure)?;
                 job.sink = Some(Box::new(sink));
                 job.stop = Some(stop);
                 job.quota = Some(quota);
@@ -407,7 +414,7 @@ impl Worker {
         let mut settings = request.settings(&self.settings);
         settings.run.out = Some(out.clone());
         if !is_new {
-            let recorded = RecordedRun::open(&out)?;
+            let recorded = RecordedRun::open(&out).map_err(Error::into_infrastructure)?;
             return RunJob::resumed(recorded, settings, approach);
         }
         let mut extra_inputs = request.extra_inputs()?;
@@ -418,7 +425,7 @@ impl Worker {
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
         self.store.set_title(&run.id, &issue.title).await?;
         let model = ModelName::parse(&run.model)?;
-        check_limit(&settings, &model)?;
+        check_limit(&settings, &model).map_err(Error::into_infrastructure)?;
         let place = RepositoryLocation {
             location: run.repository.clone(),
             revision: request.commit.clone(),

@@ -2,8 +2,12 @@
 
 use crate::attempt::AttemptEnd;
 use crate::store::{AttemptResults, JobStatus};
+use serde_json::json;
 use testwright_agent::agent::Outcome;
 use testwright_config::error::{Error, Result};
+
+/// Hint for a request that failed without a hint of its own.
+const NEW_REQUEST: &str = "correct the request, and start a new run";
 
 /// Ends a run that failed because of the machine. The last event is not stored, so that a retry can resume the run.
 pub(super) fn infrastructure_ending(error: Error) -> AttemptEnd {
@@ -17,6 +21,19 @@ pub(super) fn infrastructure_ending(error: Error) -> AttemptEnd {
             ..AttemptResults::default()
         },
         ..AttemptEnd::new(JobStatus::Infrastructure)
+    }
+}
+
+/// Ends a run whose request cannot be fulfilled, such as one for a missing commit. A retry would fail again, so the
+/// status allows none.
+pub(super) fn request_ending(error: Error) -> AttemptEnd {
+    let reason = error.with_cause();
+    let hint = error.hint.unwrap_or_else(|| NEW_REQUEST.to_owned());
+    // Like a record, but with the hint.
+    let record = json!({ "outcome": "nothing", "reason": reason, "hint": hint });
+    AttemptEnd {
+        results: AttemptResults::explained(record.to_string()),
+        ..AttemptEnd::new(JobStatus::Nothing)
     }
 }
 
@@ -35,4 +52,24 @@ pub(super) fn status(outcome: &Outcome) -> JobStatus {
 pub(super) fn encode(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::infrastructure("encode the record").cause(error))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn impossible_request_cannot_be_retried() {
+        let error = Error::usage("read the repository /srv/a").cause("the folder does not exist");
+        let ending = request_ending(error);
+        assert!(ending.status.has_ended() && !ending.status.may_be_retried());
+        assert!(ending.failure.is_none());
+        let record = ending.results.explanation.unwrap();
+        let outcome: Outcome = serde_json::from_str(&record).unwrap();
+        let reason = "failed to read the repository /srv/a: the folder does not exist";
+        let reason = reason.to_owned();
+        assert_eq!(outcome, Outcome::Nothing { reason });
+        assert!(record.contains(NEW_REQUEST), "{record}");
+    }
 }

@@ -184,6 +184,28 @@ fn test_of_run_is_revised_in_new_run() {
 }
 
 #[test]
+fn run_of_missing_code_cannot_be_retried() {
+    let place = TestDir::new();
+    std::fs::create_dir_all(place.path("code/empty")).unwrap();
+    let glob = place.path("code/*").display().to_string();
+    let words = ["--allow-repository", &glob];
+    let daemon = ServerProcess::start_with(&place, &databases::embedded(), None, "data", &words);
+    for name in ["missing", "empty"] {
+        let repository = place.path("code").join(name).display().to_string();
+        let mut request = issue();
+        request["repository"] = json!(repository);
+        let id = daemon.run(&request);
+        daemon.wait_for(&id, "nothing");
+        let run = daemon.client.get(&format!("/v1/runs/{id}")).json();
+        let reason = run["outcome"]["reason"].as_str().unwrap();
+        assert!(reason.contains(&repository), "{run}");
+        assert!(run["outcome"]["hint"].is_string(), "{run}");
+        let address = format!("/v1/runs/{id}/retry");
+        assert_eq!(daemon.client.send("POST", &address, &[], "").status, 409);
+    }
+}
+
+#[test]
 fn link_out_of_allowed_folder_is_rejected() {
     let place = TestDir::new();
     for folder in ["allowed/own", "secret"] {
