@@ -1,5 +1,6 @@
 //! `testwright select`: selects candidate code patches with generated tests.
 
+mod expand;
 mod old_code;
 mod patch_files;
 
@@ -42,8 +43,8 @@ pub(super) struct Args {
     old_code: OldCodeArgs,
     #[command(flatten)]
     grade: GradeArgs,
-    /// Generated tests: patches (.patch or .diff), or files in the format of predictions. Each
-    /// patch is a set of tests, named after its file
+    /// Generated tests: patches (.patch or .diff), folders of patches, or files in the format of
+    /// predictions. Each patch is a set of tests, named after its file
     #[arg(long, help_heading = DATA, value_name = "FILE", required = true, num_args = 1..)]
     tests: Vec<PathBuf>,
     /// Candidate code patches, in the same formats

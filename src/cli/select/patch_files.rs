@@ -9,14 +9,17 @@ use testwright_evals::predictions::{self, Prediction, Predictions};
 use testwright_evals::untrusted_text::check_name;
 use testwright_sandboxes::plain_file;
 
+use super::expand::expand;
 use testwright_comparisons::grading::{GradingRun, records};
 use testwright_config::error::{Error, Result};
 
 /// Maximum bytes of a patch.
 const MAX_PATCH_BYTES: u64 = 32 << 20;
 
-/// Reads the files. A patch (.patch or .diff) is a prediction for the only instance, and is named after its file.
+/// Reads the files, also those in folders and those that match a pattern. A patch (.patch or .diff) is a prediction for
+/// the only instance, and is named after its file.
 pub(super) fn read(files: &[PathBuf], grading: &GradingRun) -> Result<Vec<Predictions>> {
+    let files = expand(files)?;
     let files = files.iter().map(PathBuf::as_path);
     let (patches, of_predictions): (Vec<&Path>, Vec<&Path>) =
         files.partition(|file| is_patch(file));
@@ -39,11 +42,11 @@ pub(super) fn read(files: &[PathBuf], grading: &GradingRun) -> Result<Vec<Predic
     Ok(sets)
 }
 
-fn reading(path: &Path) -> Error {
+pub(super) fn reading(path: &Path) -> Error {
     Error::usage(format!("read {}", path.display()))
 }
 
-fn is_patch(path: &Path) -> bool {
+pub(super) fn is_patch(path: &Path) -> bool {
     path.extension()
         .is_some_and(|end| end == "patch" || end == "diff")
 }
