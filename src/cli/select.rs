@@ -3,26 +3,26 @@
 mod expand;
 mod old_code;
 mod patch_files;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use testwright_evals::document::format::{fitting_cells, score, short_rate};
 use testwright_evals::folder::{Versioned, write_below};
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::selection::{
-    Choice, KeepRule, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, choices,
-    rank_patches, summaries,
+    Choice, KeepRule, SelectionResult, SelectionSummary, choices, summaries,
 };
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::eval::GradeArgs;
 use super::headings::DATA;
-use super::output::{self, ProgressLine, cut, escape_line};
+use super::output::{self, ProgressLine, escape_line};
 use old_code::OldCodeArgs;
+use report::{format_result, format_selection};
 use testwright_agent::setup::interrupted;
 use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::grading::GradingRun;
@@ -238,229 +238,4 @@ pub(super) fn read(folder: &Path) -> Result<Option<String>> {
     let selection: Selection = serde_json::from_slice(&text)
         .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))?;
     Ok(Some(format_selection(&selection, output::stdout_columns())))
-}
-
-/// Formats the report of a selection. Its tables fit into `columns` characters.
-fn format_selection(selection: &Selection, columns: Option<usize>) -> String {
-    let choices = selection.choices.iter().map(format_choice);
-    let choices: String = choices.collect();
-    let mut rankings = format_rankings(&selection.results);
-    if let Some(columns) = columns {
-        let lines = rankings.lines();
-        let lines = lines.map(|line| format!("{}\n", cut(line, columns)));
-        rankings = lines.collect();
-    }
-    let table = table(&selection.summaries, columns);
-    format!("{table}{rankings}{choices}")
-}
-
-fn format_choice(choice: &Choice) -> String {
-    let Choice {
-        instance_id,
-        tests,
-        patch,
-        resolves,
-        tied,
-    } = choice;
-    let resolution = describe_resolution(*resolves);
-    let line = format!("{instance_id}: best patch by {tests}: {patch}, which {resolution}");
-    let mut line = line.trim_end_matches(", which ").to_owned();
-    let others: Vec<&str> = tied
-        .iter()
-        .map(String::as_str)
-        .filter(|name| *name != patch)
-        .collect();
-    if !others.is_empty() {
-        let others = others.join(", ");
-        line.push_str(&format!(
-            "; tied with {others}; {patch} is taken because it comes first"
-        ));
-    }
-    format!("{}\n", escape_line(&line))
-}
-
-/// Formats the ranking of each instance with several patches, one line per patch.
-fn format_rankings(results: &[SelectionResult]) -> String {
-    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
-    for result in results {
-        let of_instance = by_instance.entry(&result.instance_id).or_default();
-        of_instance.push(result);
-    }
-    let rankings = by_instance.values().map(|of_instance| {
-        let ranked = rank_patches(of_instance);
-        match ranked.len() {
-            0 | 1 => String::new(),
-            _ => format_ranking(&ranked),
-        }
-    });
-    rankings.collect()
-}
-
-fn format_ranking(ranked: &[RankedPatch]) -> String {
-    let name = |patch: &RankedPatch| escape_line(&patch.result.patch).into_owned();
-    let width = ranked.iter().map(|patch| name(patch).chars().count()).max();
-    let width = width.unwrap_or_default();
-    let line = |patch: &RankedPatch| {
-        let result = &patch.result;
-        let verdict = result.verdict().as_str();
-        let mut parts = Vec::new();
-        if patch.sets > 0 {
-            let mut text = format!(
-                "{} of {} failing tests pass, passes {} of {} test sets",
-                result.passed.len(),
-                result.passed.len() + result.failed.len(),
-                patch.passed_sets,
-                patch.sets
-            );
-            if result.is_kept() {
-                text.push_str(&format!(", score {}", score(patch.score)));
-            }
-            parts.push(text);
-        }
-        parts.extend(result.reasons());
-        let line = format!(
-            "{}: {:width$}  {verdict:<9}  {}",
-            escape_line(&result.instance_id),
-            name(patch),
-            escape_line(&parts.join("; "))
-        );
-        format!("{}\n", line.trim_end())
-    };
-    ranked.iter().map(line).collect()
-}
-
-fn describe_resolution(resolves: Option<bool>) -> &'static str {
-    match resolves {
-        Some(true) => "resolves the issue",
-        Some(false) => "does not resolve the issue",
-        None => "",
-    }
-}
-
-fn format_result(result: &SelectionResult) -> String {
-    let reasons = result.reasons().join("; ");
-    let verdict = match (&result.infrastructure, &result.not_tried, result.verdict()) {
-        (Some(why), ..) => format!("infrastructure: {why}"),
-        (None, Some(why), _) => format!("not tried: {why}"),
-        (.., SelectionVerdict::Undecided) => "undecided: no test fails on the old code".to_owned(),
-        (.., verdict) if reasons.is_empty() => verdict.as_str().to_owned(),
-        (.., verdict) => format!("{}: {reasons}", verdict.as_str()),
-    };
-    let line = format!(
-        "{:<32} {:<28} {:<28} {verdict}",
-        result.instance_id, result.tests, result.patch
-    );
-    match describe_resolution(result.resolves) {
-        "" => line,
-        truth => format!("{line}; {truth}"),
-    }
-}
-
-fn table(summaries: &[SelectionSummary], columns: Option<usize>) -> String {
-    let width = summaries
-        .iter()
-        .map(|s| escape_line(&s.tests).chars().count())
-        .max();
-    let width = width.unwrap_or_default().max(5);
-    let has_rates = summaries.iter().any(SelectionSummary::has_rates);
-    let mut heads = vec![
-        "patches",
-        "kept",
-        "regressing",
-        "forged",
-        "dropped",
-        "undecided",
-    ];
-    if has_rates {
-        heads.extend(["precision", "recall", "CodeT's choice"]);
-    }
-    let fitting = fitting_cells(heads.len(), width, 15, columns);
-    let mut text = format!("{:width$}", "tests");
-    heads[..fitting]
-        .iter()
-        .for_each(|head| text.push_str(&format!("  {head:>15}")));
-    text.push('\n');
-    for s in summaries {
-        let mut cells = vec![
-            s.patches.to_string(),
-            s.selected.to_string(),
-            s.regressing.to_string(),
-            s.forged.to_string(),
-            s.dropped.to_string(),
-            s.undecided.to_string(),
-        ];
-        if has_rates {
-            cells.extend([&s.precision, &s.recall, &s.codet].map(short_rate));
-        }
-        text.push_str(&format!("{:width$}", escape_line(&s.tests)));
-        cells[..fitting]
-            .iter()
-            .for_each(|cell| text.push_str(&format!("  {cell:>15}")));
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn selected_patch_is_one_line() {
-        let choice = |resolves, tied: &[&str]| Choice {
-            instance_id: "i".to_owned(),
-            tests: "otter".to_owned(),
-            patch: "p2".to_owned(),
-            resolves,
-            tied: tied.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        assert_eq!(
-            format_choice(&choice(None, &["p2"])),
-            "i: best patch by otter: p2\n"
-        );
-        assert_eq!(
-            format_choice(&choice(Some(false), &["p2"])),
-            "i: best patch by otter: p2, which does not resolve the issue\n"
-        );
-        assert_eq!(
-            format_choice(&choice(None, &["p2", "p3"])),
-            "i: best patch by otter: p2; tied with p3; p2 is taken because it comes first\n"
-        );
-    }
-
-    #[test]
-    fn each_ranked_patch_has_a_line() {
-        let result = |tests: &str, patch: &str, passed: &[&str], failed: &[&str]| {
-            let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-            SelectionResult {
-                instance_id: "i".to_owned(),
-                tests: tests.to_owned(),
-                patch: patch.to_owned(),
-                passed: names(passed),
-                failed: names(failed),
-                ..SelectionResult::default()
-            }
-        };
-        let mut results = vec![
-            result("a", "right", &["t"], &[]),
-            result("b", "right", &["t"], &[]),
-            result("a", "wrong", &["t"], &[]),
-            result("b", "wrong", &[], &["t"]),
-            result("a", "forges", &[], &["t"]),
-        ];
-        results[2].regresses = vec!["u".to_owned()];
-        results[4].forged = Some("it passes everything".to_owned());
-        assert_eq!(
-            format_rankings(&results),
-            "i: right   kept       2 of 2 failing tests pass, passes 2 of 2 test sets, score 2\n\
-             i: wrong   regresses  1 of 2 failing tests pass, passes 1 of 2 test sets, score 1; breaks u\n\
-             i: forges  forged     0 of 1 failing tests pass, passes 0 of 1 test sets; it passes everything\n"
-        );
-        // A single patch has no rank.
-        assert_eq!(format_rankings(&results[..2]), "");
-        results[0].probability = Some(0.5);
-        results[1].probability = Some(0.126);
-        let text = format_rankings(&results);
-        assert!(text.contains("2 of 2 test sets, score 0.63\n"), "{text}");
-    }
 }
