@@ -25,6 +25,7 @@ mod portable_result;
 mod repeats;
 mod results;
 mod run_config;
+mod runner_use;
 mod runs;
 mod schedule;
 mod sentinel;

@@ -60,7 +60,8 @@ pub struct SelectionResult {
     /// Why the outcomes are forged: something other than the tests decides how they come out.
     #[serde(default)]
     pub forged: Option<String>,
-    /// Code of the patch that can satisfy assertions whatever they check, as `PATH:LINE: REASON`.
+    /// Code of the patch that can satisfy assertions whatever they check, or that uses pytest, as
+    /// `PATH:LINE: REASON`.
     #[serde(default)]
     pub suspicions: Vec<String>,
     /// Files of the patch that do not count because they are not code, as `PATH: REASON`.

@@ -7,6 +7,7 @@ use testwright_sandboxes::repository::{AppliedPatch, Files, Tree};
 use testwright_tools::python::{Definition, Kind, Module, flatten};
 use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 
+use super::runner_use;
 use super::special_files::{
     BYTECODE, BYTECODE_FOLDER, EXTENSION_MODULES, RUNNER_SETTINGS, SHARED_SETTINGS,
     STARTUP_MODULES, is_metadata, is_of_startup,
@@ -42,7 +43,7 @@ pub(super) struct CodePatch {
     pub files: Files,
     /// Files that do not count, as `PATH: REASON`.
     pub left_out: Vec<String>,
-    /// Code that satisfies assertions whatever they check, as `PATH:LINE: REASON`.
+    /// Code that satisfies assertions whatever they check, or that uses the test runner, as `PATH:LINE: REASON`.
     pub suspicions: Vec<String>,
 }
 
@@ -78,9 +79,15 @@ impl CodePatch {
             }
             patch.files.insert(path, file);
         }
+        let is_runner = runner_use::is_runner(tree);
         patch.suspicions = on_large_stack(|| {
             let of_file = |(path, before, after): &(String, Option<String>, String)| {
-                suspicions(path, before.as_deref().unwrap_or_default(), after)
+                let before = before.as_deref().unwrap_or_default();
+                let mut found = suspicions(path, before, after);
+                if !is_runner {
+                    found.extend(uses_of_runner(path, before, after));
+                }
+                found
             };
             sources.iter().flat_map(of_file).collect()
         })?;
@@ -232,6 +239,15 @@ fn suspicions(path: &str, before: &str, after: &str) -> Vec<String> {
         .into_iter()
         .map(|(line, name)| format!("{path}:{line}: `{name}` always returns the same"))
         .collect()
+}
+
+/// Returns the lines with which a patch starts to use the test runner.
+fn uses_of_runner(path: &str, before: &str, after: &str) -> Vec<String> {
+    let uses = runner_use::find_new_uses(before, after).into_iter();
+    uses.map(|(line, package)| {
+        format!("{path}:{line}: code that uses `{package}` can change how tests end")
+    })
+    .collect()
 }
 
 /// Returns whether the body of a function, without its docstring, is only `return` and a constant.

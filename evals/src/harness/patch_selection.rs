@@ -70,7 +70,7 @@ struct Candidate<'a> {
     forged: Option<&'static str>,
     /// Files that do not count, as `PATH: REASON`.
     left_out: Vec<String>,
-    /// Code that satisfies assertions whatever they check.
+    /// Code that satisfies assertions whatever they check, or that uses the test runner.
     suspicions: Vec<String>,
 }
 

@@ -119,7 +119,7 @@ pub struct Cell {
     pub regresses: Vec<String>,
     /// Why the outcomes are forged, if they are.
     pub forged: Option<String>,
-    /// Code of the patch that can satisfy assertions whatever they check, as `PATH:LINE: REASON`.
+    /// Code of the patch that can satisfy assertions whatever they check, or that uses pytest, as `PATH:LINE: REASON`.
     pub suspicions: Vec<String>,
     /// Files of the patch that do not count because they are not code, as `PATH: REASON`.
     pub left_out: Vec<String>,
