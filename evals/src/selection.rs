@@ -57,6 +57,12 @@ pub struct SelectionResult {
     /// Tests of the same files that pass on the old code, and with the patch fail, error or do not run.
     #[serde(default)]
     pub regresses: Vec<String>,
+    /// Why tests that pytest collects on the old code cannot be collected with the patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncollected: Option<String>,
+    /// Whether only the tests of this set ran, so that a patch that breaks an existing test is not noticed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_existing_tests: bool,
     /// Why the outcomes are forged: something other than the tests decides how they come out.
     #[serde(default)]
     pub forged: Option<String>,
@@ -149,6 +155,17 @@ pub struct Choice {
     /// Names of the patches that share the first place, in order. The chosen patch is the first one.
     #[serde(default)]
     pub tied: Vec<String>,
+}
+
+/// Returns the instances whose patches ran no existing test, in order. A patch that breaks one is not noticed there.
+pub fn without_existing_tests(results: &[SelectionResult]) -> Vec<&str> {
+    let mut by_instance: BTreeMap<&str, bool> = BTreeMap::new();
+    for result in results.iter().filter(|result| result.is_sorted()) {
+        let is_without = by_instance.entry(&result.instance_id).or_insert(true);
+        *is_without &= result.no_existing_tests;
+    }
+    by_instance.retain(|_, is_without| *is_without);
+    by_instance.into_keys().collect()
 }
 
 /// Returns the choices by instance and set of tests. A single patch, or patches that pass no test, give no choice.
@@ -272,6 +289,16 @@ mod tests {
             }]
         );
         assert_eq!(summaries(&all)[0].codet.denominator, 1);
+    }
+
+    #[test]
+    fn instance_without_existing_tests_is_listed() {
+        let new = |instance: &str| SelectionResult {
+            no_existing_tests: true,
+            ..result(instance, "p", &["a"], &[], true)
+        };
+        let old = result("j", "p", &["a"], &[], true);
+        assert_eq!(without_existing_tests(&[new("i"), new("j"), old]), ["i"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use futures::future::join_all;
 use testwright_sandboxes::repository::Files;
 use testwright_tools::outcomes::file_of;
-use testwright_tools::outcomes::report::{Outcome, TestReport, belongs_to_test};
+use testwright_tools::outcomes::report::{Outcome, Place, TestReport, belongs_to_test};
 
 use super::code_patch::CodePatch;
 use super::contribution::Contribution;
@@ -117,6 +117,39 @@ impl GeneratedTests<'_> {
             })
             .map(|(id, _)| id)
             .collect()
+    }
+
+    /// Returns whether no other test ran on the old code.
+    fn ran_alone(&self) -> bool {
+        let mut ran = self.old.report.tests.iter();
+        ran.all(|test| self.contributes(&test.id))
+    }
+
+    /// Returns why tests that are collected on the old code are not in this run.
+    fn collection_failure(&self, report: &TestReport) -> Option<String> {
+        let is_old = |id: &str| {
+            let mut old = self.old.report.collection_errors.iter();
+            old.any(|error| error.id == id)
+        };
+        let mut errors = report.collection_errors.iter();
+        let failure = &errors.find(|error| !is_old(&error.id))?.failure;
+        let mut reason = format!("the tests cannot be collected: {}", failure.exception);
+        // A syntax error has no frame of its own, but its message names the file.
+        if let Some(frame) = failure
+            .origin()
+            .filter(|frame| frame.place == Place::Source)
+        {
+            reason.push_str(&format!(" in {}:{}", frame.file, frame.line));
+        }
+        if let Some(message) = failure
+            .message
+            .lines()
+            .next()
+            .filter(|line| !line.is_empty())
+        {
+            reason.push_str(&format!(": {message}"));
+        }
+        Some(reason)
     }
 }
 
@@ -340,6 +373,7 @@ impl Harness {
             not_tried: tests.unusable.clone(),
             left_out: candidate.left_out.clone(),
             suspicions: candidate.suspicions.clone(),
+            no_existing_tests: !tests.failing.is_empty() && tests.ran_alone(),
             forged: candidate.forged.map(str::to_owned),
             ..SelectionResult::new(tests.prediction, candidate.patch)
         };
@@ -375,6 +409,7 @@ impl Harness {
             };
             list.push(test.clone());
         }
+        result.uncollected = tests.collection_failure(&ran.report);
         result.regresses = tests.regressions(&ran.report);
         if !result.regresses.is_empty() {
             // A test that fails only sometimes is not evidence against the patch.

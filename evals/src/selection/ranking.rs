@@ -74,7 +74,9 @@ impl SelectionResult {
         for (what, cause) in causes {
             reasons.extend(cause.iter().map(|cause| format!("{what}: {cause}")));
         }
-        if !self.regresses.is_empty() {
+        reasons.extend(self.uncollected.iter().cloned());
+        // If tests cannot be collected, that is why the others do not run.
+        if !self.regresses.is_empty() && self.uncollected.is_none() {
             let names = self.regresses.iter().take(MAX_NAMED);
             let mut names: Vec<String> = names.cloned().collect();
             if self.regresses.len() > MAX_NAMED {
@@ -248,6 +250,7 @@ fn merge_test_sets(patch: &str, of_instance: &[&SelectionResult]) -> Option<Sele
         all.failed.extend(failed);
         for (to, from) in [
             (&mut all.forged, &result.forged),
+            (&mut all.uncollected, &result.uncollected),
             (&mut all.not_tried, &result.not_tried),
             (&mut all.infrastructure, &result.infrastructure),
         ] {
@@ -445,5 +448,12 @@ mod tests {
                 "left out conftest.py: it is test support"
             ]
         );
+        let uncollected = SelectionResult {
+            uncollected: Some("the tests cannot be collected: SyntaxError".to_owned()),
+            left_out: Vec::new(),
+            ..broken
+        };
+        let reason = "the tests cannot be collected: SyntaxError";
+        assert_eq!(uncollected.reasons(), [reason]);
     }
 }

@@ -5,10 +5,15 @@ use std::collections::BTreeMap;
 use testwright_evals::document::format::{fitting_cells, score, short_rate};
 use testwright_evals::selection::{
     Choice, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, rank_patches,
+    without_existing_tests,
 };
 
 use super::Selection;
 use crate::cli::output::{cut, escape_line};
+
+/// Note for an instance whose patches were tried only with new test files.
+const NO_EXISTING_TESTS: &str = "no existing test ran, so a patch that breaks one is not noticed; add a test set \
+                                 that changes an existing test file with --tests";
 
 /// Formats the report of a selection. Its tables fit into `columns` characters.
 pub(super) fn format_selection(selection: &Selection, columns: Option<usize>) -> String {
@@ -21,7 +26,17 @@ pub(super) fn format_selection(selection: &Selection, columns: Option<usize>) ->
         rankings = lines.collect();
     }
     let table = table(&selection.summaries, columns);
-    format!("{table}{rankings}{choices}")
+    let notes = format_notes(&selection.results);
+    format!("{table}{rankings}{choices}{notes}")
+}
+
+fn format_notes(results: &[SelectionResult]) -> String {
+    let note = |instance: &str| {
+        let note = format!("{instance}: note: {NO_EXISTING_TESTS}");
+        format!("{}\n", escape_line(&note))
+    };
+    let instances = without_existing_tests(results).into_iter();
+    instances.map(note).collect()
 }
 
 fn format_choice(choice: &Choice) -> String {
