@@ -223,7 +223,7 @@ fn tests_only(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         }
     }
     if case.submission.patch.is_empty() {
-        wrong("the patch is empty: no test file was changed. Add a test to one.".to_owned());
+        wrong("the patch changes no test file. Add a test to one.".to_owned());
     }
 }
 

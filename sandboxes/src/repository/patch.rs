@@ -96,8 +96,16 @@ pub(super) fn rejection_reason(patch: &str) -> Option<String> {
     if patch.trim().is_empty() {
         return Some("the patch is empty".to_owned());
     }
+    // git's own message advises one of its options, which users cannot pass here.
+    if !patch.lines().any(is_file_header) {
+        return Some("it contains no diff".to_owned());
+    }
     let max_size = limits::human_size(limits::PATCH);
     (patch.len() as u64 > limits::PATCH).then(|| format!("the patch is larger than {max_size}"))
+}
+
+fn is_file_header(line: &str) -> bool {
+    line.starts_with("diff --git ") || line.starts_with("+++ ")
 }
 
 /// Returns the bytes that the patch announces but does not contain: copies of files, and compressed binary files.
@@ -275,7 +283,22 @@ pub(super) fn unquote(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::touched_paths;
+    use super::{rejection_reason, touched_paths};
+
+    #[test]
+    fn text_without_diff_is_rejected() {
+        let no_diff = Some("it contains no diff".to_owned());
+        assert_eq!(
+            rejection_reason("I would change f.\n--- see above\n"),
+            no_diff
+        );
+        assert_eq!(
+            rejection_reason(" \n"),
+            Some("the patch is empty".to_owned())
+        );
+        assert_eq!(rejection_reason("text\ndiff --git a/x b/x\n"), None);
+        assert_eq!(rejection_reason("--- a/x\r\n+++ b/x\r\n"), None);
+    }
 
     #[test]
     fn headers_name_paths() {
