@@ -9,8 +9,7 @@ use testwright_evals::document::format::{score, short_rate};
 use testwright_evals::document::{Section, Table, markdown, text_cell};
 use testwright_evals::folder::write_below;
 use testwright_evals::selection::{
-    SelectionResult, SelectionSummary, SelectionVerdict, choices, codet_groups, rank_patches,
-    summaries, tied_patches,
+    SelectionResult, SelectionSummary, choices, codet_groups, rank_patches, summaries, tied_patches,
 };
 
 /// The table for programs, with all results.
@@ -85,13 +84,7 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
 }
 
 fn reasons(result: &SelectionResult) -> String {
-    let reasons = result.reasons();
-    match result.verdict() {
-        SelectionVerdict::Undecided if reasons.is_empty() => {
-            "no test fails on the old code".to_owned()
-        }
-        _ => reasons.join("; "),
-    }
+    result.reasons_or_default().join("; ")
 }
 
 fn report(facts: &[(&str, String)], results: &[SelectionResult]) -> String {
@@ -162,7 +155,7 @@ fn test_sets(summaries: &[SelectionSummary]) -> Table {
     for summary in summaries {
         let counts = [
             summary.patches,
-            summary.selected,
+            summary.kept(),
             summary.regressing,
             summary.forged,
             summary.dropped,
@@ -222,6 +215,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        // The verdicts of a set of tests add up to its patches.
+        assert!(text.contains("| a | 3 | 2 | 1 | 0 | 0 | 0 |\n"), "{text}");
         assert!(!text.contains("Precision"), "{text}");
         results[0].resolves = Some(true);
         assert!(report(&[], &results).contains("| Precision |"), "{text}");

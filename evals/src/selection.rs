@@ -135,13 +135,70 @@ pub struct SelectionSummary {
 }
 
 impl SelectionSummary {
+    /// Returns the number of patches with the verdict `kept`: the selected ones that break no test.
+    pub fn kept(&self) -> u64 {
+        self.selected.saturating_sub(self.regressing)
+    }
+
     /// Returns whether precision or recall is defined. Both need golden tests that decide on a patch.
     pub fn has_rates(&self) -> bool {
         self.precision.denominator + self.recall.denominator > 0
     }
 }
 
-/// The patch that CodeT's rule chooses for an instance, based on one set of tests.
+/// The place of a patch among those of its instance, by all sets of tests: an item of `ranking` in `selection.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PatchRank {
+    /// Id of the instance.
+    pub instance_id: String,
+    /// Name of the patch (`model_name_or_path`).
+    pub patch: String,
+    /// Place of the patch, from 1. Patches that tie share a place. `None` for a patch that passes no test or is forged.
+    pub rank: Option<u64>,
+    /// Verdict on the patch, as if all tests were one set.
+    pub verdict: SelectionVerdict,
+    /// CodeT's score, with the tests weighed by probability; 0 for a patch without a rank.
+    pub score: f64,
+    /// Number of decisive sets of which the patch passes every test that fails on the old code.
+    pub passed_sets: u64,
+    /// Number of decisive sets: those with a test that fails on the old code and that was tried on the patch.
+    pub sets: u64,
+    /// Reasons against the patch, or why nothing is known about it.
+    pub reasons: Vec<String>,
+}
+
+/// Returns the rankings of all instances, in order, each with the best patch first.
+pub fn rankings(results: &[SelectionResult]) -> Vec<PatchRank> {
+    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results {
+        let of_instance = by_instance.entry(&result.instance_id).or_default();
+        of_instance.push(result);
+    }
+    let ranked = by_instance.values().map(|of_instance| {
+        let ranked = rank_patches(of_instance);
+        let place = |patch: &RankedPatch| (patch.result.is_clean(), patch.score);
+        let rank = |patch: &RankedPatch| {
+            let mut better = ranked.iter();
+            let first = better.position(|other| place(other) == place(patch))?;
+            patch.result.is_kept().then_some(first as u64 + 1)
+        };
+        let ranks = ranked.iter().map(|patch| PatchRank {
+            instance_id: patch.result.instance_id.clone(),
+            patch: patch.result.patch.clone(),
+            rank: rank(patch),
+            verdict: patch.result.verdict(),
+            score: patch.score,
+            passed_sets: patch.passed_sets as u64,
+            sets: patch.sets as u64,
+            reasons: patch.result.reasons_or_default(),
+        });
+        ranks.collect::<Vec<_>>()
+    });
+    ranked.flatten().collect()
+}
+
+/// The patch that CodeT's rule chooses for an instance, based on one set of tests: an item of `choices` in
+/// `selection.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     /// Id of the instance.
@@ -292,6 +349,38 @@ mod tests {
     }
 
     #[test]
+    fn tied_patches_share_rank() {
+        let mut all = [
+            result("i", "p1", &["a"], &[], true),
+            result("i", "p2", &["a"], &[], true),
+            result("i", "p3", &["a"], &[], true),
+            result("i", "p4", &[], &["a"], true),
+            result("j", "p1", &[], &[], true),
+        ];
+        all[2].regresses = vec!["b".to_owned()];
+        let ranks: Vec<_> = rankings(&all)
+            .into_iter()
+            .map(|of| (of.patch, of.rank, of.verdict, of.reasons.join("; ")))
+            .collect();
+        let expected = [
+            ("p1", Some(1), SelectionVerdict::Kept, ""),
+            ("p2", Some(1), SelectionVerdict::Kept, ""),
+            ("p3", Some(3), SelectionVerdict::Regresses, "breaks b"),
+            ("p4", None, SelectionVerdict::Dropped, ""),
+            (
+                "p1",
+                None,
+                SelectionVerdict::Undecided,
+                "no test fails on the old code",
+            ),
+        ]
+        .map(|(patch, rank, verdict, reasons)| {
+            (patch.to_owned(), rank, verdict, reasons.to_owned())
+        });
+        assert_eq!(ranks, expected);
+    }
+
+    #[test]
     fn instance_without_existing_tests_is_listed() {
         let new = |instance: &str| SelectionResult {
             no_existing_tests: true,
@@ -323,6 +412,8 @@ mod tests {
             summary.undecided,
         );
         assert_eq!(counts, (2, 1, 1, 0, 0));
+        let verdicts = summary.kept() + summary.regressing + summary.forged;
+        assert_eq!(verdicts, summary.patches);
         assert_eq!(summary.precision.denominator, 2);
         assert_eq!(summary.codet.numerator, 1);
     }

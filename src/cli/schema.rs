@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use testwright_evals::predictions::Prediction;
 use testwright_evals::report::{GradingReport, RunMetadata};
-use testwright_evals::selection::{SelectionResult, SelectionSummary};
+use testwright_evals::selection::{Choice, PatchRank, SelectionResult, SelectionSummary};
 use testwright_evals::{Instance, InstanceResult};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::recipe::Recipe;
@@ -107,9 +107,12 @@ pub(super) static FORMATS: [Format; 12] = [
     },
     Format {
         title: "selection.json",
-        what: "Code patches selected by tests: `summaries` for each set of tests, and `results` for each patch.",
+        what: "Code patches selected by tests: `summaries` for each set of tests, `ranking` for each patch by all sets, `choices` for \
+               each set and several patches, and `results` for each set and patch.",
         types: &[
             ("selection-summary", subschema::<SelectionSummary>),
+            ("selection-ranking", subschema::<PatchRank>),
+            ("selection-choice", subschema::<Choice>),
             ("selection", subschema::<SelectionResult>),
         ],
     },
@@ -160,6 +163,8 @@ fn file(name: &str) -> &'static str {
         "comparison-run" => "lines of runs.jsonl of `compare`",
         "comparison-report" => "report.json of `compare`",
         "selection-summary" => "`summaries` in selection.json of `select`",
+        "selection-ranking" => "`ranking` in selection.json of `select`",
+        "selection-choice" => "`choices` in selection.json of `select`",
         "selection" => "`results` in selection.json of `select`",
         "recipe" => "[environment] in testwright.toml",
         _ => "",

@@ -14,7 +14,8 @@ use testwright_evals::folder::{Versioned, write_below};
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::selection::{
-    Choice, KeepRule, SelectionResult, SelectionSummary, choices, summaries,
+    Choice, KeepRule, PatchRank, SelectionResult, SelectionSummary, choices, rankings, summaries,
+    without_existing_tests,
 };
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
@@ -22,7 +23,7 @@ use super::eval::GradeArgs;
 use super::headings::DATA;
 use super::output::{self, ProgressLine, escape_line};
 use old_code::OldCodeArgs;
-use report::{format_result, format_selection};
+use report::{NO_EXISTING_TESTS, format_result, format_selection};
 use testwright_agent::setup::interrupted;
 use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::grading::GradingRun;
@@ -66,6 +67,9 @@ struct Selection {
     summaries: Vec<SelectionSummary>,
     /// Patches that CodeT selects, for instances with several patches.
     choices: Vec<Choice>,
+    /// Patches of each instance by all sets of tests, best first.
+    #[serde(default)]
+    ranking: Vec<PatchRank>,
     results: Vec<SelectionResult>,
 }
 
@@ -116,10 +120,14 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let selection = Selection {
         summaries: summaries(&results),
         choices: choices(&results),
+        ranking: rankings(&results),
         results,
     };
     write(&grading.out, &selection)?;
-    let facts = args.old_code.facts(&grading.dataset);
+    let mut facts = args.old_code.facts(&grading.dataset);
+    if !without_existing_tests(&selection.results).is_empty() {
+        facts.push(("Note", NO_EXISTING_TESTS.to_owned()));
+    }
     write_tables(&grading.out, &facts, &selection.results).map_err(|error| {
         Error::io(
             format!("write the tables in {}", grading.out.display()),
@@ -133,8 +141,20 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         let path = grading.out.join(FILE);
         output::print_status(escape_line(&format!("results: {}", path.display())));
     }
+    if let Some(reason) = untried_reason(&selection.results) {
+        output::print_stderr(escape_line(&format!("no patch could be tried: {reason}")));
+        return Ok(3);
+    }
     let failed = selection.summaries.iter().any(|s| s.infrastructure > 0);
     Ok(if failed { 3 } else { 0 })
+}
+
+/// Returns why the first patch could not be tried, if none could.
+fn untried_reason(results: &[SelectionResult]) -> Option<&str> {
+    match results.iter().all(|result| result.not_tried.is_some()) {
+        true => results.first()?.not_tried.as_deref(),
+        false => None,
+    }
 }
 
 const FILE: &str = "selection.json";

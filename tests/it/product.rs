@@ -30,6 +30,8 @@ mod forges;
 mod guide_samples;
 /// `testwright history`.
 mod history;
+/// `testwright inspect`.
+mod inspect;
 /// Issues by address, file and standard input.
 mod issues;
 /// Runs without progress.
@@ -52,7 +54,9 @@ mod revise;
 mod runs;
 /// Attacks on runs by the repository, the model or received files.
 mod security;
-/// `testwright select` and `inspect`.
+/// `testwright select`.
 mod select;
+/// Files that `testwright select` takes, and its notes on them.
+mod select_inputs;
 /// `testwright serve`, `worker`, `runs` and `tokens`: the API, pages, MCP, GitHub, two databases.
 mod server;

@@ -2,17 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{KeepRule, SelectionResult};
 
 /// Maximum tests that a reason names.
 const MAX_NAMED: usize = 3;
 
 /// The verdict of tests on a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum SelectionVerdict {
     /// A test that fails on the old code passes with the patch; by the rule `all`, every such test passes.
     Kept,
-    /// The patch meets the condition of `Kept`, but a test that passed before does not pass with it.
+    /// The patch meets the condition of `kept`, but a test that passed before does not pass with it.
     Regresses,
     /// Tests fail on the old code, and none of them passes with the patch; by the rule `all`, not all of them.
     Dropped,
@@ -91,6 +97,17 @@ impl SelectionResult {
             reasons.extend(left_out.map(|file| format!("left out {file}")));
         }
         reasons
+    }
+
+    /// Returns the reasons, or for a patch that is undecided without one, that no test fails on the old code.
+    pub fn reasons_or_default(&self) -> Vec<String> {
+        let reasons = self.reasons();
+        match self.verdict() {
+            SelectionVerdict::Undecided if reasons.is_empty() => {
+                vec!["no test fails on the old code".to_owned()]
+            }
+            _ => reasons,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::Selection;
 use crate::cli::output::{cut, escape_line};
 
 /// Note for an instance whose patches were tried only with new test files.
-const NO_EXISTING_TESTS: &str = "no existing test ran, so a patch that breaks one is not noticed; add a test set \
+pub(super) const NO_EXISTING_TESTS: &str = "no existing test ran, so a patch that breaks one is not noticed; add a test set \
                                  that changes an existing test file with --tests";
 
 /// Formats the report of a selection. Its tables fit into `columns` characters.
@@ -64,17 +64,19 @@ fn format_choice(choice: &Choice) -> String {
     format!("{}\n", escape_line(&line))
 }
 
-/// Formats the ranking of each instance with several patches, one line per patch.
+/// Formats the ranking of each instance with several patches, and that of a single instance, one line per patch.
 fn format_rankings(results: &[SelectionResult]) -> String {
     let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
     for result in results {
         let of_instance = by_instance.entry(&result.instance_id).or_default();
         of_instance.push(result);
     }
+    let is_single = by_instance.len() == 1;
     let rankings = by_instance.values().map(|of_instance| {
         let ranked = rank_patches(of_instance);
         match ranked.len() {
-            0 | 1 => String::new(),
+            // In a dataset, the tables have the instances with one patch.
+            0 | 1 if !is_single => String::new(),
             _ => format_ranking(&ranked),
         }
     });
@@ -102,7 +104,7 @@ fn format_ranking(ranked: &[RankedPatch]) -> String {
             }
             parts.push(text);
         }
-        parts.extend(result.reasons());
+        parts.extend(result.reasons_or_default());
         let line = format!(
             "{}: {:width$}  {verdict:<9}  {}",
             escape_line(&result.instance_id),
@@ -168,7 +170,7 @@ fn table(summaries: &[SelectionSummary], columns: Option<usize>) -> String {
     for s in summaries {
         let mut cells = vec![
             s.patches.to_string(),
-            s.selected.to_string(),
+            s.kept().to_string(),
             s.regressing.to_string(),
             s.forged.to_string(),
             s.dropped.to_string(),
@@ -241,8 +243,12 @@ mod tests {
              i: wrong   regresses  1 of 2 failing tests pass, passes 1 of 2 test sets, score 1; breaks u\n\
              i: forges  forged     0 of 1 failing tests pass, passes 0 of 1 test sets; it passes everything\n"
         );
-        // A single patch has no rank.
-        assert_eq!(format_rankings(&results[..2]), "");
+        let line =
+            "i: right  kept       2 of 2 failing tests pass, passes 2 of 2 test sets, score 2\n";
+        assert_eq!(format_rankings(&results[..2]), line);
+        let mut several = results[..2].to_vec();
+        several[1].instance_id = "j".to_owned();
+        assert_eq!(format_rankings(&several), "");
         results[0].probability = Some(0.5);
         results[1].probability = Some(0.126);
         let text = format_rankings(&results);

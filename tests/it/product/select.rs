@@ -1,11 +1,11 @@
-//! Tests of `testwright select` and `testwright inspect`.
+//! Tests of `testwright select`.
 
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::product::eval::repository::{GOOD, Repository, lines};
-use crate::support::program::{TestDir, assert_exit_code, example, text_reply};
+use crate::support::program::{TestDir, assert_exit_code, example};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
@@ -158,6 +158,15 @@ fn patches_that_pass_failing_tests_are_kept() {
             (result["tests"] == "good").then_some(json!(0.4))
         );
     }
+    assert_eq!(
+        (
+            &report["ranking"][0]["score"],
+            &report["ranking"][0]["rank"]
+        ),
+        (&json!(2.0), &json!(1))
+    );
+    assert_eq!(weighed["ranking"][0]["score"], json!(0.8));
+    weighed["ranking"] = report["ranking"].clone();
     assert_eq!(weighed, report);
     let output = select_checked(0.4, "another set");
     assert_exit_code(&output, 2);
@@ -460,41 +469,4 @@ fn forged_patches_rank_below_true_fix() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-}
-
-#[test]
-fn inspect_prints_run() {
-    let place = TestDir::new();
-    let model = place.recording(&[text_reply("I would rather not.")]);
-    let words = ["--approach", "zero-shot", "--model", &model];
-    assert_exit_code(&place.run_example(&words).output().unwrap(), 1);
-    let inspect = |folder: &std::path::Path| {
-        place
-            .testwright()
-            .arg("inspect")
-            .arg(folder)
-            .output()
-            .unwrap()
-    };
-    let output = inspect(&place.path("out"));
-    assert_exit_code(&output, 0);
-    let text = String::from_utf8(output.stdout).unwrap();
-    for part in [
-        "by zero-shot with replay-by-order:",
-        "== Outcome\nno test: the model's reply cannot be used",
-        "1 model call (0 failed, 0 malformed)",
-        "== Tokens\nspent on ",
-        "== Issue\n",
-        "== Stage retrieve\n",
-        "I would rather not.",
-    ] {
-        assert!(text.contains(part), "{part}: {text}");
-    }
-    let output = inspect(std::path::Path::new(&example("slugs")));
-    assert_exit_code(&output, 2);
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        stderr.contains("hint: pass the folder of a run or a comparison"),
-        "{stderr}"
-    );
 }
