@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use testwright_sandboxes::http_client;
 
+use crate::problem::LIST_HINT;
 use testwright_config::error::{Error, Result};
 
 /// Timeout for connecting and for each read.
@@ -211,13 +212,21 @@ impl ApiClient {
             (StatusCode::UNAUTHORIZED, _) => {
                 error.hint("set TESTWRIGHT_TOKEN; `testwright tokens create` creates one")
             }
-            (_, Some(hint)) => error.hint(hint),
+            (_, Some(hint)) => error.hint(hint_for_command_line(hint)),
             (_, None) => error,
         })
     }
 
     fn unreadable(&self, error: &dyn std::fmt::Display) -> Error {
         Error::infrastructure(format!("read the response of {}", self.server)).cause(error)
+    }
+}
+
+/// Replaces the request in a hint of the server by the command that sends it.
+fn hint_for_command_line(hint: &str) -> &str {
+    match hint == LIST_HINT {
+        true => "`testwright runs list` lists all runs",
+        false => hint,
     }
 }
 

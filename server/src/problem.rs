@@ -1,14 +1,21 @@
 //! API errors: problem+json (RFC 9457), with a hint.
 
+use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use testwright_sandboxes::Shortage;
 
 use super::fields::MAX_REQUEST_BYTES;
 use testwright_config::error::{Error, Kind};
+
+/// Hint for an unknown id of a run.
+pub(crate) const LIST_HINT: &str = "GET /v1/runs lists all runs";
+/// Start of the library's message on JSON with a wrong type.
+const WRONG_TYPE: &str = "Failed to deserialize the JSON body into the target type: ";
 
 /// An error, with a hint for fixing it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
@@ -68,8 +75,7 @@ impl Problem {
 
     /// Creates the answer, 404, for an unknown run.
     pub fn no_run() -> Self {
-        Problem::new(StatusCode::NOT_FOUND, "no run has this id")
-            .hint("GET /v1/runs lists all runs")
+        Problem::new(StatusCode::NOT_FOUND, "no run has this id").hint(LIST_HINT)
     }
 
     /// Creates the answer, 404, for an unknown matrix.
@@ -122,9 +128,39 @@ impl From<Error> for Problem {
     }
 }
 
+/// Parses JSON as the bodies of requests are parsed, so that an error names the field. The error is one clause, without
+/// the position: a client that sends an object does not see the text of it.
+pub(crate) fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, String> {
+    let parsed = Json::<T>::from_bytes(json);
+    parsed.map(|Json(value)| value).map_err(|rejection| {
+        let text = name_object(&rejection.body_text());
+        let text = text.strip_prefix(WRONG_TYPE).unwrap_or(&text);
+        let end = text.rfind(" at line ").unwrap_or(text.len());
+        text[..end].to_owned()
+    })
+}
+
+/// Replaces the name of a type of this program, which clients do not know.
+fn name_object(text: &str) -> String {
+    let Some((before, after)) = text.split_once("expected struct ") else {
+        return text.to_owned();
+    };
+    let rest = after.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+    let rest = match rest.strip_prefix(" with ") {
+        Some(count) => {
+            let noun = count.trim_start_matches(|c: char| c.is_ascii_digit());
+            let rest = noun.strip_prefix(" elements");
+            rest.or(noun.strip_prefix(" element")).unwrap_or(noun)
+        }
+        None => rest,
+    };
+    format!("{before}expected a JSON object{rest}")
+}
+
 impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
-        let problem = Problem::unread(rejection.status(), rejection.body_text());
+        let text = name_object(&rejection.body_text());
+        let problem = Problem::unread(rejection.status(), text);
         match problem.hint {
             Some(_) => problem,
             None => problem.hint("see /v1/openapi.json for the expected format"),
@@ -156,4 +192,34 @@ pub(crate) async fn method_not_allowed() -> Problem {
         "this address does not support this method",
     )
     .hint("see /v1/openapi.json for the methods of each address")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::request::RunRequest;
+
+    use super::*;
+
+    #[test]
+    fn wrong_types_name_the_field() {
+        let error = |json: &str| parse_json::<RunRequest>(json.as_bytes()).err();
+        assert_eq!(error(r#"{"issue": "it fails"}"#), None);
+        for (json, expected) in [
+            (
+                r#"{"issue": 5}"#,
+                "issue: invalid type: integer `5`, expected a string",
+            ),
+            (
+                r#"{"issue": "a", "limits": 5}"#,
+                "limits: invalid type: integer `5`, expected a JSON object",
+            ),
+            ("{}", "missing field `issue`"),
+            ("[]", "invalid length 0, expected a JSON object"),
+            ("7", "invalid type: integer `7`, expected a JSON object"),
+        ] {
+            assert_eq!(error(json).as_deref(), Some(expected), "{json}");
+        }
+        let text = "expected struct Cell with 1 element at line 1";
+        assert_eq!(name_object(text), "expected a JSON object at line 1");
+    }
 }

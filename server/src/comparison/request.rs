@@ -7,7 +7,7 @@ use testwright_evals::harness::FORGE;
 
 use crate::allow_list::AllowList;
 use crate::fields::{MAX_NAME_LEN, check_name, check_path};
-use crate::request::allowed_model;
+use crate::request::{allowed_model, invalid_limit};
 use testwright_comparisons::compare::{Inputs, Plan, PlanRequest};
 use testwright_comparisons::grading::records;
 use testwright_config::error::{Error, Result};
@@ -108,14 +108,15 @@ impl ComparisonLimits {
     }
 
     fn check(&self) -> Result<()> {
-        let is_number = |value: Option<f64>| value.is_none_or(|v| v.is_finite() && v > 0.0);
-        let is_right = self.steps != Some(0) && self.tokens != Some(0);
-        match is_right && is_number(self.dollars) && is_number(self.minutes) {
-            true => Ok(()),
-            false => {
-                Err(refused("a limit is not greater than zero")
-                    .hint("omit a limit to leave it unset"))
-            }
+        let limits = [
+            ("steps", self.steps.map(f64::from)),
+            ("dollars", self.dollars),
+            ("tokens", self.tokens.map(|tokens| tokens as f64)),
+            ("minutes", self.minutes),
+        ];
+        match invalid_limit(&limits) {
+            None => Ok(()),
+            Some(cause) => Err(refused(cause).hint("omit a limit to leave it unset")),
         }
     }
 }

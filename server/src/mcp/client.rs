@@ -5,8 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -19,6 +20,9 @@ use super::raw_tools::RawTools;
 use super::service_tool::ServiceCall;
 use super::services;
 use super::session_end;
+
+/// Maximum characters of a method's name in an error.
+const MAX_METHOD_CHARS: usize = 100;
 
 /// The client of one connection. Its session ends with the connection.
 pub struct McpClient {
@@ -171,6 +175,16 @@ impl ServerHandler for McpClient {
             CallToolResult::error(vec![ContentBlock::text(visible(&error.0))])
         });
         Ok(result.into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let name: String = request.method.chars().take(MAX_METHOD_CHARS).collect();
+        let text = format!("unknown method: {}", visible(&name));
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None))
     }
 }
 

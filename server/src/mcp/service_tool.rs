@@ -16,6 +16,7 @@ use super::progress::CallProgress;
 use super::{McpParts, session_end};
 use crate::api::Problem;
 use crate::authentication::Caller;
+use crate::problem::parse_json;
 use testwright_agent::agent::Progress;
 use testwright_config::error::Error;
 
@@ -40,8 +41,10 @@ pub(super) struct ServiceCall<'c> {
 
 impl ServiceCall<'_> {
     pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, CallError> {
-        serde_json::from_value(self.arguments.clone().into())
-            .map_err(|error| CallError(format!("failed to read the arguments: {error}")))
+        let failed = |error: String| CallError(format!("failed to read the arguments: {error}"));
+        let json =
+            serde_json::to_vec(&self.arguments).map_err(|error| failed(error.to_string()))?;
+        parse_json(&json).map_err(failed)
     }
 
     /// Returns the caller: the authenticated one of an HTTP request, otherwise the local user.

@@ -128,7 +128,7 @@ fn invalid_requests_are_rejected() {
         (with("limits", json!({})), "OPENAI_API_KEY is not set"),
         (
             with("limits", json!({"steps": 0})),
-            "a limit is not greater than zero",
+            "`steps` is not greater than zero",
         ),
         (limits_only, "they apply to a model"),
     ] {

@@ -359,7 +359,7 @@ fn invalid_comparisons_are_rejected() {
         ),
         (
             json!({"limits": {"steps": 0}}),
-            "a limit is not greater than zero",
+            "`steps` is not greater than zero",
         ),
         (
             json!({"name": "a\nb"}),

@@ -335,6 +335,9 @@ fn unreadable_bodies_are_refused_over_http() {
             "{message_start}: {body}"
         );
     }
+    let unknown = br#"{"jsonrpc":"2.0","id":8,"method":"no/such/method"}"#;
+    let (_, _, body) = post(address, Some(session), unknown);
+    assert!(body.contains("unknown method: no/such/method"), "{body}");
     // A notification gets only a status.
     let wrong =
         br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#;

@@ -51,7 +51,10 @@ fn runs_are_listed_followed_and_exported() {
     let card = place.testwright().arg("show").arg(&out).output().unwrap();
     assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));
     for (words, hint) in [
-        (&["show", "nothing"][..], "lists all runs"),
+        (
+            &["show", "nothing"][..],
+            "`testwright runs list` lists all runs",
+        ),
         (&["cancel", &id], "the run has ended"),
         (&["retry", &id], "POST /v1/runs starts a new one"),
         (
