@@ -125,8 +125,10 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     };
     write(&grading.out, &selection)?;
     let mut facts = args.old_code.facts(&grading.dataset);
-    if !without_existing_tests(&selection.results).is_empty() {
-        facts.push(("Note", NO_EXISTING_TESTS.to_owned()));
+    let unwatched = without_existing_tests(&selection.results);
+    if !unwatched.is_empty() {
+        let instances = unwatched.join(", ");
+        facts.push(("Note", format!("{instances}: {NO_EXISTING_TESTS}")));
     }
     write_tables(&grading.out, &facts, &selection.results).map_err(|error| {
         Error::io(
