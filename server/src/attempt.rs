@@ -5,7 +5,7 @@ use std::time::Duration;
 use testwright_sandboxes::Shortage;
 
 use crate::store::{Attempt, AttemptResults, JobStatus, Store};
-use testwright_config::error::{Kind, Result};
+use testwright_config::error::{Error, Kind, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 /// Interval for checking whether the job was cancelled.
@@ -36,6 +36,19 @@ impl AttemptEnd {
             results: AttemptResults::explained(&message),
             failure: Some(message),
             ..AttemptEnd::new(JobStatus::Infrastructure)
+        }
+    }
+
+    /// Ends a job whose request cannot be fulfilled, such as one for a missing commit. A retry would fail again, so the
+    /// status allows none.
+    pub(crate) fn of_request(error: &Error) -> Self {
+        let mut text = error.with_cause();
+        if let Some(hint) = &error.hint {
+            text.push_str(&format!("; {hint}"));
+        }
+        AttemptEnd {
+            results: AttemptResults::explained(text),
+            ..AttemptEnd::new(JobStatus::Nothing)
         }
     }
 

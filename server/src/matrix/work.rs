@@ -15,7 +15,7 @@ use crate::artifacts::shared_environments;
 use crate::attempt::AttemptEnd;
 use crate::store::{Attempt, Store};
 use testwright_agent::setup::{HarnessArgs, RepositoryLocation, harness, instance_at};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 
 /// The inputs for executing matrices.
@@ -49,7 +49,10 @@ impl MatrixWork<'_> {
             shared: shared_environments(self.settings)?,
         };
         let (harness, _) = harness(self.settings, args).await?;
-        let instance = old_code(self.settings, &input).await?;
+        let instance = match old_code(self.settings, &input).await {
+            Err(error) if error.kind == Kind::Usage => return Ok(AttemptEnd::of_request(&error)),
+            instance => instance?,
+        };
         let failures = self.try_all(&harness, &instance, &missing, attempt).await?;
         Ok(AttemptEnd::of_failures(failures))
     }

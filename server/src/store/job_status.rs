@@ -26,8 +26,8 @@ pub enum JobStatus {
     Accepted,
     /// A run ended with a test that the gate rejected, or whose evidence is too weak for the request.
     Refused,
-    /// A run ended without a test: it reached a limit, the approach produced no test, or the request cannot be
-    /// fulfilled, for example because its commit does not exist.
+    /// A run ended without a test: it reached a limit, or the approach produced no test. Also a run or a matrix whose
+    /// request cannot be fulfilled, for example because its commit does not exist.
     Nothing,
     /// A job of another kind ended with its result.
     Done,

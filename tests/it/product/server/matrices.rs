@@ -71,6 +71,24 @@ fn cell<'m>(matrix: &'m Value, tests: &str, patch: &str) -> &'m Value {
 }
 
 #[test]
+fn matrix_of_missing_code_cannot_be_retried() {
+    let place = TestDir::new();
+    let daemon = start(&place, &databases::embedded(), "data");
+    let missing = place.path("missing").display().to_string();
+    let patch = "--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x\n+y\n";
+    let request = json!({
+        "repository": missing, "tests": [named("t", patch)], "patches": [named("p", patch)],
+    });
+    let id = make(&daemon, &request);
+    let matrix = wait_for(&daemon, &id, has_ended);
+    assert_eq!(matrix["status"], "nothing", "{matrix}");
+    let message = matrix["message"].as_str().unwrap();
+    assert!(message.contains(&missing), "{matrix}");
+    let address = format!("/v1/matrices/{id}/retry");
+    assert_eq!(daemon.client.send("POST", &address, &[], "").status, 409);
+}
+
+#[test]
 fn patches_are_judged_and_ranked() {
     for database in databases::all() {
         let place = TestDir::new();
