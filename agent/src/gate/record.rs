@@ -58,7 +58,7 @@ pub(super) fn depends_on_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     }
 }
 
-/// Returns the line of the failed assertion, if it is in the file of the test and no helper.
+/// Returns the line of the failed assertion, if it is in the file of the test.
 fn failed_line(failure: &Failure, own: &ContributedTest) -> Option<usize> {
     let file = own.id.split("::").next().unwrap_or_default();
     let mut frames = failure.frames.iter();
