@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Fits the coefficients of the confidence in a test, and measures it.
 
-    uv run --with scikit-learn==1.7.2 fit.py [--collect CHECKS VERDICTS DATASET]… [--forged CHECKS DATASET]
+    uv run --with scikit-learn==1.7.2 fit.py [--collect CHECKS VERDICTS DATASET]… [--forged CHECKS DATASET]… [--add]
 
 With --collect, data.csv is written first: from the checks.jsonl of `testwright check`, from the results.jsonl of
 `testwright eval` or the selection.json of `testwright select` with the golden patches as candidates, and from the dataset.
---forged adds tests that know nothing of their issues. Then coefficients.json is written, the column `held_out` of data.csv
-is updated, and the figures of the guide are printed and drawn (figures.py). They come from cross-validation: each
-repository is predicted by a model that was fitted without it.
+--forged adds tests that know nothing of their issues. --add keeps the rows of data.csv for other tests. If the program
+computes other signals now, all tests must be collected again, without --add.
+
+Then coefficients.json is written, the column `held_out` of data.csv is updated, and the figures of the guide are printed
+and drawn (figures.py). They come from cross-validation: each repository is predicted by a model that was fitted without
+it.
 """
 
 import argparse
@@ -51,8 +54,8 @@ def verdicts(path):
     }
 
 
-def collect(sources, forged):
-    """Write the signals and the verdict of each prediction to data.csv."""
+def collect(sources, forged, kept):
+    """Write the signals and the verdict of each prediction to data.csv, beside the `kept` rows of other tests."""
     rows, names = {}, set()
     sources = [(checks, verdicts(results), dataset) for checks, results, dataset in sources]
     for checks, known, dataset in sources + [(checks, None, dataset) for checks, dataset in forged]:
@@ -68,13 +71,18 @@ def collect(sources, forged):
             if known is None:
                 prediction = f"{FORGED} {prediction}"
             rows[instance, prediction] = repositories[instance], int(right), signals
-    write([
-        {
+    old_names = {name for row in kept for name in row} - set(KEYS)
+    if kept and old_names != names:
+        raise SystemExit(f"the program computes other signals than data.csv has: {sorted(old_names ^ names)}")
+    table = {(row["instance"], row["prediction"]): row for row in kept}
+    table |= {
+        (instance, prediction): {
             **dict(zip(KEYS, (repository, instance, prediction, right, signals["gate"], ""))),
             **{name: f"{signals['values'].get(name, 0):.4g}" for name in sorted(names)},
         }
-        for (instance, prediction), (repository, right, signals) in sorted(rows.items())
-    ])
+        for (instance, prediction), (repository, right, signals) in rows.items()
+    }
+    write([row for _, row in sorted(table.items())])
 
 
 def write(rows):
@@ -179,9 +187,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--collect", nargs=3, action="append", default=[], metavar=("CHECKS", "VERDICTS", "DATASET"))
     parser.add_argument("--forged", nargs=2, action="append", default=[], metavar=("CHECKS", "DATASET"))
+    parser.add_argument("--add", action="store_true", help="keep the rows of data.csv for other tests")
     args = parser.parse_args()
     if args.collect:
-        collect(args.collect, args.forged)
+        collect(args.collect, args.forged, read()[0] if args.add else [])
     rows, names, values, right = read()
     predict, (not_failing, intercept, weights) = fit(rows, names, values, right)
     coefficients = {
