@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::token_shares::{TokenShares, add_shares};
+use super::token_shares::{TokenShares, add_shares, add_side_call};
 use crate::outcome::Limit;
 use crate::trajectory::EnvironmentRepair;
 use testwright_config::settings::Settings;
@@ -174,6 +174,12 @@ impl Budget {
             self.last_length = length(&request.messages);
             self.last_tools_length = tools_length(&request.tools);
         }
+    }
+
+    /// Records a side call of an earlier part of the run, such as a review.
+    pub fn record_side_call(&mut self, reply: &Reply, seconds: f64) {
+        add_side_call(&mut self.spent.token_shares, &reply.usage);
+        self.record_dropped_call(reply, seconds, false);
     }
 
     /// Records a model call of an earlier part of the run, whose reply is not used again.

@@ -41,6 +41,12 @@ pub(super) struct RecordedReply {
     pub seconds: f64,
 }
 
+/// A recorded reply of a side call, which is not used again.
+pub(super) struct RecordedSideReply {
+    pub reply: testwright_models::Reply,
+    pub seconds: f64,
+}
+
 impl Replay {
     /// Creates a replay that continues where the events end.
     pub fn resume(events: Vec<Event>) -> Self {
@@ -169,6 +175,17 @@ impl Replay {
             Some(Event::Answer(answer)) if answer.result.id == call => Some(at),
             _ => None,
         }
+    }
+
+    /// Drops the replies requested while a call ran, such as a review, and returns them. There are none unless the
+    /// answer to the call is next.
+    pub(super) fn take_side_replies(&mut self, call: &str) -> Vec<RecordedSideReply> {
+        let at = self.answer_position(call).unwrap_or_default();
+        let side_reply = |event: Event| match event {
+            Event::Reply { reply, seconds, .. } => Some(RecordedSideReply { reply, seconds }),
+            _ => None,
+        };
+        self.events.drain(..at).filter_map(side_reply).collect()
     }
 
     /// Returns the recorded answer to a call, if it is next. Replies requested on the way, such as a review,
@@ -305,8 +322,20 @@ mod tests {
         let mut full_replay = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
         assert!(full_replay.answer("a").is_some());
         let mut torn = Replay::resume(vec![reply(Purpose::Review, "YES")]);
+        assert!(torn.take_side_replies("a").is_empty());
         assert!(torn.answer("a").is_none());
         assert_eq!(torn.reply(Purpose::Review).unwrap().reply.content, "YES");
+    }
+
+    #[test]
+    fn review_before_answer_is_returned_once() {
+        let mut replay = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
+        assert!(replay.take_side_replies("b").is_empty());
+        let replies = replay.take_side_replies("a");
+        let contents: Vec<&str> = replies.iter().map(|r| r.reply.content.as_str()).collect();
+        assert_eq!(contents, ["YES"]);
+        assert!(replay.take_side_replies("a").is_empty());
+        assert!(replay.answer("a").is_some());
     }
 
     #[test]

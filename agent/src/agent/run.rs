@@ -210,7 +210,7 @@ impl Run {
         let answer = if self.replay.has_live_tools() {
             let now = self.execute_call(call, allowed).await?;
             self.compare(call, now)
-        } else if let Some(answer) = self.replay.answer(&call.id) {
+        } else if let Some(answer) = self.recorded_answer(&call.id) {
             self.restore_facts(&answer);
             self.budget.add_earlier_time(answer.seconds);
             answer
@@ -232,6 +232,14 @@ impl Run {
         self.budget.spent.tool_seconds += answer.seconds;
         self.answered(answer.result.clone());
         Ok(answer)
+    }
+
+    /// Takes the recorded answer to a call. The model calls made on the way, such as a review, count again.
+    fn recorded_answer(&mut self, call: &str) -> Option<RecordedAnswer> {
+        for side in self.replay.take_side_replies(call) {
+            self.budget.record_side_call(&side.reply, side.seconds);
+        }
+        self.replay.answer(call)
     }
 
     /// Notes, in a replay, a difference between the answer and the recorded one. The recorded answer continues

@@ -16,19 +16,11 @@ pub(super) fn add_shares(
     usage: &Usage,
     is_step: bool,
 ) {
-    let mut add = |what: String, tokens: u64| {
-        if tokens > 0 {
-            let total = shares.entry(what).or_default();
-            *total = total.saturating_add(tokens);
-        }
-    };
     if !is_step {
-        add(
-            "review".to_owned(),
-            usage.prompt_tokens.saturating_add(usage.completion_tokens),
-        );
+        add_side_call(shares, usage);
         return;
     }
+    let mut add = |what: String, tokens: u64| add_tokens(shares, what, tokens);
     add("replies".to_owned(), usage.completion_tokens);
     let lengths = lengths(request);
     let all: u64 = lengths.values().sum();
@@ -41,6 +33,19 @@ pub(super) fn add_shares(
         add(what, share);
         remaining_tokens -= share;
         rest -= length;
+    }
+}
+
+/// Adds the tokens of a side call, whose prompt is not divided.
+pub(super) fn add_side_call(shares: &mut TokenShares, usage: &Usage) {
+    let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+    add_tokens(shares, "review".to_owned(), tokens);
+}
+
+fn add_tokens(shares: &mut TokenShares, what: String, tokens: u64) {
+    if tokens > 0 {
+        let total = shares.entry(what).or_default();
+        *total = total.saturating_add(tokens);
     }
 }
 
