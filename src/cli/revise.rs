@@ -33,19 +33,29 @@ const MAX_DIFFERENCE: u64 = 64 << 20;
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let terminal = args.options.terminal();
     let job = new_job(args)?;
-    let file = job.out.join(REVISION_FILE);
+    let out = job.out.clone();
     let code = args.options.execute(job, terminal).await?;
-    if !args.options.json && file.exists() {
-        let read = plain_file::read_text(&file, Links::Refuse, MAX_DIFFERENCE);
-        let difference = read.map_err(|error| {
-            Error::infrastructure(format!("read {}", file.display())).cause(error.to_string())
-        })?;
-        output::print_stdout(match difference.is_empty() {
-            true => "The test is the same as before.\n".to_owned(),
-            false => format!("Changes since {}:\n\n{difference}", args.dir.display()),
-        });
+    if !args.options.json {
+        print_changes(&out, &args.dir.display().to_string())?;
     }
     Ok(code)
+}
+
+/// Prints how the test of a run differs from the test of the `earlier` run that it revises.
+pub(super) fn print_changes(folder: &Path, earlier: &str) -> Result<()> {
+    let file = folder.join(REVISION_FILE);
+    if !file.exists() {
+        return Ok(());
+    }
+    let read = plain_file::read_text(&file, Links::Refuse, MAX_DIFFERENCE);
+    let difference = read.map_err(|error| {
+        Error::infrastructure(format!("read {}", file.display())).cause(error.to_string())
+    })?;
+    output::print_stdout(match difference.is_empty() {
+        true => "The test is the same as before.\n".to_owned(),
+        false => format!("Changes since {earlier}:\n\n{difference}"),
+    });
+    Ok(())
 }
 
 /// Returns the start of an ended run, and the test that it wrote.

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::example;
 use super::headings::{ISSUE, LIMITS, MODEL};
+use super::output::escape_line;
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
+use super::revise;
 use super::run_options::{RunOptions, check_results_folder, default_folder};
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
 use testwright_agent::approaches::{CommandLine, ModelKind, Variant, model_selection};
@@ -84,7 +86,15 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         None if args.example => new_job(&args.for_example()?).await?,
         None => new_job(args).await?,
     };
-    args.options.execute(job, terminal).await
+    let revises = job.extra_inputs.revises.as_ref();
+    let earlier = revises.map(|earlier| escape_line(&earlier.run).into_owned());
+    let out = job.out.clone();
+    let code = args.options.execute(job, terminal).await?;
+    // Only a resumed run can revise another one here.
+    if let Some(earlier) = earlier.filter(|_| !args.options.json) {
+        revise::print_changes(&out, &earlier)?;
+    }
+    Ok(code)
 }
 
 impl Args {

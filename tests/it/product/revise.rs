@@ -86,6 +86,25 @@ fn hint_and_test_file_bind_run_and_revision() {
     assert_eq!(inputs["revises"]["patch"], json!(of_example));
     let kept = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert_eq!(kept, first_test);
+
+    // Resumed just before its end, the run costs the same and prints the same difference.
+    let trajectory = place.path("second/trajectory.jsonl");
+    let events = std::fs::read_to_string(&trajectory).unwrap();
+    let end = events.find("{\"event\":\"ended\"").unwrap();
+    std::fs::write(&trajectory, &events[..end]).unwrap();
+    let mut command = place.testwright();
+    command.args(["run", "--resume"]).arg(place.path("second"));
+    let output = command.output().unwrap();
+    assert_exit_code(&output, 0);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let (_, resumed) = stdout.split_once("Changes since ").unwrap();
+    assert_eq!(resumed, difference);
+    let usage = |record: &[u8]| {
+        let usage = &serde_json::from_slice::<Value>(record).unwrap()["usage"];
+        ["model_calls", "prompt_tokens", "token_shares"].map(|name| usage[name].clone())
+    };
+    let resumed = std::fs::read(place.path("second/run.json")).unwrap();
+    assert_eq!(usage(&resumed), usage(&record));
 }
 
 #[test]
