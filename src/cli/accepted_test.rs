@@ -68,15 +68,17 @@ impl AcceptedTest {
         }
     }
 
-    /// Applies a form of the test to a work tree. Returns lines on what was done.
+    /// Applies a form of the test to a work tree. Returns lines on what was done. `command` is the command to repeat if
+    /// this fails.
     pub(super) fn apply(
         &self,
         tree: &WorkTree,
         patch: &str,
         placement: Placement<'_>,
+        command: &str,
     ) -> Result<Vec<String>> {
         let folder = self.folder.display();
-        let commit = or_refused(tree, &self.folder, tree.apply(patch, placement)?)?;
+        let commit = self.or_refused(tree, tree.apply(patch, placement)?, command)?;
         let mut lines = vec![format!(
             "applied: {folder}/test.patch to {}",
             tree.root().display()
@@ -87,39 +89,50 @@ impl AcceptedTest {
         Ok(lines)
     }
 
-    /// Returns the commands that apply the test, or a note on why it does not apply. There is neither if no work tree
-    /// is known.
-    pub(super) fn how_to_apply(&self) -> Vec<String> {
+    /// Returns the commands that apply the test and run it. If it does not apply to a known work tree, returns a note
+    /// on why instead.
+    pub(super) fn next_steps(&self) -> Vec<String> {
         let checked = self.work_tree().and_then(|tree| {
             let Some(tree) = tree else {
                 return Ok(None);
             };
             let checked = tree.check(&self.patch)?;
-            Ok(Some((tree, checked)))
+            let is_applied = checked.is_err() && tree.has_applied(&self.patch)?;
+            Ok(Some((tree, checked, is_applied)))
         });
-        let line = match checked {
-            Ok(None) => return Vec::new(),
-            Ok(Some((tree, Ok(())))) => {
-                let own = format!("apply: testwright apply {}", quote_path(&self.folder));
-                return vec![own, format!("or: {}", self.apply_command(tree.root()))];
+        let mut lines = match checked {
+            Ok(None) => Vec::new(),
+            Ok(Some((tree, Ok(()), _))) => vec![
+                format!("apply: {}", apply_command(&self.folder)),
+                format!("or: {}", self.git_apply_command(tree.root(), "")),
+            ],
+            Ok(Some((tree, Err(_), true))) => {
+                let root = tree.root().display();
+                vec![format!("note: the test is already applied to {root}")]
             }
-            Ok(Some((tree, Err(reason)))) => format!(
-                "note: the test does not apply to {} now: {}",
-                tree.root().display(),
-                reason.replace('\n', "; ")
-            ),
-            Err(error) => format!("note: {}", error.with_cause()),
+            // The test is in no file, so there is nothing to run.
+            Ok(Some((tree, Err(reason), false))) => {
+                return vec![format!(
+                    "note: the test does not apply to {} now: {}",
+                    tree.root().display(),
+                    reason.replace('\n', "; ")
+                )];
+            }
+            Err(error) => return vec![format!("note: {}", error.with_cause())],
         };
-        vec![line]
+        lines.extend(self.how_to_run());
+        lines
     }
 
-    fn apply_command(&self, root: &Path) -> String {
+    /// Returns the command for git that applies the patch to a work tree, with an option that ends with a space.
+    fn git_apply_command(&self, root: &Path, option: &str) -> String {
         let patch = self.folder.join("test.patch");
         if current_folder().is_some_and(|folder| folder == root) {
-            return format!("git apply {}", quote_path(&patch));
+            return format!("git apply {option}{}", quote_path(&patch));
         }
         let patch = std::path::absolute(&patch).unwrap_or(patch);
-        format!("git -C {} apply {}", quote_path(root), quote_path(&patch))
+        let (root, patch) = (quote_path(root), quote_path(&patch));
+        format!("git -C {root} apply {option}{patch}")
     }
 
     /// Returns the command that runs the tests and a note on what it needs, if their runner is known.
@@ -189,8 +202,30 @@ impl AcceptedTest {
     }
 
     /// Returns the test as a patch that marks it as expected to fail.
-    pub(super) fn marked_patch(&self, tree: &WorkTree) -> Result<String> {
-        or_refused(tree, &self.folder, self.mark(tree)?)
+    /// `command` is the command to repeat if this fails.
+    pub(super) fn marked_patch(&self, tree: &WorkTree, command: &str) -> Result<String> {
+        self.or_refused(tree, self.mark(tree)?, command)
+    }
+
+    /// Returns the error for a test that was not applied. The results of the run stay as they are.
+    fn or_refused<T>(
+        &self,
+        tree: &WorkTree,
+        result: std::result::Result<T, String>,
+        command: &str,
+    ) -> Result<T> {
+        let reason = match result {
+            Ok(value) => return Ok(value),
+            Err(reason) => reason,
+        };
+        let error = Error::usage(format!("apply the test to {}", tree.root().display()));
+        if tree.has_applied(&self.patch)? {
+            let remove = self.git_apply_command(tree.root(), "--reverse ");
+            let error = error.cause("it is already applied");
+            return Err(error.hint(format!("to apply it again, remove it first: {remove}")));
+        }
+        let hint = format!("resolve this, then run `{command}`");
+        Err(error.cause(reason).hint(hint))
     }
 
     /// Returns the test as a patch that marks it as expected to fail. The inner error says why the patch does not apply
@@ -268,21 +303,9 @@ impl AcceptedTest {
     }
 }
 
-/// Returns the error for a test that was not applied. The results of the run stay as they are.
-fn or_refused<T>(
-    tree: &WorkTree,
-    folder: &Path,
-    result: std::result::Result<T, String>,
-) -> Result<T> {
-    result.map_err(|reason| {
-        let root = tree.root().display();
-        Error::usage(format!("apply the test to {root}"))
-            .cause(reason)
-            .hint(format!(
-                "resolve this, then run `testwright apply {}`",
-                quote_path(folder)
-            ))
-    })
+/// Returns the command that applies the test of the run in a folder.
+pub(super) fn apply_command(folder: &Path) -> String {
+    format!("testwright apply {}", quote_path(folder))
 }
 
 fn current_folder() -> Option<PathBuf> {
@@ -352,8 +375,54 @@ mod tests {
     }
 
     #[test]
+    fn next_steps_fit_work_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("test_x.py");
+        let test = AcceptedTest {
+            location: folder.path().display().to_string(),
+            patch: "--- a/test_x.py\n+++ b/test_x.py\n@@ -1 +1 @@\n-old\n+new\n".to_owned(),
+            ..accepted("pytest", &["test_x.py::test_f"])
+        };
+        for (text, expected) in [
+            ("old\n", &["apply: ", "or: ", "run: ", "note: `python`"][..]),
+            (
+                "new\n",
+                &["note: the test is already", "run: ", "note: `python`"],
+            ),
+            ("mine\n", &["note: the test does not apply to "]),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let steps = test.next_steps();
+            let fit = steps.iter().zip(expected).all(|(a, b)| a.starts_with(b));
+            assert!(fit && steps.len() == expected.len(), "{text}{steps:?}");
+        }
+    }
+
+    #[test]
+    fn refusal_repeats_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("test_x.py");
+        let test = AcceptedTest {
+            location: folder.path().display().to_string(),
+            patch: "--- a/test_x.py\n+++ b/test_x.py\n@@ -1 +1 @@\n-old\n+new\n".to_owned(),
+            ..accepted("pytest", &[])
+        };
+        let tree = test.work_tree().unwrap().unwrap();
+        let refusal = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let applied = test.apply(&tree, &test.patch, Placement::default(), "COMMAND --xfail");
+            applied.unwrap_err().render()
+        };
+        let error = refusal("mine\n");
+        assert!(error.contains("then run `COMMAND --xfail`"), "{error}");
+        let error = refusal("new\n");
+        assert!(error.contains("cause: it is already applied"), "{error}");
+        assert!(error.contains(" apply --reverse '/"), "{error}");
+    }
+
+    #[test]
     fn commands_quote_names_for_shell() {
-        let command = accepted("pytest", &[]).apply_command(Path::new("/a b"));
+        let command = accepted("pytest", &[]).git_apply_command(Path::new("/a b"), "");
         let start = "git -C '/a b' apply '/";
         assert!(command.starts_with(start), "{command}");
         assert!(command.ends_with("/runs/it'\\''s/test.patch'"), "{command}");

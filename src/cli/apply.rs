@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::accepted_test::{AcceptedTest, quote_path};
+use super::accepted_test::{AcceptedTest, apply_command, quote};
 use super::headings::{ISSUE, OUTPUT};
 use super::list::run_folders;
 use super::output;
@@ -46,9 +46,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
         None => newest_accepted()?,
     };
     let (_, mut test) = read_test(&folder)?;
-    let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, "apply")?;
+    let command = args.command(&folder);
+    let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, &command)?;
     let patch = match args.xfail {
-        true => test.marked_patch(&tree)?,
+        true => test.marked_patch(&tree, &command)?,
         false => test.patch.clone(),
     };
     let message = args.commit.then(|| test.commit_message());
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         branch: args.branch.as_deref(),
         message: message.as_deref(),
     };
-    let mut lines = test.apply(&tree, &patch, placement)?;
+    let mut lines = test.apply(&tree, &patch, placement, &command)?;
     if let Some(repo) = &args.repo {
         // The tests run where they were applied.
         test.location.clone_from(repo);
@@ -66,6 +67,24 @@ pub(super) fn run(args: &Args) -> Result<()> {
         output::print_stdout(format!("{}\n", output::escape_line(&line)));
     }
     Ok(())
+}
+
+impl Args {
+    /// Returns this command for the run in a folder.
+    fn command(&self, folder: &Path) -> String {
+        let mut command = apply_command(folder);
+        for (flag, value) in [("--repo", &self.repo), ("--branch", &self.branch)] {
+            if let Some(value) = value {
+                command += &format!(" {flag} {}", quote(value));
+            }
+        }
+        for (flag, is_set) in [("--commit", self.commit), ("--xfail", self.xfail)] {
+            if is_set {
+                command = format!("{command} {flag}");
+            }
+        }
+        command
+    }
 }
 
 /// Finds the newest run that accepted a test, and prints which one it is.
@@ -120,34 +139,34 @@ pub(super) fn read_test(folder: &Path) -> Result<(Box<Started>, AcceptedTest)> {
 }
 
 /// Returns the work tree to change: in the folder `repo`, or that of the run, which may be `named` on the command line.
+/// `command` is the command with the name of the run.
 pub(super) fn work_tree(
     repo: Option<&str>,
     named: bool,
     test: &AcceptedTest,
     command: &str,
 ) -> Result<WorkTree> {
+    const HINT: &str = "pass --repo the folder of your clone";
     let failed = |cause: String| {
         Error::usage(format!("use the test of {}", test.folder.display())).cause(cause)
     };
     if let Some(folder) = repo {
-        return WorkTree::find(folder)?.ok_or_else(|| {
-            failed(format!("{folder} is not a folder with a work tree"))
-                .hint("pass --repo the folder of your clone")
-        });
+        let tree = WorkTree::find(folder)?.ok_or_else(|| {
+            failed(format!("{folder} is not a folder with a work tree")).hint(HINT)
+        })?;
+        return Ok(tree);
     }
     let tree = test.work_tree()?.ok_or_else(|| {
-        failed(format!("no work tree of {} is known", test.repository))
-            .hint("pass --repo the folder of your clone")
+        failed(format!("no work tree of {} is known", test.repository)).hint(HINT)
     })?;
     // An untrusted repository can contain a folder that looks like a run of another repository.
     let here = WorkTree::find(".")?;
     if !named && here.is_none_or(|here| here.root() != tree.root()) {
         let root = tree.root().display();
-        let hint = format!(
-            "name the run: testwright {command} {}",
-            quote_path(&test.folder)
+        return Err(
+            failed(format!("the newest run is of another repository, {root}"))
+                .hint(format!("name the run: {command}")),
         );
-        return Err(failed(format!("the newest run is of another repository, {root}")).hint(hint));
     }
     Ok(tree)
 }

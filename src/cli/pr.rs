@@ -77,7 +77,8 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         None => newest_accepted()?,
     };
     let (started, test) = read_test(&folder)?;
-    let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, "pr")?;
+    let command = args.command(&folder);
+    let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, &command)?;
     let sources = Sources::of_process(Flags::default()).config(args.config.clone());
     // Only opening a pull request needs a token.
     let settings = match args.create {
@@ -95,6 +96,30 @@ pub(super) async fn run(args: &Args) -> Result<()> {
     output::print_stderr("dry run: nothing was changed or sent");
     output::print_stderr("hint: add --create to push the branch and open the draft pull request");
     Ok(())
+}
+
+impl Args {
+    /// Returns this command for the run in a folder.
+    fn command(&self, folder: &Path) -> String {
+        let mut command = format!("testwright pr {}", quote_path(folder));
+        let remote = Some(self.remote.clone()).filter(|remote| remote != "origin");
+        for (flag, value) in [
+            ("--repo", &self.repo),
+            ("--remote", &remote),
+            ("--base", &self.base),
+            ("--branch", &self.branch),
+        ] {
+            if let Some(value) = value {
+                command += &format!(" {flag} {}", quote(value));
+            }
+        }
+        for (flag, is_set) in [("--xfail", self.xfail), ("--create", self.create)] {
+            if is_set {
+                command = format!("{command} {flag}");
+            }
+        }
+        command
+    }
 }
 
 impl PullRequestPlan {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::accepted_test::{AcceptedTest, quote, quote_path};
+use super::accepted_test::{AcceptedTest, apply_command, quote, quote_path};
 use super::evidence_card;
 use super::headings::{LIMITS, MODEL, OUTPUT};
 use super::output::{self, escape_line};
@@ -101,14 +101,16 @@ impl RunOptions {
         } else {
             print_result(&record, &folder);
         }
-        let mut lines = match (&test, &tree) {
+        let lines = match (&test, &tree) {
             (Some(test), Some(tree)) if self.apply => {
-                test.apply(tree, &test.patch, Placement::default())?
+                let command = apply_command(&test.folder);
+                let mut lines = test.apply(tree, &test.patch, Placement::default(), &command)?;
+                lines.extend(test.how_to_run());
+                lines
             }
-            (Some(test), _) if !self.json => test.how_to_apply(),
+            (Some(test), _) if !self.json => test.next_steps(),
             _ => Vec::new(),
         };
-        lines.extend(test.iter().flat_map(AcceptedTest::how_to_run));
         if !self.json {
             let lines = lines.iter();
             lines.for_each(|line| output::print_status_line(escape_line(line)));

@@ -117,6 +117,18 @@ impl WorkTree {
         self.git_apply(patch, &["--check"])
     }
 
+    /// Returns whether the files are as a patch leaves them, so that it could be removed again.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot be run.
+    pub fn has_applied(&self, patch: &str) -> Result<bool> {
+        if rejection_reason(patch).is_some() {
+            return Ok(false);
+        }
+        Ok(self.git_apply(patch, &["--reverse", "--check"])?.is_ok())
+    }
+
     /// Applies a patch, and creates the branch and the commit of the placement. Returns the hash of the commit. The
     /// inner error says why nothing was done.
     ///

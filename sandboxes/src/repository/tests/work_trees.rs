@@ -67,8 +67,10 @@ fn changed_files_are_never_touched() {
     );
     std::fs::remove_file(work.join("tests/test_n.py")).unwrap();
 
+    assert!(!tree.has_applied(PATCH).unwrap());
     assert_eq!(apply(), Ok(None));
     assert!(work.join("tests/test_n.py").exists());
+    assert!(tree.has_applied(PATCH).unwrap());
 }
 
 #[test]
