@@ -27,6 +27,8 @@ pub(super) struct AcceptedTest {
     pub location: String,
     /// Name of the repository.
     pub repository: String,
+    /// Commit that the run tested, if the old code was a git repository.
+    pub commit: Option<String>,
     /// Title of the issue.
     pub title: String,
     /// URL or file of the issue.
@@ -49,6 +51,7 @@ impl AcceptedTest {
             folder: folder.to_owned(),
             location: location.to_owned(),
             repository: record.repository.clone(),
+            commit: record.commit.clone(),
             title: text("title"),
             origin: text("origin"),
             patch: patch.clone(),
@@ -337,6 +340,7 @@ mod tests {
             folder: PathBuf::from("runs/it's"),
             location: "https://github.com/o/n".to_owned(),
             repository: "o/n".to_owned(),
+            commit: None,
             title: format!("{} is\nlong", "long ".repeat(20)),
             origin: "https://github.com/o/n/issues/1".to_owned(),
             patch: String::new(),

@@ -129,6 +129,7 @@ pub(super) fn read_test(folder: &Path) -> Result<(Box<Started>, AcceptedTest)> {
         folder: folder.to_owned(),
         location: location.unwrap_or_default().to_owned(),
         repository: started.repository.clone(),
+        commit: started.commit.clone(),
         title: started.issue.title.clone(),
         origin: started.issue.origin.clone(),
         patch,
@@ -154,14 +155,22 @@ pub(super) fn work_tree(
         let tree = WorkTree::find(folder)?.ok_or_else(|| {
             failed(format!("{folder} is not a folder with a work tree")).hint(HINT)
         })?;
+        if test.commit.is_some() && !tree.is_repository() {
+            return Err(failed(format!("{folder} is not a clone of the repository")).hint(HINT));
+        }
         return Ok(tree);
     }
     let tree = test.work_tree()?.ok_or_else(|| {
         failed(format!("no work tree of {} is known", test.repository)).hint(HINT)
     })?;
-    // An untrusted repository can contain a folder that looks like a run of another repository.
-    let here = WorkTree::find(".")?;
-    if !named && here.is_none_or(|here| here.root() != tree.root()) {
+    // An untrusted repository can contain a folder that looks like a run of another repository. A folder that is not in
+    // a repository may contain the repository of its run.
+    let is_expected = |here: WorkTree| {
+        let contains = !here.is_repository() && tree.root().starts_with(here.root());
+        contains || here.root() == tree.root()
+    };
+    let is_expected = WorkTree::find(".")?.is_some_and(is_expected);
+    if !named && !is_expected {
         let root = tree.root().display();
         return Err(
             failed(format!("the newest run is of another repository, {root}"))

@@ -85,6 +85,11 @@ impl WorkTree {
         &self.prefix
     }
 
+    /// Returns whether the folder belongs to a git repository.
+    pub fn is_repository(&self) -> bool {
+        self.git.is_some()
+    }
+
     /// Returns whether the remote `origin` is the repository of this name, `owner/name`.
     ///
     /// # Errors

@@ -122,4 +122,29 @@ fn test_of_subfolder_is_applied_and_committed() {
         "{text}"
     );
     assert_eq!(git(&root, &["status", "--short"]), "?? out/");
+
+    // The folder around the repository is not a repository.
+    git(&root, &["checkout", "-q", "main"]);
+    let runs = "testwright-runs";
+    std::fs::rename(root.join(runs), place.path(runs)).unwrap();
+    std::fs::create_dir(place.path("plain")).unwrap();
+    let outside = |words: &[&str]| -> Output {
+        let mut command = place.testwright();
+        command.args(words).current_dir(place.folder.path());
+        command.output().unwrap()
+    };
+    assert_exit_code(&outside(&["apply"]), 0);
+    assert!(git(&root, &["status", "--short"]).contains(&format!("M {TEST}")));
+    for (words, cause) in [
+        (&["apply"][..], "cause: it is already applied"),
+        (
+            &["apply", "--repo", "plain"],
+            "cause: plain is not a clone of the repository",
+        ),
+    ] {
+        let output = outside(words);
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(cause), "{stderr}");
+    }
 }
