@@ -3,6 +3,7 @@
 
 mod commit;
 mod harness;
+mod has_code;
 mod model;
 mod overrides;
 mod repair;
@@ -285,13 +286,7 @@ impl<'a> Setup<'a> {
     /// Opens the old code.
     async fn source(&self, place: &RepositoryLocation) -> Result<Source> {
         let source = open_source(self.settings, place).await?;
-        if source.commit.is_none() && !source.has_python()? {
-            return Err(
-                Error::usage(format!("read the repository {}", place.location))
-                    .cause("the folder has neither a git repository nor Python code")
-                    .hint("name the repository with --repo"),
-            );
-        }
+        has_code::check(&source, &place.location)?;
         for note in &source.notes {
             self.progress.note(note);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::git::{Git, failed};
 use super::listing::too_large;
@@ -27,9 +27,11 @@ pub(super) fn take_snapshot(
             ),
         ));
     }
-    reject_special_files(path)?;
-    let excludes = user_excludes_file();
+    // This also creates the cache.
     let store = isolated_repository::empty(cache, false, false)?;
+    let own = path_below(path, cache);
+    reject_special_files(path, own.as_deref())?;
+    let excludes = user_excludes_file();
     // Files are stored byte for byte, without line-end conversion, filters or keywords.
     std::fs::create_dir_all(store.path().join("info"))?;
     std::fs::write(
@@ -62,7 +64,7 @@ pub(super) fn take_snapshot(
         ],
         b"",
     )?;
-    let chosen = select_files(path, &listed, &mut notes)?;
+    let chosen = select_files(path, &listed, own.as_deref(), &mut notes)?;
     if !chosen.is_empty() {
         run(&["update-index", "--add", "-z", "--stdin"], &chosen)?;
     }
@@ -81,8 +83,18 @@ pub(super) fn take_snapshot(
     })
 }
 
-/// Rejects pipes and devices, because git opens files such as `.gitignore` and would block on a pipe.
-fn reject_special_files(path: &Path) -> Result<()> {
+/// Returns the path of the program's cache below a folder, relative to it, if the cache is there. Other processes change
+/// its files all the time.
+fn path_below(folder: &Path, cache: &Path) -> Option<PathBuf> {
+    let (folder, cache) = (folder.canonicalize().ok()?, cache.canonicalize().ok()?);
+    let below = cache.strip_prefix(&folder).ok()?;
+    (!below.as_os_str().is_empty()).then(|| below.to_owned())
+}
+
+/// Rejects pipes and devices, because git opens files such as `.gitignore` and would block on a pipe. `own` is the path
+/// of the program's cache below the folder.
+fn reject_special_files(path: &Path, own: Option<&Path>) -> Result<()> {
+    let own = own.map(|own| path.join(own));
     let mut folders = vec![path.to_owned()];
     let mut count = 0;
     while let Some(folder) = folders.pop() {
@@ -95,7 +107,10 @@ fn reject_special_files(path: &Path) -> Result<()> {
             let kind = entry.file_type()?;
             count += 1;
             if kind.is_dir() {
-                folders.push(entry.path());
+                let folder = entry.path();
+                if own.as_ref() != Some(&folder) {
+                    folders.push(folder);
+                }
             } else if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
                 let what = if kind.is_fifo() { "pipe" } else { "device" };
                 let text = format!("read {}: it is a {what}", entry.path().display());
@@ -116,14 +131,23 @@ fn reject_special_files(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the files that git would add, except too large ones. Omitted files are noted.
-fn select_files(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>> {
+/// Returns the files that git would add, except too large ones and those of the program's cache at `own`. Omitted files
+/// are noted, except those of the cache.
+fn select_files(
+    path: &Path,
+    listed: &[u8],
+    own: Option<&Path>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u8>> {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let (mut chosen, mut large, mut nested) = (Vec::new(), Vec::new(), Vec::new());
     let (mut count, mut bytes) = (0, 0);
     for name in listed.split(|b| *b == 0).filter(|n| !n.is_empty()) {
         let text = || String::from_utf8_lossy(name).into_owned();
+        if own.is_some_and(|own| Path::new(OsStr::from_bytes(name)).starts_with(own)) {
+            continue;
+        }
         if name.ends_with(b"/") {
             nested.push(text());
             continue;

@@ -308,3 +308,15 @@ fn names_derive_from_remotes() {
     assert!(resolve::is_url("git@github.com:psf/requests.git"));
     assert!(!resolve::is_url("a/b:c"));
 }
+
+#[test]
+fn cache_below_folder_is_left_out() {
+    let place = TestRepository::new();
+    write(place.folder.path(), "a.py", "a = 1\n");
+    write(&place.cache(), "local/build-1.lock", "");
+    write(&place.cache(), "b.py", "b = 1\n");
+    let source = place.source(place.folder.path(), None);
+    let tree = source.tree().unwrap();
+    let is_file = |path: &&str| path.contains('.');
+    assert_eq!(tree.paths().filter(is_file).collect::<Vec<_>>(), ["a.py"]);
+}

@@ -67,22 +67,31 @@ fn folder_without_python_is_refused() {
     let folder = place.path("notes");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("notes.txt"), "Nothing to test.\n").unwrap();
-    let mut command = place.testwright();
-    command
-        .args(["run", &example("issue.md"), "--repo"])
-        .arg(&folder);
-    let output = command
-        .arg("--out")
-        .arg(place.path("out"))
-        .output()
-        .unwrap();
-    assert_exit_code(&output, 2);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    for line in [
+    let assert_refused = |lines: &[&str]| {
+        let mut command = place.testwright();
+        command
+            .args(["run", &example("issue.md"), "--repo"])
+            .arg(&folder);
+        let output = command
+            .arg("--out")
+            .arg(place.path("out"))
+            .output()
+            .unwrap();
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        for line in lines {
+            assert!(stderr.contains(line), "{stderr}");
+        }
+        assert!(!place.path("out").exists());
+    };
+    assert_refused(&[
         "cause: the folder has neither a git repository nor Python code",
         "hint: name the repository with --repo",
-    ] {
-        assert!(stderr.contains(line), "{stderr}");
-    }
-    assert!(!place.path("out").exists());
+    ]);
+    let nested = folder.join("click");
+    std::fs::create_dir_all(nested.join(".git")).unwrap();
+    assert_refused(&[
+        "cause: the folder contains repositories, but no Python code of its own",
+        &format!("hint: use --repo {}", nested.display()),
+    ]);
 }
