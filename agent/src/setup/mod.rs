@@ -368,7 +368,8 @@ impl<'a> Setup<'a> {
         origin: &str,
         draft: &Arc<Draft>,
     ) -> std::result::Result<Environment, SandboxError> {
-        self.progress.phase("recipe", &describe(recipe, origin));
+        self.progress
+            .phase("recipe", &self.describe(recipe, origin));
         let settings = self.build_settings(draft);
         let (backend, report) = (self.backend.as_ref(), self.build_progress());
         environment::prepare(backend, source, recipe, origin, &settings, &report).await
@@ -462,14 +463,6 @@ pub fn open_options(settings: &Settings) -> OpenOptions {
     OpenOptions {
         token: token.map(|token| Token::new(&host, token.reveal())),
         offline: settings.build.offline,
-    }
-}
-
-fn describe(recipe: &Recipe, origin: &str) -> String {
-    match (&recipe.image, &recipe.python) {
-        (Some(image), _) => format!("image {image} ({origin})"),
-        (None, Some(python)) => format!("Python {python} ({origin})"),
-        (None, None) => origin.to_owned(),
     }
 }
 

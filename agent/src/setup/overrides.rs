@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, BaseImage};
-use testwright_sandboxes::recipe::{self, Overrides};
+use testwright_sandboxes::recipe::{self, Overrides, Recipe};
 use testwright_sandboxes::repository::Source;
 
 use super::Setup;
@@ -44,6 +44,14 @@ impl Setup<'_> {
         Ok((overrides, base))
     }
 
+    /// Describes a recipe in one line, with the flag, variable or file that states its Python.
+    pub(super) fn describe(&self, recipe: &Recipe, origin: &str) -> String {
+        let python = self.settings.run.python.as_ref();
+        let is_stated = python.is_some() && recipe.python.as_ref() == python;
+        let stated_by = is_stated.then(|| self.settings.origin("run.python").to_string());
+        describe(recipe, origin, stated_by.as_deref())
+    }
+
     async fn base_image(
         &self,
         source: &Source,
@@ -53,5 +61,31 @@ impl Setup<'_> {
         let settings = self.build_settings(&Arc::default());
         let (backend, report) = (self.backend.as_ref(), self.build_progress());
         environment::build_base_image(backend, source, file, pythons, &settings, &report).await
+    }
+}
+
+fn describe(recipe: &Recipe, origin: &str, stated_by: Option<&str>) -> String {
+    match (&recipe.image, &recipe.python, stated_by) {
+        (Some(image), _, _) => format!("image {image} ({origin})"),
+        (None, Some(python), Some(flag)) => format!("Python {python} ({flag}, over {origin})"),
+        (None, Some(python), None) => format!("Python {python} ({origin})"),
+        (None, None, _) => origin.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stated_python_names_its_flag() {
+        let recipe = Recipe {
+            python: Some("3.10".to_owned()),
+            ..Recipe::default()
+        };
+        let describe = |stated_by| describe(&recipe, "detected from setup.cfg", stated_by);
+        assert_eq!(describe(None), "Python 3.10 (detected from setup.cfg)");
+        let expected = "Python 3.10 (--python, over detected from setup.cfg)";
+        assert_eq!(describe(Some("--python")), expected);
     }
 }
