@@ -126,7 +126,7 @@ impl Provider {
             return Err(Error::usage(format!("reach the model `{name}`"))
                 .cause(format!("{} is not set", openai.key_variable))
                 .hint(format!(
-                    "set {}; or set another server (OPENAI_BASE_URL or model.base-url); or use --model snippet, which needs no key",
+                    "set {}, or another server (OPENAI_BASE_URL or model.base-url)",
                     openai.key_variable
                 )));
         }
@@ -322,11 +322,8 @@ mod tests {
             "{}",
             error.render()
         );
-        assert!(
-            error.render().contains("--model snippet"),
-            "{}",
-            error.render()
-        );
+        // A resumed run cannot change its model.
+        assert!(!error.render().contains("--model"), "{}", error.render());
     }
 
     #[test]
