@@ -186,7 +186,7 @@ pub async fn main() -> ExitCode {
     output::report_panics();
     output::set_color(clap::ColorChoice::Auto);
     if let Err(error) = log::start() {
-        return fail(&error);
+        return fail(error);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -244,15 +244,31 @@ pub async fn main() -> ExitCode {
     };
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(error) => fail(&error),
+        Err(error) => fail(error),
     }
 }
 
 /// Prints an error, and returns its exit code.
-fn fail(error: &Error) -> ExitCode {
-    output::print_error(error);
-    print_json_error(error);
+fn fail(error: Error) -> ExitCode {
+    let words = std::env::args_os().skip(1);
+    let error = name_command(error, words.map(|word| word.to_string_lossy().into_owned()));
+    output::print_error(&error);
+    print_json_error(&error);
     ExitCode::from(error.exit_code())
+}
+
+/// Adds these words of the command line to the hint of an interrupted command that can be run again.
+fn name_command(error: Error, words: impl Iterator<Item = String>) -> Error {
+    let hint = match error.kind {
+        Kind::Interrupted => error.hint.as_deref().unwrap_or_default(),
+        _ => "",
+    };
+    let Some(aim) = hint.strip_prefix("run the same command again") else {
+        return error;
+    };
+    let words: Vec<String> = words.map(|word| accepted_test::quote(&word)).collect();
+    let hint = format!("run it again{aim}: testwright {}", words.join(" "));
+    error.hint(hint)
 }
 
 /// Prints an error to stdout too, for programs that asked for JSON. Even wrong arguments can ask for it, so only the
@@ -267,5 +283,20 @@ fn print_json_error(error: &Error) {
         });
         // A value of strings can always be encoded.
         let _ = output::print_json(&serde_json::json!({ "error": parts }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_command_is_named() {
+        let words = || ["history", "runs/a b"].into_iter().map(str::to_owned);
+        let error = name_command(Error::interrupted(), words());
+        let expected = "run it again to continue: testwright history 'runs/a b'";
+        assert_eq!(error.hint.as_deref(), Some(expected));
+        let cancelled = name_command(Error::cancelled("the run was cancelled"), words());
+        assert_eq!(cancelled.hint, None);
     }
 }
