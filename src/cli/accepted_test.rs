@@ -266,25 +266,21 @@ impl AcceptedTest {
         }
     }
 
-    /// Returns a message for a commit: the subject, and the URL of the issue if it has one.
-    pub(super) fn commit_message(&self) -> String {
-        let subject = self.subject();
-        match self.url() {
-            Some(url) => format!("{subject}\n\n{}\n", escape_line(url)),
-            None => subject + "\n",
-        }
+    /// Returns a message for a commit: the subject, the title of the issue if the subject cuts it, and the URL of the
+    /// issue if it has one.
+    pub(super) fn commit_message(&self, is_marked: bool) -> String {
+        let parts = [
+            Some(self.subject(is_marked)),
+            self.cut_title(is_marked),
+            self.url().map(|url| escape_line(url).into_owned()),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        parts.join("\n\n") + "\n"
     }
 
     /// Returns a line for a commit or a pull request, with the title of the issue.
-    pub(super) fn subject(&self) -> String {
-        let what = match self.evidence.tests.is_empty() {
-            true => "Add a test",
-            false => "Add a failing test",
-        };
-        let subject = match self.title.trim() {
-            "" => what.to_owned(),
-            title => format!("{what}: {}", escape_line(title)),
-        };
+    pub(super) fn subject(&self, is_marked: bool) -> String {
+        let (what, subject) = self.full_subject(is_marked);
         if subject.chars().count() <= MAX_SUBJECT_LEN {
             return subject;
         }
@@ -297,6 +293,26 @@ impl AcceptedTest {
             }
         }
         format!("{}…", short.trim_end())
+    }
+
+    /// Returns the title of the issue on one line, if it is too long for the subject.
+    pub(super) fn cut_title(&self, is_marked: bool) -> Option<String> {
+        let (_, subject) = self.full_subject(is_marked);
+        let is_cut = subject.chars().count() > MAX_SUBJECT_LEN;
+        is_cut.then(|| escape_line(self.title.trim()).into_owned())
+    }
+
+    /// Returns what a commit does, and the same with the title of the issue.
+    fn full_subject(&self, is_marked: bool) -> (&'static str, String) {
+        let what = match (self.evidence.tests.is_empty(), is_marked) {
+            (true, _) => "Add a test",
+            (false, true) => "Add an expected failure",
+            (false, false) => "Add a failing test",
+        };
+        match self.title.trim() {
+            "" => (what, what.to_owned()),
+            title => (what, format!("{what}: {}", escape_line(title))),
+        }
     }
 
     /// Returns the URL of the issue, if it has one.
@@ -433,8 +449,8 @@ mod tests {
     }
 
     #[test]
-    fn commit_message_has_short_subject_and_url() {
-        let message = accepted("pytest", &[]).commit_message();
+    fn commit_message_has_short_subject_title_and_url() {
+        let message = accepted("pytest", &[]).commit_message(false);
         let (subject, rest) = message.split_once('\n').unwrap();
         assert!(subject.starts_with("Add a test: long long"), "{subject}");
         assert!(subject.ends_with("long long…"), "{subject}");
@@ -443,7 +459,15 @@ mod tests {
             title: "x".repeat(100),
             ..accepted("pytest", &[])
         };
-        assert_eq!(one_word.subject().chars().count(), MAX_SUBJECT_LEN);
-        assert_eq!(rest, "\nhttps://github.com/o/n/issues/1\n");
+        assert_eq!(one_word.subject(false).chars().count(), MAX_SUBJECT_LEN);
+        let title = format!("{} is\\nlong", "long ".repeat(20));
+        let expected = format!("\n{title}\n\nhttps://github.com/o/n/issues/1\n");
+        assert_eq!(rest, expected);
+        let short = AcceptedTest {
+            title: "It fails".to_owned(),
+            ..accepted("pytest", &[])
+        };
+        let expected = "Add a test: It fails\n\nhttps://github.com/o/n/issues/1\n";
+        assert_eq!(short.commit_message(false), expected);
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         true => test.marked_patch(&tree, &command)?,
         false => test.patch.clone(),
     };
-    let message = args.commit.then(|| test.commit_message());
+    let message = args.commit.then(|| test.commit_message(args.xfail));
     let placement = Placement {
         branch: args.branch.as_deref(),
         message: message.as_deref(),

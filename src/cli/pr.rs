@@ -8,7 +8,7 @@ use super::headings::{ISSUE, OUTPUT};
 use super::output::{self, escape_line};
 use super::repository_args::{load_github_settings, load_settings};
 use super::run_options::title_words;
-use super::show::pull_request_body;
+use super::show::{inline_code, pull_request_body};
 use testwright_agent::issues::{self, Issue};
 use testwright_agent::setup::interrupted;
 use testwright_agent::trajectory::Started;
@@ -163,6 +163,7 @@ impl PullRequestPlan {
             false => test.patch.clone(),
         };
         let link = issue_link(&started.issue, test.url(), &repository, server);
+        let link = issue_with_title(link, test.cut_title(args.xfail).as_deref());
         let body = pull_request_body(started, &test.evidence, link.as_deref(), args.xfail);
         Ok(PullRequestPlan {
             tree,
@@ -172,8 +173,8 @@ impl PullRequestPlan {
             branch,
             base: args.base.clone(),
             patch,
-            message: test.commit_message(),
-            title: test.subject(),
+            message: test.commit_message(args.xfail),
+            title: test.subject(args.xfail),
             body,
         })
     }
@@ -330,6 +331,15 @@ fn issue_link(
     Some(number.map_or_else(|| url.to_owned(), |number| format!("#{number}")))
 }
 
+/// Returns Markdown that names the issue, with its title if the title of the pull request cuts it.
+fn issue_with_title(link: Option<String>, cut_title: Option<&str>) -> Option<String> {
+    match (link, cut_title.map(inline_code)) {
+        (Some(link), Some(title)) => Some(format!("{link}: {title}")),
+        (None, Some(title)) => Some(format!("the issue {title}")),
+        (link, None) => link,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,5 +383,14 @@ mod tests {
         );
         assert_eq!(link(None, None, "acme/slugs"), None);
         assert_eq!(link(None, Some("https://x/ @all"), "acme/slugs"), None);
+    }
+
+    #[test]
+    fn cut_title_follows_link() {
+        let text = |link: Option<&str>, title| issue_with_title(link.map(str::to_owned), title);
+        assert_eq!(text(Some("#1"), None).as_deref(), Some("#1"));
+        assert_eq!(text(Some("#1"), Some("a")).as_deref(), Some("#1: `a`"));
+        assert_eq!(text(None, Some("a")).as_deref(), Some("the issue `a`"));
+        assert_eq!(text(None, None), None);
     }
 }

@@ -262,7 +262,7 @@ fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-fn inline_code(text: &str) -> String {
+pub(super) fn inline_code(text: &str) -> String {
     let fence = "`".repeat(longest_backtick_run(text) + 1);
     // Backticks at an end would become part of the fence. Markdown removes these spaces.
     let space = if text.starts_with('`') || text.ends_with('`') {

@@ -112,7 +112,7 @@ fn test_of_subfolder_is_applied_and_committed() {
     assert_eq!(git(&root, &["branch", "--show-current"]), "issue");
     let subject = git(&root, &["log", "-1", "--format=%an: %s"]);
     assert!(
-        subject.starts_with("Ann: Add a failing test: "),
+        subject.starts_with("Ann: Add an expected failure: "),
         "{subject}"
     );
     assert_eq!(git(&root, &["diff", "--name-only", "main"]), TEST);

@@ -266,7 +266,7 @@ fn create_pushes_test_and_opens_draft() {
     let log = ["log", "--format=%an: %s", &format!("main..{BRANCH}")];
     assert_eq!(
         git(&scene.origin, &log),
-        "Ann: Add a failing test: slugify with max_length can end in a separator"
+        "Ann: Add an expected failure: slugify with max_length can end in a separator"
     );
     let diff = ["diff", "--name-only", "main", BRANCH];
     assert_eq!(git(&scene.origin, &diff), TEST);
@@ -282,7 +282,7 @@ fn create_pushes_test_and_opens_draft() {
         panic!("{pull_requests:?}");
     };
     assert_eq!(login, &format!("Bearer {TOKEN}"));
-    let title = "Add a failing test: slugify with max_length can end in a separator";
+    let title = "Add an expected failure: slugify with max_length can end in a separator";
     assert_eq!(request["title"], title);
     assert_eq!(request["head"], BRANCH);
     assert_eq!(request["base"], "main");
