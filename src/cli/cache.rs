@@ -1,5 +1,6 @@
 //! `testwright cache`: shows the cache, and removes environments from it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -88,10 +89,24 @@ async fn show_size(settings: &Settings, json: bool) -> Result<()> {
     if json {
         return output::print_json(&environments);
     }
+    let sizes = environment::cached_bytes(&settings.cache).await;
     let total = total.map_or("the cache is empty".to_owned(), |finding| finding.text);
     let lines = environments.iter().map(CachedEnvironment::render);
-    output::print_stdout(format!("{total}\n{}", lines.collect::<String>()));
+    let lines: String = lines.chain(shared_line(&environments, &sizes)).collect();
+    output::print_stdout(format!("{total}\n{lines}"));
     Ok(())
+}
+
+/// Returns a line for the rest of what `prune` can free: requirements and images that environments share. `sizes` are
+/// all bytes by kind of sandbox.
+fn shared_line(
+    environments: &[CachedEnvironment],
+    sizes: &BTreeMap<String, u64>,
+) -> Option<String> {
+    let own: u64 = environments.iter().map(|one| one.bytes).sum();
+    let shared = sizes.values().sum::<u64>().saturating_sub(own);
+    let size = Size::new(shared).to_string();
+    (shared > 0).then(|| format!("  {size:>13}  requirements and images shared by environments\n"))
 }
 
 /// Removes environments of every kind of sandbox that is available.
@@ -116,7 +131,7 @@ async fn prune(settings: &Settings, most: u64, cutoff: SystemTime) -> Result<()>
         }
     }
     let after = environment::cached_bytes(&settings.cache).await;
-    let sum = |sizes: &std::collections::BTreeMap<String, u64>| sizes.values().sum::<u64>();
+    let sum = |sizes: &BTreeMap<String, u64>| sizes.values().sum::<u64>();
     let freed = sum(&before).saturating_sub(sum(&after));
     output::print_stdout(format!("{} freed\n", Size::new(freed)));
     Ok(())
@@ -128,6 +143,27 @@ mod tests {
     use clap::Subcommand as _;
 
     use super::*;
+
+    #[test]
+    fn size_lists_all_that_prune_frees() {
+        let environment = CachedEnvironment {
+            name: "env-1".to_owned(),
+            repository: "o/n".to_owned(),
+            commit: None,
+            last_used: None,
+            python: None,
+            origin: "detected from setup.py".to_owned(),
+            packages: 1,
+            bytes: 5 << 20,
+        };
+        let line = |bytes: u64| {
+            let sizes = BTreeMap::from([("local".to_owned(), bytes)]);
+            shared_line(std::slice::from_ref(&environment), &sizes)
+        };
+        assert_eq!(line(5 << 20), None);
+        let expected = "          7 MiB  requirements and images shared by environments\n";
+        assert_eq!(line(12 << 20).as_deref(), Some(expected));
+    }
 
     #[test]
     fn prune_needs_one_of_its_selections() {
