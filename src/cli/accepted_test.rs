@@ -227,8 +227,26 @@ impl AcceptedTest {
             let error = error.cause("it is already applied");
             return Err(error.hint(format!("to apply it again, remove it first: {remove}")));
         }
+        if self.has_applied_mark(tree)? {
+            return Err(error.cause("it is already applied, marked as expected to fail"));
+        }
         let hint = format!("resolve this, then run `{command}`");
         Err(error.cause(reason).hint(hint))
+    }
+
+    /// Returns whether the work tree has the test with its mark. The mark is made again on the code that the run tested.
+    fn has_applied_mark(&self, tree: &WorkTree) -> Result<bool> {
+        // git must not read the text of a record as an option.
+        let is_hash = |text: &&String| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let Some(commit) = self.commit.as_ref().filter(is_hash) else {
+            return Ok(false);
+        };
+        // The clone may lack the commit, and a test that passes has no mark.
+        let files = tree.files_at(commit, &self.patch).ok();
+        match files.map(|files| self.mark(&files)) {
+            Some(Ok(Ok(marked))) => Ok(tree.has_applied(&marked)?),
+            _ => Ok(false),
+        }
     }
 
     /// Returns the test as a patch that marks it as expected to fail. The inner error says why the patch does not apply

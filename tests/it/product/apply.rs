@@ -122,6 +122,13 @@ fn test_of_subfolder_is_applied_and_committed() {
         "{text}"
     );
     assert_eq!(git(&root, &["status", "--short"]), "?? out/");
+    for words in [&["apply"][..], &["apply", "--xfail"]] {
+        let output = testwright(words);
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let cause = "cause: it is already applied, marked as expected to fail";
+        assert!(stderr.contains(cause), "{stderr}");
+    }
 
     // The folder around the repository is not a repository.
     git(&root, &["checkout", "-q", "main"]);
