@@ -27,6 +27,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 KEYS = ["repository", "instance", "prediction", "right", "gate", "held_out"]
+# The same as in mod.rs.
+MAX_NOT_ACCEPTED = 0.1
 # Signals of forged tests, which are rare in published ones.
 FORGED_SIGNALS = ("replaces_code", "unrelated_inputs")
 
@@ -122,8 +124,9 @@ def fit(rows, names, values, right):
 
     def predict(rows, values):
         chances = 1 / (1 + numpy.exp(-(values @ weights + intercept)))
-        fails = numpy.array([row["gate"] != "not_failing" for row in rows])
-        return numpy.where(fails, chances, not_failing)
+        gates = numpy.array([row["gate"] for row in rows])
+        chances = numpy.where(gates == "not_failing", not_failing, chances)
+        return numpy.where(gates == "accepted", chances, numpy.minimum(chances, MAX_NOT_ACCEPTED))
 
     return predict, (not_failing, intercept, weights)
 
