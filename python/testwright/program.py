@@ -8,16 +8,16 @@ import re
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from .errors import TestwrightError
+from .inputs import Files, Issue, PathLike, Tests, given_tests, issue_argument, options_list, write_tests
 from .records import Check, Run, from_record
 
-#: A path, the URL of a GitHub issue, or the text of an issue: a line with its title, then further lines.
-Issue = Union[str, "os.PathLike[str]"]
 #: Receives the events of a run: the lines of its trajectory.
 OnEvent = Callable[[Dict[str, Any]], object]
 
@@ -43,7 +43,7 @@ def find_program() -> str:
 
 def run(
     issue: Issue,
-    repo: Union[str, "os.PathLike[str]", None] = None,
+    repo: Optional[PathLike] = None,
     *,
     model: Optional[str] = None,
     approach: Optional[str] = None,
@@ -55,17 +55,20 @@ def run(
     max_minutes: Optional[float] = None,
     min_confidence: Optional[float] = None,
     options: Sequence[str] = (),
-    out: Union[str, "os.PathLike[str]", None] = None,
+    out: Optional[PathLike] = None,
     timeout: Optional[float] = None,
     on_event: Optional[OnEvent] = None,
 ) -> Run:
     """Write a test for an issue, like `testwright run`.
 
-    `repo` is a folder or a URL; by default it is the repository of the issue's URL, or the current folder. `options`
-    are further options of the command, such as `["--sandbox", "docker"]`. `out` is the folder for the results.
+    `issue` is a path, a URL, its number in the repository, or text: a title line and a body. `repo` is a folder or a
+    URL; by default it is the repository of the issue's URL, or the current folder. `options` are further options of
+    the command, such as `["--sandbox", "docker"]`. `out` is the folder for the results.
 
     Raises `TestwrightError` if the program ends without a result, and `TimeoutError` after `timeout` seconds.
     """
+    name, text = issue_argument(issue)
+    words = options_list(options)
     folder = _default_folder(issue) if out is None else Path(out)
     trajectory = _Trajectory(folder / "trajectory.jsonl", on_event)
     flags = {
@@ -81,24 +84,24 @@ def run(
         "min-confidence": min_confidence,
         "out": folder,
     }
-    name, text = _issue_argument(issue)
-    arguments = ["run", *_flags(flags), "--json", *options, "--", name]
+    arguments = ["run", *_flags(flags), "--json", *words, "--", name]
     ended = _execute(arguments, text, timeout, trajectory.report_new)
     record = _no_test(ended) or _result(ended)
     return Run(
         outcome=record["outcome"],
         patch=record.get("patch"),
         evidence=record.get("evidence"),
-        folder=folder,
+        folder=folder if folder.exists() else None,
         record=record,
     )
 
 
 def check(
     issue: Issue,
-    tests: Sequence[Union[str, "os.PathLike[str]"]],
-    repo: Union[str, "os.PathLike[str]", None] = None,
+    tests: Optional[Tests] = None,
+    repo: Optional[PathLike] = None,
     *,
+    files: Optional[Files] = None,
     model: Optional[str] = None,
     commit: Optional[str] = None,
     min_confidence: Optional[float] = None,
@@ -107,22 +110,21 @@ def check(
 ) -> List[Check]:
     """Check tests for an issue, like `testwright check`, and return the evidence on each.
 
-    A test is a patch file, a Python file in the repository's folder, or `PATH=FILE`.
+    `issue` and `repo` are those of `run`. `tests` is a path, a list of paths, or a mapping of names to patches. A path
+    is that of a patch, of a Python file in the repository's folder, or `PATH=FILE`. A patch is its text or its path.
+    `files` maps paths of test files in the repository to their contents.
 
     Raises `TestwrightError` if the program ends without a result, and `TimeoutError` after `timeout` seconds.
     """
     flags = {"repo": repo, "commit": commit, "model": model, "min-confidence": min_confidence}
-    name, text = _issue_argument(issue)
-    arguments = ["check", *_flags(flags), "--json", *options, "--", name, *(os.fspath(test) for test in tests)]
-    records = _result(_execute(arguments, text, timeout, lambda: None))
-    return [from_record(Check, record, name=record["test"]) for record in records]
-
-
-def _issue_argument(issue: Issue) -> Tuple[str, Optional[str]]:
-    """Return the argument for the issue, and the text for standard input."""
-    if isinstance(issue, str) and "\n" in issue:
-        return "-", issue
-    return os.fspath(issue), None
+    name, text = issue_argument(issue)
+    given = given_tests(tests, files)
+    words = ["check", *_flags(flags), "--json", *options_list(options), "--", name]
+    with tempfile.TemporaryDirectory(prefix="testwright-") as folder:
+        named = write_tests(given, Path(folder))
+        records = _result(_execute([*words, *(path for path, _ in named)], text, timeout, lambda: None))
+    names = dict(named)
+    return [from_record(Check, record, name=names.get(record["test"], record["test"])) for record in records]
 
 
 def _flags(values: Mapping[str, Any]) -> List[str]:
@@ -140,7 +142,7 @@ def _default_folder(issue: Issue) -> Path:
 
 def _title_words(issue: Issue) -> List[str]:
     """Return the first words of the issue's title, or of its address."""
-    name, text = _issue_argument(issue)
+    name, text = issue_argument(issue)
     if text is None and "://" in name:
         text = name.split("://", 1)[1].partition("/")[2]
     elif text is None:

@@ -63,11 +63,9 @@ def test_default_folder_is_named_after_issue(tmp_path):
         (path, "it-s-too-short"),
         ("One two three four five six seven\nBody", "one-two-three-four-five-six"),
         ("https://github.com/o/n/issues/12", "o-n-issues-12"),
-        (tmp_path / "missing.md", ""),
     ]:
         folder = testwright.program._default_folder(issue_argument)
-        middle = f"{words}-" if words else ""
-        assert re.fullmatch(rf"\d{{4}}-\d\d-\d\dT\d{{6}}-{middle}[0-9a-f]{{8}}", folder.name), folder
+        assert re.fullmatch(rf"\d{{4}}-\d\d-\d\dT\d{{6}}-{words}-[0-9a-f]{{8}}", folder.name), folder
 
 
 def test_local_run_returns_checkable_test(issue, repository, tmp_path):
@@ -81,8 +79,13 @@ def test_local_run_returns_checkable_test(issue, repository, tmp_path):
 
     patch = tmp_path / "test.patch"
     patch.write_text(run.patch)
-    [check] = testwright.check(issue.read_text(), [patch], repository)
+    [check] = testwright.check(issue.read_text(), str(patch), repository)
     assert check.accepted and check.name == str(patch)
+    content = "def test_passes():\n    assert True\n"
+    tests, files = {"good": run.patch}, {"tests/test_new.py": content}
+    good, passing = testwright.check(issue, tests, repository, files=files)
+    assert (good.name, good.accepted) == ("good", True)
+    assert (passing.name, passing.accepted) == ("tests/test_new.py", False)
     # Fields are left out of a record only if they are empty.
     assert fields(testwright.Check) - {"name", "refused"} <= check.record.keys()
 
@@ -90,16 +93,17 @@ def test_local_run_returns_checkable_test(issue, repository, tmp_path):
 def test_prose_without_code_has_outcome(repository, tmp_path):
     run = testwright.run("Slugs\n\nThey are wrong.", repository, approach="snippet", out=tmp_path / "run")
     assert (run.outcome, run.accepted, run.patch) == ("nothing", False, None)
-    assert "no code" in run.record["reason"] and run.record["hint"]
+    assert "no code" in run.reason and run.hint
+    assert run.folder is None and not (tmp_path / "run").exists()
 
 
-def test_refused_command_raises_its_message(repository):
+def test_refused_command_raises_its_message(issue, repository):
     with pytest.raises(testwright.TestwrightError, match="exit code 2") as raised:
-        testwright.run("no-such-issue.md", repository)
-    assert "no-such-issue.md" in raised.value.detail
-    assert raised.value.hint.startswith("pass the URL of an issue")
-    with pytest.raises(testwright.TestwrightError, match="exit code 2"):
-        testwright.check("no-such-issue.md", ["tests.patch"], repository)
+        testwright.run(issue, repository, approach="snippets")
+    assert "snippets" in raised.value.detail and raised.value.hint
+    with pytest.raises(testwright.TestwrightError, match="exit code 2") as raised:
+        testwright.check(issue, "no-such.patch", repository)
+    assert "no-such.patch" in raised.value.detail
 
 
 def test_local_run_ends_at_timeout(issue, repository, tmp_path):
