@@ -8,7 +8,7 @@ from .async_client import AsyncClient
 from .client import Client
 from .errors import TestwrightError
 from .program import check, find_program, run
-from .records import Cell, Check, Matrix, PatchResult, Run, ServerRun
+from .records import Cell, Check, Matrix, MatrixSummary, PatchResult, Run, ServerRun
 
 __all__ = [
     "AsyncClient",
@@ -16,6 +16,7 @@ __all__ = [
     "Check",
     "Client",
     "Matrix",
+    "MatrixSummary",
     "PatchResult",
     "Run",
     "ServerRun",

@@ -8,9 +8,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional, TypeVar, Union, overload
 
-from .client import Client, RunOrId
+from .client import Client
 from .program import OnEvent
-from .records import Check, Matrix, ServerRun
+from .records import Check, Matrix, MatrixOrId, MatrixSummary, RunOrId, ServerRun
 
 _MAX_CALLS = 64
 
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 class AsyncClient:
     """A `Client` for asyncio: the same methods with the same arguments. It makes up to 64 calls at once, in threads."""
 
-    def __init__(self, base_url: str = "http://127.0.0.1:8420", token: Optional[str] = None) -> None:
+    def __init__(self, base_url: Optional[str] = None, token: Optional[str] = None) -> None:
         self._client = Client(base_url, token)
         self._threads = ThreadPoolExecutor(_MAX_CALLS, "testwright")
 
@@ -40,7 +40,7 @@ class AsyncClient:
         """See `Client.get_run`."""
         return await self._call(self._client.get_run, run)
 
-    async def get_matrix(self, matrix: Union[Matrix, str]) -> Matrix:
+    async def get_matrix(self, matrix: MatrixOrId) -> Matrix:
         """See `Client.get_matrix`."""
         return await self._call(self._client.get_matrix, matrix)
 
@@ -53,23 +53,35 @@ class AsyncClient:
         return await self._call(self._client.evidence, run)
 
     @overload
-    async def cancel(self, job: RunOrId) -> ServerRun: ...
+    async def cancel(self, job: ServerRun) -> ServerRun: ...
     @overload
-    async def cancel(self, job: Matrix) -> Matrix: ...
-    async def cancel(self, job: Union[RunOrId, Matrix]) -> Union[ServerRun, Matrix]:
+    async def cancel(self, job: Union[Matrix, MatrixSummary]) -> Matrix: ...
+    @overload
+    async def cancel(self, job: str) -> Any: ...
+    async def cancel(self, job: Union[RunOrId, MatrixOrId]) -> Union[ServerRun, Matrix]:
         """See `Client.cancel`."""
-        return await self._call(self._client.cancel, job)
+        return await self._call(self._client._change, job, "cancel")
 
     @overload
     async def wait(
-        self, job: RunOrId, *, on_event: Optional[OnEvent] = None, timeout: Optional[float] = None
+        self, job: ServerRun, *, on_event: Optional[OnEvent] = None, timeout: Optional[float] = None
     ) -> ServerRun: ...
     @overload
     async def wait(
-        self, job: Matrix, *, on_event: Optional[OnEvent] = None, timeout: Optional[float] = None
+        self,
+        job: Union[Matrix, MatrixSummary],
+        *,
+        on_event: Optional[OnEvent] = None,
+        timeout: Optional[float] = None,
     ) -> Matrix: ...
+    @overload
+    async def wait(self, job: str, *, on_event: Optional[OnEvent] = None, timeout: Optional[float] = None) -> Any: ...
     async def wait(
-        self, job: Union[RunOrId, Matrix], *, on_event: Optional[OnEvent] = None, timeout: Optional[float] = None
+        self,
+        job: Union[RunOrId, MatrixOrId],
+        *,
+        on_event: Optional[OnEvent] = None,
+        timeout: Optional[float] = None,
     ) -> Union[ServerRun, Matrix]:
         """See `Client.wait`. `on_event` is called in the event loop. Cancelling the task does not cancel the run."""
         loop = asyncio.get_running_loop()

@@ -7,6 +7,9 @@ from typing import Optional
 from urllib.error import HTTPError
 
 
+_TOKEN_HINT = "pass `token=` or set TESTWRIGHT_TOKEN; `testwright tokens create` on the server creates a token"
+
+
 class TestwrightError(Exception):
     """The program or the server refused a request or failed. The fields are those of problem+json (RFC 9457)."""
 
@@ -38,7 +41,7 @@ class TestwrightError(Exception):
             return cls(
                 problem["title"],
                 problem["detail"],
-                hint=problem.get("hint"),
+                hint=_TOKEN_HINT if response.code == 401 else problem.get("hint"),
                 status=response.code,
                 type=problem["type"],
             )
