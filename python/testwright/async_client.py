@@ -28,6 +28,10 @@ class AsyncClient:
         """See `Client.write_failing_test`."""
         return await self._call(self._client.write_failing_test, *arguments, **options)
 
+    async def revise(self, run: RunOrId, hint: str, *, idempotency_key: Optional[str] = None) -> ServerRun:
+        """See `Client.revise`."""
+        return await self._call(self._client.revise, run, hint, idempotency_key=idempotency_key)
+
     async def matrix(self, *arguments: Any, **options: Any) -> Matrix:
         """See `Client.matrix`."""
         return await self._call(self._client.matrix, *arguments, **options)
@@ -35,6 +39,14 @@ class AsyncClient:
     async def check(self, *arguments: Any, **options: Any) -> List[Check]:
         """See `Client.check`."""
         return await self._call(self._client.check, *arguments, **options)
+
+    async def list_runs(self, **options: Any) -> List[ServerRun]:
+        """See `Client.list_runs`."""
+        return await self._call(self._client.list_runs, **options)
+
+    async def list_matrices(self, **options: Any) -> List[MatrixSummary]:
+        """See `Client.list_matrices`."""
+        return await self._call(self._client.list_matrices, **options)
 
     async def get_run(self, run: RunOrId) -> ServerRun:
         """See `Client.get_run`."""
@@ -61,6 +73,16 @@ class AsyncClient:
     async def cancel(self, job: Union[RunOrId, MatrixOrId]) -> Union[ServerRun, Matrix]:
         """See `Client.cancel`."""
         return await self._call(self._client._change, job, "cancel")
+
+    @overload
+    async def retry(self, job: ServerRun) -> ServerRun: ...
+    @overload
+    async def retry(self, job: Union[Matrix, MatrixSummary]) -> Matrix: ...
+    @overload
+    async def retry(self, job: str) -> Any: ...
+    async def retry(self, job: Union[RunOrId, MatrixOrId]) -> Union[ServerRun, Matrix]:
+        """See `Client.retry`."""
+        return await self._call(self._client._change, job, "retry")
 
     @overload
     async def wait(

@@ -52,6 +52,7 @@ _PAUSE_SECONDS = 0.2
 _RETRY_SECONDS = 1
 #: Maximum seconds without contact to the server.
 _LOST_SECONDS = 30
+_MAX_PAGE = 500
 _DEFAULT_SERVER = "http://127.0.0.1:8420"
 #: Statuses of a server that restarts, or of the proxy in front of it.
 _TEMPORARY = (None, 502, 503, 504)
@@ -94,6 +95,8 @@ class Client:
         commit: Optional[str] = None,
         approach: Optional[str] = None,
         model: Optional[str] = None,
+        hint: Optional[str] = None,
+        test_files: Union[PathLike, Sequence[PathLike]] = (),
         max_steps: Optional[int] = None,
         max_dollars: Optional[float] = None,
         max_tokens: Optional[int] = None,
@@ -105,7 +108,8 @@ class Client:
         `issue` is the URL of a GitHub issue, its number (`OWNER/NAME#12`), the path of a file, or text: a title line
         and a body. `repository` is a URL, or a folder on the server; it is not needed if the issue is a URL.
 
-        `model` and `approach` are by default those of the server.
+        `model` and `approach` are by default those of the server. `hint` says what the test should be like.
+        `test_files` are the only test files that may change, as paths in the repository.
         """
         limits = {"steps": max_steps, "dollars": max_dollars, "tokens": max_tokens, "minutes": max_minutes}
         request = {
@@ -114,9 +118,18 @@ class Client:
             "commit": commit,
             "approach": approach,
             "model": model,
+            "hint": hint,
+            "test_files": [os.fspath(path) for path in items(test_files, (str, os.PathLike), "test_files")],
             "limits": _present(limits),
         }
         return ServerRun.from_record(self._post("runs", request, idempotency_key))
+
+    def revise(self, run: RunOrId, hint: str, *, idempotency_key: Optional[str] = None) -> ServerRun:
+        """Start a run that changes the test of an ended run, and return it without waiting for its end.
+
+        `hint` says what to change.
+        """
+        return ServerRun.from_record(self._post(f"runs/{_run_id(run)}/revise", {"hint": hint}, idempotency_key))
 
     def matrix(
         self,
@@ -175,6 +188,38 @@ class Client:
         checks = self._post("checks", request, None, _WORK_SECONDS)["checks"]
         return [from_record(Check, check) for check in checks]
 
+    def list_runs(
+        self,
+        *,
+        status: Optional[str] = None,
+        owner: Optional[str] = None,
+        repository: Optional[PathLike] = None,
+        approach: Optional[str] = None,
+        model: Optional[str] = None,
+        limit: int = 50,
+    ) -> List[ServerRun]:
+        """Return up to `limit` runs, newest first. The other arguments select runs."""
+        filters = {
+            "status": status,
+            "owner": owner,
+            "repository": _location(repository),
+            "approach": approach,
+            "model": model,
+        }
+        return [ServerRun.from_record(record) for record in self._list("runs", filters, limit)]
+
+    def list_matrices(
+        self,
+        *,
+        status: Optional[str] = None,
+        owner: Optional[str] = None,
+        repository: Optional[PathLike] = None,
+        limit: int = 50,
+    ) -> List[MatrixSummary]:
+        """Return up to `limit` matrices, newest first. The other arguments select matrices."""
+        filters = {"status": status, "owner": owner, "repository": _location(repository)}
+        return [from_record(MatrixSummary, record) for record in self._list("matrices", filters, limit)]
+
     def get_run(self, run: RunOrId) -> ServerRun:
         """Return the current state of a run."""
         return ServerRun.from_record(self._get(f"runs/{_run_id(run)}"))
@@ -200,6 +245,16 @@ class Client:
     def cancel(self, job: Union[RunOrId, MatrixOrId]) -> Union[ServerRun, Matrix]:
         """Cancel a run or a matrix, and return it. If it is running, it ends within seconds."""
         return self._change(job, "cancel")
+
+    @overload
+    def retry(self, job: ServerRun) -> ServerRun: ...
+    @overload
+    def retry(self, job: Union[Matrix, MatrixSummary]) -> Matrix: ...
+    @overload
+    def retry(self, job: str) -> Any: ...
+    def retry(self, job: Union[RunOrId, MatrixOrId]) -> Union[ServerRun, Matrix]:
+        """Resume a run or a matrix that was cancelled or ended as `infrastructure`, and return it."""
+        return self._change(job, "retry")
 
     @overload
     def wait(
@@ -276,7 +331,7 @@ class Client:
         return self._either(lambda: self.get_run(job), lambda: self.get_matrix(job))
 
     def _change(self, job: Union[RunOrId, MatrixOrId], action: str) -> Union[ServerRun, Matrix]:
-        """Change the state of a job."""
+        """Cancel or retry a job."""
         name = quote(_job_id(job, ServerRun, Matrix, MatrixSummary), safe="")
 
         def change_run() -> ServerRun:
@@ -345,6 +400,18 @@ class Client:
             return self.get_run(run)
 
         return step
+
+    def _list(self, path: str, filters: Mapping[str, Optional[str]], limit: int) -> List[Dict[str, Any]]:
+        """Return the entries of as many pages as needed."""
+        entries: List[Dict[str, Any]] = []
+        query: Dict[str, Any] = _present(filters)
+        while len(entries) < limit:
+            page = self._get(path, **query, limit=min(limit - len(entries), _MAX_PAGE))
+            entries += page[path]
+            if page.get("next") is None:
+                break
+            query["before"] = page["next"]
+        return entries
 
     def _get(self, path: str, **query: Union[int, str]) -> Dict[str, Any]:
         return self._json(self._open("GET", path + ("?" + urlencode(query) if query else "")))

@@ -255,16 +255,40 @@ def test_wrong_types_are_named(client, stub, folder):
         client.get_run("")
 
 
+def test_runs_have_hint_and_test_files(client, stub, folder):
+    client.write_failing_test(TEXT, folder, hint="use a fixture", test_files="tests/a.py")
+    assert stub.bodies[-1]["hint"] == "use a fixture" and stub.bodies[-1]["test_files"] == ["tests/a.py"]
+    run = client.revise("r", "shorter", idempotency_key="k")
+    assert stub.requests[-1] == ("POST", "/v1/runs/r/revise", {"hint": "shorter"})
+    client.retry(run)
+    assert stub.requests[-1][:2] == ("POST", "/v1/runs/r/retry")
+
+
+def test_lists_have_all_pages(client, stub):
+    runs = [{"id": str(number), "status": "accepted"} for number in range(600)]
+    query = "/v1/runs?status=accepted&owner=me&limit="
+    stub.responses["GET", query + "500"] = 200, {"runs": runs[:500], "next": "499"}
+    stub.responses["GET", "/v1/runs?status=accepted&owner=me&before=499&limit=200"] = 200, {"runs": runs[500:]}
+    listed = client.list_runs(status="accepted", owner="me", limit=700)
+    assert [run.id for run in listed] == [run["id"] for run in runs] and listed[0].accepted
+    row = {"id": "m", "status": "done", "tests": 1, "patches": 2}
+    stub.responses["GET", "/v1/matrices?limit=50"] = 200, {"matrices": [row]}
+    [matrix] = asyncio.run(testwright.AsyncClient(stub.address).list_matrices())
+    assert (matrix.id, matrix.patches, matrix.has_ended) == ("m", 2, True)
+    assert client.wait(matrix).status == "done"
+
+
 def test_id_can_be_that_of_a_matrix(client, stub):
-    for path in ("m", "m/cancel", "none"):
+    for path in ("m", "m/cancel", "m/retry", "none"):
         for method in ("GET", "POST"):
             stub.responses[method, f"/v1/runs/{path}"] = 404, NO_RUN
     stub.responses["GET", "/v1/matrices/none"] = 404, NO_RUN
     events = []
-    for job in (client.wait("m"), client.wait("m", on_event=events.append), client.cancel("m")):
+    for job in (client.wait("m"), client.wait("m", on_event=events.append), client.cancel("m"), client.retry("m")):
         assert isinstance(job, testwright.Matrix)
     asynchronous = testwright.AsyncClient(stub.address)
     assert isinstance(asyncio.run(asynchronous.wait("m")), testwright.Matrix)
+    assert isinstance(asyncio.run(asynchronous.retry("m")), testwright.Matrix)
     with pytest.raises(testwright.TestwrightError, match="no run or matrix has this id"):
         client.wait("none")
 

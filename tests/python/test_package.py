@@ -143,6 +143,7 @@ def test_fields_are_those_of_the_api(server):
     kinds = {
         "Run": testwright.ServerRun,
         "Matrix": testwright.Matrix,
+        "MatrixRow": testwright.MatrixSummary,
         "PatchResult": testwright.PatchResult,
         "Cell": testwright.Cell,
     }
@@ -155,6 +156,10 @@ def test_server_run_has_patch_and_evidence(client, accepted_run):
     assert client.get_run(accepted_run.id) == accepted_run
     assert "+++ b/tests/" in client.patch(accepted_run)
     assert client.evidence(accepted_run)["tests"][0]["class"] == "assertion"
+    assert (accepted_run.outcome, accepted_run.reason) == ("accepted", None)
+    assert accepted_run.details["outcome"] == "accepted"
+    assert accepted_run in client.list_runs(status="accepted", repository=accepted_run.repository)
+    assert client.list_runs(owner="other") == []
     events = []
     assert client.wait(accepted_run.id, on_event=events.append) == accepted_run
     assert (events[0]["event"], events[-1]["event"]) == ("started", "ended")
@@ -170,6 +175,8 @@ def test_waiting_reports_each_cell(client, accepted_run, candidates):
     assert {patch.name: patch.verdict for patch in matrix.patches} == {"right": "kept", "wrong": "dropped"}
     assert [event["done"] for event in events] == [1, 2, 3, 4] and events[0]["all"] == 4
     assert client.get_matrix(started.id) == matrix
+    assert client.wait(started.id) == matrix
+    assert [row.id for row in client.list_matrices(status="done", limit=1)] == [matrix.id]
 
 
 def test_check_returns_evidence_in_order(client, accepted_run, issue, repository):
@@ -179,6 +186,10 @@ def test_check_returns_evidence_in_order(client, accepted_run, issue, repository
     assert good.name == "good" and good.accepted
     assert passing.name == "tests/test_new.py" and not passing.accepted
     assert passing.findings[0]["rule"] == "fails"
+    draft = repository.parent / "draft.py"
+    draft.write_text(content)
+    [placed] = client.check(str(issue), repository, tests=[f"tests/test_new.py={draft}"])
+    assert not placed.accepted and placed.findings[0]["rule"] == "fails"
 
 
 def test_problems_are_typed_errors(client, accepted_run, issue):
@@ -191,6 +202,12 @@ def test_problems_are_typed_errors(client, accepted_run, issue):
     with pytest.raises(testwright.TestwrightError) as raised:
         client.cancel(accepted_run)
     assert raised.value.status == 409
+    with pytest.raises(testwright.TestwrightError, match="only a run that was cancelled"):
+        client.retry(accepted_run.id)
+    with pytest.raises(testwright.TestwrightError) as raised:
+        client.revise(accepted_run, "Use a fixture.")
+    # The approach `snippet` has no model that could read a hint.
+    assert raised.value.status == 422 and "snippet" in raised.value.detail
     with pytest.raises(testwright.TestwrightError, match="Cannot reach the server") as raised:
         testwright.Client("http://127.0.0.1:9").get_run("x")
     assert raised.value.status is None
