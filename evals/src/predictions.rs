@@ -90,8 +90,8 @@ const MAX_PREDICTIONS: usize = 1_000_000;
 ///
 /// # Errors
 ///
-/// Fails if a file cannot be read, contains invalid records, or replaces predictions of another file, or if there are
-/// too many models.
+/// Fails if a file cannot be read, contains invalid records or no predictions, or replaces predictions of another file,
+/// or if there are too many models.
 pub fn read(
     files: &[&Path],
     dataset: &Dataset,
@@ -104,6 +104,13 @@ pub fn read(
     for path in files {
         let (file, content) = File::read(path)?;
         let predictions = parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
+        // Every instance would count as a failure.
+        if predictions.is_empty() {
+            return Err(RecordsError::Unsuitable {
+                path: path.to_path_buf(),
+                message: "the file contains no predictions".to_owned(),
+            });
+        }
         for (prediction, _) in &predictions {
             let name = (
                 prediction.model_name_or_path.clone(),

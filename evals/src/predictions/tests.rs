@@ -208,6 +208,11 @@ fn predictions_that_cannot_be_graded_are_refused() {
         message.contains("1 predictions, 0 for an instance of"),
         "{message}"
     );
+    let message = read_error(&[]).unwrap();
+    assert!(
+        message.ends_with("predictions.jsonl: the file contains no predictions"),
+        "{message}"
+    );
     let some = [record("a", Value::Null), record("z", json!("diff"))];
     assert_eq!(read_error(&some), None);
     let (sets, warnings) = read(&[&file], &dataset, &dataset).unwrap();

@@ -77,8 +77,15 @@ pub(super) fn recorded(
     let paths: Vec<(&str, PathBuf)> = of_given
         .map(|(set, file)| (set.model.as_str(), folder.join(PREDICTIONS).join(file)))
         .collect();
-    let read =
-        |(name, path): &(&str, PathBuf)| of_one_model(path, grading).map(|set| renamed(set, name));
+    let read = |(name, path): &(&str, PathBuf)| -> Result<Predictions> {
+        // The file is empty if the system has no test for any of the recorded instances.
+        let is_empty = path.metadata().is_ok_and(|file| file.len() == 0);
+        let set = match is_empty {
+            true => Predictions::default(),
+            false => of_one_model(path, grading)?,
+        };
+        Ok(renamed(set, name))
+    };
     paths.iter().map(read).collect()
 }
 

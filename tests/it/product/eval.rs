@@ -322,6 +322,21 @@ fn invalid_input_is_rejected_with_hint() {
     };
     let none = error_text(&mut bench.command(&[], "out"));
     assert!(none.contains("the predictions are missing"), "{none}");
+    bench.predictions(&[]);
+    let empty = "predictions.jsonl: the file contains no predictions";
+    let empty_file = error_text(&mut bench.grade(&[], "out"));
+    assert!(empty_file.contains(empty), "{empty_file}");
+    let system = format!("e={}", bench.place.path("predictions.jsonl").display());
+    let mut compare = bench.place.testwright();
+    compare
+        .args(["compare", "--approaches", "snippet", "--predictions"])
+        .args([system.as_str(), "--dataset"])
+        .arg(bench.place.path("dataset.jsonl"))
+        .arg("--out")
+        .arg(bench.place.path("compared"));
+    let empty_system = error_text(&mut compare);
+    assert!(empty_system.contains(empty), "{empty_system}");
+    assert!(!bench.place.path("compared").exists());
     let unknown = error_text(&mut bench.command(&["verify", "--instances", "plane"], "out"));
     assert!(unknown.contains("plain"), "names the nearest: {unknown}");
     bench.predictions(&[("m", "plain", None), ("m", "other", Some(" \n"))]);
