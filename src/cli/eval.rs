@@ -16,6 +16,7 @@ use testwright_evals::{InstanceResult, harness};
 use super::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT, SERVER};
 use super::instance_args::InstanceArgs;
 use super::output::{self, escape_line};
+use super::output_folder;
 use super::repository_args::{SandboxArgs, load_settings};
 use progress::GradingProgress;
 use testwright_comparisons::grading::{GradingOptions, GradingRun, RemoteGrading, records};
@@ -187,6 +188,7 @@ impl GradeArgs {
         let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are required"));
         };
+        output_folder::check_is_folder(out)?;
         let (whole, dataset) = self.instances.read(path)?;
         dataset.require_code_patches().map_err(|error| {
             records(error).hint("select other instances with --instances, or add the field `patch`")

@@ -11,6 +11,7 @@ use testwright_sandboxes::private;
 
 use super::headings::{ISSUE, LIMITS, OUTPUT};
 use super::output::{self, ProgressLine, escape_line};
+use super::output_folder;
 use super::repository_args::{RepositoryArgs, patch_of_project};
 use super::show::read_ended;
 use testwright_agent::agent::{Outcome, Progress, StepView};
@@ -85,6 +86,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let Some(out) = args.out.as_deref().or(args.dir.as_deref()) else {
         return Err(Error::usage("write the history").hint("pass a folder with --out"));
     };
+    output_folder::check_is_folder(out)?;
     private::create(out).map_err(|error| Error::io(format!("create {}", out.display()), &error))?;
     let earlier = read_report(out)?;
 

@@ -29,6 +29,7 @@ mod mcp;
 mod mine;
 mod models;
 pub mod output;
+mod output_folder;
 mod pr;
 mod prompts;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::model_args::ModelArgs;
 use crate::cli::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT};
 use crate::cli::instance_args::InstanceArgs;
 use crate::cli::output::{self, ProgressLine, escape_line};
+use crate::cli::output_folder;
 use testwright_agent::agent::NotesToLog;
 use testwright_comparisons::check::{
     CHECKS_FILE, CheckListener, CheckRecord, KEPT_FILE, check_predictions, count_patches,
@@ -60,6 +61,7 @@ impl DatasetArgs {
         let Some(out) = &self.out else {
             return Err(Error::usage("check the predictions").cause("--out is required"));
         };
+        output_folder::check_is_folder(out)?;
         let (whole, dataset) = self.instances.read(path)?;
         let files: Vec<&Path> = self.predictions.iter().map(PathBuf::as_path).collect();
         let (sets, warnings) = predictions::read(&files, &whole, &dataset).map_err(records)?;

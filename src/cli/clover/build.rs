@@ -14,6 +14,7 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use super::progress::CloverProgress;
 use crate::cli::headings::{DATA, ISSUE, LIMITS, OUTPUT};
 use crate::cli::output::{self, escape_line};
+use crate::cli::output_folder;
 use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::evaluation::open;
@@ -71,6 +72,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             ))
             .hint("pass --commit once for each --repo, in the same order"));
     }
+    output_folder::check_is_folder(&args.out)?;
     let settings = load_settings(&args.sandbox.sources(|_| {}))?;
     let harness_args = HarnessArgs {
         repositories: testwright_evals::harness::FORGE.to_owned(),

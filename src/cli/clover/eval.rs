@@ -17,6 +17,7 @@ use super::progress::CloverProgress;
 use super::report::print;
 use crate::cli::headings::{DATA, LIMITS, MODEL, OUTPUT};
 use crate::cli::output::{self, escape_line};
+use crate::cli::output_folder;
 use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::agents::Agents;
@@ -104,6 +105,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
     let begun = Instant::now();
+    output_folder::check_is_folder(&args.out)?;
     let settings = load_settings(&args.sandbox.sources(|_| {}))?;
     let benchmark = Benchmark::read(&args.problems).map_err(|error| {
         Error::usage(format!("read {}", args.problems.display()))

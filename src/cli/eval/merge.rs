@@ -9,6 +9,7 @@ use testwright_evals::report;
 use super::report::table;
 use crate::cli::headings::OUTPUT;
 use crate::cli::output::{self, escape_line};
+use crate::cli::output_folder;
 use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
 
@@ -26,6 +27,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    output_folder::check_is_folder(&args.out)?;
     let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
     let run = merge(&folders, &args.out).map_err(|error| match error {
         MergeError::Metadata(error) => reporting(error),

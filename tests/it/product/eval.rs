@@ -326,6 +326,12 @@ fn invalid_input_is_rejected_with_hint() {
     let empty = "predictions.jsonl: the file contains no predictions";
     let empty_file = error_text(&mut bench.grade(&[], "out"));
     assert!(empty_file.contains(empty), "{empty_file}");
+    let file = error_text(&mut bench.grade(&[], "dataset.jsonl"));
+    assert!(file.contains("dataset.jsonl is a file"), "{file}");
+    let mut merge = bench.place.testwright();
+    merge.args(["eval", "merge", "one", "--out"]);
+    let merged = error_text(merge.arg(bench.place.path("dataset.jsonl")));
+    assert!(merged.contains("dataset.jsonl is a file"), "{merged}");
     let system = format!("e={}", bench.place.path("predictions.jsonl").display());
     let mut compare = bench.place.testwright();
     compare
