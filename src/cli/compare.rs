@@ -12,6 +12,7 @@ use testwright_evals::predictions::Predictions;
 use super::eval::GradeArgs;
 use super::headings::{DATA, LIMITS, MODEL, OUTPUT, SERVER};
 use super::output::{self, escape_line};
+use super::output_folder;
 use super::repository_args::load_settings;
 use super::repository_args::names::approaches;
 use progress::CompareProgress;
@@ -107,6 +108,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let Some(out) = &args.grade.out else {
         return Err(Error::usage("compare").cause("--out is required"));
     };
+    output_folder::check_has_no_results(out)?;
     let recorded = match &args.replay {
         Some(folder) => Some(Plan::read(folder)?.ok_or_else(|| {
             Error::usage(format!("replay {}", folder.display()))

@@ -116,6 +116,7 @@ async fn grade(args: &Args) -> Result<u8> {
     let grading = args
         .grade
         .grading_run(load_settings(&args.grade.sandbox.sources(|_| {}))?)?;
+    output_folder::check_has_no_comparison(&grading.out)?;
     let paths: Vec<&Path> = args.predictions.iter().map(PathBuf::as_path).collect();
     let (sets, warnings) =
         predictions::read(&paths, &grading.whole, &grading.dataset).map_err(records)?;

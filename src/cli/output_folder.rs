@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use testwright_comparisons::compare::PLAN;
+use testwright_evals::result::results_file;
+
 use testwright_config::error::{Error, Result};
 
 /// Checks that the path of `--out` can be a folder.
@@ -19,4 +22,38 @@ pub(super) fn check_is_folder(out: &Path) -> Result<()> {
         // The first access reports other problems.
         _ => Ok(()),
     }
+}
+
+/// Checks that the folder is not one of `testwright compare`, whose reports `eval` would overwrite.
+///
+/// # Errors
+///
+/// Fails if the folder contains the plan of a comparison.
+pub(super) fn check_has_no_comparison(out: &Path) -> Result<()> {
+    // `eval report` writes a file with the same name beside results.
+    if out.join(PLAN).exists() && !out.join(results_file::FILE).exists() {
+        return Err(foreign_folder(out, "compare"));
+    }
+    Ok(())
+}
+
+/// Checks that the folder is not one of `testwright eval`, whose reports `compare` would overwrite.
+///
+/// # Errors
+///
+/// Fails if the folder contains results of a grading.
+pub(super) fn check_has_no_results(out: &Path) -> Result<()> {
+    match out.join(results_file::FILE).exists() {
+        true => Err(foreign_folder(out, "eval")),
+        false => Ok(()),
+    }
+}
+
+fn foreign_folder(out: &Path, command: &str) -> Error {
+    Error::usage(format!("use --out {}", out.display()))
+        .cause(format!(
+            "{} contains the results of `testwright {command}`",
+            out.display()
+        ))
+        .hint("pass another folder with --out")
 }

@@ -29,8 +29,8 @@ pub use runs::RemoteRuns;
 pub use schedule::{Schedule, Step, StepListener, Summary};
 pub use trajectory_page::write as write_trajectory_page;
 
-/// Files and folders in the folder of a comparison.
-const PLAN: &str = "comparison.json";
+/// File of the plan.
+pub const PLAN: &str = "comparison.json";
 const RUNS: &str = "runs.jsonl";
 const SPENDING: &str = "spending.jsonl";
 /// Maximum runs that are requested from the workers of a database at once.

@@ -7,6 +7,7 @@ use testwright_evals::{Dataset, Instance, InstanceResult, verify};
 
 use super::{GradeArgs, WorkersArgs};
 use crate::cli::output::{self, escape_line};
+use crate::cli::output_folder;
 use crate::cli::repository_args::load_settings;
 use testwright_comparisons::grading::RemoteGrading;
 use testwright_config::error::{Error, Result};
@@ -27,6 +28,7 @@ const GOLDEN_MODEL_NAME: &str = "golden";
 pub(crate) async fn run(args: &Args) -> Result<u8> {
     let settings = load_settings(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
+    output_folder::check_has_no_comparison(&grading.out)?;
     let golden = golden_tests(&grading.dataset);
     if golden
         .by_instance

@@ -237,6 +237,36 @@ fn only_configured_environment_applies_to_instances() {
 }
 
 #[test]
+fn folders_of_compare_and_eval_are_distinct() {
+    let bench = bench(&["first"]);
+    let path = |name: &str| bench.place.path(name);
+    for (folder, file) in [("graded", "results.jsonl"), ("compared", "comparison.json")] {
+        std::fs::create_dir(path(folder)).unwrap();
+        std::fs::write(path(folder).join(file), "").unwrap();
+    }
+    let mut compare = bench.place.testwright();
+    compare
+        .args(["compare", "--approaches", "snippet", "--dataset"])
+        .arg(path("dataset.jsonl"))
+        .arg("--out")
+        .arg(path("graded"));
+    for (mut command, cause) in [
+        (compare, "contains the results of `testwright eval`"),
+        (
+            bench.command(&["verify"], "compared"),
+            "contains the results of `testwright compare`",
+        ),
+    ] {
+        let output = command.output().unwrap();
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains(cause), "{stderr}");
+    }
+    assert_eq!(files(&path("graded")).len(), 1);
+    assert_eq!(files(&path("compared")).len(), 1);
+}
+
+#[test]
 fn merged_shards_equal_whole_evaluation() {
     let bench = bench(&["first", "second"]);
     let good = bench.repository.append_tests_patch(GOOD);
