@@ -182,6 +182,20 @@ impl System {
         format!("{approach}@{}", self.model)
     }
 
+    /// Returns how this system differs from an earlier one of the same name, as a clause.
+    fn difference(&self, earlier: &System) -> String {
+        let name = self.name();
+        match (&self.predictions, &earlier.predictions) {
+            (Some(_), Some(_)) => format!("the file with the predictions of {name} has changed"),
+            (None, None) if self.approach != earlier.approach => format!(
+                "{name} was `{}`, and this command requests `{}`",
+                earlier.approach, self.approach
+            ),
+            (None, None) => format!("{name} gets other inputs or has other samples"),
+            _ => format!("{name} now names another system"),
+        }
+    }
+
     /// Returns the number of samples of the system.
     pub fn samples(&self, samples: u32) -> u32 {
         match self.has_runs() {
@@ -322,9 +336,12 @@ impl Plan {
             )
         };
         if let Some(removed_system) = earlier.systems.iter().find(|s| !self.systems.contains(s)) {
+            let name = removed_system.name();
+            if let Some(now) = self.systems.iter().find(|system| system.name() == name) {
+                return differs(&now.difference(removed_system));
+            }
             return differs(&format!(
-                "it includes {}, which this command does not request",
-                removed_system.name()
+                "it includes {name}, which this command does not request"
             ));
         }
         for instance in &earlier.instances {
@@ -398,5 +415,48 @@ impl PlannedInstance {
         is_compatible(&now.golden_patch, &earlier.golden_patch)
             && is_compatible(&now.other_patch, &earlier.other_patch)
             && (earlier.test_files.is_empty() || now.test_files == earlier.test_files)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn changed_system_is_named_with_difference() {
+        let plan = |system: System| {
+            let settings = Settings::default();
+            Plan::new(&Dataset::default(), vec![system], 1, &settings)
+        };
+        let program = |command: &str| System {
+            approach: format!("command(mine):{command}"),
+            model: "m".to_owned(),
+            predictions: None,
+            ..System::of_predictions("", "")
+        };
+        let given = |sha256: &str| System::of_predictions("foreign", sha256);
+        let error = |earlier: System, now: System| {
+            let extended = plan(now).check_extends(&plan(earlier), Path::new("out"));
+            extended.unwrap_err().render()
+        };
+        let changed = error(given("a"), given("b"));
+        assert!(
+            changed.contains("the file with the predictions of foreign has changed"),
+            "{changed}"
+        );
+        let changed = error(program("python a.py"), program("python b.py"));
+        assert!(
+            changed.contains(
+                "mine@m was `command(mine):python a.py`, and this command requests \
+                 `command(mine):python b.py`"
+            ),
+            "{changed}"
+        );
+        let removed = error(given("a"), System::of_predictions("other", "a"));
+        assert!(
+            removed.contains("it includes foreign, which this command does not request"),
+            "{removed}"
+        );
     }
 }
