@@ -4,6 +4,7 @@ use csv::Writer;
 
 use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
+use super::summary::{counted_adequacy, counted_delta};
 use crate::document::format::old_class;
 use crate::document::text_cell;
 use crate::result::InstanceResult;
@@ -68,8 +69,13 @@ fn row(graded: &InstanceResult) -> [String; COLUMNS.len()] {
         true => (holds && counts(graded)).to_string(),
         false => String::new(),
     };
+    // Without a prediction that applies, the report counts 0.
+    let score = match counts(graded) {
+        true => graded.tdd.score,
+        false => 0.0,
+    };
     let figure = |value: Option<f64>| match value {
-        Some(value) if is_judged && counts(graded) => value.to_string(),
+        Some(value) if is_judged => value.to_string(),
         _ => String::new(),
     };
     let text = |text: &str| text_cell(text).into_owned();
@@ -90,10 +96,10 @@ fn row(graded: &InstanceResult) -> [String; COLUMNS.len()] {
         verdict(graded.swt.fail_to_pass),
         verdict(graded.swt.pass_to_pass),
         verdict(Metric::TddFailToPass.holds(graded)),
-        figure(Some(graded.tdd.score)),
-        figure(graded.tdd.adequacy),
+        figure(Some(score)),
+        figure(counted_adequacy(graded)),
         count(graded.adequacy_lines),
-        figure(graded.coverage_delta),
+        figure(counted_delta(graded)),
         count(graded.coverage_lines),
         text(graded.coverage_problem.as_deref().unwrap_or_default()),
         match is_judged && counts(graded) {
@@ -139,7 +145,18 @@ mod tests {
         assert_eq!(cell(&graded, "prediction"), "'=1+1");
         // The patch does not apply.
         assert_eq!(cell(&graded, "fail_to_pass"), "false");
-        assert_eq!(cell(&graded, "coverage_delta"), "");
+        let cells = |graded: &InstanceResult| {
+            ["tdd_score", "adequacy", "coverage_delta"].map(|column| cell(graded, column))
+        };
+        (graded.coverage_lines, graded.adequacy_lines) = (Some(10), Some(12));
+        assert_eq!(cells(&graded), ["0", "0", "0"]);
+        // The report leaves out instances without lines to cover.
+        (graded.coverage_lines, graded.adequacy_lines) = (Some(0), Some(0));
+        assert_eq!(cells(&graded), ["0", "", ""]);
+        (graded.coverage_lines, graded.adequacy_lines) = (None, Some(12));
+        graded.coverage_problem = Some("no coverage".to_owned());
+        assert_eq!(cells(&graded), ["0", "0", ""]);
+        graded.coverage_problem = None;
         graded.applied = true;
         assert_eq!(cell(&graded, "fail_to_pass"), "true");
         assert_eq!(cell(&graded, "coverage_delta"), "-0.5");

@@ -108,11 +108,17 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
 /// Returns the ΔC of each instance. Instances without lines to cover, or with unknown lines, are excluded for every
 /// prediction.
 pub(super) fn deltas(graded: &[&InstanceResult]) -> Vec<f64> {
-    let is_measured =
-        |g: &&InstanceResult| g.coverage_problem.is_none() || g.coverage_lines.is_some();
-    let with_lines = graded.iter().copied();
-    let with_lines = with_lines.filter(|g| !has_no_lines(g)).filter(is_measured);
-    values(&with_lines.collect::<Vec<_>>(), |g| g.coverage_delta)
+    graded.iter().filter_map(|g| counted_delta(g)).collect()
+}
+
+/// Returns the ΔC of a result as the means count it; `None` if they exclude it.
+pub(super) fn counted_delta(graded: &InstanceResult) -> Option<f64> {
+    let is_unknown = graded.coverage_problem.is_some() && graded.coverage_lines.is_none();
+    match counts(graded) {
+        _ if has_no_lines(graded) || is_unknown => None,
+        true => graded.coverage_delta,
+        false => Some(0.0),
+    }
 }
 
 fn has_no_lines(graded: &InstanceResult) -> bool {
@@ -121,9 +127,16 @@ fn has_no_lines(graded: &InstanceResult) -> bool {
 
 /// Returns the adequacy of each instance. Instances without a changed statement are excluded for every prediction.
 fn adequacies(graded: &[&InstanceResult]) -> Vec<f64> {
-    let with_lines = graded.iter().copied();
-    let with_lines = with_lines.filter(|g| g.adequacy_lines != Some(0));
-    values(&with_lines.collect::<Vec<_>>(), |g| g.tdd.adequacy)
+    graded.iter().filter_map(|g| counted_adequacy(g)).collect()
+}
+
+/// Returns the adequacy of a result as the mean counts it; `None` if it excludes it.
+pub(super) fn counted_adequacy(graded: &InstanceResult) -> Option<f64> {
+    match counts(graded) {
+        _ if graded.adequacy_lines == Some(0) => None,
+        true => graded.tdd.adequacy,
+        false => Some(0.0),
+    }
 }
 
 /// Returns a value for each instance: 0 without a prediction that applies. Instances without a measurement are
