@@ -46,7 +46,8 @@ type Lines<'f> = BTreeMap<(String, String), (&'f Path, StoredResult)>;
 /// Merges results folders into a new folder, and returns its metadata. Reports are not written.
 ///
 /// A result that several folders contain must have the same verdicts in all of them. A failure of the machine gives way
-/// to a verdict. The metadata has a note if versions of the program or kinds of sandbox differ, or if lines were ignored.
+/// to a verdict. The metadata has a note if versions of the program or kinds of sandbox differ, if instances
+/// of the dataset are missing, or if lines were ignored.
 ///
 /// # Errors
 ///
@@ -76,7 +77,8 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<RunMetadata, MergeError> {
             }
         }
     }
-    let merged = merged.unwrap_or_default();
+    let mut merged = merged.unwrap_or_default();
+    merged.note_missing_instances();
     write(&lines, out).map_err(|source| MergeError::Write {
         path: out.join(FILE),
         source,
@@ -243,6 +245,33 @@ mod tests {
         let report = report::write(out.path(), &run).unwrap();
         let summary = &report.summary["a"];
         assert_eq!((summary.instances, summary.graded), (3, 3));
+    }
+
+    #[test]
+    fn missing_shard_causes_note() {
+        let results = sample::results(&["a"], 3, 1);
+        let folders: Vec<tempfile::TempDir> =
+            results.chunks(1).map(|some| shard(some, "d")).collect();
+        for (folder, graded) in folders.iter().zip(&results) {
+            let run = RunMetadata {
+                instances: Some(1),
+                dataset_instances: Some(3),
+                instance_ids: vec![graded.instance_id.clone()],
+                ..RunMetadata::default()
+            };
+            run.write(folder.path()).unwrap();
+        }
+        let out = tempfile::tempdir().unwrap();
+        let notes = |folders: &[&Path], out: &str, parent: &Path| {
+            merge(folders, &parent.join(out)).unwrap().notes
+        };
+        let [a, b, c] = [0, 1, 2].map(|at: usize| folders[at].path());
+        assert_eq!(
+            notes(&[a, b], "two", out.path()),
+            ["the merged folders have 2 of the 3 instances of the dataset"]
+        );
+        let two = out.path().join("two");
+        assert!(notes(&[two.as_path(), c], "three", out.path()).is_empty());
     }
 
     #[test]

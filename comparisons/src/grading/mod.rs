@@ -219,6 +219,7 @@ impl GradingRun {
                 None => harness.pythons.clone(),
             },
             instances: Some(self.dataset.instances.len() as u64),
+            dataset_instances: Some(self.whole.instances.len() as u64),
             instance_ids,
             grader: Some(harness::VERSION.to_owned()),
             workers: workers.and_then(|workers| u32::try_from(workers.number).ok()),

@@ -18,6 +18,8 @@ use crate::untrusted_text;
 const FILE: &str = "run.json";
 /// Maximum plausible number of instances, more than in any dataset.
 const INSTANCES: u64 = 100_000_000;
+/// Beginning of the note on merged shards that lack instances.
+const COVERAGE_NOTE: &str = "the merged folders have";
 
 /// Facts about a run of the harness: content of `run.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +49,9 @@ pub struct RunMetadata {
     /// Number of instances selected from the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instances: Option<u64>,
+    /// Number of instances of the whole dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset_instances: Option<u64>,
     /// Ids of these instances, sorted. Absent in `report.json` and in files of older versions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instance_ids: Vec<String>,
@@ -126,6 +131,7 @@ impl RunMetadata {
             return Err("version of the grader");
         }
         self.retain_shared(&other);
+        self.dataset_instances = self.dataset_instances.or(other.dataset_instances);
         self.add_instances(&other, repeated);
         self.started = self.started.take().into_iter().chain(other.started).min();
         let seconds = self.seconds.zip(other.seconds);
@@ -190,6 +196,18 @@ impl RunMetadata {
         }
     }
 
+    /// Adds a note if the merged shards lack instances of the dataset.
+    pub(crate) fn note_missing_instances(&mut self) {
+        // A folder may itself be the result of a merge.
+        self.notes.retain(|note| !note.starts_with(COVERAGE_NOTE));
+        if let (Some(instances), Some(all)) = (self.instances, self.dataset_instances)
+            && instances < all
+        {
+            let note = format!("{COVERAGE_NOTE} {instances} of the {all} instances of the dataset");
+            self.add_note(note);
+        }
+    }
+
     /// Adds a note, unless it exists already.
     fn add_note(&mut self, note: String) {
         if !self.notes.contains(&note) {
@@ -205,6 +223,7 @@ impl RunMetadata {
             self.predictions.len(),
             self.seconds,
             self.instances,
+            self.dataset_instances,
             self.instance_ids.len(),
         );
         self.sets.retain(|name| is_fit(name));
@@ -212,12 +231,15 @@ impl RunMetadata {
         self.predictions
             .retain(|warning| is_fit(&warning.model_name_or_path) && is_fit(&warning.instance_id));
         self.seconds = self.seconds.filter(|seconds| is_time(*seconds));
-        self.instances = self.instances.filter(|instances| *instances <= INSTANCES);
+        let is_plausible = |instances: &u64| *instances <= INSTANCES;
+        self.instances = self.instances.filter(is_plausible);
+        self.dataset_instances = self.dataset_instances.filter(is_plausible);
         let after = (
             self.sets.len(),
             self.predictions.len(),
             self.seconds,
             self.instances,
+            self.dataset_instances,
             self.instance_ids.len(),
         );
         if before != after {

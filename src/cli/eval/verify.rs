@@ -21,7 +21,7 @@ pub(crate) struct Args {
 }
 
 /// Model name of the predictions that hold the golden tests.
-const GOLDEN_MODEL_NAME: &str = "golden";
+pub(super) const GOLDEN_MODEL_NAME: &str = "golden";
 
 /// Grades the golden tests. The exit code is 0 if all are fail-to-pass, 1 if one is not, and 3 if something
 /// could not be graded.

@@ -237,6 +237,41 @@ fn only_configured_environment_applies_to_instances() {
 }
 
 #[test]
+fn merged_verification_keeps_exit_code() {
+    let bench = GradingBench::new(None);
+    let mut vacuous = bench.repository.instance("second", ISSUE);
+    let test = "\n\ndef test_one():\n    assert 1 == 1\n";
+    vacuous["test_patch"] = bench.repository.append_tests_patch(test).into();
+    bench.dataset(&[bench.repository.instance("first", ISSUE), vacuous]);
+    for (instance, exit_code) in [("first", 0), ("second", 1)] {
+        let words = ["verify", "--instances", instance];
+        let output = bench.command(&words, instance).output().unwrap();
+        assert_exit_code(&output, exit_code);
+    }
+    let merge = |folders: &[&str], out: &str| {
+        let mut command = bench.place.testwright();
+        command.args(["eval", "merge"]).args(folders);
+        let command = command.args(["--out", out]);
+        command
+            .current_dir(bench.place.folder.path())
+            .output()
+            .unwrap()
+    };
+    let both = merge(&["first", "second"], "both");
+    assert_exit_code(&both, 1);
+    let stdout = String::from_utf8(both.stdout).unwrap();
+    assert!(
+        stdout.contains("golden tests fail-to-pass: 1 of 2\n"),
+        "{stdout}"
+    );
+    let one = merge(&["first"], "one");
+    assert_exit_code(&one, 0);
+    let stderr = String::from_utf8(one.stderr).unwrap();
+    let note = "note: the merged folders have 1 of the 2 instances of the dataset";
+    assert!(stderr.contains(note), "{stderr}");
+}
+
+#[test]
 fn folders_of_compare_and_eval_are_distinct() {
     let bench = bench(&["first"]);
     let path = |name: &str| bench.place.path(name);
