@@ -150,20 +150,38 @@ impl Dataset {
     ///
     /// Fails with the number of instances that have none, and the first of them.
     pub fn require_code_patches(&self) -> Result<(), RecordsError> {
-        let lacks_patch = |instance: &&Instance| {
-            let patch = instance.patch.as_deref().unwrap_or_default();
-            patch.trim().is_empty()
-        };
-        let mut lacking = self.instances.iter().filter(lacks_patch);
-        let count = lacking.clone().count();
-        let Some(first) = lacking.next() else {
+        let lacks_patch = |instance: &&Instance| is_blank(instance.patch.as_deref());
+        self.require(
+            lacks_patch,
+            "code patch in `patch`, so tests cannot be run on the new code",
+        )
+    }
+
+    /// Checks that all instances have golden tests.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the number of instances that have none, and the first of them.
+    pub fn require_test_patches(&self) -> Result<(), RecordsError> {
+        let lacks_patch = |instance: &&Instance| is_blank(instance.test_patch.as_deref());
+        self.require(lacks_patch, "golden tests in `test_patch`")
+    }
+
+    /// Fails if an instance lacks something, which `what` names.
+    fn require(
+        &self,
+        is_lacking: impl Fn(&&Instance) -> bool,
+        what: &str,
+    ) -> Result<(), RecordsError> {
+        let lacking: Vec<&Instance> = self.instances.iter().filter(is_lacking).collect();
+        let Some(first) = lacking.first() else {
             return Ok(());
         };
-        let total = self.instances.len();
+        let (count, total) = (lacking.len(), self.instances.len());
         Err(RecordsError::Unsuitable {
             path: self.path.clone(),
             message: format!(
-                "{count} of {total} instances have no code patch in `patch`, so tests cannot be run on the new code: {}{}",
+                "{count} of {total} instances have no {what}: {}{}",
                 first.instance_id,
                 if count > 1 { ", …" } else { "" }
             ),
@@ -174,6 +192,10 @@ impl Dataset {
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
         self.instances.iter().find(|i| i.instance_id == instance_id)
     }
+}
+
+fn is_blank(text: Option<&str>) -> bool {
+    text.unwrap_or_default().trim().is_empty()
 }
 
 fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<Problem>> {

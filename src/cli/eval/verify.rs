@@ -9,8 +9,8 @@ use super::{GradeArgs, WorkersArgs};
 use crate::cli::output::{self, escape_line};
 use crate::cli::output_folder;
 use crate::cli::repository_args::load_settings;
-use testwright_comparisons::grading::RemoteGrading;
-use testwright_config::error::{Error, Result};
+use testwright_comparisons::grading::{RemoteGrading, records};
+use testwright_config::error::Result;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -29,19 +29,10 @@ pub(crate) async fn run(args: &Args) -> Result<u8> {
     let settings = load_settings(&args.grade.sandbox.sources(|_| {}))?;
     let grading = args.grade.grading_run(settings)?;
     output_folder::check_has_no_comparison(&grading.out)?;
+    grading.dataset.require_test_patches().map_err(|error| {
+        records(error).hint("select other instances with --instances, or add the field test_patch")
+    })?;
     let golden = golden_tests(&grading.dataset);
-    if golden
-        .by_instance
-        .values()
-        .all(|golden| golden.model_patch.is_none())
-    {
-        return Err(Error::usage("grade the golden tests")
-            .cause(format!(
-                "{} has no golden tests",
-                grading.dataset.path.display()
-            ))
-            .hint("use a dataset with the field test_patch, such as SWE-bench"));
-    }
     let workers = args.workers.remote(&grading).await?;
     let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
     let graded = args

@@ -351,6 +351,14 @@ fn invalid_input_is_rejected_with_hint() {
         without_patch.contains("2 predictions, 0 with a patch"),
         "{without_patch}"
     );
+    let mut untested = bench.repository.instance("other", ISSUE);
+    untested.as_object_mut().unwrap().remove("test_patch");
+    bench.dataset(&[bench.repository.instance("plain", ISSUE), untested]);
+    let without_tests = error_text(&mut bench.command(&["verify"], "out"));
+    assert!(
+        without_tests.contains("1 of 2 instances have no golden tests in `test_patch`: other"),
+        "{without_tests}"
+    );
     let mut unfixed = bench.repository.instance("plain", ISSUE);
     unfixed.as_object_mut().unwrap().remove("patch");
     bench.dataset(&[unfixed]);
