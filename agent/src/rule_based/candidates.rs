@@ -1,15 +1,17 @@
 //! Tests that the issue suggests, the most trusted first.
 
+mod raises;
 mod session;
 mod values;
+
+use std::collections::BTreeMap;
 
 use testwright_tools::python::edit::reindented;
 
 use super::extract::{Issue, RaisedException, messages_only, split_note, wanted_exceptions};
 use super::probe::{Probe, ProbedException, Statement, Subject};
-use super::stated_output::Role;
 use super::steps::Step;
-use super::test_body::{self, TestBody};
+use super::test_body::{self, ExpectedRaises, TestBody};
 use super::test_name::Behaviour;
 
 /// A test, and the failure that would show the issue.
@@ -46,24 +48,42 @@ pub(super) struct Evidence<'a> {
     pub prose: String,
     /// Exceptions that the issue asks for.
     pub wanted: Vec<String>,
+    /// Sentences that name the code which should raise an exception.
+    sentences: BTreeMap<usize, String>,
+    expected: ExpectedRaises,
+    /// Whether the issue names code that should raise an exception; then no other statement is tested for one.
+    names_raising_code: bool,
     numbers: Vec<Option<u32>>,
 }
 
 impl<'a> Evidence<'a> {
     pub(super) fn new(issue: &'a Issue, steps: &'a [Step], probe: &'a Probe) -> Self {
         let prose = issue.prose();
-        Evidence {
+        let mut evidence = Evidence {
             issue,
             steps,
             probe,
             wanted: wanted_exceptions(&prose),
             prose,
+            sentences: BTreeMap::new(),
+            expected: ExpectedRaises::default(),
+            names_raising_code: false,
             numbers: steps.iter().map(|s| s.number).collect(),
-        }
+        };
+        raises::pair(&mut evidence);
+        evidence
+    }
+
+    /// Returns whether the issue asks for an exception; then no value is right.
+    fn expects_exception(&self) -> bool {
+        raises::should_fail(&self.prose)
+            || !self.wanted.is_empty()
+            || self.names_raising_code
+            || !self.expected.exceptions.is_empty()
     }
 
     fn before(&self, targets: &[usize], more: &[String]) -> TestBody {
-        test_body::before(self.probe, &self.numbers, targets, more)
+        test_body::before(self.probe, &self.numbers, targets, more, &self.expected)
     }
 
     /// Returns the statement whose exception kept this one from running, or else this one.
@@ -119,14 +139,19 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
         let Some(step) = evidence.steps.get(statement.step) else {
             continue;
         };
-        if statement.syntax.is_some() || statement.slow {
+        let is_dependent = evidence.expected.dependent.contains(&at);
+        if statement.syntax.is_some() || statement.slow || is_dependent {
             continue;
         }
         let mut statement_candidates = Vec::new();
-        if statement.last {
+        let is_expected = evidence.expected.exceptions.contains_key(&at);
+        if is_expected {
+            statement_candidates.extend(raises::of_named_code(evidence, at, statement, step));
+        }
+        if statement.last && !is_expected {
             statement_candidates.extend(values::candidates(evidence, at, statement, step));
         }
-        if statement.blocked.is_none() {
+        if statement.blocked.is_none() && !is_expected {
             if let Some(raised) = &statement.raised {
                 statement_candidates.extend(
                     as_written(evidence, at, statement, step, raised)
@@ -135,7 +160,7 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
                 statement_candidates.extend(says_otherwise(evidence, at, statement, raised));
             }
             if statement.last {
-                statement_candidates.extend(raises(evidence, at, statement, step));
+                statement_candidates.extend(raises::of_last(evidence, at, statement, step));
             }
         }
         for mut candidate in statement_candidates {
@@ -151,8 +176,7 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
             }
         }
     }
-    // If the issue asks for an exception, no value is right.
-    if should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
+    if evidence.expects_exception() {
         all.retain(|c| !matches!(c.behaviour, Behaviour::DoesNotGive(_)));
     }
     for mut candidate in session::candidates(evidence) {
@@ -322,56 +346,6 @@ fn says_otherwise(
     })
 }
 
-/// Tests for an exception that the issue asks for and that is not raised today.
-fn raises(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-) -> Option<Candidate> {
-    if statement.raised.is_some()
-        || !step.ends_block
-        || step.works
-        || step.outputs.iter().any(|s| s.role == Role::Right)
-    {
-        return None;
-    }
-    if ["Import", "ImportFrom", "FunctionDef", "ClassDef"].contains(&statement.kind.as_str()) {
-        return None;
-    }
-    let is_exception = |n: usize| {
-        statement
-            .checks
-            .get(step.outputs.len() + n)
-            .is_some_and(|c| c.exception)
-    };
-    let exception_name = evidence
-        .wanted
-        .iter()
-        .enumerate()
-        .find(|(n, _)| is_exception(*n))
-        .map(|(_, w)| w.clone());
-    let (trust, exception) = match exception_name {
-        Some(name) => (78, name),
-        None if should_fail(&evidence.prose) => (40, "Exception".to_owned()),
-        None => return None,
-    };
-    let mut body = evidence.before(&[at], &test_body::words(&exception));
-    body.imports.push("import pytest".to_owned());
-    body.lines.push(format!("with pytest.raises({exception}):"));
-    body.lines.extend(indented(&statement.source));
-    Some(Candidate {
-        trust,
-        body,
-        function: None,
-        subject: statement.subject.clone(),
-        behaviour: Behaviour::Raises(exception),
-        expects: Expects::Assertion,
-        sentence: evidence.issue.title.clone(),
-        homes: homes(statement, None),
-    })
-}
-
 /// Returns the lines of a statement one level deeper; lines inside strings stay unchanged.
 fn indented(source: &str) -> Vec<String> {
     let text = reindented(source, "    ");
@@ -417,20 +391,6 @@ fn speaks_of_failure(prose: &str) -> bool {
         "throws",
         "does not work",
         "doesn't work",
-    ]
-    .iter()
-    .any(|w| prose.contains(w))
-}
-
-fn should_fail(prose: &str) -> bool {
-    let prose = prose.to_lowercase();
-    [
-        "should fail",
-        "should raise",
-        "should throw",
-        "should error",
-        "should not be allowed",
-        "must fail",
     ]
     .iter()
     .any(|w| prose.contains(w))

@@ -10,6 +10,7 @@
 //! nothing that can be run, or the shown failure does not occur, it says so.
 
 mod candidates;
+mod code_match;
 mod comment_annotations;
 pub mod extract;
 mod functions;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::extract::{Polarity, pattern};
+use super::extract::{Polarity, is_exception_name, pattern};
 
 /// A text that the issue gives as the result or output of a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,5 +52,6 @@ pub(super) fn right_in(note: &str) -> Option<String> {
         .trim_end_matches(['.', '!'])
         .to_owned();
     let plain = text.contains(['(', '[', '\'', '"', '{']) || !text.contains(' ');
-    plain.then_some(text)
+    // An expected exception is not a value.
+    (plain && !is_exception_name(&text)).then_some(text)
 }

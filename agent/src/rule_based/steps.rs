@@ -6,12 +6,15 @@ use regex::Regex;
 
 use testwright_tools::python::Module;
 
-use super::comment_annotations;
 use super::extract::{
-    Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, pattern, stance_after,
-    stance_before,
+    Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, expected_exceptions,
+    pattern, stance_after, stance_before,
 };
 use super::stated_output::{Role, StatedOutput, right_in};
+use super::{code_match, comment_annotations};
+
+/// Maximum number of steps to run.
+const MAX_STEPS: usize = 60;
 
 /// Code to run, and the issue's statements about its last statement.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,6 +25,8 @@ pub(super) struct Step {
     pub number: Option<u32>,
     pub outputs: Vec<StatedOutput>,
     pub raised: Option<RaisedException>,
+    /// Exception that a comment expects of the last statement.
+    pub expected: Option<String>,
     /// Whether it comes from a sentence instead of a block.
     pub in_prose: bool,
     /// Whether the issue says that it works.
@@ -42,8 +47,35 @@ pub(super) fn steps(issue: &Issue) -> Vec<Step> {
     }
     let mut steps = reader.steps;
     pointed_at(&mut steps, issue);
-    steps.truncate(60);
+    steps.truncate(MAX_STEPS);
+    add_expected(&mut steps, issue);
     steps
+}
+
+/// Adds the code that sentences expect to raise an exception, unless a step has it.
+fn add_expected(steps: &mut Vec<Step>, issue: &Issue) {
+    if steps.is_empty() {
+        return;
+    }
+    for expected in expected_exceptions(&issue.prose()) {
+        for source in expected.code.iter().chain(&expected.functions) {
+            let is_shown = steps.iter().any(|step| {
+                code_match::contains(&step.source, source)
+                    || expected.code.is_empty() && code_match::calls(&step.source, source)
+            });
+            let is_code =
+                is_expression(source) && !Module::parse(source.as_str()).root().has_error();
+            if !is_shown && is_code && steps.len() < MAX_STEPS {
+                steps.push(Step {
+                    source: source.clone(),
+                    prompt: true,
+                    in_prose: true,
+                    block: issue.parts.len(),
+                    ..Step::default()
+                });
+            }
+        }
+    }
 }
 
 /// The stance of the prose around a part of the issue.
@@ -122,6 +154,10 @@ impl StepReader {
         let step = |(at, piece): (usize, comment_annotations::Piece)| Step {
             source: piece.source,
             works: before == Polarity::Good || piece.stance == Polarity::Good,
+            expected: piece
+                .outputs
+                .first()
+                .and_then(|o| expected_in_note(&o.sentence)),
             outputs: piece.outputs,
             ends_block: at == last,
             block: n,
@@ -373,6 +409,7 @@ fn transcript(
             number: entry.number,
             outputs,
             raised: entry.raised.clone(),
+            expected: expected_in_note(&entry.note),
             in_prose: false,
             works: stance == Polarity::Good,
             ends_block: ends,
@@ -380,6 +417,11 @@ fn transcript(
             vague,
         });
     }
+}
+
+/// Returns the exception that a comment next to code expects.
+fn expected_in_note(note: &str) -> Option<String> {
+    expected_exceptions(note).pop()?.exception
 }
 
 fn attach(step: Option<&mut Step>, claim: &Claim) {

@@ -1,8 +1,10 @@
 //! Reduces statements that ran to the body of a test: those that the tested statements need by name, and those that
 //! act on anything else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+use testwright_tools::python::edit::reindented;
 
 use super::probe::{Effect, Probe, Statement};
 
@@ -31,6 +33,7 @@ pub(super) fn before(
     numbers: &[Option<u32>],
     targets: &[usize],
     more: &[String],
+    expected: &ExpectedRaises,
 ) -> TestBody {
     let all = &probe.statements;
     let tested: Vec<&Statement> = targets.iter().filter_map(|at| all.get(*at)).collect();
@@ -45,7 +48,7 @@ pub(super) fn before(
     let mut selection: Vec<(usize, Option<String>)> = Vec::new();
     for at in (0..targets.iter().copied().max().unwrap_or_default()).rev() {
         let statement = &all[at];
-        if !can_run(statement, at, cause) {
+        if !can_run(statement, at, cause) || expected.dependent.contains(&at) {
             continue;
         }
         let label = label(statement, numbers, &needed);
@@ -66,6 +69,9 @@ pub(super) fn before(
             for name in &statement.writes {
                 needed.remove(name);
             }
+        }
+        if let Some(exception) = expected.exceptions.get(&at) {
+            read.extend(words(exception));
         }
         needed.extend(statement.reads.iter().cloned());
         read.extend(statement.reads.iter().cloned());
@@ -91,6 +97,9 @@ pub(super) fn before(
         let is_early = !has_acted || statement.effect == Effect::None;
         has_acted |= statement.effect == Effect::Certain;
         match statement.kind.as_str() {
+            _ if expected.exceptions.contains_key(&at) => {
+                body.push_raising(statement, &expected.exceptions[&at]);
+            }
             "Import" | "ImportFrom" if statement.source.contains('*') => {}
             "Import" | "ImportFrom" if is_early && !statement.source.contains('\n') => {
                 body.imports.push(statement.source.trim().to_owned())
@@ -113,6 +122,14 @@ fn can_run(statement: &Statement, at: usize, cause: Option<usize>) -> bool {
 }
 
 impl TestBody {
+    /// Adds a statement that should raise an exception.
+    pub(super) fn push_raising(&mut self, statement: &Statement, exception: &str) {
+        self.imports.push("import pytest".to_owned());
+        self.lines.push(format!("with pytest.raises({exception}):"));
+        let text = reindented(&statement.source, "    ");
+        self.lines.extend(text.lines().map(str::to_owned));
+    }
+
     /// Adds a statement, whose value gets a name if `label` has one.
     fn push(&mut self, statement: &Statement, label: Option<String>) {
         let source = statement.shown.as_ref().unwrap_or(&statement.source);
@@ -131,6 +148,41 @@ impl TestBody {
                 },
                 leaks: statement.leaks.clone(),
             });
+        }
+    }
+}
+
+/// Statements that should raise an exception, but do not raise it today.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct ExpectedRaises {
+    /// Exceptions by the index of the statement.
+    pub exceptions: BTreeMap<usize, String>,
+    /// Statements that read a name which is not bound once the exceptions are raised.
+    pub dependent: BTreeSet<usize>,
+}
+
+impl ExpectedRaises {
+    pub(super) fn new(exceptions: BTreeMap<usize, String>, statements: &[Statement]) -> Self {
+        let mut dependent = BTreeSet::new();
+        let mut unbound: BTreeSet<&String> = BTreeSet::new();
+        for (at, statement) in statements.iter().enumerate() {
+            let raises = exceptions.contains_key(&at);
+            let is_dependent = statement.reads.iter().any(|name| unbound.contains(name));
+            if !raises && is_dependent {
+                dependent.insert(at);
+            }
+            if binds(&statement.kind) {
+                for name in &statement.writes {
+                    match raises || is_dependent {
+                        true => unbound.insert(name),
+                        false => unbound.remove(name),
+                    };
+                }
+            }
+        }
+        ExpectedRaises {
+            exceptions,
+            dependent,
         }
     }
 }

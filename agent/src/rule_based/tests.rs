@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod expected_exceptions;
+
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -20,6 +22,13 @@ class Stuck(Exception):
 
 class Grid(list):
     pass
+
+class Ring(list):
+    def __getitem__(self, index):
+        return list.__getitem__(self, index % len(self))
+
+    def pop(self, index):
+        return list.pop(self, index % len(self) if index < -len(self) else index)
 
 def low(number):
     return number - 2

@@ -12,7 +12,7 @@ use crate::rule_based::test_name::Behaviour;
 const MAX_OUTPUTS: usize = 4;
 
 pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
-    if super::should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
+    if evidence.expects_exception() {
         return Vec::new();
     }
     let mut blocks: Vec<usize> = evidence
@@ -38,6 +38,8 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
             || !step.prompt
             || step.in_prose
             || !statement.last
+            || evidence.expected.exceptions.contains_key(&at)
+            || evidence.expected.dependent.contains(&at)
             || evidence.raises_elsewhere(step)
         {
             continue;

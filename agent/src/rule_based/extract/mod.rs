@@ -5,6 +5,7 @@
 
 mod blocks;
 mod code;
+mod expected_exceptions;
 mod prose;
 mod repl;
 mod statements;
@@ -15,6 +16,7 @@ mod traceback;
 use regex::Regex;
 
 pub use code::{balanced, has_long_string, split_note};
+pub use expected_exceptions::{ExpectedException, expected_exceptions, is_exception_name};
 pub use prose::{
     Polarity, bare_contrast, classify_words, messages_only, reports_a_fault, sentences,
     stance_after, stance_before, wanted_exceptions,

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::expected_exceptions::expected_exceptions;
 use super::pattern;
 
 /// Whether the issue describes an output as right, wrong or expected.
@@ -182,6 +183,12 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
             if !all.contains(&name) {
                 all.push(name);
             }
+        }
+    }
+    let expected = expected_exceptions(prose).into_iter();
+    for name in expected.filter_map(|expected| expected.exception) {
+        if !all.contains(&name) {
+            all.push(name);
         }
     }
     all

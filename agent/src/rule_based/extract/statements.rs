@@ -1,10 +1,12 @@
 //! Statements in prose, such as "`f(1)` gives `2` instead of `3`".
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::code::closing;
+use super::expected_exceptions::{ExpectedException, expected_in, is_exception_name};
 use super::pattern;
 use super::prose::{Polarity, classify_words, sentences};
 
@@ -38,12 +40,8 @@ pub fn claims(prose: &str) -> Vec<Claim> {
             r#"(?i)\b((?:expect(?:ed)?|actual|got)(?: (?:output|result|value))?(?: is| was)?:? )(-?\d+(?:\.\d+)?|'[^'\n]*'|"[^"\n]*")([.!;]?(?:\s*\n\s*(?:\n|(?-i:[A-Z*-]))|\s*$)|[.!;]\s|,? (?:but|instead)\b)"#,
         )
     });
-    // A colon before code would end the sentence.
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b((?:expect(?:ed)?|actual)(?: (?:output|result|value))?(?: is)?):\s+⟦")
-    });
     let (text, codes) = marked(&UNQUOTED.replace_all(prose, "$1`$2`$3"));
-    let text = LABEL.replace_all(&text, "$1 ⟦");
+    let text = unlabelled(&text);
     let paragraphs: Vec<String> = text
         .split("\n\n")
         .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -64,6 +62,14 @@ pub fn claims(prose: &str) -> Vec<Claim> {
         all.append(&mut sentence_claims);
     }
     all
+}
+
+/// Removes the colon of labels such as "Expected:" before code, because it would end the sentence.
+pub(super) fn unlabelled(text: &str) -> Cow<'_, str> {
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)\b((?:expect(?:ed)?|actual)(?: (?:output|result|value))?(?: is)?):\s+⟦")
+    });
+    LABEL.replace_all(text, "$1 ⟦")
 }
 
 /// Returns the values that continue a list; `None` if they are alternatives.
@@ -213,6 +219,7 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     if claim.right == claim.shown && claim.right.is_some() && claim.wrong.is_none() {
         claim.shown = None;
     }
+    drop_raising(&mut claim, sentence, codes);
     let values = [&claim.right, &claim.wrong, &claim.shown];
     let mut all = values.iter().copied().flatten().chain(&claim.further);
     if all.any(|v| !is_value(v)) {
@@ -232,8 +239,32 @@ fn one_statement(captures: &regex::Captures<'_>) -> bool {
     !OTHER.is_match(inner.split('⟦').next().unwrap_or(""))
 }
 
+/// Removes what the sentence expects to raise an exception, because it is not a value.
+fn drop_raising(claim: &mut Claim, sentence: &str, codes: &[String]) {
+    let expected = expected_in(sentence, codes);
+    let raises = |text: &String| {
+        let is_named = |e: &ExpectedException| e.code.contains(text) || e.functions.contains(text);
+        is_exception_name(text) || expected.iter().any(is_named)
+    };
+    if expected.is_empty() {
+        return;
+    }
+    if claim.right.as_ref().is_some_and(raises) || claim.further.iter().any(raises) {
+        claim.right = None;
+        claim.further.clear();
+    }
+    for value in [&mut claim.wrong, &mut claim.shown] {
+        if value.as_ref().is_some_and(raises) {
+            *value = None;
+        }
+    }
+    if claim.expression.as_ref().is_some_and(raises) {
+        claim.right = None;
+    }
+}
+
 /// Replaces inline code, calls and plain values in the text by numbered marks.
-fn marked(prose: &str) -> (String, Vec<String>) {
+pub(super) fn marked(prose: &str) -> (String, Vec<String>) {
     // Marks in the issue's own text could refer to code any number of times.
     let prose = &prose.replace(['⟦', '⟧'], " ");
     static INLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)``(.+?)``|`([^`]+)`"));
@@ -283,7 +314,7 @@ fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
     text.push_str(&prose[from..]);
 }
 
-fn plain(sentence: &str, codes: &[String]) -> String {
+pub(super) fn plain(sentence: &str, codes: &[String]) -> String {
     static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(V));
     MARK.replace_all(sentence, |captures: &regex::Captures<'_>| {
         let code = captures[1].parse::<usize>().ok().and_then(|n| codes.get(n));
