@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use testwright_tools::python::indentation::step;
-use testwright_tools::python::{Comparison, Module, assertions};
+use testwright_tools::python::{Binding, Comparison, Module, assertions};
 
 use super::extract::{balanced, has_long_string};
 
@@ -18,6 +18,8 @@ pub(super) struct TestStyle {
     /// Whether the tests use the assertions of `unittest.TestCase`.
     pub is_unittest: bool,
     pub indent: String,
+    /// Helpers that the file imports from pytest, each with its local name; none if it imports pytest itself.
+    helpers: Vec<(String, String)>,
     quote: Option<char>,
     columns: usize,
 }
@@ -41,6 +43,7 @@ impl TestStyle {
             in_class: class.is_some(),
             is_unittest,
             indent: step(text).unwrap_or_else(|| "    ".to_owned()),
+            helpers: helpers(&module),
             quote: match single.cmp(&double) {
                 std::cmp::Ordering::Greater => Some('\''),
                 std::cmp::Ordering::Less => Some('"'),
@@ -57,6 +60,7 @@ impl TestStyle {
         if self.is_unittest {
             code = with_unittest_assertions(&code);
         }
+        code = self.with_imported_helpers(&code);
         if let Some(quote) = self.quote {
             code = requoted(&code, quote);
         }
@@ -73,6 +77,44 @@ impl TestStyle {
             .flat_map(|line| wrapped(line, columns, &self.indent));
         lines.map(|line| line + "\n").collect()
     }
+
+    /// Calls helpers of pytest by the names that the file imports.
+    fn with_imported_helpers(&self, code: &str) -> String {
+        // A line in a long string must stay as it is.
+        if self.helpers.is_empty() || has_long_string(code) {
+            return code.to_owned();
+        }
+        let line_with_helper = |line: &str| {
+            let text = line.trim_start();
+            let head = line.len() - text.len();
+            let start = head
+                + if text.starts_with("with ") {
+                    "with ".len()
+                } else {
+                    0
+                };
+            let helper = self.helpers.iter().find_map(|(name, local)| {
+                let rest = line[start..].strip_prefix(&format!("pytest.{name}("))?;
+                Some(format!("{}{local}({rest}\n", &line[..start]))
+            });
+            helper.unwrap_or_else(|| format!("{line}\n"))
+        };
+        code.lines().map(line_with_helper).collect()
+    }
+}
+
+/// Returns the names that a file imports from pytest, each with its local name; none if it imports pytest itself.
+fn helpers(module: &Module) -> Vec<(String, String)> {
+    let imports = module.imports().into_iter().filter(|i| i.top_level);
+    let bindings: Vec<Binding> = imports.flat_map(|import| import.bindings).collect();
+    if bindings
+        .iter()
+        .any(|b| b.module.is_empty() && b.local == "pytest")
+    {
+        return Vec::new();
+    }
+    let helpers = bindings.into_iter().filter(|b| b.module == "pytest");
+    helpers.map(|b| (b.name, b.local)).collect()
 }
 
 /// Returns the ranges of all string literals, in order.

@@ -168,3 +168,36 @@ fn long_string_stays_unchanged() {
         "def test_b():\n    text = \"\"\"a, \ndef b\n\n  c\"\"\"\n    f(text)\n"
     );
 }
+
+#[test]
+fn imported_helper_of_pytest_is_reused() {
+    let lines = ["with pytest.raises(IndexError):", "    f('a')"];
+    let candidate = candidate(&["from a import f", "import pytest"], &lines, Vec::new());
+    for (import, call, imports) in [
+        (
+            "from pytest import raises",
+            "raises",
+            &["from a import f"][..],
+        ),
+        (
+            "from pytest import raises as fails",
+            "fails",
+            &["from a import f"],
+        ),
+        (
+            "import pytest",
+            "pytest.raises",
+            &["from a import f", "import pytest"],
+        ),
+        (
+            "from pytest import mark",
+            "pytest.raises",
+            &["from a import f", "import pytest"],
+        ),
+    ] {
+        let test = written(&candidate, &format!("{import}\n\n{FUNCTIONS}"), None, &[]);
+        let with = format!("    with {call}(IndexError):\n        f('a')\n");
+        assert_eq!(test.code, format!("def test_b():\n{with}"), "{import}");
+        assert_eq!(test.imports, imports, "{import}");
+    }
+}
