@@ -11,7 +11,7 @@ use std::time::Duration;
 use testwright_evals::folder::Versioned;
 use testwright_evals::predictions::{self, Predictions, Warning};
 use testwright_evals::report::{GradingReport, Summary};
-use testwright_evals::{InstanceResult, harness};
+use testwright_evals::{Dataset, InstanceResult, harness};
 
 use super::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT, SERVER};
 use super::instance_args::InstanceArgs;
@@ -103,6 +103,9 @@ pub(super) struct GradeArgs {
     pub json: bool,
 }
 
+/// Function that returns the whole dataset and the selected instances.
+type ReadInstances = fn(&InstanceArgs, &Path) -> Result<(Dataset, Dataset)>;
+
 pub(super) async fn run(args: &Args) -> Result<u8> {
     match &args.command {
         Some(Command::Report(args)) => report::run(args),
@@ -115,7 +118,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 async fn grade(args: &Args) -> Result<u8> {
     let grading = args
         .grade
-        .grading_run(load_settings(&args.grade.sandbox.sources(|_| {}))?)?;
+        .shard_run(load_settings(&args.grade.sandbox.sources(|_| {}))?)?;
     output_folder::check_has_no_comparison(&grading.out)?;
     let paths: Vec<&Path> = args.predictions.iter().map(PathBuf::as_path).collect();
     let (sets, warnings) =
@@ -186,11 +189,24 @@ impl WorkersArgs {
 
 impl GradeArgs {
     pub(super) fn grading_run(&self, settings: Settings) -> Result<GradingRun> {
+        self.run_with(settings, InstanceArgs::read)
+    }
+
+    /// Returns the same grading, whose shard may have no instances. It gives a folder that `eval merge` accepts.
+    fn shard_run(&self, settings: Settings) -> Result<GradingRun> {
+        let run = self.run_with(settings, InstanceArgs::read_shard)?;
+        if run.dataset.instances.is_empty() {
+            output::print_status("note: the shard has no instances");
+        }
+        Ok(run)
+    }
+
+    fn run_with(&self, settings: Settings, read: ReadInstances) -> Result<GradingRun> {
         let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are required"));
         };
         output_folder::check_is_folder(out)?;
-        let (whole, dataset) = self.instances.read(path)?;
+        let (whole, dataset) = read(&self.instances, path)?;
         dataset.require_code_patches().map_err(|error| {
             records(error).hint("select other instances with --instances, or add the field `patch`")
         })?;

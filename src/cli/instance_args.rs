@@ -32,7 +32,23 @@ pub(super) struct InstanceArgs {
 
 impl InstanceArgs {
     /// Reads a dataset, and returns all of it and the selected instances.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the dataset or the selection is invalid, or no instance is selected.
     pub(super) fn read(&self, path: &Path) -> Result<(Dataset, Dataset)> {
+        let (whole, chosen) = self.read_shard(path)?;
+        if chosen.instances.is_empty() {
+            return Err(
+                Error::usage(format!("select instances from {}", path.display()))
+                    .cause("the shard has no instances"),
+            );
+        }
+        Ok((whole, chosen))
+    }
+
+    /// Reads a dataset like [`InstanceArgs::read`], but accepts a shard without instances.
+    pub(super) fn read_shard(&self, path: &Path) -> Result<(Dataset, Dataset)> {
         let whole = Dataset::read(path).map_err(|error| match path.exists() {
             true => records(error),
             false => records(error).hint(

@@ -141,7 +141,7 @@ impl Dataset {
     /// # Errors
     ///
     /// Fails if an id is unknown, a glob is invalid or matches nothing, a file cannot be read, or the selection is
-    /// empty.
+    /// empty. A shard of a selection may be empty.
     pub fn choose(&self, selection: &Selection) -> Result<Dataset, SelectionError> {
         let mut ids: Vec<&str> = self
             .instances
@@ -167,12 +167,12 @@ impl Dataset {
             ids.sort_by_cached_key(|id| Sha256::digest(format!("{seed} {id}")));
             ids.truncate(sample);
         }
-        let shard = selection.shard;
-        ids.retain(|id| shard.is_none_or(|shard| shard.contains(id)));
         if ids.is_empty() {
             let problems = vec!["no instance is left".to_owned()];
             return Err(SelectionError { problems });
         }
+        let shard = selection.shard;
+        ids.retain(|id| shard.is_none_or(|shard| shard.contains(id)));
         let ids: BTreeSet<&str> = ids.into_iter().collect();
         let instances = self.instances.iter();
         let instances = instances.filter(|instance| ids.contains(instance.instance_id.as_str()));

@@ -27,7 +27,7 @@ pub(super) const GOLDEN_MODEL_NAME: &str = "golden";
 /// could not be graded.
 pub(crate) async fn run(args: &Args) -> Result<u8> {
     let settings = load_settings(&args.grade.sandbox.sources(|_| {}))?;
-    let grading = args.grade.grading_run(settings)?;
+    let grading = args.grade.shard_run(settings)?;
     output_folder::check_has_no_comparison(&grading.out)?;
     grading.dataset.require_test_patches().map_err(|error| {
         records(error).hint("select other instances with --instances, or add the field test_patch")

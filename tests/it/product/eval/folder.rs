@@ -309,10 +309,10 @@ fn merged_shards_equal_whole_evaluation() {
         ("otter", "first", Some(&good)),
         ("otter", "second", Some(&good)),
     ]);
-    for (shard, folder) in [("2/3", "one"), ("3/3", "two")] {
+    for (shard, folder, results) in [("1/3", "empty", 0), ("2/3", "one", 1), ("3/3", "two", 1)] {
         let graded = bench.grade(&["--shard", shard], folder).output();
         assert_exit_code(&graded.unwrap(), 0);
-        assert_eq!(bench.results(folder).len(), 1, "{shard}");
+        assert_eq!(bench.results(folder).len(), results, "{shard}");
     }
     let run = |words: &[&str]| {
         let mut command = bench.place.testwright();
@@ -324,7 +324,7 @@ fn merged_shards_equal_whole_evaluation() {
         assert_exit_code(&output, 0);
         String::from_utf8(output.stdout).unwrap()
     };
-    let merged = run(&["eval", "merge", "one", "two", "--out", "out"]);
+    let merged = run(&["eval", "merge", "empty", "one", "two", "--out", "out"]);
     assert!(merged.contains("2/2 100.0 %"), "{merged}");
     assert_eq!(run(&["show", "out"]), merged);
     let some = run(&["eval", "report", "out", "--instances", "first"]);
