@@ -98,6 +98,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             .cause(format!("{} is not a folder", folder.display()))
             .hint("pass a folder with files N.md or N.json"));
     }
+    if args.until.is_some_and(|until| until <= args.since) {
+        return Err(Error::usage("read the history")
+            .cause("--until is before --since")
+            .hint("pass a day on or after --since with --until"));
+    }
     let work = WorkFolder::beside(&args.out)?;
     let (plan, mut mined) = read_history(args, &settings, &work).await?;
     let source = match &args.issues {

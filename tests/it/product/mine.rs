@@ -412,6 +412,8 @@ fn invalid_input_is_rejected_with_hint() {
     assert!(name.contains("`sums` is not OWNER/NAME"), "{name}");
     let day = refused(&["--until", "soon"]);
     assert!(day.contains("YYYY-MM-DD"), "{day}");
+    let reversed = refused(&["--until", "2024-02-01"]);
+    assert!(reversed.contains("--until is before --since"), "{reversed}");
     // There are no commits after that day.
     let output = bench
         .mine("none.jsonl", &["--max-changed-lines", "0", "--issues", "/"])
