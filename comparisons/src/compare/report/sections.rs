@@ -24,12 +24,7 @@ pub(super) fn facts(report: &ComparisonReport) -> Vec<(String, String)> {
         each.push_str(&format!(", a confidence of at least {least}"));
     }
     let runs: u64 = report.systems.iter().map(|s| s.cost.runs).sum();
-    let of_runs = || -> Option<f64> {
-        let all = report.systems.iter().filter(|s| s.system.has_runs());
-        all.map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
-            .sum()
-    };
-    let dollars = report.dollars.or_else(of_runs);
+    let dollars = report.dollars.or_else(|| dollars_of_runs(report));
     let mut facts = vec![
         ("Dataset", plan.dataset.clone()),
         ("Instances", plan.instances.len().to_string()),
@@ -230,8 +225,28 @@ fn cost(report: &ComparisonReport) -> Section {
             seconds(cost.tool_seconds).into(),
         ]);
     }
-    Section::new("cost", "Cost", [table])
-        .note("Pareto front (line): no other system is better at the same cost.")
+    let section = Section::new("cost", "Cost", [table])
+        .note("Pareto front (line): no other system is better at the same cost.");
+    match unassigned_dollars(report.dollars, dollars_of_runs(report)) {
+        Some(dollars) => section.note(format!(
+            "The dollars of the comparison include {dollars:.4} that belong to no run of the \
+             table: failed calls, or interrupted calls at their highest possible cost."
+        )),
+        None => section,
+    }
+}
+
+/// Returns the cost of all runs in dollars; `None` if a model has no price.
+fn dollars_of_runs(report: &ComparisonReport) -> Option<f64> {
+    let all = report.systems.iter().filter(|s| s.system.has_runs());
+    all.map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
+        .sum()
+}
+
+/// Returns the part of the ledger that is in no run's cost, if it is visible in a table.
+fn unassigned_dollars(ledger: Option<f64>, of_runs: Option<f64>) -> Option<f64> {
+    let difference = ledger? - of_runs?;
+    (difference >= 0.00005).then_some(difference)
 }
 
 /// Maximum groups in the table; `report.json` contains all of them.
@@ -455,6 +470,13 @@ fn not_judged(report: &ComparisonReport) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dollars_outside_runs_are_reported() {
+        assert_eq!(unassigned_dollars(Some(0.75), Some(0.5)), Some(0.25));
+        assert_eq!(unassigned_dollars(Some(0.50001), Some(0.5)), None);
+        assert_eq!(unassigned_dollars(None, Some(0.5)), None);
+    }
 
     #[test]
     fn length_groups_are_sorted_by_length() {
