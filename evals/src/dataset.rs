@@ -220,7 +220,7 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
     }
     if instances.is_empty() && problems.is_empty() {
         let message = "the file contains no instances".to_owned();
-        problems.push(Problem { line: 1, message });
+        problems.push(Problem { line: 0, message });
     }
     problems.sort_by_key(|p| p.line);
     if problems.is_empty() {

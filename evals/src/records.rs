@@ -62,7 +62,7 @@ pub enum RecordsError {
 /// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Line number, or row number in a Parquet file, starting at 1.
+    /// Line number, or row number in a Parquet file, starting at 1; 0 for the whole file.
     pub line: usize,
     /// Description of the problem, which may quote the file.
     pub message: String,
@@ -75,11 +75,20 @@ impl Problem {
             message: message.to_string(),
         }
     }
+
+    /// Returns the problem with its position, if it has one.
+    fn describe(&self, place: &str) -> String {
+        let message = excerpt(&self.message, LENGTH);
+        match self.line {
+            0 => message,
+            line => format!("{place} {line}: {message}"),
+        }
+    }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, excerpt(&self.message, LENGTH))
+        f.write_str(&self.describe("line"))
     }
 }
 
@@ -102,10 +111,7 @@ fn listed(problems: &[Problem], place: &str) -> String {
     let messages: Vec<String> = problems
         .iter()
         .take(SHOWN)
-        .map(|problem| {
-            let message = excerpt(&problem.message, LENGTH);
-            format!("{place} {}: {message}", problem.line)
-        })
+        .map(|problem| problem.describe(place))
         .collect();
     let more = problems.len().saturating_sub(SHOWN);
     let more = if more > 0 {
