@@ -23,6 +23,9 @@ pub const WIDTH: f64 = 380.0;
 /// A plot with its caption.
 #[derive(serde::Serialize)]
 pub struct Plot {
+    /// Words of the file name, such as the axis.
+    #[serde(skip)]
+    pub name: String,
     /// Caption of the plot, as plain text.
     pub caption: String,
     /// The plot as an SVG element.

@@ -34,14 +34,14 @@ pub fn write_tables(folder: &Path, tables: &str, sections: &[Section]) -> io::Re
     Ok(())
 }
 
-/// Writes the plots of a section to `plots/SECTION.svg`; further plots are numbered.
+/// Writes the plots of a section to `plots/SECTION-NAME.svg`.
 ///
 /// # Errors
 ///
 /// Fails if a file cannot be written.
 pub fn write_plots(folder: &Path, section: &str, plots: &[Plot]) -> io::Result<()> {
-    for (at, plot) in plots.iter().enumerate() {
-        let path = format!("plots/{}.svg", numbered(section, at));
+    for plot in plots {
+        let path = format!("plots/{section}-{}.svg", caption_words(&plot.name));
         write_below(folder, &path, standalone(&plot.svg).as_bytes())?;
     }
     Ok(())
@@ -116,11 +116,12 @@ mod tests {
         let mut svg = Svg::new(10.0);
         svg.text("axis", Anchor::Start, (1.0, 1.0), "a");
         let plot = Plot {
+            name: "x per run".to_owned(),
             caption: "A".to_owned(),
             svg: svg.finish(5.0, "x > y"),
         };
         write_plots(folder.path(), "cost", &[plot]).unwrap();
-        let svg = text("plots/cost.svg");
+        let svg = text("plots/cost-x-per-run.svg");
         assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox="));
         assert!(svg.contains("aria-label=\"x &gt; y\"><style>"), "{svg}");
         assert!(!svg.contains("var("), "{svg}");

@@ -314,7 +314,7 @@ fn given_predictions_are_graded_beside_approaches() {
     assert_eq!(report["pairs"][0]["second"], "other");
     let runs = text(&std::fs::read(bench.out("out").join("runs.csv")).unwrap());
     assert!(runs.contains(",other,other,1,submitted,true,"), "{runs}");
-    for file in ["tables/rates.tex", "plots/cost.svg"] {
+    for file in ["tables/rates.tex", "plots/cost-dollars-per-run.svg"] {
         assert!(bench.out("out").join(file).exists(), "{file}");
     }
     let recorded = bench.out("out");

@@ -155,6 +155,7 @@ fn frontier(
         false => "logarithmic",
     };
     Some(Plot {
+        name: unit.to_owned(),
         caption: format!("Strict F→P by cost ({unit}, {scale})"),
         svg: svg.finish(bottom + 6.0, &description),
     })
