@@ -335,14 +335,20 @@ def stripped(text):
     return [line.rstrip() for line in textwrap.dedent(text).strip("\n").split("\n")]
 
 
+def spaceless(text):
+    return text.replace(" ", "").strip()
+
+
 def check(text, value, printed):
     """How a text of the issue stands to what came."""
     found = {"same": None, "evaluates": False, "equal": None}
+    found["padded"] = isinstance(value, str) and value != value.strip("\n")
     wanted = text.strip()
     shown = forms(value) if value is not None or not printed else []
     for form, shape in shown + [("printed", printed)]:
         if wanted and "".join(shape.split()) == "".join(text.split()):
             found.update(same=form, exact=shape == text, lines=stripped(shape) == stripped(text))
+            found.update(ends=shape.strip() == wanted, spaces=spaceless(shape) == spaceless(text))
             break
     try:
         used = []

@@ -118,6 +118,12 @@ pub(super) struct Check {
     pub exact: bool,
     /// Whether the lines are equal except for trailing spaces and common indentation.
     pub lines: bool,
+    /// Whether they are equal except for white space at the start and at the end.
+    pub ends: bool,
+    /// Whether they are equal except for spaces, and for white space at the start and at the end.
+    pub spaces: bool,
+    /// Whether the actual text starts or ends with a newline, which a block of an issue does not show.
+    pub padded: bool,
     pub evaluates: bool,
     pub equal: Option<bool>,
     /// Type of the text's value.

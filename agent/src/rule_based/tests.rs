@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+mod block_texts;
+
 use super::candidates::{Candidate, Evidence, Expects, candidates};
 use super::extract::extract;
 use super::probe::{self, Probe};

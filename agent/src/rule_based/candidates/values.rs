@@ -1,5 +1,7 @@
 //! Candidates about the value of an expression.
 
+mod layout;
+
 use super::{Candidate, Evidence, Expects, homes};
 use crate::rule_based::extract::{has_long_string, reports_a_fault};
 use crate::rule_based::probe::{Check, Statement};
@@ -7,6 +9,7 @@ use crate::rule_based::stated_output::{Role, StatedOutput};
 use crate::rule_based::steps::Step;
 use crate::rule_based::test_body;
 use crate::rule_based::test_name::Behaviour;
+use layout::Layout;
 
 pub(super) fn candidates(
     evidence: &Evidence<'_>,
@@ -114,7 +117,10 @@ fn candidate(
     (trust, (lines, imports, behaviour)): (u32, AssertionParts),
 ) -> Candidate {
     // The words of an expected text are not names.
-    let code = |line: &String| test_body::words(line.split(" == '").next().unwrap_or(line));
+    let code = |line: &String| match line.starts_with("assert shown ") {
+        true => Vec::new(),
+        false => test_body::words(line.split(" == '").next().unwrap_or(line)),
+    };
     let more: Vec<String> = lines.iter().flat_map(code).collect();
     let mut body = evidence.before(&[at], &more);
     body.lines.extend(lines);
@@ -237,6 +243,7 @@ fn equals(
         return None;
     }
     let is_repr = resembles(right, statement.value.as_deref().unwrap_or_default());
+    let layout = Layout::trusted(today, check)?;
     let text = match today.and_then(|c| c.same.as_deref()) {
         _ if statement.kind_of_value == "str" => value,
         _ if is_repr => format!("repr({value})"),
@@ -246,13 +253,12 @@ fn equals(
         Some(form @ ("repr" | "str")) => format!("{form}({value})"),
         _ => return None,
     };
-    lines.push(if today.is_none_or(|c| c.exact) {
-        format!("assert {text} == {}", quoted(right))
-    } else {
-        // Line breaks count.
-        let right = quoted(&right.replace(' ', ""));
-        format!("assert {text}.replace(' ', '') == {right}")
-    });
+    // Without such an actual text, an indentation may be only that of the block.
+    let expected = match today.is_some_and(|c| c.exact) {
+        true => stated.text.as_str(),
+        false => stated.text.trim(),
+    };
+    lines.extend(layout.equality(&text, expected, &mut imports));
     Some((lines, imports, behaviour))
 }
 
@@ -298,17 +304,11 @@ fn differs(
     };
     let layout = check.lines && wrong.contains('\n');
     if layout && !check.exact {
-        imports.push("import textwrap".to_owned());
-        lines.push(format!(
-            "shown = [line.rstrip() for line in textwrap.dedent({text}).strip('\\n').split('\\n')]"
-        ));
+        lines.push(layout::shown_lines(&text, &mut imports));
     }
     lines.push(match check.exact {
         true => format!("assert {text} != {}", quoted(wrong)),
-        false if layout => {
-            let rows: Vec<String> = wrong.lines().map(|l| quoted(l.trim_end())).collect();
-            format!("assert shown != [{}]", rows.join(", "))
-        }
+        false if layout => format!("assert shown != {}", layout::list_of_lines(&stated.text)),
         false => format!(
             "assert ''.join({text}.split()) != {}",
             quoted(&blankless(wrong))
