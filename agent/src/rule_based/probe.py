@@ -350,9 +350,12 @@ def check(text, value, printed):
             found.update(same=form, exact=shape == text, lines=stripped(shape) == stripped(text))
             found.update(ends=shape.strip() == wanted, spaces=spaceless(shape) == spaceless(text))
             break
+    output = dict(shown).get("str", "") + printed
+    found["part"] = bool(wanted) and wanted in output
     try:
         used = []
         other = evaluated(text, used)
+        found["part"] = found["part"] or bool(other) and isinstance(other, str) and other in output
         if not callable(other) or isinstance(other, type) or callable(value) or hasattr(other, "func"):
             # The name of a class stands for one of its kind, where a value is meant.
             if not isinstance(other, type) or isinstance(value, type):

@@ -124,6 +124,8 @@ pub(super) struct Check {
     pub spaces: bool,
     /// Whether the actual text starts or ends with a newline, which a block of an issue does not show.
     pub padded: bool,
+    /// Whether the actual text contains it.
+    pub part: bool,
     pub evaluates: bool,
     pub equal: Option<bool>,
     /// Type of the text's value.

@@ -19,6 +19,8 @@ pub(super) struct StatedOutput {
 pub(super) enum Role {
     /// The expected output.
     Right,
+    /// A text that the output should contain.
+    Part,
     /// The actual output, which is wrong.
     Wrong,
     /// The actual output, which is right.

@@ -439,6 +439,7 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
         }
     };
     say(&claim.right, Role::Right);
+    say(&claim.part, Role::Part);
     say(&claim.wrong, Role::Wrong);
     let role = match claim.stance {
         // The value in "gives 1, which is wrong", but also in "gives 1 as it should".

@@ -12,6 +12,7 @@ const MAX_LEN: usize = 60;
 pub(super) enum Behaviour {
     Gives(String),
     DoesNotGive(String),
+    Contains(String),
     /// At least one of the values in the issue is wrong.
     DoesNotGiveAll,
     Raises(String),
@@ -27,6 +28,7 @@ impl fmt::Display for Behaviour {
         match self {
             Behaviour::Gives(value) => write!(f, "gives {}", first_line(value)),
             Behaviour::DoesNotGive(value) => write!(f, "does not give {}", first_line(value)),
+            Behaviour::Contains(text) => write!(f, "gives a text with {}", first_line(text)),
             Behaviour::DoesNotGiveAll => f.write_str("does not give all that the issue shows"),
             Behaviour::Raises(exception) => write!(f, "raises {exception}"),
             Behaviour::DoesNotRaise(exception) => write!(f, "does not raise {exception}"),
@@ -44,6 +46,7 @@ impl Behaviour {
             Behaviour::DoesNotGive(value) => {
                 value_words(value, true).map(|v| format!("does_not_return_{v}"))
             }
+            Behaviour::Contains(text) => text_words(text).map(|v| format!("contains_{v}")),
             Behaviour::Raises(name) => Some(format!("raises_{}", snake_case(name))),
             Behaviour::DoesNotRaise(name) => Some(format!("does_not_raise_{}", snake_case(name))),
             Behaviour::DoesNotGiveAll
@@ -53,6 +56,7 @@ impl Behaviour {
         let general = match self {
             Behaviour::Gives(_) => "returns_expected_value",
             Behaviour::DoesNotGive(_) => "returns_other_value",
+            Behaviour::Contains(_) => "contains_expected_text",
             Behaviour::DoesNotGiveAll => "returns_other_values",
             Behaviour::Raises(_) => "raises",
             Behaviour::DoesNotRaise(_) => "does_not_raise",
@@ -151,6 +155,16 @@ fn value_words(value: &str, exact: bool) -> Option<String> {
     is_plain.then(|| text.to_lowercase().replace([' ', '-'], "_"))
 }
 
+/// Returns the words of a short text.
+fn text_words(text: &str) -> Option<String> {
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    (text.is_ascii() && (1..=4).contains(&words.len())).then(|| words.join("_"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +198,11 @@ mod tests {
             "test_low_returns_expected_value"
         );
         assert_eq!(name(&[], &[], gives("''")), "test_returns_empty_string");
+        let contains = Behaviour::Contains("[default: name]".to_owned());
+        assert_eq!(
+            name(&["invoke"], &[], contains),
+            "test_invoke_contains_default_name"
+        );
     }
 
     #[test]

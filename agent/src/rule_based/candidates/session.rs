@@ -1,6 +1,6 @@
 //! Candidates from a session in which at least one output is wrong, but the issue does not say which.
 
-use super::values::{expression, is_today, on_one_line, quoted};
+use super::values::{expression, is_today, on_one_line, plain, quoted};
 use super::{Candidate, Evidence, Expects, homes};
 use crate::rule_based::extract::has_long_string;
 use crate::rule_based::probe::Effect;
@@ -108,9 +108,4 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
         sentence: evidence.issue.title.clone(),
         homes: homes(&statements[last], None),
     })
-}
-
-/// Returns whether the expression is only a name, whose value is shown for orientation.
-fn plain(expression: &str) -> bool {
-    expression.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

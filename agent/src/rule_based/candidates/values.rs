@@ -30,7 +30,11 @@ pub(super) fn candidates(
     let is_actual =
         |s: &StatedOutput| s.role == Role::Wrong || s.role == Role::Shown && is_output(s);
     let mut actual = stated.iter().filter(|(s, _)| is_actual(s)).peekable();
-    if cause.raised.is_none() && actual.peek().is_some() && !actual.any(|(_, c)| is_today(c)) {
+    // A sentence may be about a part of the output.
+    let is_confirmed = |(s, c): &(&StatedOutput, &Check)| {
+        is_today(c) || c.part && !s.sentence.is_empty() && statement.kind_of_value == "str"
+    };
+    if cause.raised.is_none() && actual.peek().is_some() && !actual.any(is_confirmed) {
         return Vec::new();
     }
     let differs_from_today = |role: &[Role]| {
@@ -56,6 +60,9 @@ pub(super) fn candidates(
                 },
                 equals(&expression, stated, check, statement, today_check),
             )),
+            Role::Part if !check.part => {
+                Some((82, contains(&expression, stated, check, statement)))
+            }
             // The issue shows it as the result of another version, for example, and today's result differs.
             Role::Fine | Role::Shown
                 if today.is_some_and(|(s, _)| s.role == Role::Wrong) && !is_today(check) =>
@@ -116,12 +123,7 @@ fn candidate(
     stated: &StatedOutput,
     (trust, (lines, imports, behaviour)): (u32, AssertionParts),
 ) -> Candidate {
-    // The words of an expected text are not names.
-    let code = |line: &String| match line.starts_with("assert shown ") {
-        true => Vec::new(),
-        false => test_body::words(line.split(" == '").next().unwrap_or(line)),
-    };
-    let more: Vec<String> = lines.iter().flat_map(code).collect();
+    let more: Vec<String> = lines.iter().flat_map(|line| names_in(line)).collect();
     let mut body = evidence.before(&[at], &more);
     body.lines.extend(lines);
     body.imports.extend(imports);
@@ -213,7 +215,12 @@ fn equals(
         || stated.sentence.is_empty()
         || (check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()));
     if statement.kind_of_value == "str" && !is_full_value && a_part(right) {
-        return None;
+        // A call or a name is rather code than a part of a text.
+        let is_code = right.contains('(') || plain(right);
+        return match check.part || is_code {
+            true => None,
+            false => contains(expression, stated, check, statement),
+        };
     }
     // A printed text looks like another type, but stays a text.
     let is_printed_text =
@@ -260,6 +267,40 @@ fn equals(
     };
     lines.extend(layout.equality(&text, expected, &mut imports));
     Some((lines, imports, behaviour))
+}
+
+/// Tests that a text contains the stated one.
+fn contains(
+    expression: &str,
+    stated: &StatedOutput,
+    check: &Check,
+    statement: &Statement,
+) -> Option<AssertionParts> {
+    let part = stated.text.trim();
+    let literal = match check.evaluates && check.kind == "str" {
+        true => part.to_owned(),
+        false => quoted(part),
+    };
+    let (mut lines, value) = bound(expression);
+    let text = match statement.kind.as_str() {
+        _ if statement.kind_of_value == "str" => value,
+        "Print" => format!("str({value})"),
+        _ => return None,
+    };
+    lines.push(format!("assert {literal} in {text}"));
+    Some((lines, Vec::new(), Behaviour::Contains(part.to_owned())))
+}
+
+/// Returns the words of a line that may be names; those of an expected text are not.
+fn names_in(line: &str) -> Vec<String> {
+    let code = match line.strip_prefix("assert ") {
+        Some(rest) if rest.starts_with("shown ") => "",
+        Some(rest) if rest.starts_with(['\'', '"']) => {
+            rest.rsplit_once(" in ").map_or(rest, |(_, text)| text)
+        }
+        _ => line.split(" == '").next().unwrap_or(line),
+    };
+    test_body::words(code)
 }
 
 /// Returns whether a text has the form of today's `repr()`, as `Grid(1, 2)` and `Grid(3)` have.
@@ -371,4 +412,9 @@ pub(super) fn quoted(text: &str) -> String {
         .replace('\'', "\\'")
         .replace('\n', "\\n");
     format!("'{inner}'")
+}
+
+/// Returns whether the expression is only a name.
+pub(super) fn plain(expression: &str) -> bool {
+    expression.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

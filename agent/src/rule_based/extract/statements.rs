@@ -21,6 +21,8 @@ pub struct Claim {
     pub further: Vec<String>,
     /// Wrong value that it has.
     pub wrong: Option<String>,
+    /// Text that its output should contain.
+    pub part: Option<String>,
     /// Value that it has, rightly or not.
     pub shown: Option<String>,
     /// Opinion of the output that the sentence expresses.
@@ -147,6 +149,11 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
             r"(?i)\b(?:expect(?:ed|s|ing)?|should(?:'ve| have| be| return| give| produce| output| print| yield| evaluate)|correct (?:output|result|answer|value)|supposed to|must be)\b[^⟦]{{0,60}}?{V}"
         ))
     });
+    static CONTAINS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i)\b(?:should|must|ought to|expect(?:ed|s)?\b[^⟦]{{0,40}}? to) (?:also |still )?(?:contain|include|mention|show|display|say)\b[^⟦]{{0,40}}?{V}"
+        ))
+    });
     static IS_RIGHT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(&format!(
             r"(?i){V} is (?:the )?(?:expected|correct|right|what (?:I|one) expect)"
@@ -200,16 +207,21 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
             claim.further = further_values(&sentence[end.unwrap_or(0)..], codes)?;
         }
     }
+    if let Some(captures) = CONTAINS.captures(sentence) {
+        claim.part = take(&captures, 1);
+        claim.right = claim.right.filter(|r| Some(r) != claim.part.as_ref());
+    }
     if let Some(captures) = WRONG.captures(sentence) {
         claim.wrong = take(&captures, 1).filter(|w| Some(w) != claim.expression.as_ref());
     }
-    if let (Some(right), None, None) = (&claim.right, &claim.wrong, &claim.shown) {
+    let right_or_part = claim.right.as_ref().or(claim.part.as_ref());
+    if let (Some(right), None, None) = (right_or_part, &claim.wrong, &claim.shown) {
         let actual = ACTUAL.captures(sentence).and_then(|f| take(&f, 1));
         claim.wrong = actual.filter(|a| a != right && Some(a) != claim.expression.as_ref());
     }
     if let Some(captures) = INSTEAD.captures(sentence) {
         let other = take(&captures, 1);
-        if claim.right.is_some() {
+        if claim.right.is_some() || claim.part.is_some() {
             claim.wrong = claim.wrong.or(other);
         } else if claim.shown.is_some() || claim.wrong.is_some() {
             claim.wrong = claim.wrong.or(claim.shown.take());
@@ -220,12 +232,12 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
         claim.shown = None;
     }
     drop_raising(&mut claim, sentence, codes);
-    let values = [&claim.right, &claim.wrong, &claim.shown];
-    let mut all = values.iter().copied().flatten().chain(&claim.further);
-    if all.any(|v| !is_value(v)) {
+    let values = [&claim.right, &claim.part, &claim.wrong, &claim.shown];
+    let says = values.iter().any(|value| value.is_some());
+    let is_statement = |value: &String| !is_value(value);
+    if values.into_iter().flatten().any(is_statement) || claim.further.iter().any(is_statement) {
         return None;
     }
-    let says = claim.right.is_some() || claim.wrong.is_some() || claim.shown.is_some();
     says.then_some(claim)
 }
 
@@ -253,7 +265,7 @@ fn drop_raising(claim: &mut Claim, sentence: &str, codes: &[String]) {
         claim.right = None;
         claim.further.clear();
     }
-    for value in [&mut claim.wrong, &mut claim.shown] {
+    for value in [&mut claim.part, &mut claim.wrong, &mut claim.shown] {
         if value.as_ref().is_some_and(raises) {
             *value = None;
         }

@@ -50,3 +50,40 @@ fn lost_trailing_spaces_are_ignored() {
     let test = lines(&all[0]).join("\n");
     assert!(test.ends_with("assert shown == ['<a>', 'b']"), "{test}");
 }
+
+#[test]
+fn stated_part_of_text_is_asserted() {
+    for words in [
+        "What happened:\n```\n<a [old: 1] and more\n```\nThe label should contain `[new: a]`, as asked.\n",
+        "The label says `[old: 1]`, but I expected `[new: a]`.\n",
+        "The label should include `'[new: a]'` instead of `[old: 1]`.\n",
+    ] {
+        let code = "label('a [old: 1] and more')";
+        let issue = format!("t\n```python\nfrom shop import label\nprint({code})\n```\n{words}");
+        let (_, all) = candidates_for(&issue);
+        assert_eq!(
+            lines(&all[0])[1..],
+            [
+                format!("result = {code}").as_str(),
+                "assert '[new: a]' in result"
+            ],
+            "{issue}"
+        );
+        assert!(all[0].sentence.contains("new: a"), "{all:?}");
+    }
+}
+
+#[test]
+fn present_part_of_text_is_not_asserted() {
+    for (code, words) in [
+        ("label('a [old: 1]')", "It should contain `[old: 1]`."),
+        ("low(5)", "It should contain `4`."),
+    ] {
+        let issue = format!("t\n```\n>>> from shop import *\n>>> {code}\n```\n{words}\n");
+        let (_, all) = candidates_for(&issue);
+        assert!(
+            all.iter().all(|c| !lines(c).join("").contains("in ")),
+            "{all:?}"
+        );
+    }
+}
