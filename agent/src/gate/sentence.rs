@@ -51,9 +51,14 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
 /// Minimum characters of a quotation.
 const QUOTED: usize = 12;
 
-/// Returns the longest quotation from the issue in the text, in any kind of quotation marks, as the issue has
-/// it.
+/// Returns the text if the issue has it literally. Otherwise, returns its longest quotation from the issue, in any
+/// kind of quotation marks.
 pub fn quoted_sentence(issue: &str, text: &str) -> Option<String> {
+    let whole = single_spaced(text);
+    let is_sentence = (QUOTED..=MAX_SENTENCE_LEN).contains(&whole.chars().count());
+    if is_sentence && single_spaced(issue).contains(&whole) {
+        return Some(whole);
+    }
     longest_quotation(issue, text, QUOTED)
 }
 
@@ -257,6 +262,10 @@ mod tests {
         }
         assert_eq!(quoted("\"I expected nothing of the kind\""), None);
         assert_eq!(quoted("it's \"daily\""), None);
+        assert_eq!(
+            quoted("Calling slugify('Version 2') returns 'version'.").as_deref(),
+            Some("Calling slugify('Version 2') returns 'version'.")
+        );
         let short = |text| longest_quotation(ISSUE, text, 4);
         assert_eq!(
             short("assert 'version' == 'other'").as_deref(),
