@@ -159,7 +159,11 @@ async fn read_history(
     let opened = tokio::task::spawn_blocking(move || {
         repository::open(&location, head.as_deref(), &cache, &options)
     });
-    let repository = join_result(opened.await)??;
+    let repository = join_result(opened.await)?.map_err(|error| {
+        let mut error = Error::from(error);
+        error.message = format!("open the repository {}", args.repo);
+        error
+    })?;
     let plan = MiningPlan {
         repo: repository_name(&repository, name)?,
         head: head_of(&repository)?,

@@ -412,6 +412,24 @@ fn invalid_input_is_rejected_with_hint() {
     assert!(name.contains("`sums` is not OWNER/NAME"), "{name}");
     let day = refused(&["--until", "soon"]);
     assert!(day.contains("YYYY-MM-DD"), "{day}");
+    let mut nowhere = bench.place.testwright();
+    nowhere.args([
+        "mine",
+        "--repo",
+        "/no/such/repository",
+        "--since",
+        "2024-02-02",
+        "--out",
+    ]);
+    let output = nowhere
+        .arg(bench.place.path("none.jsonl"))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("failed to open the repository /no/such/repository"),
+        "{stderr}"
+    );
     let reversed = refused(&["--until", "2024-02-01"]);
     assert!(reversed.contains("--until is before --since"), "{reversed}");
     // There are no commits after that day.
