@@ -32,6 +32,13 @@ const MAX_PATCH_LEN: usize = 24_000;
 const MAX_MESSAGE_LEN: usize = 160;
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    if !args.dir.exists() {
+        return Err(Error::usage(format!("show {}", args.dir.display()))
+            .cause("there is no such folder")
+            .hint(
+                "pass the folder of a run or of results; `testwright list` prints the folders of runs",
+            ));
+    }
     if !args.markdown
         && !args.html
         && let Some(report) = report(&args.dir)?

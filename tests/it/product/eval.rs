@@ -375,6 +375,11 @@ fn invalid_input_is_rejected_with_hint() {
                 .args(["eval", "report", "/no/such/folder"]),
         );
     assert!(missing_folder.contains("results.jsonl"), "{missing_folder}");
+    let unknown_folder = error_text(bench.place.testwright().args(["show", "/no/such/folder"]));
+    assert!(
+        unknown_folder.contains("pass the folder of a run or of results"),
+        "{unknown_folder}"
+    );
     std::fs::create_dir(bench.place.path("results")).unwrap();
     std::fs::write(bench.place.path("results/results.jsonl"), "").unwrap();
     let twice = error_text(
