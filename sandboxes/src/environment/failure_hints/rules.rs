@@ -44,6 +44,7 @@ pub(super) const ALL: &[Rule] = &[
     code::django_settings,
     code::variable,
     code::plugin_option,
+    code::uninstalled,
     code::missing_name,
     code::missing_module,
     code::missing_file,

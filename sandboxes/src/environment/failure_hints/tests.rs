@@ -23,6 +23,12 @@ fn assert_hints(cases: &[(String, &str)]) {
 }
 
 #[test]
+fn uninstalled_projects_select_hint() {
+    let error = "ImportError: Error importing plugin \"tests.fix\": cannot import name 'sql' from 'shop' (unknown location)";
+    assert_hints(&[(format!("{error}\n"), "shop is not installed")]);
+}
+
+#[test]
 fn missing_files_select_hint() {
     let cases = [
         "E   sqlite3.OperationalError: unable to open database file",

@@ -116,6 +116,18 @@ pub(super) fn plugin_option(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
+pub(super) fn uninstalled(failure: &Failure<'_>) -> Option<String> {
+    // Python takes a folder without code for a namespace package.
+    let module = captured(
+        r"cannot import name '\w+' from '([A-Za-z_]\w*)[\w.]*' \(unknown location\)",
+        &failure.line,
+    )?;
+    Some(format!(
+        "{module} is not installed, only a folder has its name: add the folder of the project to install under \
+         [environment] of testwright.toml, or pass it with --project"
+    ))
+}
+
 pub(super) fn missing_name(failure: &Failure<'_>) -> Option<String> {
     let module = captured(
         r"cannot import name '\w+' from '([A-Za-z_]\w*)",
