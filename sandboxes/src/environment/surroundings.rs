@@ -16,6 +16,9 @@ use crate::sandbox::{Result, SandboxSource};
 /// Parts of variables' names whose value does not matter to tests, only that there is one.
 const ANY_VALUE: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "API_KEY", "APIKEY", "SALT"];
 
+/// Parts of the names of variables that hold the name of a server, which is this machine in tests.
+const HOST_NAMES: [&str; 3] = ["SERVER_NAME", "HOST", "DOMAIN"];
+
 /// Returns a recipe with what verification added to an environment.
 pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recipe {
     let mut env = environment.recipe.env.clone();
@@ -108,8 +111,10 @@ fn add_variable(
     let named = recipe::named_variables(tree)?;
     let (value, origin) = match named.get(&name) {
         Some(variable) => (variable.value.clone(), variable.file.as_str()),
-        None if ANY_VALUE.iter().any(|part| name.contains(part)) => ("testwright".to_owned(), ""),
-        None => return Ok(false),
+        None => match placeholder(&name) {
+            Some(value) => (value.to_owned(), ""),
+            None => return Ok(false),
+        },
     };
     let from = match origin {
         "" => String::new(),
@@ -130,6 +135,15 @@ fn add_variable(
         }
     }
     Ok(true)
+}
+
+/// Returns a value for a variable whose value does not matter, judged by its name.
+fn placeholder(name: &str) -> Option<&'static str> {
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if has(&ANY_VALUE) {
+        return Some("testwright");
+    }
+    has(&HOST_NAMES).then_some("localhost")
 }
 
 /// Returns whether a file contains nothing but the variables of the program.
@@ -163,7 +177,20 @@ fn refused_port(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::refused_port;
+    use super::{placeholder, refused_port};
+
+    #[test]
+    fn names_of_variables_give_placeholders() {
+        for (name, value) in [
+            ("SECRET_KEY", Some("testwright")),
+            ("DB_HOST_PASSWORD", Some("testwright")),
+            ("SERVER_NAME", Some("localhost")),
+            ("MAIL_HOST", Some("localhost")),
+            ("DATABASE_URL", None),
+        ] {
+            assert_eq!(placeholder(name), value, "{name}");
+        }
+    }
 
     #[test]
     fn refused_ports_are_found() {
