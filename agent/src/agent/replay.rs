@@ -177,7 +177,7 @@ impl Replay {
         }
     }
 
-    /// Drops the replies requested while a call ran, such as a review, and returns them. There are none unless the
+    /// Drops the replies requested while a call ran, such as a review, and returns them. It returns none unless the
     /// answer to the call is next.
     pub(super) fn take_side_replies(&mut self, call: &str) -> Vec<RecordedSideReply> {
         let at = self.answer_position(call).unwrap_or_default();

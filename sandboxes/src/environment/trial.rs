@@ -352,7 +352,7 @@ mod tests {
         }
     }
 
-    /// On a busy machine, the time can be up before the last file is collected.
+    /// The time can be up before the last file is collected, such as on a busy machine.
     #[test]
     fn broken_files_count_although_time_was_up() {
         let error = |file: &str| smoke_test::CollectionError {

@@ -75,7 +75,7 @@ fn untestable_oldest_commits_are_skipped() {
     );
 }
 
-/// Only the newest releases of an old project can be tested.
+/// Often only the newest releases of an old project can be tested.
 #[test]
 fn search_starts_at_newest_commits() {
     let list = format!("{}PFF", "?".repeat(97));

@@ -12,7 +12,7 @@ pub(super) enum Layout {
     Ends,
     /// Trailing spaces and a common indentation do not count either.
     Lines,
-    /// Only line breaks inside the text count.
+    /// Counts only line breaks inside the text.
     LineBreaks,
 }
 
