@@ -81,7 +81,10 @@ fn test_of_subfolder_is_applied_and_committed() {
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(stdout.contains("still fails on main."), "{stdout}");
 
-    // The file has uncommitted changes now. The test of the second run is not lost.
+    // The file has other changes now. The test of the second run is not lost.
+    git(&root, &["checkout", "-q", "."]);
+    let committed = std::fs::read_to_string(root.join(TEST)).unwrap();
+    std::fs::write(root.join(TEST), committed + "\n# Mine.\n").unwrap();
     let output = testwright(&[&run[..], &["--apply", "--out", "out"]].concat());
     assert_exit_code(&output, 2);
     let stderr = String::from_utf8_lossy(&output.stderr);
