@@ -5,8 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::patch_files::{is_patch, reading};
-use testwright_config::error::Result;
+use testwright_config::error::{Error, Result};
 
 /// Returns the files that the arguments name. A folder stands for its patches, and a pattern that the shell did not
 /// expand for the files that it matches. Each file is returned once.
@@ -102,6 +101,17 @@ fn entries(folder: &Path, is_match: impl Fn(&str) -> bool) -> io::Result<Vec<Pat
     }
     names.sort_unstable();
     Ok(names.iter().map(|name| folder.join(name)).collect())
+}
+
+/// Creates the error for a file that cannot be read.
+pub(super) fn reading(path: &Path) -> Error {
+    Error::usage(format!("read {}", path.display()))
+}
+
+/// Returns whether a file is a patch by its name.
+pub(super) fn is_patch(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end == "patch" || end == "diff")
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use testwright_evals::predictions::{self, Prediction, Predictions};
 use testwright_evals::untrusted_text::check_name;
 use testwright_sandboxes::plain_file;
 
-use super::expand::expand;
+use super::expand::{expand, is_patch, reading};
 use testwright_comparisons::grading::{GradingRun, records};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::Result;
 
 /// Maximum bytes of a patch.
 const MAX_PATCH_BYTES: u64 = 32 << 20;
@@ -40,15 +40,6 @@ pub(super) fn read(files: &[PathBuf], grading: &GradingRun) -> Result<Vec<Predic
         sets.push(set);
     }
     Ok(sets)
-}
-
-pub(super) fn reading(path: &Path) -> Error {
-    Error::usage(format!("read {}", path.display()))
-}
-
-pub(super) fn is_patch(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|end| end == "patch" || end == "diff")
 }
 
 fn read_patch(path: &Path, dataset: &Dataset) -> Result<Predictions> {

@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use super::marks::{marked, plain, sentences, unlabelled};
 use super::pattern;
-use super::prose::sentences;
-use super::statements::{marked, plain, unlabelled};
 
 /// Maximum number of expectations in one issue.
 const MAX_EXPECTED: usize = 20;

@@ -6,6 +6,7 @@
 mod blocks;
 mod code;
 mod expected_exceptions;
+mod marks;
 mod prose;
 mod repl;
 mod statements;
@@ -17,9 +18,10 @@ use regex::Regex;
 
 pub use code::{balanced, has_long_string, split_note};
 pub use expected_exceptions::{ExpectedException, expected_exceptions, is_exception_name};
+pub use marks::sentences;
 pub use prose::{
-    Polarity, bare_contrast, classify_words, messages_only, reports_a_fault, sentences,
-    stance_after, stance_before, wanted_exceptions,
+    Polarity, bare_contrast, classify_words, messages_only, reports_a_fault, stance_after,
+    stance_before, wanted_exceptions,
 };
 pub use repl::Entry;
 pub use statements::{Claim, claims};

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::expected_exceptions::expected_exceptions;
+use super::marks::sentences;
 use super::pattern;
 
 /// Whether the issue describes an output as right, wrong or expected.
@@ -192,19 +193,6 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
         }
     }
     all
-}
-
-/// Returns the sentences of a text whose white space is single spaces.
-pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {
-    static END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[.!?:;] (?:[A-Z⟦`]|$)"));
-    let mut from = 0;
-    let mut cuts: Vec<(usize, usize)> = Vec::new();
-    for end in END.find_iter(flat) {
-        cuts.push((from, end.start() + 1));
-        from = end.start() + 2;
-    }
-    cuts.push((from.min(flat.len()), flat.len()));
-    cuts.into_iter().map(|(a, b)| flat[a..b].trim())
 }
 
 fn last_sentence(prose: &str) -> String {
