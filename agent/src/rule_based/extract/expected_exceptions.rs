@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::marks::{marked, plain, sentences, unlabelled};
+use super::marks::{MARK, marked, plain, sentences, unlabelled};
 use super::pattern;
 
 /// Maximum number of expectations in one issue.
@@ -167,7 +167,6 @@ fn is_denied(core: &Captures<'_>, before: &str, after: &str) -> bool {
 
 /// Replaces marks of exceptions by their names, so that the other marks are code and values.
 fn with_exception_names(sentence: &str, codes: &[String]) -> String {
-    static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(r"⟦(\d+)⟧"));
     static RAISED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(&format!(
             r"^(raise )?(?:an? )?({EXCEPTION}|Exception|BaseException)(?:\(.*\))?$"
@@ -249,7 +248,6 @@ fn first_code(sentence: &str, codes: &[String]) -> Vec<String> {
 }
 
 fn testable(list: &str, codes: &[String]) -> Vec<String> {
-    static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(r"⟦(\d+)⟧"));
     MARK.captures_iter(list)
         .filter_map(|mark| codes.get(mark[1].parse::<usize>().ok()?))
         .filter(|code| kind_of(code) != CodeKind::Value && code.len() <= MAX_CODE_LEN)

@@ -10,6 +10,8 @@ use super::pattern;
 
 /// Pattern of a mark, with its number.
 pub(super) const V: &str = r"⟦(\d+)⟧";
+/// The same, compiled.
+pub(super) static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(V));
 
 /// Returns the sentences of a text whose white space is single spaces.
 pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {
@@ -85,7 +87,6 @@ fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
 
 /// Puts the code back in place of the marks.
 pub(super) fn plain(sentence: &str, codes: &[String]) -> String {
-    static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(V));
     MARK.replace_all(sentence, |captures: &regex::Captures<'_>| {
         let code = captures[1].parse::<usize>().ok().and_then(|n| codes.get(n));
         format!("`{}`", code.map_or("", String::as_str))
