@@ -132,8 +132,9 @@ const REGISTERED: &str = "\n\nclass Hook:\n    def pytest_runtest_logreport(self
     import pytest\n\n\n@pytest.fixture(autouse=True)\ndef registered(request):\n    \
     request.config.pluginmanager.register(Hook())\n\n\ndef test_negative():\n    add(1, 2)\n";
 
-const BY_CHANCE: &str =
-    "\n\ndef test_negative():\n    import os\n    add(1, 2)\n    assert os.urandom(1)[0] < 64\n";
+/// Reproduces the issue with the hash seeds of the runs that decide, but with no other.
+const BY_HASH_SEED: &str = "\n\ndef test_negative():\n    import os\n    \
+    assert add(1, -2) == -1 and os.environ['PYTHONHASHSEED'] in ('0', '1')\n";
 
 const PASSING: &str = "\n\ndef test_negative():\n    assert add(1, 2) == 3\n";
 
@@ -334,7 +335,7 @@ fn forgeries(r: &Repository) -> Vec<Forgery> {
     );
     all.push(appended("forged record", FORGED_RECORD, READS));
     all.push(appended("registered hook", REGISTERED, READS));
-    all.push(appended("chance", BY_CHANCE, ""));
+    all.push(appended("hash seed", BY_HASH_SEED, ""));
     all
 }
 
