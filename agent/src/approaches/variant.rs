@@ -6,6 +6,9 @@ use super::{ALL, Approach, COMMAND, CommandLine, find};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Effort;
 
+/// Minimum similarity (Jaro-Winkler, 0 to 1) of a misspelt name and the name that a hint suggests.
+const MIN_SIMILARITY: f64 = 0.85;
+
 /// An option of an approach, which can be on or off.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct ApproachOption {
@@ -56,7 +59,13 @@ impl Variant {
     /// Fails like [`Variant::parse`], or if the command line is invalid.
     pub fn parse_with_commands(text: &str) -> Result<Self> {
         if !CommandLine::is_command(text) {
-            return Variant::parse(text);
+            let prefix = text.split([':', '(']).next().unwrap_or_default();
+            return Variant::parse(text).map_err(|error| match find(prefix) {
+                None if strsim::jaro_winkler(prefix, "command") > MIN_SIMILARITY => {
+                    error.hint("did you mean `command:`?")
+                }
+                _ => error,
+            });
         }
         Ok(Variant {
             command: Some(CommandLine::parse(text)?),
@@ -86,7 +95,9 @@ impl Variant {
                 .iter()
                 .map(|known| (strsim::jaro_winkler(name, known), known));
             let hint = match scores.max_by(|a, b| a.0.total_cmp(&b.0)) {
-                Some((score, known)) if score > 0.85 => format!("did you mean `{known}`?"),
+                Some((score, known)) if score > MIN_SIMILARITY => {
+                    format!("did you mean `{known}`?")
+                }
                 _ => format!("the approaches are: {}", names.join(", ")),
             };
             return Err(Error::usage(format!("find the approach `{name}`")).hint(hint));
@@ -260,6 +271,18 @@ mod tests {
         }
         let otter = Variant::parse_with_commands("otter").unwrap();
         assert!(otter.command().is_none());
+    }
+
+    #[test]
+    fn misspelt_command_prefix_has_a_suggestion() {
+        let hint = |text| Variant::parse_with_commands(text).err().unwrap().hint;
+        for text in ["comand:python x.py", "commnad(mine):x", "Command:x"] {
+            assert_eq!(hint(text).unwrap(), "did you mean `command:`?", "{text}");
+        }
+        assert_eq!(hint("oter:x").unwrap(), "did you mean `otter`?");
+        // Programs that settings and requests name are refused, so no hint suggests one.
+        let refused = Variant::parse("comand:x").err().unwrap().render();
+        assert!(!refused.contains("command:"), "{refused}");
     }
 
     #[test]
