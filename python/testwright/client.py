@@ -93,10 +93,14 @@ class Client:
         repository: Optional[PathLike] = None,
         *,
         commit: Optional[str] = None,
+        project: Optional[str] = None,
+        comments: bool = False,
         approach: Optional[str] = None,
+        effort: Optional[str] = None,
         model: Optional[str] = None,
         hint: Optional[str] = None,
         test_files: Union[PathLike, Sequence[PathLike]] = (),
+        min_confidence: Optional[float] = None,
         max_steps: Optional[int] = None,
         max_dollars: Optional[float] = None,
         max_tokens: Optional[int] = None,
@@ -109,16 +113,22 @@ class Client:
         and a body. `repository` is a URL, or a folder on the server; it is not needed if the issue is a URL.
 
         `model` and `approach` are by default those of the server. `hint` says what the test should be like.
-        `test_files` are the only test files that may change, as paths in the repository.
+        `test_files` are the only test files that may change, as paths in the repository. `project` is the folder of
+        the one project to use, if the repository has several. With `comments`, the issue's comments are read too.
+        `effort` is `low`, `medium` or `high`. Tests with a confidence below `min_confidence` (0 to 1) are withheld.
         """
         limits = {"steps": max_steps, "dollars": max_dollars, "tokens": max_tokens, "minutes": max_minutes}
         request = {
             "issue": issue_text(issue, repository),
             "repository": _location(repository),
             "commit": commit,
+            "project": project,
+            "comments": comments or None,
             "approach": approach,
+            "effort": effort,
             "model": model,
             "hint": hint,
+            "min_confidence": min_confidence,
             "test_files": [os.fspath(path) for path in items(test_files, (str, os.PathLike), "test_files")],
             "limits": _present(limits),
         }

@@ -10,7 +10,7 @@ use testwright_agent::approaches::{Variant, model_selection};
 use testwright_agent::check::TestInput;
 use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
-use testwright_config::settings::Settings;
+use testwright_config::settings::{Effort, Settings};
 use testwright_models::provider::{Variable, azure_deployment};
 use testwright_models::{ModelName, ModelSource};
 
@@ -19,7 +19,7 @@ const MAX_ISSUE_LEN: usize = 1 << 20;
 
 /// A request for a test for an issue.
 #[derive(
-    Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
+    Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema, utoipa::ToSchema,
 )]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
@@ -34,10 +34,21 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub commit: Option<String>,
+    /// Folder of the one project to use, if the repository has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2048)]
+    pub project: Option<String>,
+    /// Whether to read the issue's comments too, except those newer than the fix or `commit`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub comments: bool,
     /// Approach, with its options. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub approach: Option<String>,
+    /// Effort level, which sets options of approaches that have levels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^(low|medium|high)$")]
+    pub effort: Option<Effort>,
     /// Model, by the name that its provider uses, without surrounding whitespace. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
@@ -50,6 +61,10 @@ pub struct RunRequest {
     /// The only test files that may change, as paths in the repository. Default: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub test_files: Vec<String>,
+    /// Minimum confidence (0 to 1); tests below it are withheld. Default: the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.0, maximum = 1.0)]
+    pub min_confidence: Option<f64>,
     /// Id of an earlier run on the same code, whose test is revised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
@@ -170,6 +185,14 @@ impl RunRequest {
         if let Some(commit) = &self.commit {
             check_revision(commit)?;
         }
+        if let Some(project) = &self.project {
+            check_path("project", project)?;
+        }
+        if let Some(minimum) = self.min_confidence
+            && !(0.0..=1.0).contains(&minimum)
+        {
+            return Err(Error::usage("read `min_confidence`").cause("it is not from 0 to 1"));
+        }
         let mut settings = self.settings(settings);
         if let Some(approach) = &self.approach {
             check_name("approach", approach)?;
@@ -182,7 +205,17 @@ impl RunRequest {
         }
         let selection = model_selection::select(&settings)
             .map_err(|error| hint_for_client(error, &settings))?;
-        let variant = Variant::parse_for_issues(&selection.approach)?;
+        let mut approach = selection.approach;
+        let mut variant = Variant::parse_for_issues(&approach)?;
+        if let Some(effort) = self.effort {
+            let name = variant.approach.name();
+            variant = variant.at_effort(effort).ok_or_else(|| {
+                Error::usage("set `effort`")
+                    .cause(format!("the approach `{name}` has no levels of effort"))
+                    .hint("omit `effort`")
+            })?;
+            approach = variant.name();
+        }
         let inputs = self.extra_inputs()?;
         if !inputs.test_files.is_empty() {
             inputs.check_options(&variant)?;
@@ -195,7 +228,7 @@ impl RunRequest {
                 .map_err(|error| Error::infrastructure("store the request").cause(error))?,
             title: issues::title(&self.issue).unwrap_or_default(),
             repository,
-            approach: selection.approach,
+            approach,
             model: selection.model.to_string(),
             idempotency_key,
             owner: owner.to_owned(),
@@ -221,9 +254,13 @@ impl RunRequest {
         })
     }
 
-    /// Returns the server's settings, with the limits of this request applied.
+    /// Returns the server's settings, with those of this request applied.
     pub fn settings(&self, server: &Settings) -> Settings {
-        self.limits.apply(server)
+        let mut settings = self.limits.apply(server);
+        let run = &mut settings.run;
+        run.min_confidence = self.min_confidence.or(run.min_confidence);
+        run.project = self.project.clone().or(run.project.take());
+        settings
     }
 }
 
@@ -373,6 +410,34 @@ pub fn check_revision(commit: &str) -> Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn request_overrides_settings_and_options() {
+        let allowed = AllowList::new(&["/srv/git/*".to_owned()], true).unwrap();
+        let mut server = Settings::default();
+        server.run.min_confidence = Some(0.6);
+        let request = |fields: serde_json::Value| {
+            let mut request = serde_json::json!({
+                "issue": "it fails", "repository": "/srv/git/one", "project": "packages/a",
+                "approach": "testwright", "model": "replay:recorded.jsonl",
+            });
+            let fields = fields.as_object().unwrap().clone();
+            request.as_object_mut().unwrap().extend(fields);
+            serde_json::from_value::<RunRequest>(request).unwrap()
+        };
+        let check = |fields| request(fields).check(&server, &allowed, "me", None);
+        let settings = request(serde_json::json!({})).settings(&server);
+        assert_eq!(settings.run.min_confidence, Some(0.6));
+        assert_eq!(settings.run.project.as_deref(), Some("packages/a"));
+        let high = serde_json::json!({"min_confidence": 0.8, "effort": "high"});
+        let settings = request(high.clone()).settings(&server);
+        assert_eq!(settings.run.min_confidence, Some(0.8));
+        assert_eq!(check(high).unwrap().approach, "testwright:drafts=on");
+        let wrong = serde_json::json!({"min_confidence": 1.5});
+        assert!(check(wrong).is_err());
+        let no_levels = serde_json::json!({"approach": "otter", "effort": "low"});
+        assert!(check(no_levels).is_err());
+    }
 
     #[test]
     fn hint_for_missing_model_is_for_clients() {

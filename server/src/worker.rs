@@ -421,7 +421,7 @@ impl Worker {
         if let Some(id) = &request.revises {
             extra_inputs.revises = Some(self.earlier_test(id).await?);
         }
-        let options = issues::Options::from_settings(&settings, false);
+        let options = issues::Options::from_settings(&settings, request.comments);
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
         self.store.set_title(&run.id, &issue.title).await?;
         let model = ModelName::parse(&run.model)?;

@@ -255,9 +255,13 @@ def test_wrong_types_are_named(client, stub, folder):
         client.get_run("")
 
 
-def test_runs_have_hint_and_test_files(client, stub, folder):
+def test_runs_have_hint_test_files_and_options(client, stub, folder):
     client.write_failing_test(TEXT, folder, hint="use a fixture", test_files="tests/a.py")
     assert stub.bodies[-1]["hint"] == "use a fixture" and stub.bodies[-1]["test_files"] == ["tests/a.py"]
+    options = {"min_confidence": 0.6, "effort": "high", "comments": True, "project": "packages/a"}
+    assert not options.keys() & stub.bodies[-1].keys()
+    client.write_failing_test(TEXT, folder, **options)
+    assert options.items() <= stub.bodies[-1].items()
     run = client.revise("r", "shorter", idempotency_key="k")
     assert stub.requests[-1] == ("POST", "/v1/runs/r/revise", {"hint": "shorter"})
     client.retry(run)

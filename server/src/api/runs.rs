@@ -374,6 +374,8 @@ pub async fn revise_run(
         hint: Some(hint::join(earlier.hint.as_deref(), words)?),
         commit: commit.or(earlier.commit),
         approach: Some(run.approach),
+        // The approach has the options of the level.
+        effort: None,
         model: Some(run.model),
         revises: Some(run.id.to_string()),
         ..earlier

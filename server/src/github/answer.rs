@@ -8,7 +8,7 @@ use super::task_details::{AnswerDetails, decode};
 use super::task_result::{TaskEnd, TaskError};
 use crate::api::{Problem, runs};
 use crate::authentication::Caller;
-use crate::request::{RunLimits, RunRequest};
+use crate::request::RunRequest;
 use crate::reserved_owners;
 use crate::store::{GitHubTask, JobId, JobStatus, StoredRun, now};
 use testwright_agent::agent::Outcome;
@@ -72,14 +72,9 @@ async fn start(
     let request = RunRequest {
         issue: details.issue.clone(),
         repository: Some(github.settings.clone_url(&task.repository)),
-        commit: None,
-        approach: None,
-        model: None,
         // Without a test to revise, the words are a hint for a new one.
         hint: details.revision.clone(),
-        test_files: Vec::new(),
-        revises: None,
-        limits: RunLimits::default(),
+        ..RunRequest::default()
     };
     let earlier = match &details.revision {
         Some(words) => newest_accepted_run(github, &task.repository, task.issue)

@@ -137,14 +137,13 @@ impl NewRunForm {
             approach: filled(&self.approach),
             model: filled(&self.model),
             hint: filled(&self.hint).map(|hint| hint.replace("\r\n", "\n")),
-            test_files: Vec::new(),
-            revises: None,
             limits: RunLimits {
                 steps: STEPS.read_whole(&self.steps, u64::MAX)?,
                 dollars: DOLLARS.read_decimal(&self.dollars)?,
                 tokens: TOKENS.read_whole(&self.tokens, u64::MAX)?,
                 minutes: MINUTES.read_decimal(&self.minutes)?,
             },
+            ..RunRequest::default()
         })
     }
 
