@@ -1,28 +1,107 @@
 //! Renders tables as LaTeX, for papers. They need the packages `booktabs` and `graphicx`.
 
-use super::{MAX_TEXT_LEN, Table};
+use super::{Column, MAX_TEXT_LEN, Table};
 use crate::untrusted_text::excerpt;
 
 /// Shrinks a table that is wider than the line, and leaves others at their size.
 const FITTING: &str = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%";
+/// Characters on a line of an article (345 pt) at the size of footnotes.
+const LINE_CHARS: usize = 86;
+/// Minimum characters for figures: two rates with their intervals. Longer labels are shrunk.
+const FIGURES_CHARS: usize = 58;
+/// Characters that the space between two columns takes.
+const GAP_CHARS: usize = 2;
 
-/// Renders a table as a `tabular`, with its caption and the packages that it needs as comments.
+/// Renders a table as a `tabular`, with its caption and the packages that it needs as comments. A table that is wider
+/// than the line becomes several, one below the other.
 pub(super) fn latex(table: &Table) -> String {
-    let columns = table.columns.iter();
-    let columns: String = columns.map(|c| if c.right { 'r' } else { 'l' }).collect();
+    let parts: Vec<String> = column_groups(table)
+        .iter()
+        .map(|columns| tabular(table, columns))
+        .collect();
+    format!(
+        "% {}\n% Needs \\usepackage{{booktabs,graphicx}}\n{}",
+        excerpt(&table.caption, MAX_TEXT_LEN),
+        parts.join("\\par\\medskip\\noindent\n")
+    )
+}
+
+/// Splits the columns into groups that fit on a line. Each group starts with the leading columns of words.
+fn column_groups(table: &Table) -> Vec<Vec<usize>> {
+    let widths: Vec<usize> = (0..table.columns.len())
+        .map(|at| width(table, at) + GAP_CHARS)
+        .collect();
+    let words = table.columns.iter().take_while(|c| !c.right).count();
+    let labels: usize = widths.iter().take(words).sum();
+    let max = LINE_CHARS.max(labels + FIGURES_CHARS);
+    let mut groups = Vec::new();
+    let mut group: Vec<usize> = (0..words).collect();
+    let mut used = labels;
+    for (at, width) in widths.iter().enumerate().skip(words) {
+        if used + width > max && group.len() > words {
+            groups.push(group);
+            group = (0..words).collect();
+            used = labels;
+        }
+        group.push(at);
+        used += width;
+    }
+    groups.push(group);
+    groups
+}
+
+/// Returns the width of a column in characters: of its longest cell, or of the longest word in its heading.
+fn width(table: &Table, at: usize) -> usize {
+    let words = table.columns[at].title.split_whitespace();
+    let cells = table.rows.iter().filter_map(|row| row.get(at));
+    let texts = words.chain(cells.map(|cell| cell.text.as_str()));
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
+fn tabular(table: &Table, columns: &[usize]) -> String {
+    let alignment = columns.iter().map(|at| alignment(&table.columns[*at]));
     let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
-    let head = table.columns.iter().map(|c| escape(&c.title)).collect();
+    let head = columns
+        .iter()
+        .map(|at| heading(&table.columns[*at], width(table, *at)));
     let rows = table.rows.iter().map(|row| {
-        let cells = row.iter().map(|cell| escape(&cell.text));
-        line(cells.collect())
+        let cells = columns.iter().filter_map(|at| row.get(*at));
+        line(cells.map(|cell| escape(&cell.text)).collect())
     });
     format!(
-        "% {}\n% Needs \\usepackage{{booktabs,graphicx}}\n{FITTING}\n\\setlength{{\\tabcolsep}}{{4pt}}%\n\
-         \\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n\\end{{tabular}}}}%\n",
-        excerpt(&table.caption, MAX_TEXT_LEN),
-        line(head),
+        "{FITTING}\n\\footnotesize\\setlength{{\\tabcolsep}}{{4pt}}%\n\
+         \\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n\\end{{tabular}}}}%\n",
+        alignment.collect::<String>(),
+        line(head.collect()),
         rows.collect::<String>()
     )
+}
+
+fn alignment(column: &Column) -> char {
+    if column.right { 'r' } else { 'l' }
+}
+
+/// Renders the heading of a column. It is broken between words if it is wider than the column.
+fn heading(column: &Column, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in column.title.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    let escaped: Vec<String> = lines.iter().map(|line| escape(line)).collect();
+    match escaped.len() {
+        0 | 1 => escaped.concat(),
+        _ => format!(
+            "\\shortstack[{}]{{{}}}",
+            alignment(column),
+            escaped.join("\\\\")
+        ),
+    }
 }
 
 /// Escapes characters with a meaning in LaTeX, and symbols that its default fonts lack.
@@ -71,9 +150,36 @@ mod tests {
         assert_eq!(
             latex(&table),
             "% A & B \\input{x}\n% Needs \\usepackage{booktabs,graphicx}\n\
-             \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\\setlength{\\tabcolsep}{4pt}%\n\
+             \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\
+             \\footnotesize\\setlength{\\tabcolsep}{4pt}%\n\
              \\begin{tabular}{lr}\n\\toprule\nSet & F$\\rightarrow$P \\\\\n\\midrule\n\
              a\\_b\\textbackslash{}{[}1] & 37.0 \\% \\\\\n{*}\\textbar{}x & 0 \\\\\n\\bottomrule\n\\end{tabular}}%\n"
         );
+    }
+
+    #[test]
+    fn wide_table_is_split_and_repeats_labels() {
+        let rate = "37.0 % (n = 449, 32.6–41.5)";
+        let mut table = Table::new("Rates").words("System").figures(&[
+            "F→P, strict",
+            "SWT-bench success",
+            "TDD-Bench F→P",
+            "Runs not graded",
+        ]);
+        table.labelled("testwright@gpt-5-mini", [rate, rate, rate, "0"]);
+        assert_eq!(column_groups(&table), [vec![0, 1, 2], vec![0, 3, 4]]);
+        let text = latex(&table);
+        assert_eq!(text.matches("testwright@gpt-5-mini & ").count(), 2);
+        assert!(
+            text.contains("}%\n\\par\\medskip\\noindent\n\\resizebox"),
+            "{text}"
+        );
+        assert!(
+            text.contains("& \\shortstack[r]{Runs\\\\not\\\\graded} \\\\\n\\midrule"),
+            "{text}"
+        );
+        // A long label leaves room for figures.
+        table.labelled("x".repeat(90), [rate, rate, rate, "0"]);
+        assert_eq!(column_groups(&table).len(), 2);
     }
 }
