@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use testwright_sandboxes::environment;
 
-use super::doctor::cache::{CachedEnvironment, contents, environments};
+use super::doctor::cache::{CacheFolder, CachedEnvironment, contents, environments, folders};
 use super::output::{self, escape_line};
 use super::repository_args::load_settings;
 use testwright_agent::backends;
@@ -27,7 +27,7 @@ enum CacheCommand {
     Dir,
     /// Show the size of the cache and its environments
     Size {
-        /// Print the environments as a JSON list
+        /// Print the sizes in bytes as JSON: of the folders, the environments and what they share
         #[arg(long)]
         json: bool,
     },
@@ -82,31 +82,61 @@ pub(super) async fn run(args: &Args) -> Result<()> {
 
 async fn show_size(settings: &Settings, json: bool) -> Result<()> {
     let folder = settings.cache.clone();
-    let scan = tokio::task::spawn_blocking(move || (contents(&folder), environments(&folder)));
-    let (total, environments): (_, Vec<CachedEnvironment>) = scan
+    let scan = tokio::task::spawn_blocking(move || (folders(&folder), environments(&folder)));
+    let (folders, environments) = scan
         .await
         .map_err(|error| Error::infrastructure("read the cache").cause(error))?;
-    if json {
-        return output::print_json(&environments);
-    }
     let sizes = environment::cached_bytes(&settings.cache).await;
-    let total = total.map_or("the cache is empty".to_owned(), |finding| finding.text);
-    let lines = environments.iter().map(CachedEnvironment::render);
-    let lines: String = lines.chain(shared_line(&environments, &sizes)).collect();
-    output::print_stdout(format!("{total}\n{lines}"));
-    Ok(())
+    let size = CacheSize::new(folders, environments, &sizes);
+    match json {
+        true => output::print_json(&size),
+        false => {
+            output::print_stdout(size.render());
+            Ok(())
+        }
+    }
 }
 
-/// Returns a line for the rest of what `prune` can free: requirements and images that environments share. `sizes` are
-/// all bytes by kind of sandbox.
-fn shared_line(
-    environments: &[CachedEnvironment],
-    sizes: &BTreeMap<String, u64>,
-) -> Option<String> {
-    let own: u64 = environments.iter().map(|one| one.bytes).sum();
-    let shared = sizes.values().sum::<u64>().saturating_sub(own);
-    let size = Size::new(shared).to_string();
-    (shared > 0).then(|| format!("  {size:>13}  requirements and images shared by environments\n"))
+/// Sizes in the cache.
+#[derive(serde::Serialize)]
+struct CacheSize {
+    /// Bytes of all folders.
+    bytes: u64,
+    folders: Vec<CacheFolder>,
+    environments: Vec<CachedEnvironment>,
+    /// Bytes of the rest of what `prune` can free: requirements and images that environments share.
+    shared_bytes: u64,
+}
+
+impl CacheSize {
+    /// Adds up the sizes. `sizes` are the bytes of environments and what they share, by kind of sandbox.
+    fn new(
+        folders: Vec<CacheFolder>,
+        environments: Vec<CachedEnvironment>,
+        sizes: &BTreeMap<String, u64>,
+    ) -> Self {
+        let own: u64 = environments.iter().map(|one| one.bytes).sum();
+        CacheSize {
+            bytes: folders.iter().map(|folder| folder.bytes).sum(),
+            folders,
+            environments,
+            shared_bytes: sizes.values().sum::<u64>().saturating_sub(own),
+        }
+    }
+
+    fn render(&self) -> String {
+        let total = contents(&self.folders);
+        let mut text = total.map_or("the cache is empty".to_owned(), |finding| finding.text);
+        text.push('\n');
+        text.extend(self.environments.iter().map(CachedEnvironment::render));
+        if self.shared_bytes > 0 {
+            let size = Size::new(self.shared_bytes).to_string();
+            text.push_str(&format!(
+                "  {size:>13}  requirements and images shared by environments\n"
+            ));
+        }
+        text
+    }
 }
 
 /// Removes environments of every kind of sandbox that is available.
@@ -156,13 +186,23 @@ mod tests {
             packages: 1,
             bytes: 5 << 20,
         };
-        let line = |bytes: u64| {
+        let size = |bytes: u64| {
+            let folder = CacheFolder {
+                bytes,
+                name: "local".to_owned(),
+            };
             let sizes = BTreeMap::from([("local".to_owned(), bytes)]);
-            shared_line(std::slice::from_ref(&environment), &sizes)
+            CacheSize::new(vec![folder], vec![environment.clone()], &sizes)
         };
-        assert_eq!(line(5 << 20), None);
+        assert!(!size(5 << 20).render().contains("shared"));
         let expected = "          7 MiB  requirements and images shared by environments\n";
-        assert_eq!(line(12 << 20).as_deref(), Some(expected));
+        let text = size(12 << 20).render();
+        assert!(text.ends_with(expected), "{text}");
+        let json = serde_json::to_value(size(12 << 20)).unwrap();
+        assert_eq!(json["bytes"], 12 << 20);
+        assert_eq!(json["folders"][0]["name"], "local");
+        assert_eq!(json["environments"][0]["name"], "env-1");
+        assert_eq!(json["shared_bytes"], 7 << 20);
     }
 
     #[test]

@@ -81,7 +81,10 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
     findings.extend(cache::disk(&settings));
     let folder = settings.cache.clone();
     let cache_scan = tokio::task::spawn_blocking(move || {
-        (cache::contents(&folder), cache::environments(&folder))
+        (
+            cache::contents(&cache::folders(&folder)),
+            cache::environments(&folder),
+        )
     });
     let (cache_findings, environments) = cache_scan.await.unwrap_or_default();
     findings.extend(cache_findings);

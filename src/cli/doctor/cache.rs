@@ -57,6 +57,13 @@ impl CachedEnvironment {
     }
 }
 
+/// A folder of the cache.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(in crate::cli) struct CacheFolder {
+    pub bytes: u64,
+    pub name: String,
+}
+
 /// Checks the free space in the folders that runs write to.
 pub(super) fn disk(settings: &Settings) -> Vec<Finding> {
     let out = settings
@@ -91,21 +98,25 @@ fn check_free_space(what: &'static str, folder: &Path) -> Finding {
 }
 
 /// Measures the folders of the cache, largest first. Blocking, since it walks through the cache.
-pub(in crate::cli) fn contents(cache: &Path) -> Option<Finding> {
-    let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
-        .ok()?
-        .flatten()
+pub(in crate::cli) fn folders(cache: &Path) -> Vec<CacheFolder> {
+    let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    let mut folders: Vec<CacheFolder> = entries
         .filter(|entry| entry.path().is_dir())
-        .map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            (disk_usage::bytes(&entry.path()), name)
+        .map(|entry| CacheFolder {
+            bytes: disk_usage::bytes(&entry.path()),
+            name: entry.file_name().to_string_lossy().into_owned(),
         })
         .collect();
     folders.sort_by(|a, b| b.cmp(a));
-    let all: u64 = folders.iter().map(|(bytes, _)| bytes).sum();
+    folders
+}
+
+/// Lists the folders of the cache and their total size; `None` if they are empty.
+pub(in crate::cli) fn contents(folders: &[CacheFolder]) -> Option<Finding> {
+    let all: u64 = folders.iter().map(|folder| folder.bytes).sum();
     let list: Vec<String> = folders
         .iter()
-        .map(|(bytes, name)| format!("{name} {}", Size::new(*bytes)))
+        .map(|folder| format!("{} {}", folder.name, Size::new(folder.bytes)))
         .collect();
     let text = format!("{} in total: {}", Size::new(all), list.join(", "));
     (all > 0).then(|| Finding::ok("disk", "cache contents", text))
@@ -190,12 +201,12 @@ mod tests {
     #[test]
     fn cache_contents_show_folders_and_total() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(contents(folder.path()), None);
+        assert_eq!(contents(&folders(folder.path())), None);
         for (name, bytes) in [("runs", 1 << 20), ("local", 3 << 20)] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("file"), vec![1; bytes]).unwrap();
         }
-        let text = contents(folder.path()).unwrap().text;
+        let text = contents(&folders(folder.path())).unwrap().text;
         let (local, runs) = (text.find("local 3"), text.find("runs 1"));
         assert!(
             local.is_some() && local < runs && text.starts_with('4'),
