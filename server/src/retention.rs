@@ -306,6 +306,16 @@ fn parse_run_folder(name: &str) -> Option<JobId> {
     JobId::parse(name.split_once('.').map_or(name, |(run, _)| run))
 }
 
+/// Removes the folder of an attempt that has ended. If that fails, a later cleanup removes it.
+pub(crate) async fn remove_attempt_folder(folder: PathBuf) {
+    if let Err(error) = remove(folder).await {
+        tracing::warn!(
+            error = error.with_cause(),
+            "could not remove a job's folder"
+        );
+    }
+}
+
 async fn remove(folder: PathBuf) -> Result<()> {
     match tokio::fs::remove_dir_all(&folder).await {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

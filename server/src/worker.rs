@@ -21,6 +21,7 @@ use super::machine::MachineHealth;
 use super::matrix::work::MatrixWork;
 use super::prepared_cell::PreparedMatrixRun;
 use super::request::RunRequest;
+use super::retention::remove_attempt_folder;
 use super::run_files::{RunFiles, build_log};
 use super::store_sink::{LastEvent, StoreSink};
 use super::telemetry::{RunObserver, Telemetry};
@@ -161,7 +162,7 @@ impl Worker {
     ) -> Result<()> {
         let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), work).await;
         // The results include the relevant logs.
-        let _ = std::fs::remove_dir_all(self.folder_of(attempt));
+        remove_attempt_folder(self.folder_of(attempt)).await;
         match &ending.failure {
             Some(message)
                 if self

@@ -360,8 +360,9 @@ impl ActiveSandbox {
                 dead: AtomicBool::new(false),
             }),
             Err(error) => {
-                // Report the first error, not this one.
-                let _ = sandbox.stop().await;
+                if let Err(error) = sandbox.stop().await {
+                    tracing::warn!(%error, "could not stop a sandbox");
+                }
                 Err(error)
             }
         }

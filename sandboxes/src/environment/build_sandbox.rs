@@ -97,7 +97,9 @@ impl Build<'_> {
                 _port: port,
             }),
             Err(error) => {
-                let _ = sandbox.stop().await;
+                if let Err(error) = sandbox.stop().await {
+                    tracing::warn!(%error, "could not stop a sandbox");
+                }
                 Err(error)
             }
         }

@@ -30,7 +30,9 @@ pub(super) async fn fetch_environment(input: &BuildInput<'_>) -> FetchOutcome<En
         Err(error) => {
             tracing::warn!(%error, name, "a shared environment does not work here, so it is built");
             // A broken environment must not stay available under its name.
-            let _ = input.backend.remove_saved(name).await;
+            if let Err(error) = input.backend.remove_saved(name).await {
+                tracing::warn!(%error, name, "could not remove a broken environment");
+            }
             FetchOutcome::Missing(None)
         }
     }

@@ -15,6 +15,7 @@ use crate::attempt::{self, AttemptEnd};
 use crate::batch::Batch;
 use crate::grading::remote::StoreGradings;
 use crate::jobs::JobSource;
+use crate::retention::remove_attempt_folder;
 use crate::store::{Attempt, Store};
 use testwright_comparisons::compare::report;
 use testwright_comparisons::compare::{
@@ -67,7 +68,7 @@ impl ComparisonServer {
             .join(format!("{}.{}", attempt.id, attempt.number));
         let compare = self.compare(attempt, &folder);
         let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), compare).await;
-        let _ = std::fs::remove_dir_all(&folder);
+        remove_attempt_folder(folder).await;
         match &ending.failure {
             Some(message) if ending.shortage.is_some() => {
                 tracing::warn!(
