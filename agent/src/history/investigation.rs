@@ -217,18 +217,16 @@ impl Investigation<'_> {
         // The fix comes first, because old releases that cannot be built may use up the limit on commits.
         if only != Some(Part::Introduced) {
             self.find_pass(&newer).await?;
-        }
-        let passes = |point: &Point| self.verdict(point) == Some(Verdict::Passes);
-        if only != Some(Part::Introduced)
-            && let Some(end) = newer.iter().rposition(passes)
-        {
-            self.later = for_older + for_commits;
-            let until = &newer[..=end];
-            let boundary = self.search(until, Verdict::Fails).await?;
-            self.later = for_older;
-            let change = self.change(until, boundary, Verdict::Fails).await?;
-            self.report.fixed = Some(change);
-            self.note_changes(&newer);
+            let passes = |point: &Point| self.verdict(point) == Some(Verdict::Passes);
+            if let Some(end) = newer.iter().rposition(passes) {
+                self.later = for_older + for_commits;
+                let until = &newer[..=end];
+                let boundary = self.search(until, Verdict::Fails).await?;
+                self.later = for_older;
+                let change = self.change(until, boundary, Verdict::Fails).await?;
+                self.report.fixed = Some(change);
+                self.note_changes(&newer);
+            }
         }
         if only != Some(Part::Fixed) {
             self.later = for_commits;
