@@ -306,6 +306,24 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
 mod tests {
     use super::*;
 
+    /// Returns a result for the instance `i`.
+    pub(super) fn sample(
+        tests: &str,
+        patch: &str,
+        passed: &[&str],
+        failed: &[&str],
+    ) -> SelectionResult {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        SelectionResult {
+            instance_id: "i".to_owned(),
+            tests: tests.to_owned(),
+            patch: patch.to_owned(),
+            passed: names(passed),
+            failed: names(failed),
+            ..SelectionResult::default()
+        }
+    }
+
     fn result(
         instance: &str,
         patch: &str,
@@ -313,15 +331,10 @@ mod tests {
         failed: &[&str],
         resolves: bool,
     ) -> SelectionResult {
-        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
         SelectionResult {
             instance_id: instance.to_owned(),
-            tests: "t".to_owned(),
-            patch: patch.to_owned(),
-            passed: names(passed),
-            failed: names(failed),
             resolves: Some(resolves),
-            ..SelectionResult::default()
+            ..sample("t", patch, passed, failed)
         }
     }
 

@@ -295,18 +295,7 @@ fn merge_test_sets(patch: &str, of_instance: &[&SelectionResult]) -> Option<Sele
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    fn result(tests: &str, patch: &str, passed: &[&str], failed: &[&str]) -> SelectionResult {
-        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
-        SelectionResult {
-            instance_id: "i".to_owned(),
-            tests: tests.to_owned(),
-            patch: patch.to_owned(),
-            passed: names(passed),
-            failed: names(failed),
-            ..SelectionResult::default()
-        }
-    }
+    use crate::selection::tests::sample as result;
 
     fn ranking(all: &[SelectionResult]) -> Vec<(String, &'static str, f64)> {
         let all: Vec<&SelectionResult> = all.iter().collect();
