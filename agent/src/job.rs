@@ -37,7 +37,7 @@ use testwright_models::{Model, ModelName};
 
 pub use check_model::{CheckModel, CheckPlace};
 pub use recorded_run::{RecordedRun, RecordedSettings, recorded_outcome};
-pub use results::{write_outcome, write_results};
+pub use results::{RESULT_FILES, write_outcome, write_results};
 
 /// File with the difference between a revised test and the test before, in the folder of the run.
 pub const REVISION_FILE: &str = "revision.diff";

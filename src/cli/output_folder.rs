@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use testwright_agent::job::RESULT_FILES;
 use testwright_comparisons::compare::PLAN;
 use testwright_evals::result::results_file;
 
@@ -21,6 +22,20 @@ pub(super) fn check_is_folder(out: &Path) -> Result<()> {
         }
         // The first access reports other problems.
         _ => Ok(()),
+    }
+}
+
+/// Checks that the folder has no file that the results of a run would overwrite.
+///
+/// # Errors
+///
+/// Fails if there is such a file.
+pub(super) fn check_has_no_result_files(out: &Path) -> Result<()> {
+    match RESULT_FILES.iter().find(|name| out.join(name).exists()) {
+        Some(name) => Err(Error::usage(format!("use --out {}", out.display()))
+            .cause(format!("the run would overwrite {name} in this folder"))
+            .hint("pass another folder with --out")),
+        None => Ok(()),
     }
 }
 
@@ -56,4 +71,24 @@ fn foreign_folder(out: &Path, command: &str) -> Error {
             out.display()
         ))
         .hint("pass another folder with --out")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn folder_with_result_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path();
+        std::fs::write(out.join("notes.txt"), "").unwrap();
+        check_has_no_result_files(out).unwrap();
+        check_has_no_result_files(&out.join("missing/now")).unwrap();
+        let patch = out.join("test.patch");
+        std::fs::write(&patch, "").unwrap();
+        let error = check_has_no_result_files(out).unwrap_err().render();
+        assert!(error.contains("would overwrite test.patch"), "{error}");
+        assert!(check_is_folder(&patch).is_err());
+    }
 }

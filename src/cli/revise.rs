@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::output;
 use super::repository_args::{RepositoryArgs, patch_of_project};
-use super::run_options::{DEFAULT_RESULTS_FOLDER, RunOptions, default_folder};
+use super::run_options::{RunOptions, check_results_folder, default_folder};
 use super::show::read_ended;
 use testwright_agent::approaches::extra_inputs::{EarlierTest, check_can_revise, hint};
 use testwright_agent::approaches::{Variant, model_selection};
 use testwright_agent::custom_prompts;
 use testwright_agent::job::{REVISION_FILE, RecordedSettings, RunJob};
-use testwright_agent::trajectory::{RunFolder, Started};
+use testwright_agent::trajectory::Started;
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::plain_file::{self, Links};
 
@@ -105,12 +105,10 @@ fn new_job(args: &Args) -> Result<RunJob> {
         Error::usage(format!("revise the test of {}", args.dir.display())),
     )?;
     let selection = model_selection::select(&settings)?;
+    check_results_folder(&settings)?;
     let out = match &settings.run.out {
         Some(out) => out.clone(),
-        None => {
-            RunFolder::check_default_folder(Path::new(DEFAULT_RESULTS_FOLDER))?;
-            default_folder(&started.issue.title)
-        }
+        None => default_folder(&started.issue.title),
     };
     let mut notes = settings.notes.clone();
     notes.extend(selection.note);

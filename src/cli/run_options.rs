@@ -7,6 +7,7 @@ use super::accepted_test::{AcceptedTest, apply_command, quote, quote_path};
 use super::evidence_card;
 use super::headings::{LIMITS, MODEL, OUTPUT};
 use super::output::{self, escape_line};
+use super::output_folder;
 use super::terminal::RunProgress;
 use testwright_agent::agent::{Outcome, Progress as _};
 use testwright_agent::approaches::CommandLine;
@@ -167,14 +168,14 @@ pub(super) const DEFAULT_RESULTS_FOLDER: &str = "testwright-runs";
 /// Checks that the results of a new run can be written.
 pub(super) fn check_results_folder(settings: &Settings) -> Result<()> {
     let default = Path::new(DEFAULT_RESULTS_FOLDER);
-    let folder = match &settings.run.out {
-        Some(out) => out.as_path(),
-        None => {
-            RunFolder::check_default_folder(default)?;
-            default
-        }
+    let Some(out) = &settings.run.out else {
+        RunFolder::check_default_folder(default)?;
+        return Ok(check_writable(default)?);
     };
-    Ok(check_writable(folder)?)
+    output_folder::check_is_folder(out)?;
+    // The folder of another run has a hint of its own.
+    check_writable(out)?;
+    output_folder::check_has_no_result_files(out)
 }
 
 /// Returns a folder such as `testwright-runs/2025-01-31T120000-first-words-of-the-title`.

@@ -2,10 +2,21 @@
 
 use testwright_evals::folder::Versioned;
 
-use super::Record;
+use super::{REVISION_FILE, Record};
 use crate::outcome::Outcome;
 use crate::trajectory::RunFolder;
 use testwright_config::error::Result;
+
+/// Names of the files that a run writes besides its trajectory.
+pub const RESULT_FILES: [&str; 7] = [
+    "run.json",
+    "test.patch",
+    "evidence.json",
+    "refused.patch",
+    "withheld.patch",
+    "recipe.toml",
+    REVISION_FILE,
+];
 
 /// Writes the files of a run next to its trajectory.
 ///

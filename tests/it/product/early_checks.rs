@@ -41,6 +41,11 @@ fn hopeless_runs_end_before_build() {
             "Python 3.99 is not installed",
         ),
         (
+            vec![prose, "--out", "prose.md"],
+            2,
+            "failed to use --out prose.md",
+        ),
+        (
             vec![prose, "--out", "prose.md/out"],
             3,
             "failed to write prose.md/out",
