@@ -164,25 +164,41 @@ impl Harness {
         let timeline = Timeline::new(slots);
         let prepared = self.candidates(job, &timeline, progress).await;
         for tests in &job.tests {
-            progress(Step::Grading {
-                instance: job.instance.instance_id.clone(),
-                prediction: tests.model_name_or_path.clone(),
-            });
-            let sorted = match &prepared {
-                Ok((prepared, candidates)) => {
-                    self.sort_all(prepared, candidates, tests, &timeline).await
-                }
+            let begins = || {
+                progress(Step::Grading {
+                    instance: job.instance.instance_id.clone(),
+                    prediction: tests.model_name_or_path.clone(),
+                });
+            };
+            begins();
+            let mut sorting = match &prepared {
+                Ok((prepared, candidates)) => self
+                    .failing_tests(prepared, tests, &timeline)
+                    .await
+                    .map(|generated| (generated, candidates)),
                 Err(failed) => Err(failed.clone()),
             };
-            match sorted {
-                Ok(results) => results.into_iter().for_each(done),
-                Err(failed) => job.patches.iter().for_each(|patch| {
-                    done(SelectionResult {
-                        infrastructure: Some(failed.to_string()),
-                        shortage: failed.shortage,
-                        ..SelectionResult::new(tests, patch)
-                    });
-                }),
+            for (at, patch) in job.patches.iter().enumerate() {
+                begins();
+                let sorted = match &sorting {
+                    Ok((generated, candidates)) => {
+                        self.sort(generated, &candidates[at], &timeline).await
+                    }
+                    Err(failed) => Err(failed.clone()),
+                };
+                done(match sorted {
+                    Ok(result) => result,
+                    Err(failed) => {
+                        let result = SelectionResult {
+                            infrastructure: Some(failed.to_string()),
+                            shortage: failed.shortage,
+                            ..SelectionResult::new(tests, patch)
+                        };
+                        // The machine failed, so it is not tried with the other patches.
+                        sorting = Err(failed);
+                        result
+                    }
+                });
             }
         }
     }
@@ -201,21 +217,6 @@ impl Harness {
             candidates.push(candidate.await?);
         }
         Ok((prepared, candidates))
-    }
-
-    async fn sort_all(
-        &self,
-        prepared: &PreparedInstance,
-        candidates: &[Candidate<'_>],
-        tests: &Prediction,
-        timeline: &Timeline<'_>,
-    ) -> Result<Vec<SelectionResult>, GradingFailure> {
-        let tests = self.failing_tests(prepared, tests, timeline).await?;
-        let mut results = Vec::new();
-        for candidate in candidates {
-            results.push(self.sort(&tests, candidate, timeline).await?);
-        }
-        Ok(results)
     }
 
     async fn candidate<'a>(
