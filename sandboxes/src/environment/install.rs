@@ -6,6 +6,7 @@ use super::editable;
 use super::install_attempt::{Attempt, STEP};
 use super::install_targets::{install_targets, without_extras};
 use super::metadata::Metadata;
+use super::omissions::{omission, reason};
 use super::steps::{StepOutput, Steps, text};
 use crate::error::ErrorKind;
 use crate::recipe::test_extras;
@@ -45,8 +46,9 @@ impl Build<'_> {
                     } else {
                         &target.folder
                     };
+                    let reason = reason(&error.message);
                     notes.push(format!(
-                        "the project {place} could not be installed and was omitted"
+                        "the project {place} could not be installed and was omitted{reason}"
                     ));
                     errors.push(error);
                 }
@@ -115,15 +117,9 @@ impl Build<'_> {
         }
         for line in lines {
             let install = self.install(builder, std::slice::from_ref(line)).await?;
-            if steps
-                .attempt(&format!("install {line}"), &install)
-                .await?
-                .code
-                != 0
-            {
-                notes.push(format!(
-                    "requirement {line} could not be installed and was omitted"
-                ));
+            let printed = steps.attempt(&format!("install {line}"), &install).await?;
+            if printed.code != 0 {
+                notes.push(omission(line, &printed));
             }
         }
         Ok(notes)

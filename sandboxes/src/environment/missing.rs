@@ -196,6 +196,12 @@ static SETTING: LazyLock<Option<Regex>> =
 static REQUIRED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"Missing required plugins: (.+)").ok());
 
+/// Returns the package that provides a module under another name.
+pub(super) fn package_of(module: &str) -> Option<&'static str> {
+    let known = MODULES.iter().find(|(known, _)| *known == module);
+    known.map(|(_, package)| *package)
+}
+
 fn captured<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
     let captures = pattern.as_ref().map(|pattern| pattern.captures_iter(text));
     captures
@@ -213,11 +219,8 @@ fn packages(
 ) -> BTreeSet<String> {
     let mut packages = BTreeSet::new();
     for module in captured(&MODULE, text) {
-        let listed = MODULES.iter().find(|(known, _)| *known == module);
-        let package = match listed {
-            Some((_, package)) => (*package).to_owned(),
-            None => normalized_name(module),
-        };
+        let listed = package_of(module);
+        let package = listed.map_or_else(|| normalized_name(module), str::to_owned);
         let plugin = module.starts_with("pytest_");
         if !own(module) && (listed.is_some() || plugin || named.contains_key(&package)) {
             packages.insert(package);

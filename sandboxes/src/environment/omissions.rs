@@ -12,16 +12,21 @@ const MAX_TAIL_LEN: usize = 64 << 10;
 
 /// Returns the note about a requirement that could not be installed, with the reason.
 pub(super) fn omission(requirement: &str, printed: &StepOutput) -> String {
-    let refused = printed.text.lines().rev().find_map(|line| {
+    let reason = reason(&printed.text);
+    format!("requirement {requirement} could not be installed and was omitted{reason}")
+}
+
+/// Returns the reason for a failed installation in parentheses, after a space. Without a known reason it is empty.
+pub(super) fn reason(output: &str) -> String {
+    let refused = output.lines().rev().find_map(|line| {
         let rest = line.strip_prefix("network: ")?;
         Some(format!(
             "{} was refused",
             rest.split_once(" was refused")?.0
         ))
     });
-    let reason = refused.or_else(|| failure_hints::decisive_line(&printed.text));
-    let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-    format!("requirement {requirement} could not be installed and was omitted{reason}")
+    let reason = refused.or_else(|| failure_hints::decisive_line(output));
+    reason.map_or(String::new(), |reason| format!(" ({reason})"))
 }
 
 /// Splits requirements into those that uv could not build, according to its output, and the others. Returns `None` if

@@ -6,6 +6,7 @@ use super::Environment;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::missing::{self, Missing};
+use super::omissions::reason;
 use super::smoke_test::SmokeTestReport;
 use crate::recipe::{self, normalized_name};
 use crate::repository::Tree;
@@ -83,7 +84,10 @@ impl Build<'_> {
                     environment.recipe.requirements.push(requirement.clone());
                     format!("installed {requirement}: {asked_by} needs it")
                 }
-                _ => format!("{asked_by} needs {requirement}, which could not be installed"),
+                _ => format!(
+                    "{asked_by} needs {requirement}, which could not be installed{}",
+                    reason(&installed.text)
+                ),
             });
         }
         environment.packages = builder.packages().await?;

@@ -110,6 +110,18 @@ fn build_errors_select_hints() {
             failed_build("Error: pg_config executable not found.").replace("Error: ", "error: "),
             "libpq-dev",
         ),
+        (
+            failed_build(
+                "Exception: Can not find valid pkg-config name.\nSpecify MYSQLCLIENT_CFLAGS and MYSQLCLIENT_LDFLAGS env vars manually",
+            ),
+            "default-libmysqlclient-dev",
+        ),
+        (
+            failed_build(
+                "Error: Please make sure the libxml2 and libxslt development packages are installed.",
+            ),
+            "libxml2-dev",
+        ),
         (failed_build("sh: 1: cargo: not found"), "rustup"),
         (
             "ERROR: /testbed/pyproject.toml: Expected ']'".to_owned(),
@@ -235,6 +247,9 @@ fn omissions_explain_later_failures() {
         "requirement my-utils @ git+https://example.org/u.git@1 could not be installed and was omitted \
          (example.org:443 was refused)"
             .to_owned(),
+        "requirement mysqlclient>=2 could not be installed and was omitted (src/_mysql.c:29:10: fatal error: mysql.h: \
+         No such file or directory)"
+            .to_owned(),
     ];
     for (output, wanted) in [
         (
@@ -252,6 +267,10 @@ fn omissions_explain_later_failures() {
         (
             "E   ModuleNotFoundError: No module named 'my_utils'",
             "my-utils, whose installation needs example.org, but",
+        ),
+        (
+            "E   ModuleNotFoundError: No module named 'MySQLdb'",
+            "mysql.h is missing: set system-packages = [\"default-libmysqlclient-dev\"]",
         ),
     ] {
         let hint = hint_for_omission(output, &notes).unwrap();

@@ -62,6 +62,8 @@ pub(super) fn library(failure: &Failure<'_>) -> Option<String> {
         r#"Dependency "([\w.+-]+)" not found"#,
         r"(?:No package|Package) '?([\w.+-]+)'?,?(?: required by .*)? (?:was not )?found",
         r"Could NOT find (\w+)",
+        r"the (\w+) and \w+ development packages",
+        r"Specify (\w+)_CFLAGS",
         r"lib([\w-]+)\.so[\w.]*: cannot open shared object file",
     ];
     let library = patterns

@@ -1,7 +1,8 @@
 //! Debian packages by the headers, programs and libraries that they contain.
 
 /// C headers, by the beginning of their path.
-const HEADERS: [(&str, &str); 26] = [
+const HEADERS: [(&str, &str); 35] = [
+    ("boost/", "libboost-dev"),
     ("bzlib.h", "libbz2-dev"),
     ("cairo", "libcairo2-dev"),
     ("curl/", "libcurl4-openssl-dev"),
@@ -10,7 +11,10 @@ const HEADERS: [(&str, &str); 26] = [
     ("ffi.h", "libffi-dev"),
     ("freetype", "libfreetype6-dev"),
     ("ft2build.h", "libfreetype6-dev"),
+    ("geos_c.h", "libgeos-dev"),
     ("gmp.h", "libgmp-dev"),
+    ("graphviz/", "libgraphviz-dev"),
+    ("gssapi", "libkrb5-dev"),
     ("hdf5.h", "libhdf5-dev"),
     ("jpeglib.h", "libjpeg-dev"),
     ("lber.h", "libldap2-dev"),
@@ -18,13 +22,18 @@ const HEADERS: [(&str, &str); 26] = [
     ("libpq-fe.h", "libpq-dev"),
     ("librdkafka", "librdkafka-dev"),
     ("libxml/", "libxml2-dev"),
+    ("libxslt/", "libxslt1-dev"),
     ("lzma.h", "liblzma-dev"),
     ("mpfr.h", "libmpfr-dev"),
     ("mysql.h", "default-libmysqlclient-dev"),
     ("openssl/", "libssl-dev"),
+    ("pcap.h", "libpcap-dev"),
     ("png.h", "libpng-dev"),
+    ("portaudio.h", "portaudio19-dev"),
     ("sasl/", "libsasl2-dev"),
+    ("sql.h", "unixodbc-dev"),
     ("sqlite3.h", "libsqlite3-dev"),
+    ("uuid/", "uuid-dev"),
     ("yaml.h", "libyaml-dev"),
     ("zlib.h", "zlib1g-dev"),
     ("zmq.h", "libzmq3-dev"),
@@ -55,7 +64,7 @@ const PROGRAMS: [(&str, &str); 20] = [
 ];
 
 /// Libraries, by the names that pkg-config, linkers and CMake use, in lower case.
-const LIBRARIES: [(&str, &str); 24] = [
+const LIBRARIES: [(&str, &str); 26] = [
     ("blas", "libopenblas-dev"),
     ("cairo", "libcairo2-dev"),
     ("curl", "libcurl4-openssl-dev"),
@@ -70,6 +79,8 @@ const LIBRARIES: [(&str, &str); 24] = [
     ("jpeg", "libjpeg-dev"),
     ("lapack", "liblapack-dev"),
     ("libxml-2.0", "libxml2-dev"),
+    ("libxml2", "libxml2-dev"),
+    ("mysqlclient", "default-libmysqlclient-dev"),
     ("openblas", "libopenblas-dev"),
     ("openssl", "libssl-dev"),
     ("pq", "libpq-dev"),

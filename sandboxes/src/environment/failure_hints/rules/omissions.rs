@@ -1,8 +1,9 @@
 //! Failures that follow from what the environment was built without.
 
 use super::super::decisive::Failure;
-use super::captured;
 use super::network::allow_host;
+use super::{Rule, captured, compiler};
+use crate::environment::missing::package_of;
 use crate::recipe::normalized_name;
 use crate::repository::EMPTY_SUBMODULES;
 
@@ -78,13 +79,14 @@ fn omitted(notes: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the host that was refused while a requirement was installed.
-fn refused_host(notes: &[String], requirement: &str) -> Option<String> {
-    let note = notes.iter().find(|note| {
+/// Returns the reason in the note about an omitted requirement.
+fn reason<'n>(notes: &'n [String], requirement: &str) -> Option<&'n str> {
+    let is_about = |note: &&String| {
         note.strip_prefix(OMITTED)
             .is_some_and(|rest| rest.starts_with(requirement))
-    })?;
-    captured(r"\(([\w.-]+:\d+) was refused\)", note)
+    };
+    let (_, reason) = notes.iter().find(is_about)?.split_once("omitted (")?;
+    reason.strip_suffix(')')
 }
 
 pub(in crate::environment::failure_hints) fn requirement(
@@ -105,12 +107,21 @@ pub(in crate::environment::failure_hints) fn requirement(
                 format!("django-{package}"),
             ]
             .contains(&name)
+            || package_of(&module).is_some_and(|package| name == package)
     };
     let line = omitted.iter().find(provides)?;
-    if let Some(host) = refused_host(notes, line) {
+    let reason = reason(notes, line).unwrap_or_default();
+    if let Some(host) = captured(r"^([\w.-]+:\d+) was refused$", reason) {
         let name = line.split([' ', '@', '[']).next().unwrap_or(line);
         let what = format!("{module} comes from the requirement {name}, whose installation");
         return Some(allow_host(&what, &host));
+    }
+    let rules: [Rule; 3] = [compiler::header, compiler::program, compiler::library];
+    let lacks = |failure: Failure<'_>| rules.iter().find_map(|rule| rule(&failure));
+    if let Some(lack) = Failure::read(reason).and_then(lacks) {
+        return Some(format!(
+            "{module} comes from the requirement {line}, but {lack}"
+        ));
     }
     Some(format!(
         "{module} comes from the requirement {line}, which could not be installed: use an older Python (--python \
