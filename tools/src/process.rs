@@ -102,8 +102,9 @@ impl ProcessOutput {
     }
 }
 
-/// Returns the environment of every program that a tool starts. It inherits only `PATH` and `PYTHONPATH` from the
-/// toolbox (a sandbox without its own root lists editable installs there), and adds the variables of the configuration.
+/// Returns the environment of every program that a tool starts. It inherits only `PATH`, `TZ` and `PYTHONPATH` from
+/// the toolbox (a sandbox without its own root lists editable installs there), and adds the variables of the
+/// configuration.
 pub fn environment(config: &Config) -> BTreeMap<String, String> {
     const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let mut env = BTreeMap::from(
@@ -123,6 +124,7 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
         "PATH".into(),
         std::env::var("PATH").unwrap_or_else(|_| SYSTEM.to_owned()),
     );
+    env.extend(std::env::var("TZ").map(|zone| ("TZ".to_owned(), zone)));
     env.extend(config.env.clone());
     if let Ok(inherited_path) = std::env::var("PYTHONPATH") {
         let path = match config.env.get("PYTHONPATH") {

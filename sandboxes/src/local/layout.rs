@@ -140,6 +140,10 @@ fn environment(
         ("TMPDIR".to_owned(), text(&paths.temporary)),
         ("LANG".to_owned(), "C.UTF-8".to_owned()),
     ]);
+    // Only namespaces have their own /etc/localtime.
+    if inner.isolation != Isolation::Namespaces {
+        env.insert("TZ".to_owned(), "UTC".to_owned());
+    }
     for (name, value) in &spec.env {
         env.insert(name.clone(), host_path(inner, spec, value));
     }

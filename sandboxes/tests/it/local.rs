@@ -328,6 +328,22 @@ async fn mounts_are_visible_and_optionally_read_only() {
     }
 }
 
+/// Tests that depend on the time zone must give the same result as in containers.
+#[tokio::test(flavor = "multi_thread")]
+async fn time_zone_is_utc() {
+    let cache = cache();
+    if !Path::new("/usr/share/zoneinfo/Etc/UTC").exists() {
+        return;
+    }
+    for backend in each(&cache) {
+        let sandbox = backend.start(&spec(bare_start())).await.unwrap();
+        let script = "date +%Z; echo \"${TZ:-$(readlink /etc/localtime)}\"";
+        let zones = run_script(sandbox.as_ref(), script).await;
+        assert!(zones.lines().all(|zone| zone.ends_with("UTC")), "{zones}");
+        sandbox.stop().await.unwrap();
+    }
+}
+
 /// An environment that was built elsewhere must find the modules of this copy even without a root of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn editable_installs_find_copied_modules() {

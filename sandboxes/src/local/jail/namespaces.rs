@@ -46,6 +46,9 @@ pub(super) const ETC_READ_ONLY: &[&str] = &[
 /// Configuration that is needed with network access.
 const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 
+/// The zone of sandboxes, as in the images of Python. Programs read its name from the link at `/etc/localtime`.
+const TIME_ZONE: &str = "/usr/share/zoneinfo/Etc/UTC";
+
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
 pub(super) fn flags(network: bool) -> i32 {
@@ -170,6 +173,11 @@ fn configuration(root: &Path, host_name: &str, network: bool) -> Result<()> {
         "hosts",
         format!("127.0.0.1 localhost {host_name}\n::1 localhost\n").as_bytes(),
     )?;
+    write("timezone", b"Etc/UTC\n")?;
+    // Without the file, the C library uses UTC.
+    if Path::new(TIME_ZONE).exists() {
+        symlink(TIME_ZONE, etc.join("localtime")).doing("link /etc/localtime")?;
+    }
     if network {
         for path in ETC_NETWORK {
             // These are often links into /run, so their content is copied.
