@@ -7,6 +7,7 @@
 mod additions;
 mod builtin;
 mod completion;
+mod compose;
 mod created_folders;
 mod detect;
 mod generated_sources;

@@ -436,7 +436,9 @@ impl<'a> Build<'a> {
     fn runtime_variables(&self, builder: &BuildSandbox) -> BTreeMap<String, String> {
         let mut env = self.recipe.env.clone();
         for service in &self.recipe.services {
-            env.extend(service.env.clone());
+            for (name, value) in &service.env {
+                env.entry(name.clone()).or_insert_with(|| value.clone());
+            }
         }
         if self.recipe.image.is_some()
             && let Some(path) = builder.env.get("PATH")

@@ -77,7 +77,13 @@ impl Build<'_> {
             "added the service {} at port {port}: {asked_by} needs it",
             service.name
         ));
-        environment.env.extend(service.env.clone());
+        // Only the variables of the given recipe are more certain than those of the service.
+        for (name, value) in &service.env {
+            if !self.recipe.env.contains_key(name) {
+                environment.env.insert(name.clone(), value.clone());
+                environment.recipe.env.remove(name);
+            }
+        }
         environment.recipe.services.push(service);
         Ok(true)
     }

@@ -153,6 +153,11 @@ impl Build<'_> {
             Err(error) if self.plan.guess.services => {
                 self.log.line(&format!("-- {error}"));
                 let services = std::mem::take(&mut environment.recipe.services);
+                let env = &environment.recipe.env;
+                let is_of_service = |name: &String| {
+                    !env.contains_key(name) && services.iter().any(|s| s.env.contains_key(name))
+                };
+                environment.env.retain(|name, _| !is_of_service(name));
                 environment.notes.extend(services.iter().map(|service| {
                     let name = &service.name;
                     format!("the service {name} does not start here and was omitted")

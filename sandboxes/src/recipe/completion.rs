@@ -32,6 +32,9 @@ pub(super) fn complete(tree: &Tree, recipe: &mut Recipe) -> Result<()> {
             .into_iter()
             .filter(|service| service_catalog::has_client(recipe, service, &is_named));
         recipe.services = used.collect();
+        for service in &mut recipe.services {
+            service_catalog::retain_named(tree, service)?;
+        }
     }
     Ok(())
 }

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
-use super::detect::text;
+use super::compose;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -31,6 +31,14 @@ static BEFORE_COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"\b([A-Z][A-Z0-9_]{2,})=["']?([^\s"'$`]+)["']?\s+(?:\S+=\S+\s+)*(?:python|pytest|py\.test|coverage|tox|flask|\./manage|uv|poetry)"#).ok()
 });
 
+/// A URL of PostgreSQL or Redis, whose host has no domain.
+static CONTAINER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^((?:postgres|redis)[\w+]*://(?:[^@/]*@)?)[A-Za-z][\w-]*(:|/|$)").ok()
+});
+
+/// Common names of containers with databases.
+const CONTAINER_NAMES: [&str; 6] = ["db", "database", "postgres", "postgresql", "redis", "cache"];
+
 /// Returns the variables by name. The first file that names a variable counts, so the files closest to tests come
 /// first.
 pub(crate) fn named_variables(tree: &Tree) -> Result<BTreeMap<String, NamedVariable>> {
@@ -42,26 +50,38 @@ pub(crate) fn named_variables(tree: &Tree) -> Result<BTreeMap<String, NamedVaria
     files.sort_by_key(|(rank, path)| (*rank, path.matches('/').count(), path.len()));
     let mut all = BTreeMap::new();
     for (_, path) in files {
-        let text = text(tree, path)?.unwrap_or_default();
-        let patterns = [&ASSIGNMENT, &BEFORE_COMMAND];
-        for captures in patterns
-            .into_iter()
-            .filter_map(|pattern| pattern.as_ref())
-            .flat_map(|pattern| pattern.captures_iter(&text))
-        {
-            let value = captures.iter().skip(2).flatten().next();
-            let value = value.map_or("", |value| value.as_str()).trim();
-            // Values that refer to others, or that a person must fill in, are of no use.
-            if value.is_empty() || value.contains(['$', '{', '<', '`']) || is_block_scalar(value) {
-                continue;
-            }
-            all.entry(captures[1].to_owned()).or_insert(NamedVariable {
-                value: value.to_owned(),
-                file: path.to_owned(),
-            });
+        for (name, value) in assignments(&compose::expanded(tree, path)?) {
+            let value = local_address(&name, &value);
+            let file = path.to_owned();
+            all.entry(name).or_insert(NamedVariable { value, file });
         }
     }
     Ok(all)
+}
+
+/// Returns the variables that a text sets, with literal values.
+pub(super) fn assignments(text: &str) -> Vec<(String, String)> {
+    let patterns = [&ASSIGNMENT, &BEFORE_COMMAND].into_iter();
+    let captures = patterns
+        .filter_map(|pattern| pattern.as_ref())
+        .flat_map(|pattern| pattern.captures_iter(text));
+    let assignment = |captures: Captures<'_>| {
+        let value = captures.iter().skip(2).flatten().next()?.as_str().trim();
+        // Values that refer to others, or that a person must fill in, are of no use.
+        let is_useless =
+            value.is_empty() || value.contains(['$', '{', '<', '`']) || is_block_scalar(value);
+        (!is_useless).then(|| (captures[1].to_owned(), value.to_owned()))
+    };
+    captures.filter_map(assignment).collect()
+}
+
+/// Replaces the name of another container by this machine, where a test finds its services.
+fn local_address(name: &str, value: &str) -> String {
+    match CONTAINER.as_ref() {
+        Some(url) if url.is_match(value) => url.replace(value, "${1}localhost$2").into_owned(),
+        _ if name.ends_with("HOST") && CONTAINER_NAMES.contains(&value) => "localhost".to_owned(),
+        _ => value.to_owned(),
+    }
 }
 
 /// Returns whether a value only starts a text on the next lines of a YAML file.
@@ -70,7 +90,7 @@ fn is_block_scalar(value: &str) -> bool {
 }
 
 /// Returns how close a file is to the tests: 0 is closest. `None` for files that set no variables.
-fn rank(path: &str) -> Option<usize> {
+pub(super) fn rank(path: &str) -> Option<usize> {
     let lower = path.to_lowercase();
     let name = lower.rsplit('/').next().unwrap_or(&lower);
     let is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
@@ -146,6 +166,24 @@ mod tests {
             .captures("\tA_B=1 NAME=x pytest tests")
             .unwrap();
         assert_eq!((&command[1], &command[2]), ("A_B", "1"));
+    }
+
+    #[test]
+    fn addresses_of_containers_become_local() {
+        for (name, value, expected) in [
+            (
+                "DB_URL",
+                "postgres://u:p@db:5432/x",
+                "postgres://u:p@localhost:5432/x",
+            ),
+            ("REDIS_URL", "redis://cache/0", "redis://localhost/0"),
+            ("REDIS_HOST", "redis", "localhost"),
+            ("CACHE", "redis", "redis"),
+            ("DB_URL", "postgres://u@db.example.org/x", ""),
+        ] {
+            let expected = if expected.is_empty() { value } else { expected };
+            assert_eq!(local_address(name, value), expected, "{value}");
+        }
     }
 
     #[test]

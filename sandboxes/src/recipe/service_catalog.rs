@@ -4,15 +4,17 @@
 
 mod postgresql;
 mod redis;
+mod variables;
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::detect::{runs_tests, text};
-use super::{Recipe, Service};
+use super::{Recipe, Service, compose};
 use crate::repository::Tree;
 use crate::sandbox::Result;
+pub(super) use variables::retain_named;
 
 /// A service that can be started from a wheel.
 struct KnownService {
@@ -22,7 +24,8 @@ struct KnownService {
     clients: &'static [&'static str],
     /// The port at which clients expect it.
     port: u16,
-    /// Creates the service. The block of the file that declares it names users and databases.
+    /// Creates the service, with all variables by which code may find it. The block of the file that declares it names
+    /// users and databases.
     create: fn(port: u16, declaration: &str) -> Service,
 }
 
@@ -74,6 +77,14 @@ fn started_services(workflow: &str) -> Vec<Service> {
 
 /// Returns the known service at a port, as the repository's compose files and workflows declare it.
 pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
+    let mut service = at_port(tree, port)?;
+    if let Some(service) = &mut service {
+        retain_named(tree, service)?;
+    }
+    Ok(service)
+}
+
+fn at_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
     let usual = ALL.iter().find(|entry| entry.port == port);
     let declares = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -81,14 +92,15 @@ pub(crate) fn for_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
             && (path.starts_with(".github/workflows/") || name.contains("compose"))
     };
     for path in tree.paths().filter(declares) {
-        let text = text(tree, path)?.unwrap_or_default();
+        let text = compose::expanded(tree, path)?;
         let images = declared(&text);
         let declaration = images.iter().find_map(|(image, declaration)| {
             let known_service = usual.filter(|entry| entry.images.contains(&image.as_str()))?;
             Some((known_service, declaration))
         });
         if let Some((known_service, declaration)) = declaration {
-            return Ok(Some((known_service.create)(port, declaration)));
+            let declaration = compose::with_variables(tree, path, declaration)?;
+            return Ok(Some((known_service.create)(port, &declaration)));
         }
         let is_mapped = |entry: &&&KnownService| mapped_port(entry, &text) == Some(port);
         if let Some(known_service) = ALL.iter().find(is_mapped) {

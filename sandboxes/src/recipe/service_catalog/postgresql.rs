@@ -1,5 +1,7 @@
 //! PostgreSQL. Its data is in the sandbox's temporary folder, and any password is accepted.
 
+use std::collections::BTreeMap;
+
 use super::{KnownService, script, value};
 use crate::recipe::Service;
 
@@ -30,6 +32,19 @@ pub(super) const SERVICE: KnownService = KnownService {
     create,
 };
 
+const URLS: [&str; 10] = [
+    "DATABASE_URL",
+    "DATABASE_DSN",
+    "DB_URL",
+    "DB_DSN",
+    "PG_DSN",
+    "POSTGRES_DSN",
+    "POSTGRES_URL",
+    "SQLALCHEMY_DATABASE_URI",
+    "SQLALCHEMY_DATABASE_URL",
+    "TEST_DATABASE_URL",
+];
+
 fn create(port: u16, declaration: &str) -> Service {
     let user = value(declaration, "POSTGRES_USER").unwrap_or_else(|| "postgres".to_owned());
     let database = value(declaration, "POSTGRES_DB").unwrap_or_else(|| user.clone());
@@ -40,6 +55,18 @@ fn create(port: u16, declaration: &str) -> Service {
              >/dev/null; "
         ),
     };
+    let url = format!("postgresql://{user}:postgres@localhost:{port}/{database}");
+    let mut env = BTreeMap::from(URLS.map(|name| (name.to_owned(), url.clone())));
+    let port_text = port.to_string();
+    for (pg, postgres, value) in [
+        ("PGHOST", "POSTGRES_HOST", "localhost"),
+        ("PGPORT", "POSTGRES_PORT", port_text.as_str()),
+        ("PGUSER", "POSTGRES_USER", user.as_str()),
+        ("PGPASSWORD", "POSTGRES_PASSWORD", "postgres"),
+        ("PGDATABASE", "POSTGRES_DB", database.as_str()),
+    ] {
+        env.extend([pg, postgres].map(|name| (name.to_owned(), value.to_owned())));
+    }
     Service {
         name: "postgresql".to_owned(),
         command: script(&format!(
@@ -50,6 +77,6 @@ fn create(port: u16, declaration: &str) -> Service {
         requirements: vec!["pgserver".to_owned()],
         python: Some("3.12".to_owned()),
         port,
-        ..Service::default()
+        env,
     }
 }

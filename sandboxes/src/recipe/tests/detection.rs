@@ -46,6 +46,25 @@ fn services_of_own_test_scripts_are_found() {
 }
 
 #[test]
+fn compose_variables_select_user_and_database() {
+    let compose = "services:\n  db:\n    image: postgres:16\n    env_file: ./.envs/.postgres\n    environment:\n      \
+                   POSTGRES_DB: ${DB_NAME:-shop}\n    ports: ['${DB_PORT}:5432']\n";
+    let files = [
+        ("docker-compose.yml", compose),
+        (".env.example", "DB_PORT=5432\n"),
+        (".envs/.postgres", "POSTGRES_USER=ann\n"),
+        ("shop/settings.py", "URL = environ['DATABASE_URL']\n"),
+    ];
+    let (_folder, source) = source("a/b", DAY, &files);
+    let service = service_for_port(&source.tree().unwrap(), 5432).unwrap();
+    let service = service.unwrap();
+    let url = "postgresql://ann:postgres@localhost:5432/shop";
+    let env: Vec<_> = service.env.values().map(String::as_str).collect();
+    assert_eq!(env, [url, "shop"]);
+    assert!(service.command.join(" ").contains("-U 'ann'"));
+}
+
+#[test]
 fn folders_created_by_ci_are_created() {
     let workflow = "steps:\n  - run: mkdir data media\n  - run: pytest\n";
     let files = [

@@ -1,0 +1,99 @@
+//! Variables through which the code of a repository finds a service, such as `DATABASE_URL`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::recipe::Service;
+use crate::recipe::detect::text;
+use crate::recipe::named_variables::rank;
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// Parts of the names of modules that read variables.
+const READERS: [&str; 6] = ["settings", "config", "conftest", "database", "db", "env"];
+
+/// Rank of these modules. Files of a higher rank are images and prose.
+const READER: usize = 6;
+
+static SCHEME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+]*)://").ok());
+
+/// Keeps those of a service's variables that the repository names, adapted to it.
+pub(in crate::recipe) fn retain_named(tree: &Tree, service: &mut Service) -> Result<()> {
+    let order = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is_reader = name.ends_with(".py") && READERS.iter().any(|part| name.contains(part));
+        let rank = rank(path).filter(|rank| *rank < READER);
+        rank.or(is_reader.then_some(READER))
+    };
+    let paths = tree.paths().filter(|path| path.matches('/').count() < 6);
+    let mut files: Vec<(usize, &str)> = paths
+        .filter_map(|path| Some((order(path)?, path)))
+        .collect();
+    files.sort_unstable();
+    let mut texts = String::new();
+    for (_, path) in files {
+        texts.push_str(&text(tree, path)?.unwrap_or_default());
+        texts.push('\n');
+    }
+    let env = std::mem::take(&mut service.env);
+    let named = env
+        .into_iter()
+        .filter_map(|(name, value)| Some((adapted(&texts, &name, &value)?, name)));
+    service.env = named.map(|(value, name)| (name, value)).collect();
+    Ok(())
+}
+
+/// Returns the value with the scheme of the first such URL beside the name, because a scheme can select a driver.
+/// Returns `None` if no line has the name, or only with URLs of other services.
+fn adapted(texts: &str, name: &str, value: &str) -> Option<String> {
+    let mention = Regex::new(&format!(r"(?i)\b{name}\b")).ok()?;
+    let lines: Vec<&str> = texts
+        .lines()
+        .filter(|line| mention.is_match(line))
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let Some((own, address)) = value.split_once("://") else {
+        return Some(value.to_owned());
+    };
+    let pattern = SCHEME.as_ref()?;
+    let captures = lines.iter().flat_map(|line| pattern.captures_iter(line));
+    let schemes: Vec<String> = captures.map(|scheme| scheme[1].to_lowercase()).collect();
+    let is_same = |scheme: &&String| scheme.starts_with(own.get(..5).unwrap_or(own));
+    match schemes.iter().find(is_same) {
+        // The service has no TLS.
+        Some(scheme) => Some(format!("{}://{address}", scheme.replace("rediss", "redis"))),
+        None => schemes.is_empty().then(|| value.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::adapted;
+
+    #[test]
+    fn urls_get_scheme_of_repository() {
+        let url = "postgresql://ann:x@localhost:5432/shop";
+        for (texts, expected) in [
+            ("URL = env('DATABASE_URL')", Some(url)),
+            (
+                "DATABASE_URL: postgresql+asyncpg://u@db/x",
+                Some("postgresql+asyncpg://ann:x@localhost:5432/shop"),
+            ),
+            (
+                "database_url = 'sqlite://'\nDATABASE_URL=postgres://db",
+                Some("postgres://ann:x@localhost:5432/shop"),
+            ),
+            ("DATABASE_URL=sqlite:///x.db", None),
+            ("OLD_DATABASE_URL=postgres://db", None),
+        ] {
+            let value = adapted(texts, "DATABASE_URL", url);
+            assert_eq!(value.as_deref(), expected, "{texts}");
+        }
+        let port = adapted("port = environ['PGPORT']", "PGPORT", "5433");
+        assert_eq!(port.as_deref(), Some("5433"));
+    }
+}
