@@ -64,11 +64,15 @@ impl Build<'_> {
         text: &str,
         tree: &Tree,
     ) -> Result<bool> {
-        let Some(port) = refused_port(text) else {
+        let refused = refused_port(text);
+        let Some(port) = refused.or_else(|| unresolved_port(text)) else {
             return Ok(false);
         };
         let is_known = environment.recipe.services.iter().any(|s| s.port == port);
-        let service = recipe::service_for_port(tree, port)?.filter(|_| !is_known);
+        // Code that asks for another machine finds the service only through a variable.
+        let is_useful = |service: &Service| refused.is_some() || !service.env.is_empty();
+        let service = recipe::service_for_port(tree, port)?.filter(is_useful);
+        let service = service.filter(|_| !is_known);
         let Some(service) = service else {
             return Ok(false);
         };
@@ -181,9 +185,37 @@ fn refused_port(text: &str) -> Option<u16> {
     port.filter(|_| is_refused)
 }
 
+/// Returns the port of PostgreSQL or Redis in another container, whose name is unknown here.
+fn unresolved_port(text: &str) -> Option<u16> {
+    // PostgreSQL's client does not print the port.
+    let signs = ["could not translate host name", "failed to resolve host"];
+    if signs.iter().any(|sign| text.contains(sign)) {
+        return Some(5432);
+    }
+    let pattern = Regex::new(r"Error -\d+ connecting to [\w-]+:(\d+)").ok()?;
+    pattern.captures(text)?[1].parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{placeholder, refused_port};
+    use super::{placeholder, refused_port, unresolved_port};
+
+    #[test]
+    fn unknown_containers_give_ports() {
+        for (text, port) in [
+            (
+                "could not translate host name \"db\" to address: Temporary failure in name resolution",
+                Some(5432),
+            ),
+            (
+                "Error -3 connecting to redis:6380. Temporary failure in name resolution.",
+                Some(6380),
+            ),
+            ("Error 111 connecting to localhost:6379.", None),
+        ] {
+            assert_eq!(unresolved_port(text), port, "{text}");
+        }
+    }
 
     #[test]
     fn names_of_variables_give_placeholders() {
