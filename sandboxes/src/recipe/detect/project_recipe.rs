@@ -91,8 +91,7 @@ impl ProjectRecipe {
             return Ok(());
         }
         let Some(django) = django::detect(tree, files)? else {
-            self.options
-                .extend(test_files::tests_py_option(tree, files)?);
+            self.options.extend(test_files::names_option(tree, files)?);
             return Ok(());
         };
         add(&mut self.requirements, "pytest-django");

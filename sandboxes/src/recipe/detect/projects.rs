@@ -151,11 +151,16 @@ pub(super) fn find(
         with_root = folder.is_empty() || members.contains(&folder);
         chosen.push(folder);
     } else {
+        let has_members = !members.is_empty();
         chosen.extend(members);
         chosen.extend(lines.iter().map(|line| line.folder.clone()));
         chosen.extend(path_dependencies(root, &folders));
-        if chosen.is_empty() && !installable(root) {
-            chosen.extend(with_tests(tree, &folders)?);
+        if (chosen.is_empty() || has_members) && !installable(root) {
+            // The tests may lie outside the members of a workspace.
+            let tested = with_tests(tree, &folders)?;
+            if !tested.iter().any(|folder| chosen.contains(folder)) {
+                chosen.extend(tested);
+            }
             if chosen.is_empty() {
                 // The root can hold the tests of all projects.
                 chosen.extend(ci::named_folders(tree, &folders)?);

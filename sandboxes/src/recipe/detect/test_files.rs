@@ -8,8 +8,14 @@ use super::{Files, text};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// pytest's own patterns, and the file name that tutorials of Flask and Django use.
-const WITH_TESTS_PY: &str = "test_*.py *_test.py tests.py";
+/// Files that import the modules of a suite. Its runner collects those, whatever their names.
+const SUITES: [&str; 5] = [
+    "__init__.py",
+    "__main__.py",
+    "all.py",
+    "run_tests.py",
+    "runtests.py",
+];
 
 static TEST_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?m)TestCase\)|^\s*(?:import|from)\s+(?:unittest|pytest|django\.test)\b").ok()
@@ -20,7 +26,7 @@ static TEST_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
     let files = Files::read(tree)?;
     let mut all: Vec<&str> = tree.paths().filter(|path| is_named(path)).collect();
-    all.extend(tests_py(tree)?);
+    all.extend(otherwise_named(tree)?);
     all.sort_unstable();
     let settings = files.pytest_settings();
     let folders = settings.iter().find(|(key, _)| key == "testpaths");
@@ -45,11 +51,24 @@ fn is_named(path: &str) -> bool {
     (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
 }
 
-/// Returns the files called `tests.py` that define tests.
-fn tests_py(tree: &Tree) -> Result<Vec<&str>> {
+/// Returns the files that define tests under a name that pytest does not expect: `tests.py`, as in tutorials of Flask and
+/// Django, and modules in folders of tests that the repository's own runner imports. If no file has an expected name,
+/// all modules with tests in such folders count.
+fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
+    let has_expected = tree.paths().any(is_named);
     let mut paths = Vec::new();
-    let is_called = |path: &&str| path.rsplit('/').next() == Some("tests.py");
-    for path in tree.paths().filter(is_called) {
+    for path in tree.paths().filter(|path| path.ends_with(".py")) {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let is_in_suite = folder
+            .split('/')
+            .any(|part| matches!(part, "test" | "tests"))
+            && !SUITES.contains(&name)
+            && name != "conftest.py";
+        let is_collected = name == "tests.py"
+            || is_in_suite && (!has_expected || is_imported(tree, folder, name)?);
+        if !is_collected || is_named(path) {
+            continue;
+        }
         let code = text(tree, path)?.unwrap_or_default();
         let has_tests = TEST_CODE
             .as_ref()
@@ -61,13 +80,43 @@ fn tests_py(tree: &Tree) -> Result<Vec<&str>> {
     Ok(paths)
 }
 
-/// Returns the option that makes pytest collect `tests.py`, if the project has such files and no patterns of its own.
-pub(super) fn tests_py_option(tree: &Tree, files: &Files) -> Result<Option<String>> {
+/// Returns whether a suite in the folder, or a script in the root, imports a module of the folder.
+fn is_imported(tree: &Tree, folder: &str, name: &str) -> Result<bool> {
+    let module = name.trim_end_matches(".py");
+    let suites = SUITES.map(|suite| format!("{folder}/{suite}"));
+    let scripts = ["run_tests.py", "runtests.py"];
+    for path in suites.iter().map(String::as_str).chain(scripts) {
+        let code = text(tree, path)?.filter(|code| code.contains(module));
+        let module = regex::escape(module);
+        let pattern = format!(r"(?m)^\s*(?:from|import)\s.*\b{module}\b|\btests?\.{module}\b");
+        if let Some(code) = code
+            && Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(&code))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the option that makes pytest collect files with other names than it expects, if the project has such files
+/// and no patterns of its own.
+pub(super) fn names_option(tree: &Tree, files: &Files) -> Result<Option<String>> {
     let settings = files.pytest_settings();
-    if settings.iter().any(|(key, _)| key == "python_files") || tests_py(tree)?.is_empty() {
+    let paths = otherwise_named(tree)?;
+    if settings.iter().any(|(key, _)| key == "python_files") || paths.is_empty() {
         return Ok(None);
     }
-    Ok(Some(option(WITH_TESTS_PY)))
+    let mut patterns = vec!["test_*.py", "*_test.py"];
+    for path in paths {
+        let pattern = match path.rsplit('/').next() {
+            Some("tests.py") => "tests.py",
+            _ => path,
+        };
+        if !patterns.contains(&pattern) && !pattern.contains([' ', '\'', '"', '\\', '[']) {
+            patterns.push(pattern);
+        }
+    }
+    Ok(Some(option(&patterns.join(" "))))
 }
 
 /// Returns pytest's option for patterns of test files. It is one argument: before pytest 3.3, `-o` took every word up

@@ -47,6 +47,20 @@ fn workspace_members_are_installed_in_order() {
 }
 
 #[test]
+fn tests_outside_workspace_members_count() {
+    let root = "[tool.uv.workspace]\nmembers = ['libs/*']\n";
+    let (core, web) = (member("core", ""), member("web", ""));
+    let files = [
+        ("pyproject.toml", root),
+        ("libs/core/pyproject.toml", core.as_str()),
+        ("apps/web/pyproject.toml", web.as_str()),
+        ("apps/web/tests/test_a.py", ""),
+    ];
+    let recipe = detected_with(&files, &Overrides::default()).unwrap();
+    assert_eq!(recipe.projects, ["libs/core", "apps/web"]);
+}
+
+#[test]
 fn own_projects_are_not_required_from_index() {
     let root = "[dependency-groups]\ndev = ['acme_core[fast]>=1', 'pytest-mock']\n\
                 [tool.uv.workspace]\nmembers = ['packages/*']\n";
@@ -310,4 +324,20 @@ fn test_modules_called_tests_are_collected() {
         test_files(&source.tree().unwrap()).unwrap(),
         ["app/tests.py"]
     );
+}
+
+#[test]
+fn modules_of_own_runner_are_collected() {
+    let code = "class T(BaseTestCase):\n    def test_a(self): pass\n";
+    let options = |files: &[(&str, &str)]| detected(DAY, files).0.runner.options;
+    let imported = [
+        ("tests/__init__.py", "from .fields import *\n"),
+        ("tests/fields.py", code),
+        ("tests/data.py", code),
+        ("tests/test_a.py", ""),
+    ];
+    let option = "--override-ini=python_files=test_*.py *_test.py tests/fields.py";
+    assert_eq!(options(&imported), [option]);
+    let without_usual_names = [("tests/fields.py", code), ("fields/base.py", code)];
+    assert_eq!(options(&without_usual_names), [option]);
 }
