@@ -165,6 +165,10 @@ fn optional_requirements(
         .chain(&metadata.name);
     let mut present: BTreeSet<String> = present.map(|line| package_name(line)).collect();
     present.extend(EXCLUDED.map(str::to_owned));
+    for path in &dependencies.files {
+        let text = text(tree, path)?.unwrap_or_default();
+        present.extend(text.lines().map(package_name));
+    }
     // Lines with a colon are for single factors of tox.
     lines.retain(|line| !line.contains([':', '{']) && present.insert(package_name(line)));
     if lines.is_empty() {
