@@ -25,6 +25,7 @@ mod lease;
 mod log;
 mod metadata;
 mod missing;
+mod module_packages;
 mod omissions;
 mod partial_install;
 mod project_tests;

@@ -5,6 +5,7 @@
 //! for that.
 
 mod additions;
+mod assignments;
 mod builtin;
 mod completion;
 mod compose;

@@ -11,42 +11,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::module_packages::package_of;
 use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
 use crate::recipe::normalized_name;
-
-/// Modules, and the packages that provide them under another name.
-const MODULES: [(&str, &str); 30] = [
-    ("Crypto", "pycryptodome"),
-    ("Cryptodome", "pycryptodomex"),
-    ("MySQLdb", "mysqlclient"),
-    ("OpenSSL", "pyopenssl"),
-    ("PIL", "pillow"),
-    ("attr", "attrs"),
-    ("bs4", "beautifulsoup4"),
-    ("cv2", "opencv-python-headless"),
-    ("dateutil", "python-dateutil"),
-    ("docker", "docker"),
-    ("dotenv", "python-dotenv"),
-    ("flask", "flask"),
-    ("git", "gitpython"),
-    ("importlib_metadata", "importlib-metadata"),
-    ("jwt", "pyjwt"),
-    ("lockfile", "lockfile"),
-    ("magic", "python-magic"),
-    ("mock", "mock"),
-    ("nose", "nose"),
-    ("numpy", "numpy"),
-    ("parameterized", "parameterized"),
-    ("pkg_resources", "setuptools"),
-    ("psycopg2", "psycopg2-binary"),
-    ("requests_mock", "requests-mock"),
-    ("responses", "responses"),
-    ("serial", "pyserial"),
-    ("six", "six"),
-    ("sklearn", "scikit-learn"),
-    ("yaml", "pyyaml"),
-    ("zmq", "pyzmq"),
-];
 
 /// Fixtures, marks, options and settings of pytest, and the plugins that provide them.
 const PLUGINS: [(&str, &str); 50] = [
@@ -195,12 +162,6 @@ static SETTING: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"Unknown config (?:ini key|option): (\w+)").ok());
 static REQUIRED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"Missing required plugins: (.+)").ok());
-
-/// Returns the package that provides a module under another name.
-pub(super) fn package_of(module: &str) -> Option<&'static str> {
-    let known = MODULES.iter().find(|(known, _)| *known == module);
-    known.map(|(_, package)| *package)
-}
 
 fn captured<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
     let captures = pattern.as_ref().map(|pattern| pattern.captures_iter(text));

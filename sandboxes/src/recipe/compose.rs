@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use super::assignments::assignments;
 use super::detect::{join, text};
-use super::named_variables::assignments;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 
+use super::assignments::assignments;
 use super::compose;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -17,19 +18,6 @@ pub(crate) struct NamedVariable {
     pub value: String,
     pub file: String,
 }
-
-/// `NAME=value` or `NAME: value`, as in shell scripts, .env files, YAML, tox.ini and Dockerfiles.
-static ASSIGNMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r#"(?m)^\s*(?:export |set |ENV |- |["'])*([A-Z][A-Z0-9_]{2,})\s*[=:]\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#,]+))["']?,?\s*(?:#.*)?$"#,
-    )
-    .ok()
-});
-
-/// Assignments before a command, as in `NAME=value pytest`.
-static BEFORE_COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"\b([A-Z][A-Z0-9_]{2,})=["']?([^\s"'$`]+)["']?\s+(?:\S+=\S+\s+)*(?:python|pytest|py\.test|coverage|tox|flask|\./manage|uv|poetry)"#).ok()
-});
 
 /// A URL of PostgreSQL or Redis, whose host has no domain.
 static CONTAINER: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -59,22 +47,6 @@ pub(crate) fn named_variables(tree: &Tree) -> Result<BTreeMap<String, NamedVaria
     Ok(all)
 }
 
-/// Returns the variables that a text sets, with literal values.
-pub(super) fn assignments(text: &str) -> Vec<(String, String)> {
-    let patterns = [&ASSIGNMENT, &BEFORE_COMMAND].into_iter();
-    let captures = patterns
-        .filter_map(|pattern| pattern.as_ref())
-        .flat_map(|pattern| pattern.captures_iter(text));
-    let assignment = |captures: Captures<'_>| {
-        let value = captures.iter().skip(2).flatten().next()?.as_str().trim();
-        // Values that refer to others, or that a person must fill in, are of no use.
-        let is_useless =
-            value.is_empty() || value.contains(['$', '{', '<', '`']) || is_block_scalar(value);
-        (!is_useless).then(|| (captures[1].to_owned(), value.to_owned()))
-    };
-    captures.filter_map(assignment).collect()
-}
-
 /// Replaces the name of another container by this machine, where a test finds its services.
 fn local_address(name: &str, value: &str) -> String {
     match CONTAINER.as_ref() {
@@ -82,11 +54,6 @@ fn local_address(name: &str, value: &str) -> String {
         _ if name.ends_with("HOST") && CONTAINER_NAMES.contains(&value) => "localhost".to_owned(),
         _ => value.to_owned(),
     }
-}
-
-/// Returns whether a value only starts a text on the next lines of a YAML file.
-fn is_block_scalar(value: &str) -> bool {
-    value.starts_with(['|', '>']) && value.len() <= 2
 }
 
 /// Returns how close a file is to the tests: 0 is closest. `None` for files that set no variables.
@@ -131,42 +98,6 @@ pub(super) fn rank(path: &str) -> Option<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn assignments_are_recognised() {
-        for (line, value) in [
-            ("NAME=localhost", "localhost"),
-            ("export NAME=\"a b\"", "a b"),
-            (
-                "        NAME: 'postgres://x:y@localhost/z'",
-                "postgres://x:y@localhost/z",
-            ),
-            ("      - NAME=1  # why", "1"),
-            ("    NAME = a.b", "a.b"),
-            ("ENV NAME=x", "x"),
-            ("    \"NAME=x\",", "x"),
-        ] {
-            let captures = ASSIGNMENT.as_ref().unwrap().captures(line);
-            let value_of = |c: regex::Captures<'_>| {
-                c.iter()
-                    .skip(2)
-                    .flatten()
-                    .next()
-                    .map(|m| m.as_str().to_owned())
-            };
-            assert_eq!(
-                captures.and_then(value_of).as_deref(),
-                Some(value),
-                "{line}"
-            );
-        }
-        let command = BEFORE_COMMAND
-            .as_ref()
-            .unwrap()
-            .captures("\tA_B=1 NAME=x pytest tests")
-            .unwrap();
-        assert_eq!((&command[1], &command[2]), ("A_B", "1"));
-    }
 
     #[test]
     fn addresses_of_containers_become_local() {

@@ -3,7 +3,7 @@
 use super::super::decisive::Failure;
 use super::network::allow_host;
 use super::{Rule, captured, compiler};
-use crate::environment::missing::package_of;
+use crate::environment::module_packages::package_of;
 use crate::recipe::normalized_name;
 use crate::repository::EMPTY_SUBMODULES;
 
