@@ -87,3 +87,13 @@ fn present_part_of_text_is_not_asserted() {
         );
     }
 }
+
+#[test]
+fn lines_of_output_are_not_joined() {
+    let issue = "t\n```python\nfrom shop import label\nprint(label('a\\nb'))\n```\nActual:\n```\n<a\nb\n```\nExpected:\n```\n<a>\n<b>\n```\n";
+    let (_, all) = candidates_for(issue);
+    assert_eq!(
+        lines(&all[0])[1..],
+        ["assert label('a\\nb') == '<a>\\n<b>'"]
+    );
+}

@@ -1,6 +1,6 @@
 //! Exceptions that a sentence expects of code in the issue.
 
-use super::*;
+use super::candidates_for;
 
 const SESSION: &str = "t\n```\n>>> from shop import Ring\n>>> x = Ring(range(5))\n>>> x.pop(-6)\n4\n>>> 4 in x\nFalse\n```\n";
 
