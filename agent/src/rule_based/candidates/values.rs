@@ -226,6 +226,8 @@ fn equals(
     let is_printed_text =
         statement.kind == "Print" && statement.kind_of_value == "str" && check.kind != "str";
     if check.evaluates && check.equal == Some(false) && !is_printed_text {
+        let shows_today = today.is_some_and(|c| c.exact || c.equal == Some(true));
+        let is_exact = shows_today && !is_hand_written(right, statement.value.as_deref());
         let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
         lines.push(match right {
             "True" | "False" | "None" if singleton => format!("assert {value} is {right}"),
@@ -238,6 +240,7 @@ fn equals(
             // White space is not significant in a formula typed by hand.
             _ if check.kind == "str"
                 && statement.kind_of_value == "str"
+                && !is_exact
                 && right.contains([',', '(', '[', '=', '+', '\\']) =>
             {
                 format!("assert {value}.replace(' ', '') == {right}.replace(' ', '')")

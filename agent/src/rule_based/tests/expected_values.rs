@@ -135,3 +135,25 @@ fn expected_value_may_be_in_words() {
         assert_eq!(equalities(&issue), ["assert low(5) == 4"], "{words}");
     }
 }
+
+#[test]
+fn formula_is_compared_exactly_after_exact_actual_text() {
+    let session = "t\n```\n>>> from shop import label\n>>> label('(a, b)')\n";
+    let shown = "'<(a, b)'\n```\nThis should be";
+    for (issue, equality) in [
+        (
+            format!("{session}{shown} `'<(a, b)>'`.\n"),
+            "assert result == '<(a, b)>'",
+        ),
+        (
+            format!("{session}{shown} `'<(a,b)>'`.\n"),
+            "assert result.replace(' ', '') == '<(a,b)>'.replace(' ', '')",
+        ),
+        (
+            format!("{session}```\nThis should be `'<(a, b)>'`.\n"),
+            "assert result.replace(' ', '') == '<(a, b)>'.replace(' ', '')",
+        ),
+    ] {
+        assert_eq!(equalities(&issue), [equality], "{issue}");
+    }
+}
