@@ -308,6 +308,14 @@ def forms(value):
     return out
 
 
+def print_form(value):
+    """What `print` writes for a value."""
+    try:
+        return str(value) + "\n"
+    except Exception:
+        return ""
+
+
 def evaluated(text, used):
     """The value of an expected output, with the lines that it needs."""
     code = compile(text.strip(), "<expected>", "eval")
@@ -339,17 +347,23 @@ def spaceless(text):
     return text.replace(" ", "").strip()
 
 
+def alike(text, shown):
+    """The form that equals a text of the issue except for white space, and how far they are equal; may be empty."""
+    wanted = text.strip()
+    for form, shape in shown:
+        if wanted and "".join(shape.split()) == "".join(text.split()):
+            return {"same": form, "exact": shape == text, "lines": stripped(shape) == stripped(text),
+                    "ends": shape.strip() == wanted, "spaces": spaceless(shape) == spaceless(text)}
+    return {}
+
+
 def check(text, value, printed):
     """How a text of the issue stands to what came."""
     found = {"same": None, "evaluates": False, "equal": None}
     found["padded"] = isinstance(value, str) and value != value.strip("\n")
     wanted = text.strip()
     shown = forms(value) if value is not None or not printed else []
-    for form, shape in shown + [("printed", printed)]:
-        if wanted and "".join(shape.split()) == "".join(text.split()):
-            found.update(same=form, exact=shape == text, lines=stripped(shape) == stripped(text))
-            found.update(ends=shape.strip() == wanted, spaces=spaceless(shape) == spaceless(text))
-            break
+    found.update(alike(text, shown + [("printed", printed)]))
     output = dict(shown).get("str", "") + printed
     found["part"] = bool(wanted) and wanted in output
     try:
@@ -579,6 +593,7 @@ def main():
 
     rehearse = rehearsal(last_of)
     outcomes, loading, broken = {}, set(), {}
+    block, output = None, ""    # what the statements of a block printed so far
     for number, (report, nodes, new, text) in enumerate(statements):
         if "syntax" in report:
             continue
@@ -624,6 +639,13 @@ def main():
             report["none"] = value is None
             if printed:
                 report["printed"] = printed[:200]
+        if step["block"] is None or step["block"] != block:
+            block, output = step["block"], ""
+        shown = printed + print_form(value) if report["kind"] == "Print" and value is not ABSENT else printed
+        report["prints"] = bool(shown)
+        output += shown
+        if report["last"]:
+            report["printed_checks"] = [alike(text, [("printed", output)]) for text in step["printed"]]
         if error:
             unbound.update(new)
         if report["last"] or error:

@@ -89,6 +89,10 @@ pub(super) struct Statement {
     pub kind_of_value: String,
     pub none: bool,
     pub printed: String,
+    /// Whether it prints, itself or as a `Print`.
+    pub prints: bool,
+    /// One check for each text that the whole block of code should print, after its last statement.
+    pub printed_checks: Vec<Check>,
     pub warned: Vec<(String, String)>,
     /// One check for each expected text.
     pub checks: Vec<Check>,
@@ -144,7 +148,10 @@ pub(super) fn script(
         .iter()
         .map(|step| {
             let texts: Vec<&str> = step.outputs.iter().map(|s| s.text.as_str()).chain(exceptions.iter().map(String::as_str)).collect();
-            json!({"source": step.source, "prompt": step.prompt, "number": step.number, "texts": texts, "stated": !step.outputs.is_empty()})
+            let printed: Vec<&str> = step.printed.iter().map(|s| s.text.as_str()).collect();
+            let block = step.is_of_code().then_some(step.block);
+            json!({"source": step.source, "prompt": step.prompt, "number": step.number, "texts": texts, "stated": !step.outputs.is_empty(),
+                "block": block, "printed": printed})
         })
         .collect();
     let case = json!({"steps": steps, "imports": imports, "seconds": SECONDS}).to_string();

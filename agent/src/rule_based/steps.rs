@@ -1,5 +1,7 @@
 //! The code of an issue as a list of steps to run, each with the outputs that the issue states.
 
+mod prints;
+
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -25,6 +27,8 @@ pub(super) struct Step {
     pub number: Option<u32>,
     pub outputs: Vec<StatedOutput>,
     pub raised: Option<RaisedException>,
+    /// Texts that the issue shows for everything that the block of code prints, at its last step.
+    pub printed: Vec<StatedOutput>,
     /// Exception that a comment expects of the last statement.
     pub expected: Option<String>,
     /// Whether it comes from a sentence instead of a block.
@@ -37,6 +41,13 @@ pub(super) struct Step {
     pub block: usize,
     /// Whether only the words before the block judge its outputs.
     pub vague: bool,
+}
+
+impl Step {
+    /// Returns whether it comes from a block of code without prompts.
+    pub(super) fn is_of_code(&self) -> bool {
+        !self.prompt && !self.in_prose
+    }
 }
 
 /// Returns the steps of an issue, in order.
@@ -181,18 +192,26 @@ impl StepReader {
     /// Adds a block that is only an output to the code before it, line by line if each line is of another call.
     fn output(&mut self, text: &str, stance: Polarity) {
         let text = text.trim_start_matches('\n').trim_end();
+        let stated = |text: &str| StatedOutput {
+            text: text.trim_end().to_owned(),
+            role: stance.into(),
+            sentence: String::new(),
+        };
         let lines: Vec<&str> = text.lines().collect();
         let calls = self.calls(lines.len(), false);
-        let texts = match calls.len() == lines.len() {
+        let (is_paired, is_line) = (calls.len() == lines.len(), lines.len() == 1);
+        let texts = match is_paired {
             true => lines,
             false => vec![text],
         };
         for (at, text) in calls.into_iter().zip(texts) {
-            self.steps[at].outputs.push(StatedOutput {
-                text: text.trim_end().to_owned(),
-                role: stance.into(),
-                sentence: String::new(),
-            });
+            self.steps[at].outputs.push(stated(text));
+        }
+        // Expected lines that have calls of their own are asserted one by one.
+        if (is_line || !is_paired || stance != Polarity::Expected)
+            && let Some(step) = self.last_of_block().filter(|step| step.is_of_code())
+        {
+            step.printed.push(stated(text));
         }
     }
 
@@ -204,11 +223,12 @@ impl StepReader {
         };
         let step = &self.steps[last];
         let (block, is_prompt) = (step.block, step.prompt);
-        let prints = |source: &str| PRINT.find_iter(source).count();
-        if !is_prompt && step.source.len() <= MAX_SPLIT_LEN && prints(&step.source) > 1 {
-            let pieces = split_after_prints(&step.source);
-            // A call inside a loop may print any number of lines.
-            if pieces.len() != count || pieces.iter().any(|piece| prints(piece) != 1) {
+        if !is_prompt && prints::count(&step.source) > 1 {
+            let pieces = prints::split(&step.source);
+            let is_single = |piece: &String| prints::count(piece) == 1;
+            // A call inside a loop may print any number of lines. Any call may if an earlier block does not fit.
+            let has_block = !step.printed.is_empty();
+            if pieces.len() != count || has_block || !pieces.iter().all(is_single) {
                 return has_actual.then_some(last).into_iter().collect();
             }
             let step = step.clone();
@@ -409,6 +429,7 @@ fn transcript(
             number: entry.number,
             outputs,
             raised: entry.raised.clone(),
+            printed: Vec::new(),
             expected: expected_in_note(&entry.note),
             in_prose: false,
             works: stance == Polarity::Good,
@@ -447,31 +468,6 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
         stance => stance.into(),
     };
     say(&claim.shown, role);
-}
-
-/// Maximum bytes of code to split; each block of output below it may rescan the code.
-const MAX_SPLIT_LEN: usize = 4_000;
-
-static PRINT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bprint\b"));
-
-/// Splits code after each statement that prints.
-fn split_after_prints(source: &str) -> Vec<String> {
-    let module = Module::parse(source);
-    let root = module.root();
-    let (mut pieces, mut start) = (Vec::new(), 0);
-    let mut cursor = root.walk();
-    for node in root.named_children(&mut cursor) {
-        if source[node.byte_range()].starts_with("print") {
-            pieces.push(source[start..node.end_byte()].to_owned());
-            start = node.end_byte();
-        }
-    }
-    pieces.push(source[start..].to_owned());
-    for piece in &mut pieces {
-        *piece = piece.trim_matches(['\n', ' ', ';']).to_owned();
-    }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
 }
 
 /// Returns whether a text is more than a bare name or number.

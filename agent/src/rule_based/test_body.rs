@@ -8,6 +8,9 @@ use testwright_tools::python::edit::reindented;
 
 use super::probe::{Effect, Probe, Statement};
 
+/// The text that the captured lines print, as an expression.
+pub(super) const CAPTURED: &str = "capsys.readouterr().out";
+
 /// The lines of a test and the imports that they need.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct TestBody {
@@ -15,6 +18,8 @@ pub(super) struct TestBody {
     pub lines: Vec<String>,
     /// Lines that change the process, in order.
     pub changes: Vec<ProcessChange>,
+    /// Lines whose output the test compares as `CAPTURED`; none of them changes the process.
+    pub captured: Option<Range<usize>>,
 }
 
 /// Lines of a body that change the process.
@@ -128,6 +133,15 @@ impl TestBody {
         self.lines.push(format!("with pytest.raises({exception}):"));
         let text = reindented(&statement.source, "    ");
         self.lines.extend(text.lines().map(str::to_owned));
+    }
+
+    /// Adds statements that print, and the lines that compare their output.
+    pub(super) fn push_printing(&mut self, statements: &[Statement], comparison: Vec<String>) {
+        let first = self.lines.len();
+        let lines = statements.iter().flat_map(|s| s.source.lines());
+        self.lines.extend(lines.map(str::to_owned));
+        self.captured = Some(first..self.lines.len());
+        self.lines.extend(comparison);
     }
 
     /// Adds a statement, whose value gets a name if `label` has one.

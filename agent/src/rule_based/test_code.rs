@@ -1,10 +1,12 @@
 //! Writes a candidate as a test function.
 
+use std::ops::Range;
+
 use testwright_tools::python::edit::reindented;
 
 use super::candidates::Candidate;
 use super::extract::has_long_string;
-use super::test_body::{TestBody, words};
+use super::test_body::{CAPTURED, TestBody, words};
 use super::test_style::TestStyle;
 
 /// A test function, and the imports that it needs at the top of its file.
@@ -29,8 +31,10 @@ pub(super) fn write(
     }
     let verbatim = candidate.body.lines.join("\n");
     let isolated = Isolated::new(&candidate.body, style);
+    let has_capture = candidate.body.captured.is_some() && !style.is_unittest;
     let arguments: Vec<&str> = [
         style.in_class.then_some("self"),
+        has_capture.then_some("capsys"),
         isolated.has_fixture.then_some("monkeypatch"),
     ]
     .into_iter()
@@ -71,6 +75,10 @@ impl Isolated {
             decorator: "",
             has_fixture: false,
         };
+        // No captured line changes the process, so the changes keep their lines.
+        if let Some(captured) = body.captured.clone().filter(|_| style.is_unittest) {
+            isolated.redirect_output(captured);
+        }
         for change in body.changes.iter().rev() {
             let has_leak = |part: &str| change.leaks.iter().any(|leak| leak == part);
             if !style.is_unittest && !change.patched.is_empty() {
@@ -107,6 +115,20 @@ impl Isolated {
             }
         }
         isolated
+    }
+
+    /// Captures the output of lines without pytest.
+    fn redirect_output(&mut self, captured: Range<usize>) {
+        for line in &mut self.lines[captured.end..] {
+            *line = line.replace(CAPTURED, "stdout.getvalue()");
+        }
+        let inner = reindented(&self.lines[captured.clone()].join("\n"), "    ");
+        let with = "with contextlib.redirect_stdout(io.StringIO()) as stdout:";
+        let lines = std::iter::once(with).chain(inner.lines());
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        self.lines.splice(captured, lines);
+        self.import("import contextlib");
+        self.import("import io");
     }
 
     fn import(&mut self, line: &str) {

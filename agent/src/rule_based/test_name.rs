@@ -13,6 +13,9 @@ pub(super) enum Behaviour {
     Gives(String),
     DoesNotGive(String),
     Contains(String),
+    /// Prints a whole text, with all its lines.
+    Prints,
+    DoesNotPrint,
     /// At least one of the values in the issue is wrong.
     DoesNotGiveAll,
     Raises(String),
@@ -29,6 +32,8 @@ impl fmt::Display for Behaviour {
             Behaviour::Gives(value) => write!(f, "gives {}", first_line(value)),
             Behaviour::DoesNotGive(value) => write!(f, "does not give {}", first_line(value)),
             Behaviour::Contains(text) => write!(f, "gives a text with {}", first_line(text)),
+            Behaviour::Prints => f.write_str("prints what the issue expects"),
+            Behaviour::DoesNotPrint => f.write_str("does not print what the issue shows"),
             Behaviour::DoesNotGiveAll => f.write_str("does not give all that the issue shows"),
             Behaviour::Raises(exception) => write!(f, "raises {exception}"),
             Behaviour::DoesNotRaise(exception) => write!(f, "does not raise {exception}"),
@@ -49,7 +54,9 @@ impl Behaviour {
             Behaviour::Contains(text) => text_words(text).map(|v| format!("contains_{v}")),
             Behaviour::Raises(name) => Some(format!("raises_{}", snake_case(name))),
             Behaviour::DoesNotRaise(name) => Some(format!("does_not_raise_{}", snake_case(name))),
-            Behaviour::DoesNotGiveAll
+            Behaviour::Prints
+            | Behaviour::DoesNotPrint
+            | Behaviour::DoesNotGiveAll
             | Behaviour::RaisesWithOtherMessage
             | Behaviour::AsWritten => None,
         };
@@ -57,6 +64,8 @@ impl Behaviour {
             Behaviour::Gives(_) => "returns_expected_value",
             Behaviour::DoesNotGive(_) => "returns_other_value",
             Behaviour::Contains(_) => "contains_expected_text",
+            Behaviour::Prints => "prints_expected_output",
+            Behaviour::DoesNotPrint => "prints_other_output",
             Behaviour::DoesNotGiveAll => "returns_other_values",
             Behaviour::Raises(_) => "raises",
             Behaviour::DoesNotRaise(_) => "does_not_raise",

@@ -6,6 +6,7 @@ mod expected_exceptions;
 mod expected_values;
 mod issue_tests;
 mod kept_statements;
+mod printed_blocks;
 mod raised_exceptions;
 mod wrong_outputs;
 

@@ -1,6 +1,7 @@
 //! Candidates about the value of an expression.
 
 mod layout;
+mod printed;
 
 use super::{Candidate, Evidence, Expects, homes};
 use crate::rule_based::extract::{has_long_string, reports_a_fault};
@@ -12,6 +13,18 @@ use crate::rule_based::test_name::Behaviour;
 use layout::Layout;
 
 pub(super) fn candidates(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+) -> Vec<Candidate> {
+    let mut all = of_expression(evidence, at, statement, step);
+    all.extend(printed::candidate(evidence, at, statement, step));
+    all
+}
+
+/// Returns the candidates about the value that the statement gives or prints.
+fn of_expression(
     evidence: &Evidence<'_>,
     at: usize,
     statement: &Statement,
@@ -44,6 +57,11 @@ pub(super) fn candidates(
     };
     let contradicted = differs_from_today(&[Role::Fine, Role::Shown]);
     let is_change_expected = differs_from_today(&[Role::Right]);
+    let is_of_block = |s: &StatedOutput| s.sentence.is_empty() && step.is_of_code();
+    let steps_of_block = evidence.steps.iter().filter(|other| {
+        other.block == step.block && other.is_of_code() && other.outputs.iter().any(is_of_block)
+    });
+    let is_line = steps_of_block.count() > 1;
     let mut all = Vec::new();
     for (stated, check) in &stated {
         let proposal = match stated.role {
@@ -73,6 +91,8 @@ pub(super) fn candidates(
                 ))
             }
             _ if evidence.raises_elsewhere(step) => None,
+            // Not every line of an output may be wrong.
+            Role::Wrong if is_line && is_of_block(stated) && !is_change_expected => None,
             Role::Wrong if is_today(check) => Some((
                 if step.vague { 58 } else { 66 },
                 differs(&expression, stated, check, statement),

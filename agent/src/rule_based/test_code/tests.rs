@@ -12,6 +12,7 @@ fn candidate(imports: &[&str], lines: &[&str], changes: Vec<ProcessChange>) -> C
             imports: owned(imports),
             lines: owned(lines),
             changes,
+            captured: None,
         },
         function: None,
         subject: Subject::default(),
@@ -200,4 +201,27 @@ fn imported_helper_of_pytest_is_reused() {
         assert_eq!(test.code, format!("def test_b():\n{with}"), "{import}");
         assert_eq!(test.imports, imports, "{import}");
     }
+}
+
+#[test]
+fn output_is_captured_as_the_runner_allows() {
+    let lines = [
+        "print(f('a'))",
+        "assert capsys.readouterr().out.strip() == 'b'",
+    ];
+    let mut candidate = candidate(&["from a import f"], &lines, Vec::new());
+    candidate.body.captured = Some(0..1);
+    let test = written(&candidate, FUNCTIONS, None, &[]);
+    assert_eq!(
+        test.code,
+        format!("def test_b(capsys):\n    {}\n    {}\n", lines[0], lines[1])
+    );
+    let test = written(&candidate, TEST_CASE, Some("TestA"), &[]);
+    assert_eq!(
+        test.code,
+        "def test_b(self):\n    with contextlib.redirect_stdout(io.StringIO()) as stdout:\n        \
+         print(f('a'))\n    self.assertEqual(stdout.getvalue().strip(), 'b')\n"
+    );
+    let imports = ["from a import f", "import contextlib", "import io"];
+    assert_eq!(test.imports, imports);
 }
