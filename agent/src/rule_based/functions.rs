@@ -34,7 +34,7 @@ pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
         });
         let mut function = code.join("\n").trim().to_owned();
         if name == "test" {
-            let name = test_name(&called(&function), &Behaviour::AsWritten);
+            let name = test_name(&called(&function), &Behaviour::AsWritten, &issue.title);
             function = function.replacen("def test(", &format!("def {name}("), 1);
         }
         all.push(Candidate {

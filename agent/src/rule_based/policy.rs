@@ -54,7 +54,7 @@ pub(super) fn play(
     }
     all.sort_by_key(|c| std::cmp::Reverse(c.trust));
     for candidate in all.iter().take(TRIES) {
-        let why_not = attempt(runner, candidate, columns)?;
+        let why_not = attempt(runner, candidate, &issue.title, columns)?;
         tried.push(format!(
             "a test that the code {}: {why_not}",
             candidate.behaviour
@@ -135,13 +135,15 @@ fn import_of(name: &str, answer: &str) -> Option<String> {
 fn attempt(
     runner: &mut PolicyRunner,
     candidate: &Candidate,
+    title: &str,
     columns: Option<usize>,
 ) -> Result<String, Turn> {
     let place = test_location::locate(runner, candidate)?.unwrap_or_else(|| Location {
         path: "tests/test_issue.py".to_owned(),
         ..Location::default()
     });
-    let why_not = attempt_at(runner, candidate, &place, columns)?;
+    let wanted = test_name(&candidate.subject, &candidate.behaviour, title);
+    let why_not = attempt_at(runner, candidate, &wanted, &place, columns)?;
     if place.class.is_none() || !outcome::never_started(&why_not) {
         return Ok(why_not);
     }
@@ -150,18 +152,18 @@ fn attempt(
         class: None,
         ..place
     };
-    attempt_at(runner, candidate, &outside, columns)
+    attempt_at(runner, candidate, &wanted, &outside, columns)
 }
 
 fn attempt_at(
     runner: &mut PolicyRunner,
     candidate: &Candidate,
+    wanted: &str,
     place: &Location,
     columns: Option<usize>,
 ) -> Result<String, Turn> {
     let style = TestStyle::read(&place.text, place.class.as_deref(), columns);
-    let wanted = test_name(&candidate.subject, &candidate.behaviour);
-    let mut name = wanted.clone();
+    let mut name = wanted.to_owned();
     // Names whose imports would clash with the file.
     let mut inside: Vec<String> = Vec::new();
     let mut written = String::new();

@@ -68,6 +68,8 @@ stars = {}      # name -> module, for names that a star import brought
 added = []      # [name, line that binds it], in order
 missing = []
 filters = []    # the filters of warnings, once the code of the issue has changed them
+made_by = {}        # name -> what made its value
+invocations = {}    # the same, if a test runner invoked a command
 unbound = set()     # names that failed statements would have bound
 ABSENT = object()   # the value of a statement that did not run
 
@@ -262,10 +264,26 @@ def place_of(thing):
     return inside(getattr(module, "__file__", None) or "/")
 
 
+def invoked_by(call):
+    """The command that `CliRunner().invoke(command, ["--option"])` runs, with its options, or None."""
+    command = call.args[0] if call.args else None
+    is_runner = getattr(call.func, "attr", "") == "invoke" and "runner" in str(root(call)).lower()
+    if not is_runner or not isinstance(command, ast.Name) or not callable(space.get(command.id)):
+        return None
+    parts = [part for argument in call.args[1:] for part in ast.walk(argument)]
+    texts = [part.value if hasattr(part, "value") else getattr(part, "s", None) for part in parts]
+    options = [re.match(r"--?([A-Za-z][\w-]*)", text) for text in texts if isinstance(text, str)]
+    return {"names": [command.id], "keywords": [option.group(1).replace("-", "_") for option in options if option]}
+
+
 def subject(nodes, error):
     """What a statement is about: the outermost call that may enter the repository, and the keywords of that call."""
     parts = [part for node in nodes for part in ast.walk(node)]
     calls = [part for part in parts if isinstance(part, ast.Call)]
+    read = [part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)]
+    for invoked in [invoked_by(call) for call in calls] + [invocations.get(name) for name in read]:
+        if invoked:
+            return invoked
     for call in calls:
         thing, owner = resolved(call.func)
         method = getattr(call.func, "attr", None)
@@ -287,8 +305,11 @@ def subject(nodes, error):
     attributes = [part.attr for part in parts if isinstance(part, ast.Attribute) and part.value in owned]
     kinds = [type(space[part.id]).__name__ for part in owned]
     called = [getattr(call.func, "attr", None) or getattr(call.func, "id", "") for call in calls]
-    named = entered[:1] or [kind for kind in kinds if kind not in ("module", "type")][:1] + attributes[:1] or called[:1]
-    return {"names": named} if named else {}
+    named = entered[:1] or [kind for kind in kinds if kind not in ("module", "type")][:1] + attributes[:1]
+    made = [made_by[name] for name in read if made_by.get(name)]
+    if made and not named:
+        return made[0]
+    return {"names": named or called[:1]} if named or called else {}
 
 
 def forms(value):
@@ -648,6 +669,10 @@ def main():
             report["printed_checks"] = [alike(text, [("printed", output)]) for text in step["printed"]]
         if error:
             unbound.update(new)
+        if report["kind"] == "Assign":
+            is_call = isinstance(nodes[-1].value, ast.Call)
+            made_by.update((name, subject(nodes, error) if is_call else None) for name in new)
+            invocations.update((name, invoked_by(nodes[-1].value) if is_call else None) for name in new)
         if report["last"] or error:
             report["subject"] = subject(nodes, report.get("raised"))
         if report["last"]:

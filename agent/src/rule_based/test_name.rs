@@ -1,4 +1,4 @@
-//! Names of tests: the called function, and what the test expects of it.
+//! Names of tests: the called function, and what the test expects of it or under which condition.
 
 use std::fmt;
 
@@ -6,6 +6,10 @@ use super::probe::Subject;
 
 /// Maximum length of a name in characters.
 const MAX_LEN: usize = 60;
+/// Maximum words of a name after `test`.
+const MAX_WORDS: usize = 8;
+/// Maximum words of a condition.
+const MAX_CONDITION_WORDS: usize = 6;
 
 /// The behaviour that a test expects.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +49,7 @@ impl fmt::Display for Behaviour {
 
 impl Behaviour {
     /// Returns descriptions for a name, the most precise first. All of them stay true once the issue is fixed.
-    fn phrases(&self) -> Vec<String> {
+    fn phrases(&self, condition: Option<String>) -> Vec<String> {
         let precise = match self {
             Behaviour::Gives(value) => value_words(value, false).map(|v| format!("returns_{v}")),
             Behaviour::DoesNotGive(value) => {
@@ -72,12 +76,14 @@ impl Behaviour {
             Behaviour::RaisesWithOtherMessage => "raises_with_other_message",
             Behaviour::AsWritten => "example",
         };
-        precise.into_iter().chain([general.to_owned()]).collect()
+        let phrases = precise.into_iter().chain(condition);
+        phrases.chain([general.to_owned()]).collect()
     }
 }
 
-/// Returns a name with as much of the call and of the value as fits; only whole parts are left out.
-pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour) -> String {
+/// Returns a name with as much of the call and of the value as fits; only whole parts are left out. If the value has
+/// no words, the name has the condition in the title of the issue.
+pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour, title: &str) -> String {
     let words = |names: &[String]| names.iter().map(|n| snake_case(n)).collect::<Vec<_>>();
     let call = words(&subject.names);
     let function = call.last().cloned().unwrap_or_default();
@@ -85,7 +91,8 @@ pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour) -> String {
         all if (1..=2).contains(&all.len()) => format!("with_{}", all.join("_and_")),
         _ => String::new(),
     };
-    let phrases = behaviour.phrases();
+    let condition = condition(title).filter(|_| !call.is_empty());
+    let phrases = behaviour.phrases(condition);
     let options = phrases.iter().flat_map(|phrase| {
         let call = call.join("_");
         [
@@ -96,15 +103,66 @@ pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour) -> String {
         .map(|(call, keywords)| joined(&["test", &call, keywords, phrase]))
     });
     let last = phrases.last().map_or("", String::as_str);
+    let fits = |name: &String| name.len() <= MAX_LEN && name.split('_').count() <= MAX_WORDS + 1;
     options
         .into_iter()
-        .find(|name| name.len() <= MAX_LEN)
+        .find(fits)
         .unwrap_or_else(|| joined(&["test", last]))
 }
 
 fn joined(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
     parts.join("_")
+}
+
+/// Returns the condition that a title names, such as `for_nested_models`, unless it is long or a complaint.
+fn condition(title: &str) -> Option<String> {
+    const CLAUSES: [&str; 2] = ["when", "if"];
+    const PHRASES: [&str; 5] = ["with", "without", "for", "on", "after"];
+    // A phrase ends before the verb of the sentence, but a clause contains one.
+    const VERBS: &str = "is are was were isn't aren't does do did doesn't don't not no should must can can't cannot could \
+                         may will has have had always never still get gets fail fails raise raises give gives return \
+                         returns produce produces print prints break breaks crash crashes cause causes lead leads \
+                         ignore ignores show shows drop drops lose loses result results work works";
+    const COMPLAINTS: &str = "error errors exception exceptions warning warnings wrong wrongly incorrect incorrectly \
+                              bug failure failures failing broken strange unexpected";
+    const DANGLING: &str =
+        "with without for on after when if of to in by from as at than and or using is are some";
+    let has = |list: &str, word: &str| list.split_whitespace().any(|w| w == word);
+    let mut tokens = title.split_whitespace().skip_while(|token| {
+        let token = token.to_lowercase();
+        !CLAUSES.contains(&token.as_str()) && !PHRASES.contains(&token.as_str())
+    });
+    let start = tokens.next()?.to_lowercase();
+    let is_clause = CLAUSES.contains(&start.as_str());
+    let mut words = vec![start];
+    for token in tokens {
+        let word = token.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        let lower = word.to_lowercase();
+        if word.is_empty() || token.starts_with('(') || !is_clause && has(VERBS, &lower) {
+            break;
+        }
+        if !word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
+        {
+            return None;
+        }
+        if !["a", "an", "the"].contains(&lower.as_str()) {
+            let parts = word.split(['-', '.', '/', '_']).map(snake_case);
+            words.extend(
+                parts.flat_map(|part| part.split('_').map(str::to_owned).collect::<Vec<_>>()),
+            );
+        }
+        if token.ends_with([',', ';', ':', '.', '!', '?', ')']) {
+            break;
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    let is_short = (2..=MAX_CONDITION_WORDS).contains(&words.len());
+    let is_complaint = words.iter().any(|word| has(COMPLAINTS, word));
+    let is_whole = words.last().is_some_and(|word| !has(DANGLING, word));
+    (is_short && is_whole && !is_complaint).then(|| words.join("_"))
 }
 
 /// Converts `DataFrame` to `data_frame`, and `_turn` to `turn`.
@@ -154,6 +212,11 @@ fn value_words(value: &str, exact: bool) -> Option<String> {
         let sign = if digits == value { "" } else { "minus_" };
         return is_number.then(|| format!("{sign}{}", digits.replace('.', "_point_")));
     }
+    let is_name = value.starts_with(|c: char| c.is_ascii_alphabetic())
+        && value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if is_name && !exact {
+        return Some(snake_case(value));
+    }
     let text = inside("'", "'").or_else(|| inside("\"", "\""))?;
     let is_word = |c: char| c.is_ascii_alphanumeric();
     let is_known = |c: char| {
@@ -184,7 +247,7 @@ mod tests {
             names: owned(names),
             keywords: owned(keywords),
         };
-        test_name(&subject, &behaviour)
+        test_name(&subject, &behaviour, "")
     }
 
     #[test]
@@ -206,12 +269,53 @@ mod tests {
             name(&["low"], &[], gives("Grid([1])")),
             "test_low_returns_expected_value"
         );
+        assert_eq!(name(&["low"], &[], gives("zoo")), "test_low_returns_zoo");
         assert_eq!(name(&[], &[], gives("''")), "test_returns_empty_string");
         let contains = Behaviour::Contains("[default: name]".to_owned());
         assert_eq!(
             name(&["invoke"], &[], contains),
             "test_invoke_contains_default_name"
         );
+    }
+
+    #[test]
+    fn condition_of_title_replaces_general_value() {
+        let subject = Subject {
+            names: vec!["low".to_owned()],
+            ..Subject::default()
+        };
+        for (title, name) in [
+            (
+                "Matrix of `low` is wrong for nested CompoundModels",
+                "test_low_for_nested_compound_models",
+            ),
+            (
+                "low() fails when the first line is not empty.",
+                "test_low_when_first_line_is_not_empty",
+            ),
+            (
+                "low with HTTP-only cookies does not work on Windows",
+                "test_low_with_http_only_cookies",
+            ),
+            ("low for acsc and asec", "test_low_for_acsc_and_asec"),
+            // These are complaints, incomplete, or too long.
+            (
+                "low crashes with OverflowError",
+                "test_low_returns_expected_value",
+            ),
+            ("low if n_init>1", "test_low_returns_expected_value"),
+            (
+                "low if all of the boxes in one row are empty",
+                "test_low_returns_expected_value",
+            ),
+            ("low is slow", "test_low_returns_expected_value"),
+        ] {
+            let gives = Behaviour::Gives("Grid([1])".to_owned());
+            assert_eq!(test_name(&subject, &gives, title), name, "{title}");
+        }
+        let gives = Behaviour::Gives("3".to_owned());
+        let title = "low for nested models";
+        assert_eq!(test_name(&subject, &gives, title), "test_low_returns_3");
     }
 
     #[test]

@@ -157,3 +157,27 @@ fn formula_is_compared_exactly_after_exact_actual_text() {
         assert_eq!(equalities(&issue), [equality], "{issue}");
     }
 }
+
+#[test]
+fn subject_is_what_made_the_value() {
+    for (code, names, keywords) in [
+        (
+            "CliRunner().invoke(serve, ['--dry-run', '3'])",
+            "serve",
+            &["dry_run"][..],
+        ),
+        (
+            "runner = CliRunner()\nresult = runner.invoke(serve, ['-v'])\nresult",
+            "serve",
+            &["v"],
+        ),
+        ("text = label('on port 80')\ntext[1:]", "label", &[]),
+    ] {
+        let issue = format!(
+            "t\n```python\nfrom shop import CliRunner, label, serve\n{code}\n```\nThis should be `'on port 8080'`.\n"
+        );
+        let (_, all) = candidates_for(&issue);
+        assert_eq!(all[0].subject.names, [names], "{code}");
+        assert_eq!(all[0].subject.keywords, keywords, "{code}");
+    }
+}
