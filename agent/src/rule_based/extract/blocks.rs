@@ -227,7 +227,7 @@ fn looks_like_python(text: &str) -> bool {
     !lines.is_empty() && alike * 3 >= lines.len() * 2 && code::balanced(text)
 }
 
-/// Returns the end of a transcript without a fence: a blank line that no prompt follows.
+/// Returns the end of a transcript without a fence: a blank line that no prompt follows, or prose.
 fn open_repl(lines: &[&str], start: usize) -> usize {
     let indent = lines[start].len() - lines[start].trim_start().len();
     let mut i = start + 1;
@@ -244,12 +244,31 @@ fn open_repl(lines: &[&str], start: usize) -> usize {
                 }
                 _ => break,
             }
-        } else if outside || FENCE.is_match(lines[i]) || HEADING.is_match(lines[i]) {
+        } else if outside
+            || FENCE.is_match(lines[i])
+            || HEADING.is_match(lines[i])
+            || indent < 4 && is_prose(lines, i)
+        {
             break;
         }
         i += 1;
     }
     i
+}
+
+/// Returns whether a line of a transcript is prose: a sentence after an output, or a label before a prompt.
+fn is_prose(lines: &[&str], at: usize) -> bool {
+    static SENTENCE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"^(?:[A-Z][A-Za-z'’]*|\([a-z]+),? (?:\S+ ){2,}\S+[.?!:]\s*$"));
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[A-Za-z][\w ().-]*:\s*$"));
+    static CONTINUED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\.\.\."));
+    let line = lines[at];
+    let (before, next) = (lines[at - 1], lines.get(at + 1));
+    // The text after an input is its output.
+    if PROMPT.is_match(before) || CONTINUED.is_match(before) || line.starts_with("Traceback") {
+        return false;
+    }
+    SENTENCE.is_match(line) || LABEL.is_match(line) && next.is_some_and(|l| PROMPT.is_match(l))
 }
 
 /// Removes the comments of templates, except within a fence.

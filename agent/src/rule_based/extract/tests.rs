@@ -73,6 +73,22 @@ fn unfenced_session_ends_at_prose() {
 }
 
 #[test]
+fn unfenced_session_ends_at_next_sentence() {
+    let issue = extract(
+        "t\nTry this:\n>>> area(2)\n-4\nThis is negative, which no area can be.\n>>> area(3)\nThe area is 9.\nolder (version 3.8):\n>>> area(x)\nTraceback (most recent call last):\n  File \"a.py\", line 7, in area\nTypeError: this is not a number.\nIt should say which one.\n",
+    );
+    let all = entries(&issue);
+    assert_eq!(all[0].output, "-4");
+    assert_eq!(all[1].output, "The area is 9.");
+    let raised = all[2].raised.as_ref().unwrap();
+    assert_eq!(raised.message, "this is not a number.");
+    let prose = issue.prose();
+    for sentence in ["which no area", "older (version 3.8):", "say which one"] {
+        assert!(prose.contains(sentence), "{prose}");
+    }
+}
+
+#[test]
 fn session_traceback_belongs_to_input() {
     let issue = extract(
         "t\n```\n>>> area('x')\nTraceback (most recent call last):\n  File \"<stdin>\", line 1, in <module>\n  File \"shop/geometry.py\", line 7, in area\n    return side ** 2\nTypeError: unsupported operand\n>>> area(1)\n1\n```\n",
