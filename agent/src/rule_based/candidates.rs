@@ -253,6 +253,7 @@ fn does_not_raise(
         && speaks_of_failure(&evidence.prose)
         && step.outputs.is_empty()
         && !raised.own
+        && !is_setup_error(name)
     {
         50
     } else {
@@ -394,6 +395,11 @@ fn speaks_of_failure(prose: &str) -> bool {
     ]
     .iter()
     .any(|w| prose.contains(w))
+}
+
+/// Returns whether the exception says that Django has no settings, as in a script outside of a project.
+fn is_setup_error(name: &str) -> bool {
+    ["ImproperlyConfigured", "AppRegistryNotReady"].contains(&name)
 }
 
 fn builtin_or_exception(name: &str) -> &str {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::repl::dedent;
-use super::{Kind, Part, code, pattern, repl, traceback};
+use super::{Kind, Part, code, open_code, pattern, repl, traceback};
 
 static HTML_COMMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"<!--.*?-->"));
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
@@ -35,6 +35,7 @@ pub(super) fn parts(body: &str) -> Vec<Part> {
     let mut reader = BlockReader::default();
     let lines = uncommented(body);
     let lines: Vec<&str> = lines.lines().collect();
+    let has_fences = lines.iter().any(|line| FENCE.is_match(line));
     let mut i = 0;
     while i < lines.len() {
         if let Some(fence) = FENCE.captures(lines[i]) {
@@ -86,8 +87,17 @@ pub(super) fn parts(body: &str) -> Vec<Part> {
             }
             i = end;
         } else {
-            reader.line(lines[i]);
-            i += 1;
+            // An issue with fences has its code in them.
+            let run = match has_fences {
+                true => &lines[i..i],
+                false => open_code::run(&lines[i..]),
+            };
+            let end = i + run.len().max(1);
+            match open_code::is_code(run) {
+                true => reader.block("python", &run.join("\n")),
+                false => lines[i..end].iter().for_each(|line| reader.line(line)),
+            }
+            i = end;
         }
     }
     reader.flush();

@@ -7,6 +7,7 @@ mod blocks;
 mod code;
 mod expected_exceptions;
 mod marks;
+mod open_code;
 mod prose;
 mod repl;
 mod statements;

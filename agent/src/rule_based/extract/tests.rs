@@ -89,6 +89,19 @@ fn unfenced_session_ends_at_next_sentence() {
 }
 
 #[test]
+fn unfenced_code_is_found_without_fences() {
+    let code = "from shop import low\nlow(\n\t5,\n)";
+    let issue = extract(&format!(
+        "t\nDescription\n\t\nRun this:\n{code}\nIt should be 4.\n"
+    ));
+    let kinds: Vec<&Kind> = issue.parts.iter().map(|p| &p.kind).collect();
+    assert_eq!(kinds[1], &Kind::Code(code.into()), "{kinds:?}");
+    assert!(matches!(kinds[2], Kind::Prose(text) if text == "It should be 4."));
+    let issue = extract(&format!("t\n```\nlow(5)\n```\n{code}\n"));
+    assert!(matches!(&issue.parts[1].kind, Kind::Prose(_)));
+}
+
+#[test]
 fn session_traceback_belongs_to_input() {
     let issue = extract(
         "t\n```\n>>> area('x')\nTraceback (most recent call last):\n  File \"<stdin>\", line 1, in <module>\n  File \"shop/geometry.py\", line 7, in area\n    return side ** 2\nTypeError: unsupported operand\n>>> area(1)\n1\n```\n",

@@ -1,0 +1,88 @@
+//! Code without a fence or an indentation, as in issues that were moved from Trac.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{code, pattern};
+
+/// First line of a statement, so strict that a sentence hardly looks like it.
+static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:import [\w.]+(?: as \w+)?$|from [\w.]+ import (?:\*|\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*|\()$|@\w[\w.]*(?:\(.*)?$|(?:async )?def \w+\(|class \w+(?:\(.*\))?:$|(?:for|with|if|while|try)\b.*:$|(?:print|assert) ?[\w('\x22]|[A-Za-z_][\w.]*(?:\[[^\]]*\])? ?= ?[^\s=]|[A-Za-z_][\w.]*\((?:.*\)(?:\.\w+|\(.*\)|\[.*\])*(?:\s+#.*)?|[^)]*)$)",
+    )
+});
+/// Line that continues a statement without an indentation.
+static CONTINUATION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(?:[)\]}]|(?:else|elif|except|finally)\b.*:$)"));
+
+/// Returns the lines from the first on that look like code: statements, what continues them, and comments between them.
+pub(super) fn run<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
+    let starts_session = |line: &str| line.starts_with(">>>") || line.starts_with("In [");
+    let mut end = 0;
+    for (at, line) in lines.iter().enumerate() {
+        if starts_session(line.trim_start()) {
+            break;
+        }
+        let is_comment = at > 0 && line.starts_with('#');
+        let is_inside = at > 0 && (line.starts_with([' ', '\t']) || CONTINUATION.is_match(line));
+        if STATEMENT.is_match(line) || is_inside && !line.trim().is_empty() {
+            end = at + 1;
+        } else if !is_comment {
+            break;
+        }
+    }
+    &lines[..end]
+}
+
+/// Returns whether a run of lines has at least two and is complete.
+pub(super) fn is_code(run: &[&str]) -> bool {
+    let is_block = |line: &&str| {
+        let first = line.split([' ', '(']).next().unwrap_or_default();
+        ["for", "with", "if", "while", "try"].contains(&first)
+    };
+    // A sentence such as "with these lines:" has nothing inside.
+    let has_body = run.iter().zip(run.iter().skip(1)).all(|(line, next)| {
+        !is_block(line) || !line.ends_with(':') || next.starts_with([' ', '\t'])
+    });
+    let is_open = run.last().is_some_and(|line| line.ends_with(':'));
+    run.len() > 1 && has_body && !is_open && code::balanced(&run.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(text: &str) -> Option<usize> {
+        let lines: Vec<&str> = text.lines().collect();
+        let run = run(&lines);
+        is_code(run).then_some(run.len())
+    }
+
+    #[test]
+    fn statements_in_a_row_are_code() {
+        for (text, count) in [
+            ("from shop import low, high\nlow(3)\nIt fails.", 2),
+            ("index = Index(\n\tfields=['a'],\n)\nWill do:", 3),
+            ("def f():\n\treturn 1\n# Then:\nf()\n# Title", 4),
+            ("if x:\n\tf(1).g()\nelse:\n\tprint(x)", 4),
+            ("box = shop.Box(3)\nbox.items[0] = 4\nbox.total()  # 3", 3),
+        ] {
+            assert_eq!(codes(text), Some(count), "{text}");
+        }
+    }
+
+    #[test]
+    fn sentences_are_not_code() {
+        for text in [
+            "low(3) gives 4\nlow(4) gives 5",
+            "from the start it fails\nimport it again",
+            "with these lines:\nlow(3)\n",
+            "low(3)\nIt fails.",
+            "models.py:\nx = f(\n\t3,\n",
+            "Try f(x)\nprint the result",
+        ] {
+            assert_eq!(codes(text), None, "{text}");
+        }
+    }
+}
