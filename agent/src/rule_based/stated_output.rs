@@ -40,6 +40,20 @@ impl From<Polarity> for Role {
     }
 }
 
+/// Returns the value in a section of an issue form that has nothing else, such as `4` below "Expected result".
+pub(super) fn value_in_section(heading: &str, text: &str) -> Option<String> {
+    static LITERAL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"^(?:True|False|None|-?\d[\d.e+-]*|'[^']*'|"[^"]*"|\[(?:['"\d(\[{-].*)?\]|\((?:['"\d(\[{-].*)?\)|\{(?:['"\d(-].*)?\})$"#,
+        )
+    });
+    let states = ["actual", "current", "expected", "desired"];
+    let text = text.trim();
+    let code = text.trim_matches('`');
+    (states.iter().any(|word| heading.contains(word)) && LITERAL.is_match(code))
+        .then(|| code.to_owned())
+}
+
 /// Returns the expected value in a comment such as `should be 3` or `-> 3 expected`.
 pub(super) fn right_in(note: &str) -> Option<String> {
     static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
@@ -56,4 +70,28 @@ pub(super) fn right_in(note: &str) -> Option<String> {
     let plain = text.contains(['(', '[', '\'', '"', '{']) || !text.contains(' ');
     // An expected exception is not a value.
     (plain && !is_exception_name(&text)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn section_with_literal_only_has_value() {
+        for text in ["4", "`-1.5e-3`", "[]", "[(1, 'a')]", "{'a': 1}", "\"a b\""] {
+            let value = value_in_section("expected result", text);
+            assert_eq!(value.as_deref(), Some(text.trim_matches('`')));
+        }
+        for text in [
+            "No error.",
+            "[a page](https://a.example)",
+            "(see above)",
+            "4 is right.",
+            "`low(5)`",
+            "'a' and 'b'",
+        ] {
+            assert_eq!(value_in_section("expected result", text), None, "{text}");
+        }
+        assert_eq!(value_in_section("steps to reproduce", "4"), None);
+    }
 }

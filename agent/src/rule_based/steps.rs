@@ -12,7 +12,7 @@ use super::extract::{
     Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, expected_exceptions,
     pattern, stance_after, stance_before,
 };
-use super::stated_output::{Role, StatedOutput, right_in};
+use super::stated_output::{Role, StatedOutput, right_in, value_in_section};
 use super::{code_match, comment_annotations};
 
 /// Maximum number of steps to run.
@@ -142,7 +142,10 @@ impl StepReader {
             {
                 self.output(text, around.of_output());
             }
-            Kind::Prose(text) => self.prose(text),
+            Kind::Prose(text) => match value_in_section(&part.heading, text) {
+                Some(value) => self.output(&value, stance_before(&part.heading, "")),
+                None => self.prose(text),
+            },
             _ => {}
         }
     }

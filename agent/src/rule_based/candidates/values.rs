@@ -242,9 +242,9 @@ fn equals(
             false => contains(expression, stated, check, statement),
         };
     }
-    // A printed text looks like another type, but stays a text.
-    let is_printed_text =
-        statement.kind == "Print" && statement.kind_of_value == "str" && check.kind != "str";
+    // A printed text or a `repr()` looks like another type, but stays a text.
+    let is_text = statement.kind == "Print" || expression.starts_with("repr(");
+    let is_printed_text = is_text && statement.kind_of_value == "str" && check.kind != "str";
     if check.evaluates && check.equal == Some(false) && !is_printed_text {
         let shows_today = today.is_some_and(|c| c.exact || c.equal == Some(true));
         let is_exact = shows_today && !is_hand_written(right, statement.value.as_deref());

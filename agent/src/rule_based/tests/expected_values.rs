@@ -122,6 +122,16 @@ fn expected_repr_is_compared_as_text() {
 }
 
 #[test]
+fn explicit_repr_is_compared_as_text() {
+    let session = "t\n```\n>>> from shop import Grid\n>>> repr(Grid([1]))\n'[1]'\n```\n";
+    let equality = ["assert repr(Grid([1])) == '[2]'"];
+    assert_eq!(
+        equalities(&format!("{session}Expected:\n```\n[2]\n```\n")),
+        equality
+    );
+}
+
+#[test]
 fn expected_value_may_be_in_words() {
     let code = "t\n```python\nfrom shop import low\nprint(low(5))\n```\n";
     for words in [
@@ -130,6 +140,8 @@ fn expected_value_may_be_in_words() {
         "- Expected: 4\n- Actual: 3",
         "It prints `3` but I expect `4`.",
         "Expected:\n```python\n4\n```",
+        "### Actual result\n\n3\n\n### Expected result\n\n4\n\n### Comments\n\nNone of these.",
+        "**Expected behavior**\n`4`",
     ] {
         let issue = format!("{code}{words}\n");
         assert_eq!(equalities(&issue), ["assert low(5) == 4"], "{words}");
