@@ -32,15 +32,20 @@ pub struct Claim {
 
 const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|produces?|results? in|outputs?|prints?|becomes?|simplif(?:y|ies) to|is rendered as|renders as|equals?|(?:the )?(?:value|result|output) is|is|are|was|=>|->|→|==)";
 
+/// Replacement for a label and a literal without quotes.
+const QUOTED: &str = "$1`$2`$3";
+
 /// Returns the values stated in the prose, sentence by sentence.
 pub fn claims(prose: &str) -> Vec<Claim> {
-    // A plain number or string after one of these words is a value.
+    // A literal after one of these words is a value.
     static UNQUOTED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r#"(?i)\b((?:expect(?:ed)?|actual|got)(?: (?:output|result|value))?(?: is| was)?:? )(-?\d+(?:\.\d+)?|'[^'\n]*'|"[^"\n]*")([.!;]?(?:\s*\n\s*(?:\n|(?-i:[A-Z*-]))|\s*$)|[.!;]\s|,? (?:but|instead)\b)"#,
+            r#"(?i)\b((?:expect(?:ed)?|actual|got)(?: (?:output|result|value))?(?: is| was)?:? )(-?\d+(?:\.\d+)?|'[^'\n]*'|"[^"\n]*"|\[(?:['"\d(\[{-][^\n]*?)?\]|\{(?:['"\d(-][^\n]*?)?\})([.!;]?(?:\s*\n\s*(?:\n|(?-i:[A-Z*-]))|\s*$)|[.!;]\s|,? (?:but|instead)\b)"#,
         )
     });
-    let (text, codes) = marked(&UNQUOTED.replace_all(prose, "$1`$2`$3"));
+    // A match may end with the first letter of the next line, so a second pass matches that line.
+    let quoted = UNQUOTED.replace_all(prose, QUOTED);
+    let (text, codes) = marked(&UNQUOTED.replace_all(&quoted, QUOTED));
     let text = unlabelled(&text);
     let paragraphs: Vec<String> = text
         .split("\n\n")

@@ -161,6 +161,18 @@ fn sentence_may_refer_back() {
 }
 
 #[test]
+fn lists_need_no_quotes() {
+    let claim = only(claims("Expected: [1, 2] but got [[1], 2]."));
+    assert_eq!(claim.right.as_deref(), Some("[1, 2]"));
+    assert_eq!(claim.wrong.as_deref(), Some("[[1], 2]"));
+    let claim = only(claims("Expected: [1]\nActual: [2]\n"));
+    assert_eq!(claim.wrong.as_deref(), Some("[2]"));
+    let claim = only(claims("Expected {'a': [3]}"));
+    assert_eq!(claim.right.as_deref(), Some("{'a': [3]}"));
+    assert!(claims("I expected [this](https://a.example) to work.").is_empty());
+}
+
+#[test]
 fn two_statements_are_separate() {
     let all = claims("`low(2)` returns `1` as expected but `low(3)` returns `7` instead of `2`");
     assert_eq!(all.len(), 2);

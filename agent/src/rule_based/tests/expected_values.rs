@@ -138,6 +138,8 @@ fn expected_value_may_be_in_words() {
         "Expected: 4",
         "Expected: `4`. It is clear.",
         "- Expected: 4\n- Actual: 3",
+        "Expected: 4\nActual: 3",
+        "Actual: 3\nExpected: 4",
         "It prints `3` but I expect `4`.",
         "Expected:\n```python\n4\n```",
         "### Actual result\n\n3\n\n### Expected result\n\n4\n\n### Comments\n\nNone of these.",
