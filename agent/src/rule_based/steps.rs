@@ -18,6 +18,9 @@ use super::{code_match, comment_annotations};
 /// Maximum number of steps to run.
 const MAX_STEPS: usize = 60;
 
+/// Beginnings of the languages that issues give to blocks of output.
+const OUTPUT_LANGUAGES: [&str; 6] = ["text", "txt", "plain", "output", "none", "py"];
+
 /// Code to run, and the issue's statements about its last statement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Step {
@@ -138,7 +141,7 @@ impl StepReader {
             Kind::Code(source) => self.code(source, around.before, n),
             Kind::Raised(raised) => self.raised(raised),
             Kind::Text { lang, text }
-                if lang.is_empty() || lang.starts_with("text") || lang.starts_with("py") =>
+                if lang.is_empty() || OUTPUT_LANGUAGES.iter().any(|l| lang.starts_with(l)) =>
             {
                 self.output(text, around.of_output());
             }

@@ -16,7 +16,7 @@ static PROMPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>>>(?:\s|\w|$
 /// Sections of issue templates that say nothing about the behaviour.
 static IDLE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)version|environment|system info|confirmation|your project|screenshot|installed|references to|release notes|checklist",
+        r"(?i)(?:\b|_)versions?\b|environment|system info|confirmation|your project|screenshot|installed|references to|release notes|checklist",
     )
 });
 static PYTHON_LINE: LazyLock<Regex> = LazyLock::new(|| {

@@ -143,6 +143,18 @@ fn template_parts_are_removed() {
 }
 
 #[test]
+fn sections_on_conversions_are_read() {
+    for (heading, count) in [
+        ("Conversion of units", 1),
+        ("Python version", 0),
+        ("Output of `show_versions()`", 0),
+    ] {
+        let issue = extract(&format!("t\n## {heading}\n```python\nrun()\n```\n"));
+        assert_eq!(issue.parts.len(), count, "{heading}");
+    }
+}
+
+#[test]
 fn sentence_states_wrong_and_right() {
     let claim = only(claims("Here `size([])` gives `-1` instead of `0`."));
     assert_eq!(claim.expression.as_deref(), Some("size([])"));

@@ -142,6 +142,8 @@ fn expected_value_may_be_in_words() {
         "Actual: 3\nExpected: 4",
         "It prints `3` but I expect `4`.",
         "Expected:\n```python\n4\n```",
+        "Expected:\n```plaintext\n4\n```",
+        "Expected:\n```output\n4\n```",
         "### Actual result\n\n3\n\n### Expected result\n\n4\n\n### Comments\n\nNone of these.",
         "**Expected behavior**\n`4`",
     ] {
