@@ -141,7 +141,7 @@ impl StepReader {
             Kind::Code(source) => self.code(source, around.before, n),
             Kind::Raised(raised) => self.raised(raised),
             Kind::Text { lang, text }
-                if lang.is_empty() || OUTPUT_LANGUAGES.iter().any(|l| lang.starts_with(l)) =>
+                if lang.is_empty() || OUTPUT_LANGUAGES.iter().any(|l| lang.starts_with(*l)) =>
             {
                 self.output(text, around.of_output());
             }

@@ -82,10 +82,13 @@ impl Behaviour {
 }
 
 /// Returns a name with as much of the call and of the value as fits; only whole parts are left out. If the value has
-/// no words, the name has the condition in the title of the issue.
+/// no words, the name has the condition in the title of the issue. If there is no call, it has the function there.
 pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour, title: &str) -> String {
     let words = |names: &[String]| names.iter().map(|n| snake_case(n)).collect::<Vec<_>>();
-    let call = words(&subject.names);
+    let call = match subject.names.is_empty() {
+        true => words(&function_in(title).into_iter().collect::<Vec<_>>()),
+        false => words(&subject.names),
+    };
     let function = call.last().cloned().unwrap_or_default();
     let keywords = match words(&subject.keywords) {
         all if (1..=2).contains(&all.len()) => format!("with_{}", all.join("_and_")),
@@ -113,6 +116,18 @@ pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour, title: &str) -
 fn joined(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
     parts.join("_")
+}
+
+/// Returns the function that a title names as code: in backquotes, or with parentheses or an underscore.
+fn function_in(title: &str) -> Option<String> {
+    let is_code =
+        |token: &&str| token.starts_with('`') || token.contains("()") || token.contains('_');
+    let token = title.split_whitespace().find(is_code)?;
+    let name = token.trim_start_matches('`').split(['(', '`']).next()?;
+    let name = name.rsplit('.').next()?;
+    let is_identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_identifier.then(|| name.to_owned())
 }
 
 /// Returns the condition that a title names, such as `for_nested_models`, unless it is long or a complaint.

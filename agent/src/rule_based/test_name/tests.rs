@@ -78,6 +78,20 @@ fn condition_of_title_replaces_general_value() {
 }
 
 #[test]
+fn function_of_title_replaces_missing_call() {
+    for (title, name) in [
+        ("`Box.open()` is slow", "test_open_returns_3"),
+        ("Wrong result of is_open(5)", "test_is_open_returns_3"),
+        ("Box is slow", "test_returns_3"),
+        ("`1 + 2` is slow", "test_returns_3"),
+    ] {
+        let gives = Behaviour::Gives("3".to_owned());
+        let subject = Subject::default();
+        assert_eq!(test_name(&subject, &gives, title), name, "{title}");
+    }
+}
+
+#[test]
 fn name_says_what_is_not_expected() {
     let not = |name: &str| Behaviour::DoesNotRaise(name.to_owned());
     assert_eq!(
