@@ -26,7 +26,7 @@ static PYTHON_LINE: LazyLock<Regex> = LazyLock::new(|| {
 });
 static LEADS_TO_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:outputs?|gives?|gave|returns?|results?(?: in)?|prints?|get|got|produces?|shows?|is|becomes?|contains?|output is|like(?: this)?)\b[^.`]{0,25}:?\s*$",
+        r"(?i)\b(?:outputs?|gives?|gave|returns?|results?(?: in)?|prints?|get|got|produces?|shows?|is|becomes?|contains?|output is|like(?: this)?)\b[^.`]{0,25}:?\s*$",
     )
 });
 

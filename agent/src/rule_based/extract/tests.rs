@@ -143,6 +143,15 @@ fn template_parts_are_removed() {
 }
 
 #[test]
+fn code_after_this_is_not_output() {
+    for (words, is_code) in [("Run this:", true), ("The result is:", false)] {
+        let issue = extract(&format!("t\n{words}\n```python\nlow(5)\n```\n"));
+        let code = Kind::Code("low(5)".into());
+        assert_eq!(issue.parts[1].kind == code, is_code, "{words}");
+    }
+}
+
+#[test]
 fn sections_on_conversions_are_read() {
     for (heading, count) in [
         ("Conversion of units", 1),
