@@ -86,6 +86,26 @@ fn assertion_must_be_in_same_line() {
 }
 
 #[test]
+fn same_statement_may_be_reported_in_other_line() {
+    let not_raised = "DID NOT RAISE <class 'ValueError'>";
+    for (message, line, older_line) in [
+        (not_raised, "with pytest.raises(ValueError):", "slug('')"),
+        (
+            "KeyError not raised",
+            "with self.assertRaises(KeyError):",
+            "slug('')",
+        ),
+        ("'a' != 'a-b'", "self.assertEqual(", "'a-b')"),
+    ] {
+        let first = assertion(message, line);
+        let older = assertion(message, older_line);
+        assert_eq!(verdict_on(&first, &older), Verdict::Fails, "{message}");
+        let other = assertion("'b' != 'c'", older_line);
+        assert_eq!(verdict_on(&first, &other), Verdict::CannotTell, "{message}");
+    }
+}
+
+#[test]
 fn exception_needs_same_message_or_function() {
     let first = raised("'x'", "Table.look_up");
     assert_eq!(
