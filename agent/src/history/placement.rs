@@ -80,8 +80,8 @@ impl BaseTests {
         }
     }
 
-    /// Returns whole test files to write into another commit. Those that exist there get other names. Returns `None` if
-    /// the patch also changes other files that differ there.
+    /// Returns whole test files to write into another commit. Those that exist there get other names, and files whose tests
+    /// were not accepted are left alone. Returns `None` if the patch also changes other files that differ there.
     ///
     /// # Errors
     ///
@@ -97,6 +97,7 @@ impl BaseTests {
             let target = match self.test_files.contains(path) {
                 _ if is_unchanged || (now.is_none() && file.is_some()) => path.clone(),
                 true if file.is_some() => copy_name(path),
+                false if self.is_unrelated(path) => continue,
                 _ => return Ok(None),
             };
             if target != *path {
@@ -108,6 +109,20 @@ impl BaseTests {
             placement.files.insert(target, file.clone());
         }
         Ok(Some(placement))
+    }
+
+    /// Returns whether a file only has tests that were not accepted, and no accepted test imports it.
+    fn is_unrelated(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let Some(module) = name.strip_suffix(".py") else {
+            return false;
+        };
+        let mentions = |test_file: &String| {
+            let file = self.files.get(test_file).and_then(Option::as_ref);
+            file.is_some_and(|file| String::from_utf8_lossy(&file.content).contains(module))
+        };
+        (module.starts_with("test_") || module.ends_with("_test"))
+            && !self.test_files.iter().any(mentions)
     }
 }
 
@@ -173,5 +188,26 @@ mod tests {
         let text = String::from_utf8(whole.unwrap().content).unwrap();
         let placed = tests.place(&tree("merged", &text)).unwrap().unwrap();
         assert_eq!((placed.id(id), placed.files.len()), (id.to_owned(), 0));
+    }
+
+    #[test]
+    fn files_without_accepted_tests_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = source(folder.path(), "base", OLD);
+        let id = "tests/test_a.py::test_new";
+        let other = |name: &str| {
+            let added = format!("--- /dev/null\n+++ b/tests/{name}\n@@ -0,0 +1 @@\n+X = 1\n");
+            let patch = format!("{PATCH}{added}");
+            let tests = BaseTests::new(&base, &patch, [id]).unwrap().unwrap();
+            let tests_folder = folder.path().join(name).join("tests");
+            std::fs::create_dir_all(&tests_folder).unwrap();
+            std::fs::write(tests_folder.join(name), "X = 2\n").unwrap();
+            let rewritten = source(folder.path(), name, "class TestOther:\n    pass\n");
+            let placed = tests.place(&rewritten.tree().unwrap()).unwrap();
+            placed.map(|placed| placed.files.into_keys().collect::<Vec<_>>())
+        };
+        let copy = "tests/test_testwright_history_a.py".to_owned();
+        assert_eq!(other("test_b.py").unwrap(), [copy]);
+        assert!(other("helpers.py").is_err());
     }
 }
