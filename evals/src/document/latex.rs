@@ -59,7 +59,10 @@ fn width(table: &Table, at: usize) -> usize {
 }
 
 fn tabular(table: &Table, columns: &[usize]) -> String {
-    let alignment = columns.iter().map(|at| alignment(&table.columns[*at]));
+    let alignment = columns.iter().map(|at| match is_prose(table, *at) {
+        true => "p{\\linewidth}",
+        false => alignment(&table.columns[*at]),
+    });
     let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
     let head = columns
         .iter()
@@ -77,8 +80,13 @@ fn tabular(table: &Table, columns: &[usize]) -> String {
     )
 }
 
-fn alignment(column: &Column) -> char {
-    if column.right { 'r' } else { 'l' }
+fn alignment(column: &Column) -> &'static str {
+    if column.right { "r" } else { "l" }
+}
+
+/// Returns whether the column is the whole table, and its sentences need several lines.
+fn is_prose(table: &Table, at: usize) -> bool {
+    table.columns.len() == 1 && width(table, at) > LINE_CHARS
 }
 
 /// Renders the heading of a column. It is broken between words if it is wider than the column.
@@ -178,6 +186,9 @@ mod tests {
             text.contains("& \\shortstack[r]{Runs\\\\not\\\\graded} \\\\\n\\midrule"),
             "{text}"
         );
+        let mut remarks = Table::new("Remarks").words("Remark");
+        remarks.labelled("word ".repeat(30), [""; 0]);
+        assert!(latex(&remarks).contains("\\begin{tabular}{p{\\linewidth}}"));
         // A long label leaves room for figures.
         table.labelled("x".repeat(90), [rate, rate, rate, "0"]);
         assert_eq!(column_groups(&table).len(), 2);
