@@ -21,6 +21,9 @@ const PROGRAM: &str = "/opt/testwright-uv";
 /// Interpreter of the images that SWE-bench publishes. Their shells activate it, but their PATH does not include it.
 const PUBLISHED: &str = "/opt/miniconda3/envs/testbed/bin/python";
 
+/// Time limit of steps that take seconds. On a busy disk, removing thousands of files takes minutes.
+pub(super) const SHORT_STEP: Duration = Duration::from_secs(600);
+
 /// A sandbox that is ready for a build.
 pub(super) struct BuildSandbox {
     pub sandbox: Box<dyn Sandbox>,
@@ -126,7 +129,7 @@ impl Build<'_> {
         let done = match done {
             Ok(value) => {
                 let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
-                match output(builder.sandbox.as_ref(), &clean, Duration::from_secs(120)).await {
+                match output(builder.sandbox.as_ref(), &clean, SHORT_STEP).await {
                     Ok(_) => self
                         .timed("save the state", builder.sandbox.save(name))
                         .await
@@ -377,7 +380,7 @@ impl BuildSandbox {
             &self.python,
         ]);
         command.env = self.env.clone();
-        let list = output(self.sandbox.as_ref(), &command, Duration::from_secs(120)).await?;
+        let list = output(self.sandbox.as_ref(), &command, SHORT_STEP).await?;
         let list = String::from_utf8_lossy(&list.stdout).into_owned();
         let mut packages: Vec<_> = list
             .lines()

@@ -5,10 +5,10 @@
 //! searches the installed packages for a copy of the code under test, which would run instead.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use super::Environment;
 use super::build::Build;
+use super::build_sandbox::SHORT_STEP;
 use super::smoke_test::SmokeTestReport;
 use super::trial::{self, Trial, TrialKind};
 use crate::error::{ErrorKind, SandboxError};
@@ -178,12 +178,7 @@ async fn installed(
     let code = "import os, sys, sysconfig\n\
                 print('%d.%d' % sys.version_info[:2])\n\
                 for p in sorted({sysconfig.get_paths()[k] for k in ('purelib', 'platlib')}):\n    print('\\n'.join(sorted(os.listdir(p))))";
-    let output = output(
-        sandbox,
-        &Command::new([python, "-c", code]),
-        Duration::from_secs(120),
-    )
-    .await?;
+    let output = output(sandbox, &Command::new([python, "-c", code]), SHORT_STEP).await?;
     if output.code != 0 {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(SandboxError::new(

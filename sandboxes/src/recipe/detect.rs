@@ -59,9 +59,11 @@ impl Files {
             Some(path) => text(path),
             None => Ok(String::new()),
         };
+        // The build itself reports a broken file, with the message of the program that needs it.
+        let mut pyproject = text("pyproject.toml")?.parse().unwrap_or_default();
+        poetry::mark_application(&mut pyproject, tree);
         Ok(Files {
-            // The build itself reports a broken file, with the message of the program that needs it.
-            pyproject: text("pyproject.toml")?.parse().unwrap_or_default(),
+            pyproject,
             setup_cfg: Ini::parse(&text("setup.cfg")?),
             setup_py: text("setup.py")?,
             tox: Ini::parse(&text("tox.ini")?),

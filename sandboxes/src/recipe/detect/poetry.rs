@@ -3,6 +3,31 @@
 use toml::Value;
 
 use super::Files;
+use crate::repository::Tree;
+
+/// Marks an application, which has no module of its name and which Poetry cannot build, as one that is not a package.
+pub(super) fn mark_application(pyproject: &mut toml::Table, tree: &Tree) {
+    let Some(poetry) = pyproject
+        .get_mut("tool")
+        .and_then(|tool| tool.get_mut("poetry")?.as_table_mut())
+    else {
+        return;
+    };
+    let is_stated = poetry.contains_key("packages") || poetry.contains_key("package-mode");
+    let name = poetry.get("name").and_then(Value::as_str);
+    let Some(name) = name.filter(|_| !is_stated) else {
+        return;
+    };
+    let module = name.to_lowercase().replace(['-', '.'], "_");
+    let is_module = |path: &str| {
+        let path = path.strip_prefix("src/").unwrap_or(path);
+        let first = path.split('/').next().unwrap_or(path).to_lowercase();
+        first.strip_suffix(".py").unwrap_or(&first) == module
+    };
+    if !tree.paths().any(is_module) {
+        poetry.insert("package-mode".to_owned(), Value::Boolean(false));
+    }
+}
 
 /// Returns the requirements that the package itself has, and those of each extra.
 pub(in crate::recipe) fn dependencies(files: &Files) -> (Vec<String>, Vec<(String, Vec<String>)>) {

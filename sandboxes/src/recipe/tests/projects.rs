@@ -292,6 +292,7 @@ fn virtual_projects_get_their_dependencies() {
     for text in [
         "[project]\nname = 'app'\ndependencies = ['flask>=2']\n[tool.uv]\npackage = false\n[dependency-groups]\ndev = ['trio']\n",
         "[tool.poetry]\npackage-mode = false\n[tool.poetry.dependencies]\npython = '^3.8'\nflask = '>=2'\n[tool.poetry.group.dev.dependencies]\ntrio = '*'\n",
+        "[tool.poetry]\nname = 'my-app'\n[tool.poetry.dependencies]\npython = '^3.8'\nflask = '>=2'\n[tool.poetry.dev-dependencies]\ntrio = '*'\n",
     ] {
         let recipe = detected_with(&[("pyproject.toml", text)], &Overrides::default()).unwrap();
         assert_eq!(
