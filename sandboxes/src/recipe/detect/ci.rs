@@ -16,9 +16,6 @@ pub(super) struct CiInstalls {
     pub files: Vec<String>,
     pub extras: Vec<String>,
     pub groups: Vec<String>,
-    pub all_extras: bool,
-    /// Packages without versions, and other words of the commands that could be packages.
-    pub packages: BTreeSet<String>,
 }
 
 /// Files with commands, besides workflows.
@@ -46,9 +43,6 @@ const OTHER_PURPOSES: [&str; 12] = [
 static PIP: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:(?:pip3?|session|uv pip)[ .]install\b|pip-sync )((?:\\\n|[^\n;&|])*)").ok()
 });
-/// Calls in noxfile.py, which can take several lines.
-static NOX: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"session\.install\(([^)]*)\)").ok());
 static PROJECT_TOOL: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?:uv (?:sync|run)|poetry install|pdm (?:install|sync))\b((?:\\\n|[^\n;&|])*)")
         .ok()
@@ -122,7 +116,7 @@ impl CiInstalls {
             let calls = calls.into_iter().flatten();
             calls.map(|call| words(&call[1])).collect()
         };
-        for words in arguments(&PIP).into_iter().chain(arguments(&NOX)) {
+        for words in arguments(&PIP) {
             self.add_pip(&words);
         }
         for words in arguments(&PROJECT_TOOL) {
@@ -157,16 +151,10 @@ impl CiInstalls {
                     push(&mut self.extras, extra);
                 }
             }
-            let package = word.split(['<', '>', '=', '!', '~', ';']).next();
-            let package = package.unwrap_or_default();
-            if word.starts_with(char::is_alphabetic) && !word.contains(['/', ':', '$']) {
-                self.packages.insert(package.to_owned());
-            }
         }
     }
 
     fn add_project_tool(&mut self, words: &[String]) {
-        self.all_extras |= words.iter().any(|word| word == "--all-extras");
         for (at, word) in words.iter().enumerate() {
             let (option, joined) = match word.split_once('=') {
                 Some((option, value)) => (option, Some(value.to_owned())),
@@ -226,12 +214,5 @@ mod tests {
         );
         assert_eq!(installs.extras, ["socks", "all", "fast", "redis"]);
         assert_eq!(installs.groups, ["unit", "ci", "qa"]);
-        installs = CiInstalls::default();
-        installs.add("run: pip install -U 'redis>=4' ./x\nsession.install(\n    \"rich\",\n)\nuv sync --all-extras\n");
-        let packages: Vec<_> = installs.packages.iter().map(String::as_str).collect();
-        assert_eq!(
-            (packages, installs.all_extras),
-            (vec!["redis", "rich"], true)
-        );
     }
 }

@@ -3,13 +3,8 @@
 //! The first kind of place that lists some counts: extras and dependency groups named for tests; `tests_require` and
 //! Poetry's groups; requirements files; tox.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 use toml::Value;
 
-use super::ci::CiInstalls;
 use super::project_metadata::ProjectMetadata;
 use super::{Files, ci, package_name, poetry, text};
 use crate::recipe::setup_py;
@@ -33,26 +28,6 @@ const FOR_TESTS: [&str; 6] = [
     "pytest",
 ];
 const FOR_DEVELOPMENT: [&str; 3] = ["dev", "develop", "development"];
-
-/// Packages that are never added for the tests that import them: the build chooses them, or they are too large.
-const EXCLUDED: [&str; 12] = [
-    "cupy",
-    "jax",
-    "jaxlib",
-    "pip",
-    "pyspark",
-    "pytest",
-    "setuptools",
-    "tensorflow",
-    "tensorflow-cpu",
-    "torch",
-    "torchvision",
-    "wheel",
-];
-
-static IMPORT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"(?m)(?:^\s*(?:import|from)\s+|importorskip\(\s*["'])(\w+)"#).ok()
-});
 
 pub(super) fn test_requirements(
     tree: &Tree,
@@ -108,7 +83,7 @@ pub(super) fn test_requirements(
             dependencies.files.push(path);
         } else if dependencies.requirements.is_empty() && !ci.files.is_empty() {
             from.extend(ci.files.iter().cloned());
-            dependencies.files.extend(ci.files.iter().cloned());
+            dependencies.files.extend(ci.files);
         } else {
             tox(tree, files, &mut dependencies, from);
             if installable {
@@ -133,71 +108,7 @@ pub(super) fn test_requirements(
         from.push("requirements.txt".to_owned());
         dependencies.files.insert(0, "requirements.txt".to_owned());
     }
-    let optional = optional_requirements(tree, files, &ci, &dependencies)?;
-    dependencies.requirements.extend(optional);
     Ok(dependencies)
-}
-
-/// Returns what CI installs besides and the tests import, since tests are skipped if their module is missing.
-fn optional_requirements(
-    tree: &Tree,
-    files: &Files,
-    ci: &CiInstalls,
-    dependencies: &TestDependencies,
-) -> Result<Vec<String>> {
-    let metadata = ProjectMetadata::read(tree)?;
-    let mut lines: Vec<String> = match ci.all_extras {
-        true => metadata.extras.values().flatten().cloned().collect(),
-        false => metadata.extra_requirements(&ci.extras),
-    };
-    let groups = files.pyproject.get("dependency-groups");
-    if let Some(groups) = groups.and_then(Value::as_table) {
-        for name in &ci.groups {
-            group(groups, name, &mut lines, 8);
-        }
-    }
-    lines.extend(tox_list(files, "testenv", "deps", 8));
-    lines.extend(ci.packages.iter().cloned());
-    let chosen = metadata.extra_requirements(&dependencies.extras);
-    let present = metadata.dependencies.iter().chain(&chosen);
-    let present = present
-        .chain(&dependencies.requirements)
-        .chain(&metadata.name);
-    let mut present: BTreeSet<String> = present.map(|line| package_name(line)).collect();
-    present.extend(EXCLUDED.map(str::to_owned));
-    for path in &dependencies.files {
-        let text = text(tree, path)?.unwrap_or_default();
-        present.extend(text.lines().map(package_name));
-    }
-    // Lines with a colon are for single factors of tox.
-    lines.retain(|line| !line.contains([':', '{']) && present.insert(package_name(line)));
-    if lines.is_empty() {
-        return Ok(lines);
-    }
-    let modules = imported_modules(tree)?;
-    lines.retain(|line| {
-        let name = package_name(line);
-        let short = ["python-", "py"].iter().find_map(|p| name.strip_prefix(p));
-        modules.contains(&name) || short.is_some_and(|short| modules.contains(short))
-    });
-    Ok(lines)
-}
-
-/// Returns the modules that tests import, as names of packages.
-fn imported_modules(tree: &Tree) -> Result<BTreeSet<String>> {
-    let mut modules = BTreeSet::new();
-    let Some(import) = IMPORT.as_ref() else {
-        return Ok(modules);
-    };
-    let mut paths = super::test_files(tree)?;
-    let is_conftest = |path: &&str| path.rsplit('/').next() == Some("conftest.py");
-    paths.extend(tree.paths().filter(is_conftest).map(str::to_owned));
-    for path in paths {
-        let code = text(tree, &path)?.unwrap_or_default();
-        let imports = import.captures_iter(&code);
-        modules.extend(imports.map(|import| package_name(&import[1])));
-    }
-    Ok(modules)
 }
 
 fn has_pytest(requirements: &[String]) -> bool {

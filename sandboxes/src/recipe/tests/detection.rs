@@ -65,22 +65,6 @@ fn compose_variables_select_user_and_database() {
 }
 
 #[test]
-fn optional_packages_of_ci_are_installed_if_imported() {
-    let project = "[project]\nname = 'x'\ndependencies = ['attrs']\n[project.optional-dependencies]\ntest = ['pytest']\n\
-                   fast = ['orjson>=3']\nslow = ['lxml']\n";
-    let ci = "- run: pip install attrs 'redis==4.0' pyyaml torch rich\n- run: pip install .[test,fast]\n- run: pytest\n";
-    let test = "import attrs, torch\nredis = pytest.importorskip('redis')\nimport orjson\nimport lxml\nimport yaml\n";
-    let files = [
-        ("pyproject.toml", project),
-        (".github/workflows/ci.yml", ci),
-        ("tests/test_a.py", test),
-    ];
-    let (recipe, _) = detected(DAY, &files);
-    let requirements = ["orjson>=3", "pyyaml", "redis", "pytest"];
-    assert_eq!(recipe.requirements, requirements);
-}
-
-#[test]
 fn folders_created_by_ci_are_created() {
     let workflow = "steps:\n  - run: mkdir data media\n  - run: pytest\n";
     let files = [
