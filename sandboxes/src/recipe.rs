@@ -41,7 +41,7 @@ pub(crate) use python_version::parse as parse_python;
 pub use python_version::{
     SUPPORTED_VERSIONS as KNOWN_PYTHONS, available as available_pythons, resolution_date,
 };
-pub(crate) use service_catalog::for_port as service_for_port;
+pub(crate) use service_catalog::{LIBPQ, for_port as service_for_port};
 pub use stated_commands::{StatedCommand, stated_commands};
 
 use crate::error::{ErrorKind, SandboxError};

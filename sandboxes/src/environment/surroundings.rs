@@ -70,7 +70,10 @@ impl Build<'_> {
         };
         let is_known = environment.recipe.services.iter().any(|s| s.port == port);
         // Code that asks for another machine finds the service only through a variable.
-        let is_useful = |service: &Service| refused.is_some() || !service.env.is_empty();
+        let is_useful = |service: &Service| {
+            let mut names = service.env.keys();
+            refused.is_some() || names.any(|name| !recipe::LIBPQ.contains(&name.as_str()))
+        };
         let service = recipe::service_for_port(tree, port)?.filter(is_useful);
         let service = service.filter(|_| !is_known);
         let Some(service) = service else {
@@ -169,6 +172,10 @@ fn insert(env: &mut BTreeMap<String, String>, name: &str, value: &str) {
 
 /// Returns the port of this machine that refused a connection.
 fn refused_port(text: &str) -> Option<u16> {
+    let socket = Regex::new(r"\.s\.PGSQL\.(\d+)\b").ok()?;
+    if let Some(captures) = socket.captures(text) {
+        return captures[1].parse().ok();
+    }
     let is_refused = [
         "Connection refused",
         "ECONNREFUSED",
@@ -243,6 +250,10 @@ mod tests {
             ),
             (
                 "OSError: Multiple exceptions: [Errno 111] Connect call failed ('::1', 5432, 0, 0), [Errno 111] Connect call failed ('127.0.0.1', 5432)",
+                Some(5432),
+            ),
+            (
+                "connection to server on socket \"/var/run/postgresql/.s.PGSQL.5432\" failed: No such file or directory",
                 Some(5432),
             ),
             (

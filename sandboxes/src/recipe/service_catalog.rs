@@ -14,6 +14,7 @@ use super::detect::{runs_tests, text};
 use super::{Recipe, Service, compose};
 use crate::repository::Tree;
 use crate::sandbox::Result;
+pub(crate) use variables::LIBPQ;
 pub(super) use variables::retain_named;
 
 /// A service that can be started from a wheel.

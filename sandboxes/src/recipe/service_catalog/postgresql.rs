@@ -45,6 +45,9 @@ const URLS: [&str; 10] = [
     "TEST_DATABASE_URL",
 ];
 
+/// Beginnings of the names of variables with a part of the address. Those of libpq are `PGHOST` and so on.
+const PREFIXES: [&str; 4] = ["PG", "POSTGRES_", "DATABASE_", "DB_"];
+
 fn create(port: u16, declaration: &str) -> Service {
     let user = value(declaration, "POSTGRES_USER").unwrap_or_else(|| "postgres".to_owned());
     let database = value(declaration, "POSTGRES_DB").unwrap_or_else(|| user.clone());
@@ -58,14 +61,16 @@ fn create(port: u16, declaration: &str) -> Service {
     let url = format!("postgresql://{user}:postgres@localhost:{port}/{database}");
     let mut env = BTreeMap::from(URLS.map(|name| (name.to_owned(), url.clone())));
     let port_text = port.to_string();
-    for (pg, postgres, value) in [
-        ("PGHOST", "POSTGRES_HOST", "localhost"),
-        ("PGPORT", "POSTGRES_PORT", port_text.as_str()),
-        ("PGUSER", "POSTGRES_USER", user.as_str()),
-        ("PGPASSWORD", "POSTGRES_PASSWORD", "postgres"),
-        ("PGDATABASE", "POSTGRES_DB", database.as_str()),
+    for (name, value) in [
+        ("HOST", "localhost"),
+        ("PORT", port_text.as_str()),
+        ("USER", user.as_str()),
+        ("PASSWORD", "postgres"),
+        ("DATABASE", database.as_str()),
+        ("DB", database.as_str()),
+        ("NAME", database.as_str()),
     ] {
-        env.extend([pg, postgres].map(|name| (name.to_owned(), value.to_owned())));
+        env.extend(PREFIXES.map(|prefix| (format!("{prefix}{name}"), value.to_owned())));
     }
     Service {
         name: "postgresql".to_owned(),

@@ -19,7 +19,10 @@ const READER: usize = 6;
 static SCHEME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+]*)://").ok());
 
-/// Keeps those of a service's variables that the repository names, adapted to it.
+/// Variables that PostgreSQL's own client library reads, for what the code leaves open.
+pub(crate) const LIBPQ: [&str; 5] = ["PGDATABASE", "PGHOST", "PGPASSWORD", "PGPORT", "PGUSER"];
+
+/// Keeps those of a service's variables that its client library reads or the repository names, adapted to it.
 pub(in crate::recipe) fn retain_named(tree: &Tree, service: &mut Service) -> Result<()> {
     let order = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -38,10 +41,14 @@ pub(in crate::recipe) fn retain_named(tree: &Tree, service: &mut Service) -> Res
         texts.push('\n');
     }
     let env = std::mem::take(&mut service.env);
-    let named = env
-        .into_iter()
-        .filter_map(|(name, value)| Some((adapted(&texts, &name, &value)?, name)));
-    service.env = named.map(|(value, name)| (name, value)).collect();
+    let kept = env.into_iter().filter_map(|(name, value)| {
+        let value = match LIBPQ.contains(&name.as_str()) {
+            true => value,
+            false => adapted(&texts, &name, &value)?,
+        };
+        Some((name, value))
+    });
+    service.env = kept.collect();
     Ok(())
 }
 

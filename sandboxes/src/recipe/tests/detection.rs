@@ -59,8 +59,17 @@ fn compose_variables_select_user_and_database() {
     let service = service_for_port(&source.tree().unwrap(), 5432).unwrap();
     let service = service.unwrap();
     let url = "postgresql://ann:postgres@localhost:5432/shop";
-    let env: Vec<_> = service.env.values().map(String::as_str).collect();
-    assert_eq!(env, [url, "shop"]);
+    let env: Vec<_> = service
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let of_repository = format!("DATABASE_URL={url} DB_NAME=shop DB_PORT=5432");
+    let of_client = "PGDATABASE=shop PGHOST=localhost PGPASSWORD=postgres PGPORT=5432 PGUSER=ann";
+    assert_eq!(
+        env.join(" "),
+        format!("{of_repository} {of_client} POSTGRES_DB=shop")
+    );
     assert!(service.command.join(" ").contains("-U 'ann'"));
 }
 
