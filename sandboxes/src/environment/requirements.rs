@@ -34,6 +34,10 @@ const EXEMPT: [(&str, &str); 5] = [
 
 /// Limit for old code: later releases drop what old setup.py files use.
 const SETUPTOOLS: &str = "setuptools<70";
+/// Limit for the environment of code that is older than the first warnings about `pkg_resources`, which its tests may treat
+/// as errors.
+const SETUPTOOLS_QUIET: &str = "setuptools<67.3";
+const PKG_RESOURCES_DEPRECATED: &str = "2023-02-13T00:00:00Z";
 /// Limit for Python 3.6, where packages without wheels use even older features. No other Python has packages from that
 /// time.
 const SETUPTOOLS_36: &str = "setuptools<46";
@@ -77,8 +81,13 @@ pub(super) fn gather(recipe: &Recipe, tree: &Tree, date: Option<&str>) -> Result
     if recipe.image.is_none() && minor.is_some_and(|m| m < 12) {
         let present = names(&all.lines);
         if !present.contains("setuptools") {
-            all.lines
-                .push(if old { SETUPTOOLS } else { "setuptools" }.to_owned());
+            let is_quiet = date.is_some_and(|d| d < PKG_RESOURCES_DEPRECATED);
+            let line = match old {
+                true if is_quiet => SETUPTOOLS_QUIET,
+                true => SETUPTOOLS,
+                false => "setuptools",
+            };
+            all.lines.push(line.to_owned());
         }
         if !present.contains("wheel") {
             all.lines.push("wheel".to_owned());
@@ -168,4 +177,39 @@ pub(super) fn name(requirement: &str) -> String {
         .take_while(|c| c.is_alphanumeric() || "-_.".contains(*c))
         .collect();
     name.to_lowercase().replace(['_', '.'], "-")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::repository::{OpenOptions, open};
+
+    #[test]
+    fn old_code_gets_setuptools_of_its_time() {
+        let recipe = Recipe {
+            python: Some("3.9".to_owned()),
+            ..Recipe::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let code = folder.path().join("code");
+        std::fs::create_dir(&code).unwrap();
+        std::fs::write(code.join("a.py"), "").unwrap();
+        let cache = folder.path().join("cache");
+        let repository = open(
+            code.to_str().unwrap(),
+            None,
+            &cache,
+            &OpenOptions::default(),
+        );
+        let tree = repository.unwrap().source().unwrap().tree().unwrap();
+        for (date, line) in [
+            ("2022-08-22T00:00:00Z", "setuptools<67.3"),
+            ("2023-06-01T00:00:00Z", "setuptools<70"),
+            ("2025-01-01T00:00:00Z", "setuptools"),
+        ] {
+            let all = gather(&recipe, &tree, Some(date)).unwrap();
+            assert_eq!(all.lines, [line, "wheel"], "{date}");
+        }
+    }
 }
