@@ -229,6 +229,7 @@ fn alternative(module: &str, named: &BTreeMap<String, String>) -> Option<String>
         format!("py{module}"),
         format!("{module}-python"),
         format!("pytest-{module}"),
+        format!("django-{module}"),
     ]
     .into_iter()
     .find(|package| named.contains_key(package))
@@ -264,6 +265,11 @@ mod tests {
             ["trio>=0.20"]
         );
         assert_eq!(asked("ImportError: No module named yaml", &[]), ["pyyaml"]);
+        let taggit = [("django-taggit", "django-taggit>=3.1")];
+        assert_eq!(
+            asked("ModuleNotFoundError: No module named 'taggit'", &taggit),
+            ["django-taggit>=3.1"]
+        );
         // Anyone can publish a package under the name of a private module.
         assert_eq!(
             asked(

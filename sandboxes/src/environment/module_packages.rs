@@ -1,7 +1,7 @@
 //! Packages that provide modules under another name.
 
 /// Modules, and the packages that provide them under another name.
-const MODULES: [(&str, &str); 30] = [
+const MODULES: [(&str, &str); 34] = [
     ("Crypto", "pycryptodome"),
     ("Cryptodome", "pycryptodomex"),
     ("MySQLdb", "mysqlclient"),
@@ -9,8 +9,11 @@ const MODULES: [(&str, &str); 30] = [
     ("PIL", "pillow"),
     ("attr", "attrs"),
     ("bs4", "beautifulsoup4"),
+    ("corsheaders", "django-cors-headers"),
     ("cv2", "opencv-python-headless"),
     ("dateutil", "python-dateutil"),
+    ("debug_toolbar", "django-debug-toolbar"),
+    ("django_filters", "django-filter"),
     ("docker", "docker"),
     ("dotenv", "python-dotenv"),
     ("flask", "flask"),
@@ -27,6 +30,7 @@ const MODULES: [(&str, &str); 30] = [
     ("psycopg2", "psycopg2-binary"),
     ("requests_mock", "requests-mock"),
     ("responses", "responses"),
+    ("rest_framework", "djangorestframework"),
     ("serial", "pyserial"),
     ("six", "six"),
     ("sklearn", "scikit-learn"),
