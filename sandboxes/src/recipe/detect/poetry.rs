@@ -109,7 +109,17 @@ fn requirements(name: &str, value: &Value) -> Vec<String> {
                 true => String::new(),
                 false => format!(" ; {}", conditions.join(" and ")),
             };
-            vec![format!("{name}{}{condition}", bounds(version))]
+            let extras = table.get("extras").and_then(Value::as_array);
+            let extras: Vec<&str> = extras
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            let extras = match extras.is_empty() {
+                true => String::new(),
+                false => format!("[{}]", extras.join(",")),
+            };
+            vec![format!("{name}{extras}{}{condition}", bounds(version))]
         }
         _ => Vec::new(),
     }
@@ -180,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn conditions_become_markers() {
-        let value: toml::Table = "x = [{version = '^1', python = '<3.9'}, {version = '2', markers = \"sys_platform == 'linux'\"}]"
+    fn tables_become_extras_and_markers() {
+        let value: toml::Table = "x = [{version = '^1', extras = ['a', 'b'], python = '<3.9'}, {version = '2', markers = \"sys_platform == 'linux'\"}]"
             .parse()
             .unwrap_or_default();
         assert_eq!(
             requirements("x", &value["x"]),
             [
-                "x>=1,<2 ; python_version < '3.9'",
+                "x[a,b]>=1,<2 ; python_version < '3.9'",
                 "x==2 ; sys_platform == 'linux'"
             ]
         );

@@ -291,7 +291,7 @@ fn poetry_requirements_are_converted() {
     let text = "[tool.poetry]\nname = 'x'\n[tool.poetry.dependencies]\npython = '^3.8'\n\
                 [tool.poetry.group.dev.dependencies]\npytest = '^7.1'\nhere = {path = '..'}\nmore = {version = '~1.2', extras = ['z']}\n";
     let (recipe, _) = detected("2021-06-01T00:00:00Z", &[("pyproject.toml", text)]);
-    assert_eq!(recipe.requirements, ["more>=1.2,<1.3", "pytest>=7.1,<8"]);
+    assert_eq!(recipe.requirements, ["more[z]>=1.2,<1.3", "pytest>=7.1,<8"]);
     assert_eq!(recipe.python.as_deref(), Some("3.9"));
 }
 
