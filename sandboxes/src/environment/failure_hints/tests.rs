@@ -307,6 +307,15 @@ fn missing_variables_are_recognised() {
             "E   ImproperlyConfigured: Set the DATABASE_URL environment variable",
             "DATABASE_URL",
         ),
+        (
+            "E   pydantic.error_wrappers.ValidationError: 1 validation error for AppSettings\nE   database_url\nE     field \
+             required (type=value_error.missing)",
+            "DATABASE_URL",
+        ),
+        (
+            "1 validation error for Settings\nsecret_key\n  Field required [type=missing, input_value={}, input_type=dict]",
+            "SECRET_KEY",
+        ),
     ] {
         assert_eq!(
             missing_variable(line, line).as_deref(),
@@ -318,6 +327,7 @@ fn missing_variables_are_recognised() {
         "E   KeyError: 'NAME'",
         "E   AssertionError: the environment variable HOME was kept",
         "E   ValueError: the environment is not set",
+        "1 validation error for Order\nprice\n  Field required [type=missing]",
     ] {
         assert_eq!(missing_variable(line, line), None, "{line}");
     }

@@ -59,8 +59,20 @@ pub(super) fn django_settings(failure: &Failure<'_>) -> Option<String> {
         })
 }
 
+/// Returns the variable of the first field that pydantic's settings miss. Its name is that of the field in capitals.
+fn unset_field(report: &str) -> Option<String> {
+    let pattern = r"(?m)^(?:E\s+)?([a-z]\w+)\nE?\s*[Ff]ield required";
+    let is_of_settings = report.contains("Settings");
+    captured(pattern, report)
+        .filter(|_| is_of_settings)
+        .map(|field| field.to_uppercase())
+}
+
 /// Returns the environment variable that a line of an error says is missing. `report` is the whole report on the error.
 pub(in crate::environment) fn missing_variable(error: &str, report: &str) -> Option<String> {
+    if error.to_lowercase().contains("field required") {
+        return unset_field(report);
+    }
     // Other dictionaries have such keys too.
     let is_lookup = ["environ", "frozen os>", "os.py"]
         .iter()
