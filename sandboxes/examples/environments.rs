@@ -164,7 +164,7 @@ async fn one(
         let sandbox = backend
             .start(&environment.tool_spec(Limits::default(), "golden"))
             .await?;
-        environment.start_services(sandbox.as_ref(), &[]).await?;
+        environment.prepare_tests(sandbox.as_ref(), &[]).await?;
         apply(sandbox.as_ref(), &text("test_patch")).await?;
         let printed = output(
             sandbox.as_ref(),
@@ -212,7 +212,7 @@ async fn golden(
     let sandbox = backend
         .start(&environment.tool_spec(Limits::default(), "golden"))
         .await?;
-    environment.start_services(sandbox.as_ref(), &[]).await?;
+    environment.prepare_tests(sandbox.as_ref(), &[]).await?;
     let started = begun.elapsed();
     let files: Vec<String> = test_patch
         .lines()

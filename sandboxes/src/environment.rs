@@ -9,6 +9,7 @@
 
 mod amendments;
 mod base_image;
+mod before_tests;
 mod build;
 mod build_isolation;
 mod build_sandbox;

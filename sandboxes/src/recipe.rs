@@ -80,6 +80,10 @@ pub struct Recipe {
     /// Shell commands to run in the workspace after the package is installed. Tracked files that any of these steps
     /// changed are restored afterwards.
     pub after_install: Vec<String>,
+    /// Shell commands to run in the workspace of each sandbox after its services are up and before its tests, e.g. the
+    /// migrations of a database. They have no network. A copy of a sandbox runs them again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub before_tests: Vec<String>,
     /// Environment variables of every process, while building and while tools run.
     pub env: BTreeMap<String, String>,
     /// Create a one-commit git repository in the workspace (for packages that ask git for their version).
@@ -109,6 +113,8 @@ pub struct Stated {
     pub install: bool,
     /// `services`.
     pub services: bool,
+    /// `before-tests`.
+    pub before_tests: bool,
 }
 
 impl Recipe {
@@ -278,6 +284,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
         requirements: states("requirements") || states("requirements-files"),
         install: states("install"),
         services: states("services"),
+        before_tests: states("before-tests"),
     };
     for (table, place) in layers {
         recipe = parse::merge_recipe(&recipe, table, &place)?;
@@ -312,6 +319,7 @@ pub fn amend(recipe: &Recipe, keys: toml::Table) -> Result<Recipe> {
             || has("requirements-files"),
         install: recipe.stated.install || has("install"),
         services: recipe.stated.services || has("services"),
+        before_tests: recipe.stated.before_tests || has("before-tests"),
     };
     let amended = parse::merge_recipe(recipe, keys, "[environment]")?;
     Ok(Recipe { stated, ..amended })

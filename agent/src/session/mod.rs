@@ -349,7 +349,7 @@ impl ActiveSandbox {
             let toolbox = connection::upload(sandbox.as_ref()).await?;
             let confined = connection::confine(&toolbox, &config)?;
             environment
-                .start_services(sandbox.as_ref(), &confined)
+                .prepare_tests(sandbox.as_ref(), &confined)
                 .await?;
             Connection::open(sandbox.as_ref(), &toolbox, &config).await
         };

@@ -84,9 +84,9 @@ impl Worker {
         let config = run_config(environment, paths, GRACE)?;
         let program = paths.toolbox.join(toolbox::NAME);
         sandbox.upload_file(&program, &place.toolbox, 0o755).await?;
-        if !environment.recipe.services.is_empty() {
+        if environment.needs_preparation() {
             let confined = config.confine(&program).map_err(system)?;
-            environment.start_services(sandbox, &confined).await?;
+            environment.prepare_tests(sandbox, &confined).await?;
         }
         let coverage = match package {
             Some(package) => Some(package.unpack_into(sandbox).await?),

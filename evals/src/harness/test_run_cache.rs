@@ -317,12 +317,12 @@ impl Harness {
         traces::remove_traces(sandbox, environment, &changed, &run.state.shown).await?;
         let paths = &sandbox.info().paths;
         let config = run_config(environment, paths, self.test_time)?;
-        if !environment.recipe.services.is_empty() {
+        if environment.needs_preparation() {
             let toolbox = self.put_toolbox(sandbox).await?;
             let confined = config.confine(&toolbox);
             let confined =
                 confined.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
-            environment.start_services(sandbox, &confined).await?;
+            environment.prepare_tests(sandbox, &confined).await?;
         }
         let mut measure = None;
         if !run.measure.is_empty() {

@@ -34,6 +34,7 @@ pub(super) struct Guess {
     pub requirements: bool,
     pub install: bool,
     pub services: bool,
+    pub before_tests: bool,
     /// Whether the tests decide that the environment works. The recipes that come with the program are tested.
     pub untried: bool,
 }
@@ -48,6 +49,7 @@ impl Guess {
             requirements: any && !stated.requirements,
             install: any && !stated.install,
             services: any && !stated.services,
+            before_tests: any && !stated.before_tests,
             untried: !origin.starts_with("built-in"),
         }
     }
@@ -103,6 +105,9 @@ pub(super) fn plan(
     }
     if !recipe.projects.is_empty() {
         environment["projects"] = json!(recipe.projects);
+    }
+    if !recipe.before_tests.is_empty() {
+        environment["before-tests"] = json!(recipe.before_tests);
     }
     let guess = Guess::new(recipe, origin);
     let environment = name("env", &environment);

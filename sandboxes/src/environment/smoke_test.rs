@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::before_tests::FailedCommand;
 use super::steps::{StepOutput, Steps, text};
 use crate::sandbox::{Command, Result};
 
@@ -68,6 +69,8 @@ pub(super) struct SmokeTestReport {
     pub limit: Option<u64>,
     /// Exit code and complete output.
     pub printed: StepOutput,
+    /// The command before the tests that failed, if any.
+    pub unprepared: Option<FailedCommand>,
 }
 
 #[derive(Debug)]
@@ -182,7 +185,7 @@ impl SmokeTestReport {
         report
     }
 
-    /// Returns pytest's messages for everything that did not work, with the file or test.
+    /// Returns the messages for everything that did not work, with the file, the test or the command before the tests.
     pub(super) fn complaints(&self) -> impl Iterator<Item = (&str, &str)> {
         let broken = self
             .broken
@@ -195,7 +198,11 @@ impl SmokeTestReport {
             _ => false,
         };
         let tests = self.tests.iter().filter(failed);
-        broken.chain(tests.map(|t| (t.id.as_str(), t.text.as_str())))
+        let unprepared = self.unprepared.iter();
+        let unprepared = unprepared.map(|f| (f.command.as_str(), f.printed.text.as_str()));
+        broken
+            .chain(tests.map(|t| (t.id.as_str(), t.text.as_str())))
+            .chain(unprepared)
     }
 
     /// Adds the results of another trial. Results for the same test or file are replaced, and so are the output and the
@@ -209,6 +216,7 @@ impl SmokeTestReport {
         self.good_files += more.good_files;
         self.broken.extend(more.broken);
         self.tests.extend(more.tests);
+        self.unprepared = more.unprepared;
         if self.stopped {
             self.printed = more.printed;
             (self.ended, self.stopped, self.limit) = (more.ended, more.stopped, more.limit);

@@ -26,6 +26,7 @@ pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recip
     Recipe {
         env,
         services: environment.recipe.services.clone(),
+        before_tests: environment.recipe.before_tests.clone(),
         requirements: environment.recipe.requirements.clone(),
         ..recipe.clone()
     }

@@ -73,7 +73,7 @@ impl TestSample {
 /// # Errors
 ///
 /// Fails with kind `Build` if pytest does not finish in time. Also fails if the sandbox, its services or the log cannot
-/// be set up, or the tree cannot be read.
+/// be set up, a command before the tests fails, or the tree cannot be read.
 pub async fn sample_tests(
     backend: &dyn Backend,
     environment: &Environment,
@@ -110,7 +110,7 @@ async fn run(
     source: &Source,
     settings: &SampleSettings,
 ) -> Result<TestSample> {
-    environment.start_services(steps.sandbox, &[]).await?;
+    environment.prepare_tests(steps.sandbox, &[]).await?;
     let python = environment.python_in(&steps.sandbox.info().paths);
     let request = Request {
         files: settings.files.clone(),

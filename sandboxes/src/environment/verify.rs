@@ -7,9 +7,11 @@
 use std::collections::BTreeSet;
 
 use super::Environment;
+use super::before_tests::FailedCommand;
 use super::build::Build;
 use super::build_sandbox::SHORT_STEP;
 use super::smoke_test::SmokeTestReport;
+use super::steps;
 use super::trial::{self, Trial, TrialKind};
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::Tree;
@@ -57,8 +59,18 @@ impl Build<'_> {
                 draft.keep_report(&report);
             }
             match self.assess_report(&report) {
-                Ok(notes) => environment.notes.extend(notes),
+                Ok(notes) => {
+                    environment.notes.extend(notes);
+                    let unprepared = report.unprepared.as_ref();
+                    environment
+                        .notes
+                        .extend(unprepared.map(FailedCommand::note));
+                }
                 Err(error) => {
+                    let error = match &report.unprepared {
+                        Some(failed) => failed.explain(error),
+                        None => error,
+                    };
                     return Err(match self.older_python_for_tests(&report).await? {
                         Some(older) => self.try_older_python(older, error),
                         None => error,
@@ -126,6 +138,7 @@ impl Build<'_> {
             return Ok(None);
         }
         self.start_guessed_services(sandbox, environment).await?;
+        let unprepared = self.run_guessed_commands(sandbox, environment).await?;
         let trial = Trial {
             build: self,
             sandbox,
@@ -133,14 +146,54 @@ impl Build<'_> {
             tree,
             python,
         };
-        let report = trial.run(kind).await?;
-        if report.is_none() {
+        let Some(report) = trial.run(kind).await? else {
             let seconds = self.trial_deadline().as_secs();
             environment.notes.push(format!(
                 "the trial of a few tests timed out after {seconds} s"
             ));
+            environment
+                .notes
+                .extend(unprepared.as_ref().map(FailedCommand::note));
+            return Ok(None);
+        };
+        Ok(Some(SmokeTestReport {
+            unprepared,
+            ..report
+        }))
+    }
+
+    /// Runs the commands before the tests. If a guessed one fails, it and those after it are removed, because the tests
+    /// may do without them.
+    async fn run_guessed_commands(
+        &self,
+        sandbox: &dyn Sandbox,
+        environment: &mut Environment,
+    ) -> Result<Option<FailedCommand>> {
+        let all = &self.recipe.before_tests;
+        if all.is_empty() {
+            return Ok(None);
         }
-        Ok(report)
+        // An earlier round may have removed commands that lacked what has been added since.
+        environment.recipe.before_tests.clone_from(all);
+        self.log
+            .line(&format!("== before the tests\n$ {}", all.join("\n$ ")));
+        let Some(failed) = environment.run_before_tests(sandbox, &[]).await? else {
+            self.log.line("== before the tests: done\n");
+            return Ok(None);
+        };
+        self.log.line(failed.printed.text.trim_end());
+        let step = format!("before the tests: {}", steps::label(&failed.command));
+        let code = failed.printed.code;
+        self.log.line(&format!("== {step}: exit code {code}\n"));
+        if !self.plan.guess.before_tests {
+            return Err(steps::failed(self.log, &step, &failed.printed));
+        }
+        let at = all.iter().position(|command| *command == failed.command);
+        environment
+            .recipe
+            .before_tests
+            .truncate(at.unwrap_or_default());
+        Ok(Some(failed))
     }
 
     /// Starts the services. Guessed ones that do not start are removed, because the tests may do without them.

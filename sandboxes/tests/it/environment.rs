@@ -467,6 +467,47 @@ async fn services_run_beside_tests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn commands_before_tests_prepare_sandboxes() {
+    let Some(place) = TestDir::new() else { return };
+    let source = place.source();
+    let mut recipe = recipe();
+    let script = "python -c 'import thing; print(thing.value)' > prepared.txt";
+    recipe.before_tests.push(script.to_owned());
+    let built = place.build(&source, &recipe).await.unwrap();
+    assert!(built.needs_preparation());
+    let sandbox = place.sandbox(&built).await;
+    let before = shell(sandbox.as_ref(), "cat prepared.txt").await;
+    assert!(before.contains("No such file"), "{before}");
+    built.prepare_tests(sandbox.as_ref(), &[]).await.unwrap();
+    let after = shell(sandbox.as_ref(), "cat prepared.txt").await;
+    assert_eq!(after, "1\n");
+    sandbox.stop().await.unwrap();
+
+    recipe
+        .before_tests
+        .push("echo no tables; exit 3".to_owned());
+    let error = place.build(&source, &recipe).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Build);
+    assert!(
+        error.message.contains("`before the tests: echo no tables")
+            && error.message.contains("\n    no tables"),
+        "{error}"
+    );
+    // A guessed command that fails is omitted, because the tests may do without it.
+    let (guessed, _) = place
+        .build_with_steps(&source, &recipe, "detected from a test")
+        .await;
+    let guessed = guessed.unwrap();
+    assert_eq!(guessed.recipe.before_tests, [script]);
+    let note = "`echo no tables; exit 3` failed before the tests: no tables; it was omitted";
+    assert!(
+        guessed.notes.iter().any(|n| n == note),
+        "{:?}",
+        guessed.notes
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn untested_recipe_is_noted() {
     let Some(place) = TestDir::new() else { return };
     let source = place.source();
