@@ -43,6 +43,7 @@ pub(super) const ALL: &[Rule] = &[
     code::removed_module,
     code::django_settings,
     code::variable,
+    code::missing_table,
     code::plugin_option,
     code::uninstalled,
     code::missing_name,

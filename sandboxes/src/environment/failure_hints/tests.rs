@@ -42,6 +42,19 @@ fn missing_files_select_hint() {
 }
 
 #[test]
+fn missing_tables_select_hint() {
+    let cases = [
+        "E   asyncpg.exceptions.UndefinedTableError: relation \"users\" does not exist",
+        "E   sqlalchemy.exc.ProgrammingError: (psycopg2.errors.UndefinedTable) relation \"users\" does not exist",
+        "E   sqlite3.OperationalError: no such table: users",
+        "E   pymysql.err.ProgrammingError: (1146, \"Table 'shop.users' doesn't exist\")",
+    ];
+    assert_hints(&cases.map(|line| (format!("{line}\n"), "to before-tests under")));
+    let first = hint(&format!("{}\n", cases[0]));
+    assert!(first.is_some_and(|hint| hint.contains("no table users")));
+}
+
+#[test]
 fn build_errors_select_hints() {
     let setup = "  File \"build_meta.py\", line 520, in run_setup\n    exec(code)\n";
     assert_hints(&[

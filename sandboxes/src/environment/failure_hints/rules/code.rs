@@ -120,6 +120,21 @@ pub(super) fn variable(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
+pub(super) fn missing_table(failure: &Failure<'_>) -> Option<String> {
+    let patterns = [
+        r"relation \x22([^\x22]+)\x22 does not exist",
+        r"no such table: ([\w.]+)",
+        r"Table '([^']+)' doesn't exist",
+    ];
+    let table = patterns
+        .iter()
+        .find_map(|pattern| captured(pattern, &failure.error))?;
+    Some(format!(
+        "the database has no table {table}: add the command that creates its tables, such as `alembic upgrade head`, \
+         to before-tests under [environment] of testwright.toml"
+    ))
+}
+
 pub(super) fn plugin_option(failure: &Failure<'_>) -> Option<String> {
     let options = captured(r"unrecognized arguments: (\S+)", &failure.error)?;
     Some(format!(
