@@ -13,6 +13,7 @@ mod created_folders;
 mod detect;
 mod generated_sources;
 mod ini;
+mod migrations;
 mod named_requirements;
 mod named_variables;
 mod parse;

@@ -1,13 +1,14 @@
 //! Completion of a detected recipe by what the repository's CI does before it runs the tests.
 
 use super::{
-    Recipe, created_folders, generated_sources, named_requirements, normalized_name,
+    Recipe, created_folders, generated_sources, migrations, named_requirements, normalized_name,
     service_catalog,
 };
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// Adds services that the tests' workflows start, and commands that create folders and sources that are not committed.
+/// Adds services that the tests' workflows start, and commands that create folders, sources that are not committed and
+/// the tables of databases.
 pub(super) fn complete(tree: &Tree, recipe: &mut Recipe) -> Result<()> {
     recipe
         .before_install
@@ -36,5 +37,6 @@ pub(super) fn complete(tree: &Tree, recipe: &mut Recipe) -> Result<()> {
             service_catalog::retain_named(tree, service)?;
         }
     }
+    recipe.before_tests = migrations::commands(tree, recipe)?;
     Ok(())
 }

@@ -16,7 +16,7 @@ mod test_files;
 
 use std::collections::BTreeSet;
 
-pub(super) use ci::runs_tests;
+pub(super) use ci::{command_files, runs_tests};
 pub(crate) use local_lines::join;
 pub(crate) use test_dependencies::test_extras;
 pub(crate) use test_files::test_files;

@@ -3,6 +3,7 @@
 
 mod detection;
 mod django;
+mod migrations;
 mod projects;
 mod security;
 

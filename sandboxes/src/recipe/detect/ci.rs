@@ -72,14 +72,19 @@ pub(super) fn named_folders(tree: &Tree, folders: &[String]) -> Result<Vec<Strin
     Ok(named.into_iter().collect())
 }
 
-/// Returns the texts of the files with commands that run tests.
-fn test_commands(tree: &Tree) -> Result<Vec<String>> {
+/// Returns the paths of files with commands: workflows, and the other usual ones, which may not exist.
+pub(in crate::recipe) fn command_files(tree: &Tree) -> impl Iterator<Item = &str> {
     let is_workflow = |path: &&str| {
         path.starts_with(".github/workflows/")
             && (path.ends_with(".yml") || path.ends_with(".yaml"))
     };
+    tree.paths().filter(is_workflow).chain(FILES)
+}
+
+/// Returns the texts of the files with commands that run tests.
+fn test_commands(tree: &Tree) -> Result<Vec<String>> {
     let mut texts = Vec::new();
-    for path in tree.paths().filter(is_workflow).chain(FILES) {
+    for path in command_files(tree) {
         let text = text(tree, path)?.unwrap_or_default();
         if runs_tests(&text) {
             texts.push(text);
