@@ -11,6 +11,7 @@ mod completion;
 mod compose;
 mod created_folders;
 mod detect;
+mod extras;
 mod generated_sources;
 mod ini;
 mod migrations;
@@ -35,6 +36,7 @@ pub(crate) use detect::{
     build_without_extensions, distribution_name, join as join_path, names_folder, older_pythons,
     package_name as normalized_name, test_extras, test_files,
 };
+pub(crate) use extras::split_extras;
 pub(crate) use named_requirements::named_requirements;
 pub(crate) use named_variables::named_variables;
 pub use parse::{parse, parse_table};

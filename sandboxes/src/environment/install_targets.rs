@@ -1,5 +1,7 @@
 //! The folders that an install command names.
 
+use crate::recipe::split_extras;
+
 /// A folder to install, and its extras.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InstallTarget {
@@ -48,18 +50,9 @@ pub(super) fn without_extras(install: &[String]) -> (Vec<String>, Vec<String>) {
     for argument in bare.iter_mut().filter(|argument| argument.starts_with('.')) {
         let (path, extras) = split_extras(argument);
         all.extend(extras);
-        *argument = path;
+        *argument = path.to_owned();
     }
     (bare, all)
-}
-
-fn split_extras(path: &str) -> (String, Vec<String>) {
-    let split = path.strip_suffix(']').and_then(|path| path.split_once('['));
-    let Some((path, extras)) = split else {
-        return (path.to_owned(), Vec::new());
-    };
-    let extras = extras.split(',').map(|extra| extra.trim().to_owned());
-    (path.to_owned(), extras.collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Additions that the user makes on the command line: requirements, extras, variables.
 
+use super::extras::with_extras;
 use super::{Overrides, Recipe};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -27,7 +28,7 @@ pub(super) fn apply(recipe: &mut Recipe, overrides: &Overrides) -> Result<()> {
     }
     if !overrides.extras.is_empty() {
         let installed = recipe.install.take().unwrap_or_default();
-        recipe.install = Some(with_extras(installed, &overrides.extras));
+        recipe.install = Some(install_with_extras(installed, &overrides.extras));
     }
     Ok(())
 }
@@ -42,18 +43,13 @@ fn is_variable(name: &str) -> bool {
 }
 
 /// Adds extras to the first local folder that is installed, such as `.[test]`.
-fn with_extras(mut install: Vec<String>, extras: &[String]) -> Vec<String> {
+fn install_with_extras(mut install: Vec<String>, extras: &[String]) -> Vec<String> {
     let is_local = |word: &String| word.starts_with('.') || word.contains('/');
     if !install.iter().any(is_local) {
         install.extend(["-e".to_owned(), ".".to_owned()]);
     }
     if let Some(target) = install.iter_mut().find(|word| is_local(word)) {
-        let (folder, rest) = target.split_once('[').unwrap_or((target, ""));
-        let present = rest.trim_end_matches(']').split(',').map(str::trim);
-        let mut all: Vec<&str> = present.filter(|extra| !extra.is_empty()).collect();
-        all.extend(extras.iter().map(String::as_str));
-        all.dedup();
-        *target = format!("{folder}[{}]", all.join(","));
+        *target = with_extras(target, extras);
     }
     install
 }
@@ -81,7 +77,7 @@ mod tests {
         assert_eq!(recipe.install.unwrap(), ["-e", ".[test,socks]"]);
         assert_eq!(recipe.env["A_B"], "1=2");
         assert_eq!(
-            with_extras(Vec::new(), &overrides.extras),
+            install_with_extras(Vec::new(), &overrides.extras),
             ["-e", ".[socks]"]
         );
     }

@@ -1,6 +1,7 @@
 //! Lines of requirements files that name folders of the repository, such as `-e ./core[test]`.
 
 use super::text;
+use crate::recipe::split_extras;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -74,19 +75,14 @@ pub(super) fn target(line: &str) -> Option<(String, Vec<String>)> {
         Some(inside) => inside.trim_start_matches('/'),
         None => path,
     };
-    let (path, extras) = match path.split_once('[') {
-        Some((path, extras)) => (path, extras.split(']').next().unwrap_or_default()),
-        None => (path, ""),
-    };
+    let (path, extras) = split_extras(path);
     let names_folder = editable.is_some() || path.starts_with('.') || path.contains('/');
     let is_foreign =
         path.contains("://") || path.starts_with(['/', '-', '$']) || path.contains('+');
     if !names_folder || is_foreign || path.ends_with(".whl") || path.ends_with(".gz") {
         return None;
     }
-    let extras = extras.split(',').map(str::trim);
-    let extras = extras.filter(|extra| !extra.is_empty()).map(str::to_owned);
-    Some((path.trim_start_matches('/').to_owned(), extras.collect()))
+    Some((path.trim_start_matches('/').to_owned(), extras))
 }
 
 /// Joins a folder and a relative path. Returns `None` for paths outside the repository.

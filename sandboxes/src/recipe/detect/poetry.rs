@@ -3,6 +3,7 @@
 use toml::Value;
 
 use super::Files;
+use crate::recipe::extras::with_extras;
 use crate::repository::Tree;
 
 /// Marks an application, which has no module of its name and which Poetry cannot build, as one that is not a package.
@@ -115,11 +116,8 @@ fn requirements(name: &str, value: &Value) -> Vec<String> {
                 .flatten()
                 .filter_map(Value::as_str)
                 .collect();
-            let extras = match extras.is_empty() {
-                true => String::new(),
-                false => format!("[{}]", extras.join(",")),
-            };
-            vec![format!("{name}{extras}{}{condition}", bounds(version))]
+            let name = with_extras(name, &extras);
+            vec![format!("{name}{}{condition}", bounds(version))]
         }
         _ => Vec::new(),
     }

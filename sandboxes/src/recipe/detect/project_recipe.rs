@@ -1,7 +1,7 @@
 //! The part of a recipe that one project of the repository needs, and the combination of the parts.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::project_metadata::ProjectMetadata;
 use super::projects::{Choice, Project};
@@ -10,6 +10,7 @@ use super::{
     test_files,
 };
 use crate::recipe::Recipe;
+use crate::recipe::extras::{split_extras, with_extras};
 use crate::sandbox::Result;
 
 /// The needs of one project.
@@ -107,24 +108,6 @@ impl ProjectRecipe {
     }
 }
 
-/// Returns the target of an editable install: `.[test]`, `./core[test,more]`.
-fn target(folder: &str, extras: &[String]) -> String {
-    let mut seen = BTreeSet::new();
-    let extras: Vec<&str> = extras
-        .iter()
-        .map(String::as_str)
-        .filter(|extra| seen.insert(*extra))
-        .collect();
-    let path = match folder {
-        "" => ".".to_owned(),
-        folder => format!("./{folder}"),
-    };
-    match extras.is_empty() {
-        true => path,
-        false => format!("{path}[{}]", extras.join(",")),
-    }
-}
-
 /// Adds the needs of all projects to a recipe. They are sorted: dependencies first.
 ///
 /// If projects pin different versions of one package, the requirements of the most relevant project come first. Those of
@@ -134,7 +117,11 @@ pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, choice
     let install = recipe.install.get_or_insert_default();
     for part in &parts {
         if part.is_installed {
-            install.extend(["-e".to_owned(), target(&part.folder, &part.extras)]);
+            let path = match part.folder.as_str() {
+                "" => ".".to_owned(),
+                folder => format!("./{folder}"),
+            };
+            install.extend(["-e".to_owned(), with_extras(&path, &part.extras)]);
         }
         let folders = [Some(&part.folder), part.settings_folder.as_ref()];
         let folders = folders.into_iter().flatten();
@@ -176,7 +163,9 @@ fn replace_own_requirements(parts: &mut [ProjectRecipe]) {
             let name = Some(package_name(line));
             let own = names.iter().position(|own| *own == name);
             if let Some(at) = own {
-                extras.extend(extras_of(line).map(|extra| (at, extra)));
+                let before_condition = line.split([';', '@']).next().unwrap_or(line);
+                let (_, of_line) = split_extras(before_condition);
+                extras.extend(of_line.into_iter().map(|extra| (at, extra)));
             }
             own.is_none()
         });
@@ -184,15 +173,6 @@ fn replace_own_requirements(parts: &mut [ProjectRecipe]) {
     for (at, extra) in extras {
         parts[at].extras.push(extra);
     }
-}
-
-/// Returns the extras in a requirement: `name[a,b]>=1`.
-fn extras_of(line: &str) -> impl Iterator<Item = String> {
-    let before_condition = line.split([';', '@']).next().unwrap_or(line);
-    let inner = before_condition.split_once('[');
-    let inner = inner.map_or("", |(_, rest)| rest.split(']').next().unwrap_or(rest));
-    let extras = inner.split(',').map(|extra| extra.trim().to_owned());
-    extras.filter(|extra| !extra.is_empty())
 }
 
 fn extend_new(all: &mut Vec<String>, more: &[String]) {
