@@ -1,5 +1,7 @@
 //! The files that contain tests, by their names and by pytest's configuration.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -16,6 +18,13 @@ const SUITES: [&str; 5] = [
     "run_tests.py",
     "runtests.py",
 ];
+
+/// Scripts in the root that run the tests.
+const SCRIPTS: [&str; 2] = ["run_tests.py", "runtests.py"];
+
+/// The rest of an import statement, and of the path of a module of tests.
+static IMPORTS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?m)^\s*(?:from|import)\s(.*)|\btests?\.([\w.]+)").ok());
 
 static TEST_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?m)TestCase\)|^\s*(?:import|from)\s+(?:unittest|pytest|django\.test)\b").ok()
@@ -56,17 +65,27 @@ fn is_named(path: &str) -> bool {
 /// all modules with tests in such folders count.
 fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
     let has_expected = tree.paths().any(is_named);
+    let by_scripts = imported_names(tree, "", &SCRIPTS)?;
+    let mut by_suites: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut paths = Vec::new();
-    for path in tree.paths().filter(|path| path.ends_with(".py")) {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_candidate = |path: &&str| path.ends_with(".py") && !is_named(path);
+    for path in tree.paths().filter(is_candidate) {
+        let (folder, name) = path.split_at(path.rfind('/').map_or(0, |slash| slash + 1));
         let is_in_suite = folder
             .split('/')
             .any(|part| matches!(part, "test" | "tests"))
             && !SUITES.contains(&name)
             && name != "conftest.py";
-        let is_collected = name == "tests.py"
-            || is_in_suite && (!has_expected || is_imported(tree, folder, name)?);
-        if !is_collected || is_named(path) {
+        let mut is_collected = name == "tests.py" || is_in_suite && !has_expected;
+        if is_in_suite && !is_collected {
+            let by_suite = match by_suites.entry(folder) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(imported_names(tree, folder, &SUITES)?),
+            };
+            let module = name.trim_end_matches(".py");
+            is_collected = by_suite.contains(module) || by_scripts.contains(module);
+        }
+        if !is_collected {
             continue;
         }
         let code = text(tree, path)?.unwrap_or_default();
@@ -80,30 +99,31 @@ fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
     Ok(paths)
 }
 
-/// Returns whether a suite in the folder, or a script in the root, imports a module of the folder.
-fn is_imported(tree: &Tree, folder: &str, name: &str) -> Result<bool> {
-    let module = name.trim_end_matches(".py");
-    let suites = SUITES.map(|suite| format!("{folder}/{suite}"));
-    let scripts = ["run_tests.py", "runtests.py"];
-    for path in suites.iter().map(String::as_str).chain(scripts) {
-        let code = text(tree, path)?.filter(|code| code.contains(module));
-        let module = regex::escape(module);
-        let pattern = format!(r"(?m)^\s*(?:from|import)\s.*\b{module}\b|\btests?\.{module}\b");
-        if let Some(code) = code
-            && Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(&code))
-        {
-            return Ok(true);
+/// Returns the names that files of a folder import. The folder is empty or ends with a slash.
+fn imported_names(tree: &Tree, folder: &str, files: &[&str]) -> Result<BTreeSet<String>> {
+    let is_separator = |c: char| !c.is_alphanumeric() && c != '_';
+    let mut names = BTreeSet::new();
+    for file in files {
+        let code = text(tree, &format!("{folder}{file}"))?.unwrap_or_default();
+        let imports = IMPORTS.iter();
+        for captures in imports.flat_map(|imports| imports.captures_iter(&code)) {
+            for group in captures.iter().skip(1).flatten() {
+                names.extend(group.as_str().split(is_separator).map(str::to_owned));
+            }
         }
     }
-    Ok(false)
+    Ok(names)
 }
 
 /// Returns the option that makes pytest collect files with other names than it expects, if the project has such files
 /// and no patterns of its own.
 pub(super) fn names_option(tree: &Tree, files: &Files) -> Result<Option<String>> {
     let settings = files.pytest_settings();
+    if settings.iter().any(|(key, _)| key == "python_files") {
+        return Ok(None);
+    }
     let paths = otherwise_named(tree)?;
-    if settings.iter().any(|(key, _)| key == "python_files") || paths.is_empty() {
+    if paths.is_empty() {
         return Ok(None);
     }
     let mut patterns = vec!["test_*.py", "*_test.py"];
