@@ -19,6 +19,31 @@ const ANY_VALUE: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "API_KEY", "APIKEY"
 /// Parts of the names of variables that hold the name of a server, which is this machine in tests.
 const HOST_NAMES: [&str; 3] = ["SERVER_NAME", "HOST", "DOMAIN"];
 
+/// Port of PostgreSQL, whose client does not print it for another machine.
+const POSTGRESQL_PORT: u16 = 5432;
+
+/// Patterns of connections and their ports, signs of failure if the pattern is none, and whether the port is on this
+/// machine. Otherwise, it is in another container, whose name is unknown here.
+const FAILED_CONNECTIONS: [(&str, &[&str], bool); 4] = [
+    (r"\.s\.PGSQL\.(\d+)\b", &[], true),
+    (
+        r#"(?:localhost|127\.0\.0\.1|\[?::1\]?)["')\s]*(?:\([^)]*\))?[:,\s]+(?:port[ =:]+)?(\d{2,5})\b"#,
+        &[
+            "Connection refused",
+            "ECONNREFUSED",
+            "Errno 111",
+            "Error 111",
+        ],
+        true,
+    ),
+    (
+        "could not translate host name|failed to resolve host",
+        &[],
+        false,
+    ),
+    (r"Error -\d+ connecting to [\w-]+:(\d+)", &[], false),
+];
+
 /// Returns a recipe with what verification added to an environment.
 pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recipe {
     let mut env = environment.recipe.env.clone();
@@ -65,15 +90,14 @@ impl Build<'_> {
         text: &str,
         tree: &Tree,
     ) -> Result<bool> {
-        let refused = refused_port(text);
-        let Some(port) = refused.or_else(|| unresolved_port(text)) else {
+        let Some((port, is_local)) = failed_port(text) else {
             return Ok(false);
         };
         let is_known = environment.recipe.services.iter().any(|s| s.port == port);
         // Code that asks for another machine finds the service only through a variable.
         let is_useful = |service: &Service| {
             let mut names = service.env.keys();
-            refused.is_some() || names.any(|name| !recipe::LIBPQ.contains(&name.as_str()))
+            is_local || names.any(|name| !recipe::LIBPQ.contains(&name.as_str()))
         };
         let service = recipe::service_for_port(tree, port)?.filter(is_useful);
         let service = service.filter(|_| !is_known);
@@ -115,10 +139,7 @@ fn add_variable(
     text: &str,
     tree: &Tree,
 ) -> Result<bool> {
-    let missing = text
-        .lines()
-        .rev()
-        .find_map(|line| missing_variable(line, text));
+    let missing = missing_variable(text);
     let Some(name) = missing.filter(|name| !environment.env.contains_key(name)) else {
         return Ok(false);
     };
@@ -171,59 +192,25 @@ fn insert(env: &mut BTreeMap<String, String>, name: &str, value: &str) {
         .or_insert_with(|| value.to_owned());
 }
 
-/// Returns the port of this machine that refused a connection.
-fn refused_port(text: &str) -> Option<u16> {
-    let socket = Regex::new(r"\.s\.PGSQL\.(\d+)\b").ok()?;
-    if let Some(captures) = socket.captures(text) {
-        return captures[1].parse().ok();
-    }
-    let is_refused = [
-        "Connection refused",
-        "ECONNREFUSED",
-        "Errno 111",
-        "Error 111",
-    ]
-    .iter()
-    .any(|sign| text.contains(sign));
-    let pattern = Regex::new(
-        r#"(?:localhost|127\.0\.0\.1|\[?::1\]?)["')\s]*(?:\([^)]*\))?[:,\s]+(?:port[ =:]+)?(\d{2,5})\b"#,
-    )
-    .ok()?;
-    let port = pattern.captures_iter(text).last()?[1].parse().ok();
-    port.filter(|_| is_refused)
-}
-
-/// Returns the port of PostgreSQL or Redis in another container, whose name is unknown here.
-fn unresolved_port(text: &str) -> Option<u16> {
-    // PostgreSQL's client does not print the port.
-    let signs = ["could not translate host name", "failed to resolve host"];
-    if signs.iter().any(|sign| text.contains(sign)) {
-        return Some(5432);
-    }
-    let pattern = Regex::new(r"Error -\d+ connecting to [\w-]+:(\d+)").ok()?;
-    pattern.captures(text)?[1].parse().ok()
+/// Returns the port of a connection that failed, and whether it is one of this machine.
+fn failed_port(text: &str) -> Option<(u16, bool)> {
+    FAILED_CONNECTIONS
+        .iter()
+        .find_map(|(pattern, signs, is_local)| {
+            let pattern = Regex::new(pattern).ok()?;
+            let connection = pattern.captures_iter(text).last()?;
+            let port = match connection.get(1) {
+                Some(port) => port.as_str().parse().ok()?,
+                None => POSTGRESQL_PORT,
+            };
+            let is_failed = signs.is_empty() || signs.iter().any(|sign| text.contains(sign));
+            is_failed.then_some((port, *is_local))
+        })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{placeholder, refused_port, unresolved_port};
-
-    #[test]
-    fn unknown_containers_give_ports() {
-        for (text, port) in [
-            (
-                "could not translate host name \"db\" to address: Temporary failure in name resolution",
-                Some(5432),
-            ),
-            (
-                "Error -3 connecting to redis:6380. Temporary failure in name resolution.",
-                Some(6380),
-            ),
-            ("Error 111 connecting to localhost:6379.", None),
-        ] {
-            assert_eq!(unresolved_port(text), port, "{text}");
-        }
-    }
+    use super::{failed_port, placeholder};
 
     #[test]
     fn names_of_variables_give_placeholders() {
@@ -239,23 +226,31 @@ mod tests {
     }
 
     #[test]
-    fn refused_ports_are_found() {
+    fn ports_of_failed_connections_are_found() {
         for (text, port) in [
             (
                 "redis.exceptions.ConnectionError: Error 111 connecting to localhost:6379. Connection refused.",
-                Some(6379),
+                Some((6379, true)),
             ),
             (
                 "connection to server at \"localhost\" (127.0.0.1), port 5432 failed: Connection refused",
-                Some(5432),
+                Some((5432, true)),
             ),
             (
                 "OSError: Multiple exceptions: [Errno 111] Connect call failed ('::1', 5432, 0, 0), [Errno 111] Connect call failed ('127.0.0.1', 5432)",
-                Some(5432),
+                Some((5432, true)),
             ),
             (
                 "connection to server on socket \"/var/run/postgresql/.s.PGSQL.5432\" failed: No such file or directory",
-                Some(5432),
+                Some((5432, true)),
+            ),
+            (
+                "could not translate host name \"db\" to address: Temporary failure in name resolution",
+                Some((5432, false)),
+            ),
+            (
+                "Error -3 connecting to redis:6380. Temporary failure in name resolution.",
+                Some((6380, false)),
             ),
             (
                 "ConnectionRefusedError: [Errno 111] Connection refused",
@@ -267,7 +262,7 @@ mod tests {
                 None,
             ),
         ] {
-            assert_eq!(refused_port(text), port, "{text}");
+            assert_eq!(failed_port(text), port, "{text}");
         }
     }
 }

@@ -298,7 +298,7 @@ fn omissions_explain_later_failures() {
 
 #[test]
 fn missing_variables_are_recognised() {
-    for (line, name) in [
+    for (report, name) in [
         (
             "E   Exception: You must set the COOKIE_SECRET environment variable.",
             "COOKIE_SECRET",
@@ -330,18 +330,14 @@ fn missing_variables_are_recognised() {
             "SECRET_KEY",
         ),
     ] {
-        assert_eq!(
-            missing_variable(line, line).as_deref(),
-            Some(name),
-            "{line}"
-        );
+        assert_eq!(missing_variable(report).as_deref(), Some(name), "{report}");
     }
-    for line in [
+    for report in [
         "E   KeyError: 'NAME'",
         "E   AssertionError: the environment variable HOME was kept",
         "E   ValueError: the environment is not set",
         "1 validation error for Order\nprice\n  Field required [type=missing]",
     ] {
-        assert_eq!(missing_variable(line, line), None, "{line}");
+        assert_eq!(missing_variable(report), None, "{report}");
     }
 }

@@ -68,16 +68,20 @@ fn unset_field(report: &str) -> Option<String> {
         .map(|field| field.to_uppercase())
 }
 
-/// Returns the environment variable that a line of an error says is missing. `report` is the whole report on the error.
-pub(in crate::environment) fn missing_variable(error: &str, report: &str) -> Option<String> {
-    if error.to_lowercase().contains("field required") {
-        return unset_field(report);
-    }
+/// Returns the environment variable that the last line about one says is missing.
+pub(in crate::environment) fn missing_variable(report: &str) -> Option<String> {
+    let variable = |line: &str| match line.to_lowercase().contains("field required") {
+        true => unset_field(report),
+        false => variable_in(line, report),
+    };
+    report.lines().rev().find_map(variable)
+}
+
+/// Returns the environment variable that a line of the report says is missing.
+fn variable_in(line: &str, report: &str) -> Option<String> {
     // Other dictionaries have such keys too.
-    let is_lookup = ["environ", "frozen os>", "os.py"]
-        .iter()
-        .any(|sign| report.contains(sign));
-    if error.contains("KeyError") && !is_lookup {
+    let lookups = ["environ", "frozen os>", "os.py"];
+    if line.contains("KeyError") && !lookups.iter().any(|sign| report.contains(sign)) {
         return None;
     }
     let by_lookup = [
@@ -102,18 +106,16 @@ pub(in crate::environment) fn missing_variable(error: &str, report: &str) -> Opt
         "specif",
     ]
     .iter()
-    .any(|word| error.to_lowercase().contains(word));
-    let looked_up = by_lookup
+    .any(|word| line.to_lowercase().contains(word));
+    let beside_words = beside_words.iter().filter(|_| says_missing);
+    by_lookup
         .iter()
-        .find_map(|pattern| captured(pattern, error));
-    looked_up.or_else(|| {
-        let mut patterns = beside_words.iter().filter(|_| says_missing);
-        patterns.find_map(|pattern| captured(pattern, error))
-    })
+        .chain(beside_words)
+        .find_map(|pattern| captured(pattern, line))
 }
 
 pub(super) fn variable(failure: &Failure<'_>) -> Option<String> {
-    let name = missing_variable(&failure.line, failure.output)?;
+    let name = variable_in(&failure.line, failure.output)?;
     Some(format!(
         "the code reads the environment variable {name}: pass --env {name}=VALUE, or set it under \
          [environment.env] of testwright.toml"
