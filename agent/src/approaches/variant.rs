@@ -59,13 +59,7 @@ impl Variant {
     /// Fails like [`Variant::parse`], or if the command line is invalid.
     pub fn parse_with_commands(text: &str) -> Result<Self> {
         if !CommandLine::is_command(text) {
-            let prefix = text.split([':', '(']).next().unwrap_or_default();
-            return Variant::parse(text).map_err(|error| match find(prefix) {
-                None if strsim::jaro_winkler(prefix, "command") > MIN_SIMILARITY => {
-                    error.hint("did you mean `command:`?")
-                }
-                _ => error,
-            });
+            return Variant::parse_named(text, &["command:"]);
         }
         Ok(Variant {
             command: Some(CommandLine::parse(text)?),
@@ -87,13 +81,21 @@ impl Variant {
                     "pass it to `testwright run --approach` or `testwright compare --approaches`",
                 ));
         }
+        Variant::parse_named(text, &[])
+    }
+
+    /// Parses `NAME` or `NAME:OPTION=on|off:…`. A hint may suggest an approach or one of these prefixes.
+    fn parse_named(text: &str, prefixes: &[&str]) -> Result<Self> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let Some(approach) = find(name) else {
             let names: Vec<&str> = ALL.iter().map(|approach| approach.name()).collect();
+            let first = name.split('(').next().unwrap_or(name);
+            let similarity = |known: &str| strsim::jaro_winkler(first, known.trim_end_matches(':'));
             let scores = names
                 .iter()
-                .map(|known| (strsim::jaro_winkler(name, known), known));
+                .chain(prefixes)
+                .map(|known| (similarity(known), known));
             let hint = match scores.max_by(|a, b| a.0.total_cmp(&b.0)) {
                 Some((score, known)) if score > MIN_SIMILARITY => {
                     format!("did you mean `{known}`?")
