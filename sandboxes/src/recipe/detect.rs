@@ -45,6 +45,8 @@ pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
 #[derive(Debug)]
 pub(super) struct Files {
     pub pyproject: toml::Table,
+    /// Whether the project is an application that Poetry cannot build.
+    pub is_application: bool,
     pub setup_cfg: Ini,
     pub setup_py: String,
     pub tox: Ini,
@@ -60,9 +62,9 @@ impl Files {
             None => Ok(String::new()),
         };
         // The build itself reports a broken file, with the message of the program that needs it.
-        let mut pyproject = text("pyproject.toml")?.parse().unwrap_or_default();
-        poetry::mark_application(&mut pyproject, tree);
+        let pyproject: toml::Table = text("pyproject.toml")?.parse().unwrap_or_default();
         Ok(Files {
+            is_application: poetry::is_application(&pyproject, tree),
             pyproject,
             setup_cfg: Ini::parse(&text("setup.cfg")?),
             setup_py: text("setup.py")?,
@@ -259,12 +261,9 @@ fn installable(files: &Files) -> bool {
         return true;
     }
     let pyproject = &files.pyproject;
-    let poetry = pyproject.get("tool").and_then(|t| t.get("poetry"));
-    if poetry
-        .and_then(|p| p.get("package-mode"))
-        .and_then(toml::Value::as_bool)
-        == Some(false)
-    {
+    let poetry = files.poetry();
+    let package_mode = poetry.and_then(|p| p.get("package-mode")?.as_bool());
+    if files.is_application || package_mode == Some(false) {
         return false;
     }
     let virtual_project = pyproject

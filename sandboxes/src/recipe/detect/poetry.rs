@@ -6,18 +6,16 @@ use super::Files;
 use crate::recipe::extras::with_extras;
 use crate::repository::Tree;
 
-/// Marks an application, which has no module of its name and which Poetry cannot build, as one that is not a package.
-pub(super) fn mark_application(pyproject: &mut toml::Table, tree: &Tree) {
-    let Some(poetry) = pyproject
-        .get_mut("tool")
-        .and_then(|tool| tool.get_mut("poetry")?.as_table_mut())
-    else {
-        return;
+/// Returns whether the project is an application that Poetry cannot build, because it has no module of its name.
+pub(super) fn is_application(pyproject: &toml::Table, tree: &Tree) -> bool {
+    let poetry = pyproject.get("tool").and_then(|tool| tool.get("poetry"));
+    let is_stated = |poetry: &&Value| {
+        let packages = poetry.get("packages");
+        packages.or(poetry.get("package-mode")).is_some()
     };
-    let is_stated = poetry.contains_key("packages") || poetry.contains_key("package-mode");
-    let name = poetry.get("name").and_then(Value::as_str);
-    let Some(name) = name.filter(|_| !is_stated) else {
-        return;
+    let poetry = poetry.filter(|poetry| !is_stated(poetry));
+    let Some(name) = poetry.and_then(|poetry| poetry.get("name")?.as_str()) else {
+        return false;
     };
     let module = name.to_lowercase().replace(['-', '.'], "_");
     let is_module = |path: &str| {
@@ -25,9 +23,7 @@ pub(super) fn mark_application(pyproject: &mut toml::Table, tree: &Tree) {
         let first = path.split('/').next().unwrap_or(path).to_lowercase();
         first.strip_suffix(".py").unwrap_or(&first) == module
     };
-    if !tree.paths().any(is_module) {
-        poetry.insert("package-mode".to_owned(), Value::Boolean(false));
-    }
+    !tree.paths().any(is_module)
 }
 
 /// Returns the requirements that the package itself has, and those of each extra.
