@@ -196,12 +196,19 @@ fn classify(lang: &str, text: &str, announced: bool) -> Vec<Kind> {
         "zsh",
         "shell-session",
     ];
-    if shell.contains(&lang)
-        || text
-            .lines()
-            .any(|l| l.starts_with("$ ") || l.starts_with("❯"))
-    {
+    let has_commands = text.lines().any(is_command);
+    if shell.contains(&lang) || has_commands && !python {
         return vec![Kind::Shell(text.to_owned())];
+    }
+    if has_commands {
+        // Between the commands are files, as `cat` shows them, and outputs.
+        let lines: Vec<&str> = text.lines().collect();
+        let pieces = lines.split(|line| is_command(line));
+        let pieces = pieces.map(|piece| piece.join("\n"));
+        let pieces = pieces.filter(|piece| !piece.trim().is_empty());
+        return pieces
+            .flat_map(|piece| classify("", &piece, announced))
+            .collect();
     }
     if !python && !lang.is_empty() && !["julia", "text", "txt", "none", "ipython3"].contains(&lang)
     {
@@ -212,6 +219,11 @@ fn classify(lang: &str, text: &str, announced: bool) -> Vec<Kind> {
         return vec![Kind::Code(text.trim_matches('\n').to_owned())];
     }
     vec![plain()]
+}
+
+/// Returns whether a line is a command of a shell with its prompt.
+fn is_command(line: &str) -> bool {
+    line.starts_with("$ ") || line.starts_with('❯')
 }
 
 /// Returns whether a line is a statement, so that it cannot be an output.

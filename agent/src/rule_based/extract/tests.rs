@@ -152,6 +152,25 @@ fn code_after_this_is_not_output() {
 }
 
 #[test]
+fn commands_in_python_block_are_not_code() {
+    let issue = extract(
+        "t\n```python\n$ pip install shop\n$ cat a.py\nfrom shop import low\nprint(low(5))\n$ python a.py\n3\n```\n",
+    );
+    let kinds: Vec<&Kind> = issue.parts.iter().map(|p| &p.kind).collect();
+    let output = Kind::Text {
+        lang: String::new(),
+        text: "3".into(),
+    };
+    assert_eq!(
+        kinds,
+        [
+            &Kind::Code("from shop import low\nprint(low(5))".into()),
+            &output
+        ]
+    );
+}
+
+#[test]
 fn sections_on_conversions_are_read() {
     for (heading, count) in [
         ("Conversion of units", 1),
