@@ -182,6 +182,13 @@ fn classify(lang: &str, text: &str, announced: bool) -> Vec<Kind> {
         }
         return kinds;
     }
+    let printed = traceback::without_warnings(text);
+    if printed != text {
+        return match printed.trim().is_empty() {
+            true => Vec::new(),
+            false => classify(lang, &printed, announced),
+        };
+    }
     if let Some(raised) = traceback::bare(text) {
         return vec![Kind::Raised(raised)];
     }

@@ -105,9 +105,10 @@ fn finish(entry: &mut Entry, lines: &[&str]) {
         text.push_str(line);
         text.push('\n');
     }
+    let text = traceback::without_warnings(&text);
     let from_out = match OUT.find(&text) {
         Some(prompt) => format!("{}{}", " ".repeat(prompt.len()), &text[prompt.end()..]),
-        None => text,
+        None => text.into_owned(),
     };
     let body = from_out.trim_matches('\n');
     entry.raised = match traceback::starts_in(body) {

@@ -117,8 +117,30 @@ fn session_traceback_belongs_to_input() {
 
 #[test]
 fn elided_traceback_is_read() {
-    let issue = extract("t\n```\n>>> area('x')\n...\nTypeError: no\n```\n");
-    assert_eq!(only(entries(&issue)).raised.unwrap().message, "no");
+    for exception in ["TypeError", "UserWarning"] {
+        let issue = extract(&format!(
+            "t\n```\n>>> area('x')\n...\n{exception}: no\n```\n"
+        ));
+        let raised = only(entries(&issue)).raised.unwrap();
+        assert_eq!((raised.name(), raised.message.as_str()), (exception, "no"));
+    }
+}
+
+#[test]
+fn printed_warnings_are_not_exceptions() {
+    for warning in [
+        "DeprecationWarning: area is old",
+        "<stdin>:1: shop.OldWarning: area is old",
+        "/lib/shop.py:7: DeprecationWarning: area is old\n  return side ** 2",
+    ] {
+        let session = extract(&format!("t\n```\n>>> area(1)\n{warning}\n4\n```\n"));
+        let entry = only(entries(&session));
+        assert_eq!((entry.raised, entry.output.as_str()), (None, "4"));
+        let block = extract(&format!(
+            "t\n```python\narea(1)\n```\n```\n{warning}\n```\n"
+        ));
+        assert_eq!(block.parts.len(), 1, "{warning}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tracebacks of CPython, IPython and pytest.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -113,6 +114,22 @@ pub(super) fn bare(text: &str) -> Option<RaisedException> {
         message,
         ..RaisedException::default()
     })
+}
+
+/// Removes the warnings that a program printed, each with the source of its line. They are neither exceptions nor
+/// results.
+pub(super) fn without_warnings(text: &str) -> Cow<'_, str> {
+    static WARNING: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?m)^(?:\S.*:\d+: (?:\w+\.)*[A-Z]\w*Warning: .*(?:\n[ \t]+\S.*)?|(?:\w+\.)*[A-Z]\w*Warning: .*)(?:\n|\z)",
+        )
+    });
+    // A filter may turn warnings into exceptions.
+    let is_raised = starts_in(text).is_some() || text.trim_start().starts_with("...");
+    match is_raised {
+        true => text.into(),
+        false => WARNING.replace_all(text, ""),
+    }
 }
 
 /// Returns the source that IPython shows around the failing line.
