@@ -76,13 +76,19 @@ impl Behaviour {
             Behaviour::RaisesWithOtherMessage => "raises_with_other_message",
             Behaviour::AsWritten => "example",
         };
-        let phrases = precise.into_iter().chain(condition);
+        let kind = match self {
+            Behaviour::Gives(value) => value_kind(value),
+            _ => None,
+        };
+        let kind = kind.map(|kind| format!("returns_expected_{kind}"));
+        let phrases = precise.into_iter().chain(condition).chain(kind);
         phrases.chain([general.to_owned()]).collect()
     }
 }
 
 /// Returns a name with as much of the call and of the value as fits; only whole parts are left out. If the value has
-/// no words, the name has the condition in the title of the issue. If there is no call, it has the function there.
+/// no words, the name has the condition in the title of the issue, or the kind of the value. If there is no call, it
+/// has the function in the title.
 pub(super) fn test_name(subject: &Subject, behaviour: &Behaviour, title: &str) -> String {
     let words = |names: &[String]| names.iter().map(|n| snake_case(n)).collect::<Vec<_>>();
     let call = match subject.names.is_empty() {
@@ -240,6 +246,27 @@ fn value_words(value: &str, exact: bool) -> Option<String> {
     let is_plain =
         text.starts_with(is_word) && text.ends_with(is_word) && text.chars().all(is_known);
     is_plain.then(|| text.to_lowercase().replace([' ', '-'], "_"))
+}
+
+/// Returns the type of a literal, or the class of an instance such as `Grid([1])`.
+fn value_kind(value: &str) -> Option<String> {
+    let value = value.trim();
+    let name = value.split('(').next().unwrap_or_default();
+    let class = name.rsplit('.').next().unwrap_or_default();
+    let kind = match (value.chars().next()?, value.chars().next_back()?) {
+        ('[', ']') => "list",
+        ('{', '}') if value.contains(':') => "dict",
+        ('{', '}') => "set",
+        ('(', ')') if value.contains(',') => "tuple",
+        ('\'', '\'') | ('"', '"') => "text",
+        (_, ')') if class.starts_with(|c: char| c.is_ascii_uppercase()) => {
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let is_call = class.chars().all(is_word) && value.matches('(').count() == 1;
+            return is_call.then(|| snake_case(class));
+        }
+        _ => return None,
+    };
+    Some(kind.to_owned())
 }
 
 /// Returns the words of a short text.

@@ -25,9 +25,22 @@ fn name_has_call_and_expected_value() {
         "test_low_returns_1_and_2"
     );
     assert_eq!(
-        name(&["low"], &[], gives("Grid([1])")),
-        "test_low_returns_expected_value"
+        name(&["low"], &[], gives("a.Grid([1])")),
+        "test_low_returns_expected_grid"
     );
+    for (value, kind) in [
+        ("[[1], 2]", "list"),
+        ("{'a': 1}", "dict"),
+        ("{1, 2}", "set"),
+        ("(1, [2])", "tuple"),
+        ("'a <b>'", "text"),
+        ("sin(x)", "value"),
+        ("Grid(1) + Grid(2)", "value"),
+        ("x + 1", "value"),
+    ] {
+        let expected = format!("test_low_returns_expected_{kind}");
+        assert_eq!(name(&["low"], &[], gives(value)), expected, "{value}");
+    }
     assert_eq!(name(&["low"], &[], gives("zoo")), "test_low_returns_zoo");
     assert_eq!(name(&[], &[], gives("''")), "test_returns_empty_string");
     let contains = Behaviour::Contains("[default: name]".to_owned());
@@ -60,14 +73,14 @@ fn condition_of_title_replaces_general_value() {
         // These are complaints, incomplete, or too long.
         (
             "low crashes with OverflowError",
-            "test_low_returns_expected_value",
+            "test_low_returns_expected_grid",
         ),
-        ("low if n_init>1", "test_low_returns_expected_value"),
+        ("low if n_init>1", "test_low_returns_expected_grid"),
         (
             "low if all of the boxes in one row are empty",
-            "test_low_returns_expected_value",
+            "test_low_returns_expected_grid",
         ),
-        ("low is slow", "test_low_returns_expected_value"),
+        ("low is slow", "test_low_returns_expected_grid"),
     ] {
         let gives = Behaviour::Gives("Grid([1])".to_owned());
         assert_eq!(test_name(&subject, &gives, title), name, "{title}");
@@ -128,7 +141,7 @@ fn long_names_lose_whole_parts() {
     let gives = || Behaviour::Gives("'one two three four five six seven eight'".to_owned());
     assert_eq!(
         name(&["Dataset", "stack_columns"], &["headers"], gives()),
-        "test_dataset_stack_columns_returns_expected_value"
+        "test_dataset_stack_columns_returns_expected_text"
     );
     let long = "a_function_with_a_name_of_more_than_sixty_characters_for_this_test";
     assert_eq!(name(&[long], &[], gives()), "test_returns_expected_value");
