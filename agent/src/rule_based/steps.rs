@@ -122,6 +122,16 @@ impl ContextProse {
             self.after
         }
     }
+
+    /// Returns the stance on an output inside of a block. A complaint before the block is about the last one.
+    fn of_inner_output(&self, is_last: bool) -> Polarity {
+        match (is_last, self.before) {
+            (true, _) if self.after != Polarity::Unknown => self.after,
+            (false, Polarity::Bad) => Polarity::Unknown,
+            _ if self.contrast => Polarity::Unknown,
+            (_, before) => before,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -138,7 +148,7 @@ impl StepReader {
             Kind::Code(source) if around.before == Polarity::Expected && self.is_value(source) => {
                 self.output(source, Polarity::Expected);
             }
-            Kind::Code(source) => self.code(source, around.before, n),
+            Kind::Code(source) => self.code(source, around, n),
             Kind::Raised(raised) => self.raised(raised),
             Kind::Text { lang, text }
                 if lang.is_empty() || OUTPUT_LANGUAGES.iter().any(|l| lang.starts_with(*l)) =>
@@ -155,30 +165,36 @@ impl StepReader {
 
     fn session(&mut self, entries: &[Entry], around: &ContextProse, n: usize) {
         let from = self.steps.len();
-        let before = match around.contrast {
-            true => Polarity::Unknown,
-            false => around.before,
-        };
-        transcript(&mut self.steps, entries, before, around.after, n);
+        transcript(&mut self.steps, entries, around, n);
         if around.contrast {
             join(&mut self.steps, from);
         }
     }
 
-    fn code(&mut self, source: &str, before: Polarity, n: usize) {
+    fn code(&mut self, source: &str, around: &ContextProse, n: usize) {
         let pieces = comment_annotations::pieces(source);
         let last = pieces.len() - 1;
-        let step = |(at, piece): (usize, comment_annotations::Piece)| Step {
-            source: piece.source,
-            works: before == Polarity::Good || piece.stance == Polarity::Good,
-            expected: piece
-                .outputs
-                .first()
-                .and_then(|o| expected_in_note(&o.sentence)),
-            outputs: piece.outputs,
-            ends_block: at == last,
-            block: n,
-            ..Step::default()
+        let last_stated = pieces.iter().rposition(|piece| !piece.outputs.is_empty());
+        let step = |(at, mut piece): (usize, comment_annotations::Piece)| {
+            let stance = around.of_inner_output(Some(at) == last_stated);
+            let is_shown = |output: &StatedOutput| output.role == Role::Shown;
+            let is_judged = !piece.outputs.iter().any(is_shown);
+            for output in piece.outputs.iter_mut().filter(|output| is_shown(output)) {
+                output.role = stance.into();
+            }
+            Step {
+                source: piece.source,
+                works: around.before == Polarity::Good || piece.stance == Polarity::Good,
+                expected: piece
+                    .outputs
+                    .first()
+                    .and_then(|o| expected_in_note(&o.sentence)),
+                outputs: piece.outputs,
+                ends_block: at == last,
+                block: n,
+                vague: !is_judged && stance == Polarity::Bad && around.after == Polarity::Unknown,
+                ..Step::default()
+            }
         };
         self.steps.extend(pieces.into_iter().enumerate().map(step));
         for claim in std::mem::take(&mut self.pending) {
@@ -390,13 +406,7 @@ fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
     true
 }
 
-fn transcript(
-    steps: &mut Vec<Step>,
-    entries: &[Entry],
-    before: Polarity,
-    after: Polarity,
-    block: usize,
-) {
+fn transcript(steps: &mut Vec<Step>, entries: &[Entry], around: &ContextProse, block: usize) {
     let tells =
         |e: &Entry| (!e.output.is_empty() || e.raised.is_some()) && !e.source.contains("version");
     let last = entries.iter().rposition(tells);
@@ -404,7 +414,7 @@ fn transcript(
         let ends = Some(n) == last;
         let mut stance = super::extract::classify_words(&entry.note);
         let mut outputs = Vec::new();
-        let vague = stance == Polarity::Unknown && !(ends && after != Polarity::Unknown);
+        let vague = stance == Polarity::Unknown && !(ends && around.after != Polarity::Unknown);
         if let Some(right) = right_in(&entry.note) {
             outputs.push(StatedOutput {
                 text: right,
@@ -415,12 +425,7 @@ fn transcript(
         } else if stance == Polarity::Expected {
             stance = Polarity::Bad;
         } else if stance == Polarity::Unknown {
-            stance = match (ends, before) {
-                (true, _) if after != Polarity::Unknown => after,
-                (true, stance) => stance,
-                (false, Polarity::Bad) => Polarity::Unknown,
-                (false, stance) => stance,
-            };
+            stance = around.of_inner_output(ends);
         }
         if !entry.output.is_empty() {
             outputs.push(StatedOutput {

@@ -49,6 +49,19 @@ fn code_comments_state_results() {
 }
 
 #[test]
+fn heading_judges_results_in_comments() {
+    let code = |note: &str| format!("```python\nfrom shop import low\nlow(5)  {note}\n```\n");
+    for note in ["#=> 4", "# -> 4", "# => 4"] {
+        let issue = format!(
+            "t\nThis is the result:\n{}Expected:\n{}",
+            code("# 3"),
+            code(note)
+        );
+        assert_eq!(equalities(&issue), ["assert low(5) == 4"], "{note}");
+    }
+}
+
+#[test]
 fn expected_string_keeps_its_white_space() {
     let (_, all) = candidates_for(
         "t\n```\n>>> from shop import label\n>>> label('a')\n'<a'\n```\nThis should be `'<a  >'`.\n",
