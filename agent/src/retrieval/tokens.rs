@@ -1,22 +1,19 @@
 //! Counts tokens like OpenAI's models since GPT-4o (`o200k_base`); other models count nearly the same.
 
-use tiktoken_rs::{CoreBPE, o200k_base_singleton};
+use std::sync::LazyLock;
+
+use tiktoken::CoreBpe;
+use tiktoken::encoding::o200k_base;
 
 /// Name of the tokenizer, for records.
 pub const TOKENIZER: &str = "o200k_base";
-/// Maximum bytes of a line to count at once, because the tokenizer takes quadratic time. Longer lines are
-/// split.
-const MAX_PIECE_LEN: usize = 4 << 10;
 
-fn tokenizer() -> &'static CoreBPE {
-    o200k_base_singleton()
-}
+// `tiktoken::get_encoding` would add the vocabularies of all encodings to the program.
+static ENCODING: LazyLock<CoreBpe> = LazyLock::new(o200k_base);
 
 /// Returns the number of tokens in a text, by the encoding `o200k_base`.
 pub fn count(text: &str) -> usize {
-    pieces(text)
-        .map(|piece| tokenizer().encode_ordinary(piece).len())
-        .sum()
+    ENCODING.count(text)
 }
 
 /// Returns the complete lines at the start of a text that have at most `most` tokens.
@@ -30,17 +27,6 @@ pub fn first(text: &str, most: usize) -> &str {
         end += line.len();
     }
     &text[..end]
-}
-
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive('\n').flat_map(|line| {
-        let mut rest = line;
-        std::iter::from_fn(move || {
-            let (piece, tail) = rest.split_at(rest.floor_char_boundary(MAX_PIECE_LEN));
-            rest = tail;
-            (!piece.is_empty()).then_some(piece)
-        })
-    })
 }
 
 #[cfg(test)]
