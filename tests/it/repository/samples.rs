@@ -82,6 +82,10 @@ fn below(folder: &Path, paths: &mut Vec<PathBuf>) {
 /// Updates the copy. Unchanged files are not rewritten, because cargo compares modification times.
 fn copy(to: &Path) {
     let mut file_names = files();
+    if to.starts_with(root()) {
+        // Cargo reads the settings of folders above, too. Repeated flags would compile the dependencies again.
+        file_names.retain(|path| !path.starts_with(".cargo/"));
+    }
     for addition in &ADDITIONS {
         let is_new = file_names.insert(addition.file.to_owned());
         assert!(is_new, "{} exists already", addition.file);
