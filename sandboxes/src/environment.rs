@@ -67,7 +67,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, SandboxError};
-use crate::recipe::{Recipe, resolution_date};
+use crate::recipe::Recipe;
 use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
 use build::{BuildInput, Findings};
@@ -427,11 +427,6 @@ fn require_python_files(source: &Source) -> Result<()> {
 /// Returns the time when an environment was last used, if it was recorded.
 pub fn last_use(cache: &Path, environment: &str) -> Option<SystemTime> {
     lease::last_used(&cache.join("environments"), environment)
-}
-
-/// Returns the date as of which the packages of an environment are resolved, for the record.
-pub fn resolved_as_of(recipe: &Recipe, source: &Source) -> Option<String> {
-    resolution_date(recipe, source)
 }
 
 /// Locks a file until the result is dropped or the process dies.

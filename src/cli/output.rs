@@ -11,7 +11,6 @@ mod layout;
 mod progress_line;
 mod workflow;
 
-use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use anstream::ColorChoice;
@@ -158,11 +157,6 @@ impl<T: Into<String>> From<T> for Text {
     fn from(text: T) -> Self {
         Text(vec![(Style::new(), text.into())])
     }
-}
-
-/// Returns whether stdin and stdout are terminals.
-pub fn is_interactive() -> bool {
-    std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
 }
 
 /// Prints text to stdout, without adding a newline.
