@@ -150,6 +150,15 @@ impl NearJsonReader<'_> {
         }
         match self.peek() {
             None => self.cut("the text ends where a value was expected"),
+            // Templates of prompts show doubled braces, which models copy.
+            Some('{') if self.rest().starts_with("{{") => {
+                self.at += 1;
+                let value = self.value(depth + 1)?;
+                if self.peek() == Some('}') {
+                    self.at += 1;
+                }
+                Ok(value)
+            }
             Some('{') => self.object(depth),
             Some('[') => self.array(depth),
             Some('"' | '\'') => Ok(Value::String(self.string()?)),

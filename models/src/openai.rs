@@ -112,8 +112,13 @@ impl OpenAi {
         capabilities: ServerCapabilities,
     ) -> Result<Reply, OpenAIError> {
         let watch = ResponseEnd::default();
-        let raw = self.exchange(body, &watch, capabilities).await;
-        let mut raw = raw.map_err(|error| watch.explain(error))?;
+        let mut raw = match self.exchange(body, &watch, capabilities).await {
+            Ok(raw) => raw,
+            Err(error) => {
+                let refused = endpoint::refusal(&error).and_then(response::refused_reply);
+                refused.ok_or_else(|| watch.explain(error))?
+            }
+        };
         if raw.is_empty() {
             return Err(fault(502, "the reply is empty", String::new()));
         }

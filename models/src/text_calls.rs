@@ -13,6 +13,7 @@ mod marks;
 mod names;
 pub mod parse_call;
 mod pythonic;
+mod xml;
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +60,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut at = blocks::end_of_unopened_thought(text);
     let mut remaining_blocks = MAX_BLOCKS;
     while let Some((start, block)) = blocks::next(text, at) {
-        if !matches!(block, Block::Bracket) {
+        if !matches!(block, Block::Bracket | Block::Element { .. }) {
             remaining_blocks -= 1;
         }
         if remaining_blocks == 0 {
@@ -105,12 +106,27 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     text_calls.content = join(&text_parts);
     if text_calls.calls.is_empty() && text_calls.malformed.is_empty() {
         text_calls.read_as_python(&scan);
+        if let Some(in_thought) =
+            blocks::whole_thought(text).and_then(|thought| read_thought(thought, tools, whole))
+        {
+            return in_thought;
+        }
     }
     if !text_calls.calls.is_empty() {
         let plain = marks::without_marks(&text_calls.content).trim().to_owned();
         text_calls.content = plain;
     }
     text_calls
+}
+
+/// Reads reasoning after which nothing comes, because the model began a call without ending its reasoning.
+pub fn read_thought(thought: &str, tools: &[ToolSpec], whole: bool) -> Option<TextCalls> {
+    // Only tags and tokens mark a call; other forms may be considerations.
+    if !thought.trim_end().ends_with('>') {
+        return None;
+    }
+    let in_thought = read(thought, tools, whole);
+    (!in_thought.calls.is_empty() && in_thought.malformed.is_empty()).then_some(in_thought)
 }
 
 impl TextCalls {
@@ -191,6 +207,7 @@ impl Scan<'_> {
             Block::Tag { name, body } => self.tag(text, &name, body),
             Block::Family { read, body } => read(self, &Opened { text, start, body }),
             Block::Function { name, body } => self.function(text, &name, body),
+            Block::Element { name, body } => self.element(text, &name, body),
             Block::Bracket => self.bare(text, start),
         }
     }
@@ -224,7 +241,11 @@ impl Scan<'_> {
             return (end, calls);
         }
         if !lead.starts_with(['{', '[']) {
-            return (end, Vec::new());
+            let name = lead.lines().next().unwrap_or_default();
+            let is_call = info.starts_with("tool")
+                && self.whole
+                && parse_call::tool_name(name, self.tools).is_ok();
+            return (end, is_call.then(|| self.named(inner)).into_iter().collect());
         }
         // A string in the call may itself contain a fence, so the value decides where the block ends.
         let tagged = info.starts_with("tool") || info == "function_call";
@@ -278,18 +299,19 @@ impl Scan<'_> {
                 ),
             };
         }
-        if let Some((at, Block::Function { .. })) = blocks::next(inner, 0) {
-            let mut pieces = Vec::new();
-            let mut at = at;
-            while let Some((start, Block::Function { name, body })) = blocks::next(inner, at) {
-                let (next, mut calls) = self.function(inner, &name, body);
-                pieces.append(&mut calls);
-                at = next.max(start + 1);
-            }
-            return (end, pieces);
+        let first = blocks::next(inner, 0).map(|(_, block)| block);
+        if let Some(Block::Function { .. } | Block::Tag { .. }) = first {
+            let text_calls = read(inner, self.tools, self.whole || closed);
+            return (end, text_calls.into_pieces());
         }
         if let Some((_, calls)) = families::python_calls(self, inner, 0, &[]) {
             return (end, calls);
+        }
+        if closed || self.whole {
+            let calls = self.xml_calls(inner);
+            if !calls.is_empty() {
+                return (end, calls);
+            }
         }
         match closed {
             true => (end, vec![self.named(inner)]),
@@ -316,6 +338,7 @@ impl Scan<'_> {
             .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-' && c != '.')
             .unwrap_or(inner.len());
         let (name, rest) = (&inner[..name_end], inner[name_end..].trim());
+        let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
         if name.is_empty() {
             return ParsedCall::Malformed {
                 name: None,
@@ -345,7 +368,9 @@ impl Scan<'_> {
         let (inner_end, end, closed) = blocks::function_end(text, body);
         let inner = &text[body..inner_end];
         if inner.trim_start().starts_with('{') {
-            let piece = match near_json::read(inner.trim(), self.whole) {
+            // Some models open the tag again instead of closing it.
+            let inner = inner.trim().trim_end_matches("<function>");
+            let piece = match near_json::read(inner, self.whole) {
                 Ok(value) => parse_call::call(name, value, self.tools, self.whole),
                 Err(problem) => ParsedCall::Malformed {
                     name: Some(name.to_owned()),

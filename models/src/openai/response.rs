@@ -10,7 +10,7 @@ use super::extra_fields;
 use super::fault;
 use super::request::Body;
 use crate::text_calls::parse_call::{self, ParsedCall};
-use crate::text_calls::{self, cut};
+use crate::text_calls::{self, TextCalls, cut};
 use crate::{ExtraFields, Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use testwright_config::settings::Redactor;
 
@@ -99,6 +99,16 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
         }
     }
     Ok(raw)
+}
+
+/// Reads a reply that the service refused to pass on because it could not parse the call in it (Groq).
+pub(super) fn refused_reply(refusal: &Refusal) -> Option<Raw> {
+    let body: Value = serde_json::from_str(&refusal.body).ok()?;
+    let content = body.pointer("/error/failed_generation")?.as_str()?;
+    (!content.trim().is_empty()).then(|| Raw {
+        content: content.to_owned(),
+        ..Raw::default()
+    })
 }
 
 /// Returns whether a body is JSON of something else than a model, or a gateway's own message.
@@ -237,14 +247,17 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     let whole = finish != Finish::Length;
     let usage = usage(&raw, body);
     let mut ids = Ids::new(request);
+    let in_text = raw
+        .calls
+        .is_empty()
+        .then(|| read_text(&raw, request, whole));
     let mut reply = Reply {
         usage,
         extra: raw.extra.into(),
         ..Reply::default()
     };
     let mut content = raw.content;
-    if raw.calls.is_empty() {
-        let parsed_calls = text_calls::read(&content, &request.tools, whole);
+    if let Some(parsed_calls) = in_text {
         content = parsed_calls.content;
         for (name, arguments) in parsed_calls.calls {
             reply.calls.push(ToolCall {
@@ -265,6 +278,39 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     }
     reply.finish = finish;
     reply
+}
+
+/// Reads calls that are written as text. If there is nothing but reasoning, a call may be at its end: the
+/// model did not end its reasoning before, so the server took the call for a part of it.
+fn read_text(raw: &Raw, request: &Request, whole: bool) -> TextCalls {
+    const KEYS: [&str; 2] = ["reasoning_content", "reasoning"];
+    if raw.content.trim().is_empty()
+        && let Some(thought) = KEYS.iter().find_map(|key| raw.extra.get(*key)?.as_str())
+        && let Some(calls) = text_calls::read_thought(thought, &request.tools, whole)
+    {
+        return TextCalls {
+            content: String::new(),
+            ..calls
+        };
+    }
+    text_calls::read(&raw.content, &request.tools, whole)
+}
+
+/// Returns the calls in `multi_tool_use.parallel`, a wrapper that GPT models know from their training.
+fn wrapped_calls(call: &RawCall, request: &Request) -> Option<Vec<(String, Value)>> {
+    let tools = &request.tools;
+    if !call.arguments.contains("\"tool_uses\"") || parse_call::tool_name(&call.name, tools).is_ok()
+    {
+        return None;
+    }
+    let wrapper: Value = serde_json::from_str(&call.arguments).ok()?;
+    let mut pieces = Vec::new();
+    parse_call::collect(&wrapper, tools, true, true, &mut pieces);
+    let calls = pieces.into_iter().map(|piece| match piece {
+        ParsedCall::Call { name, arguments } => Some((name, Value::Object(arguments))),
+        _ => None,
+    });
+    calls.collect()
 }
 
 fn native(
@@ -289,6 +335,16 @@ fn native(
             problem: "the call names no tool".to_owned(),
             extra: ExtraFields::default(),
         });
+        return;
+    }
+    if let Some(calls) = wrapped_calls(&call, request) {
+        let calls = calls.into_iter().map(|(name, arguments)| ToolCall {
+            id: ids.unique(""),
+            name,
+            arguments: arguments.into(),
+            extra: ExtraFields::default(),
+        });
+        reply.calls.extend(calls);
         return;
     }
     let id = ids.unique(&call.id);

@@ -23,12 +23,17 @@ pub(super) enum Block {
         name: String,
         body: usize,
     },
+    /// Any other tag, which may be named after a tool.
+    Element {
+        name: String,
+        body: usize,
+    },
     /// A form that belongs to a family of models.
     Family {
         read: ReadBlock,
         body: usize,
     },
-    /// A `{` or `[` at the start of a line.
+    /// A `{` or `[` at the start of a line, or after a token of a chat template.
     Bracket,
     Thought {
         end: usize,
@@ -52,10 +57,11 @@ const COMMON: &str = concat!(
     r"(?:^[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n`]*)(?:\n|\z))",
     r"|^[ \t]*Action:[ \t]*(?P<fence2>```+)(?P<info2>[^\n`]*)\n",
     r"|(?P<think><(?:think|thinking|reasoning|scratch_pad|seed:think)>|\[THINK\])",
-    r"|<(?P<tag>tool_calls?|tools|function_calls?|tool_use|tool)>",
-    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call)(?:=|\s+name=)"?(?P<function>[\w.\-:]+)"?\s*>"#,
+    r"|<(?P<tag>tool_calls?|tools|function_calls?|tool_use|tool_code|tool)>",
+    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call)(?:\s*=\s*|\s+name=)["']?(?P<function>[\w.\-:]+)["']?\s*>"#,
     r"|(?P<answer><tool_response>|<tool_result>|<function_results>)",
-    r"|^[ \t]*(?P<bracket>[\{\[])",
+    r"|(?:\[TOOL_(?:CALL|REQUEST)\]|[|｜]>|^(?i:tool|function)[ _](?i:calls?):|^)[ \t]*(?P<bracket>[\{\[])",
+    r"|<(?P<element>[A-Za-z_]\w*)>",
 );
 
 /// Pattern of all openers, with a group `f…` for each opener of a family. Those come first, because their
@@ -85,8 +91,10 @@ static FAMILY_READERS: LazyLock<Vec<(usize, ReadBlock)>> = LazyLock::new(|| {
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static PARAMETER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"<(?:[a-z]+:)?(?:parameter|param|arg)(?:=|\s+name=)"?([\w.\-]+)"?[^>\n]*>"#)
-        .expect("the pattern of parameters")
+    Regex::new(
+        r#"<(?:[a-z]+:)?(?:parameter|param|arg)(?:\s*=\s*|\s+name=)["']?([\w.\-]+)["']?[^>\n]*>"#,
+    )
+    .expect("the pattern of parameters")
 });
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
@@ -96,19 +104,19 @@ static PARAMETER_END: LazyLock<Regex> = LazyLock::new(|| {
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static FUNCTION_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call)>")
+    Regex::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call|function_call)>")
         .expect("the pattern of functions' ends")
 });
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static FUNCTION_START: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"<(?:[a-z]+:)?(?:function=|invoke\s+name=)")
+    Regex::new(r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call)\s+name=)")
         .expect("the pattern of functions' starts")
 });
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static ARG_PAIR: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?s)<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)(?:</arg_value>|\z)")
+    Regex::new(r"(?s)<arg_key>([^<]*)(?:</arg_key>)?\s*<arg_value>(.*?)(?:</arg_value>|\z)")
         .expect("the pattern of argument pairs")
 });
 
@@ -161,6 +169,10 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
         if captures.name("answer").is_some() {
             return Some((all.start(), Block::InventedAnswer));
         }
+        if let Some(element) = captures.name("element") {
+            let name = element.as_str().to_owned();
+            return Some((all.start(), Block::Element { name, body }));
+        }
         return captures
             .name("bracket")
             .map(|m| (m.start(), Block::Bracket));
@@ -179,6 +191,17 @@ pub(super) fn end_of_unopened_thought(text: &str) -> usize {
         (is_end && !text[..at].contains(open)).then_some(end)
     });
     ends.min().unwrap_or(0)
+}
+
+/// Returns the reasoning that makes up a whole reply, without its tags. One of them may be missing.
+pub(super) fn whole_thought(text: &str) -> Option<&str> {
+    let text = text.trim();
+    THOUGHTS.iter().find_map(|(open, close)| {
+        let opened = text.strip_prefix(open);
+        let closed = opened.unwrap_or(text).strip_suffix(close);
+        let thought = closed.or(opened)?;
+        (!thought.contains(open) && !thought.contains(close)).then_some(thought)
+    })
 }
 
 /// Returns the end of the fence's body, and the end of its closing line.
@@ -235,7 +258,7 @@ pub(super) fn arg_pairs(inner: &str) -> Vec<(String, String)> {
 }
 
 /// Removes the newlines that only separate a value from its tags.
-fn unwrap_lines(value: &str) -> String {
+pub(super) fn unwrap_lines(value: &str) -> String {
     let value = value
         .strip_prefix("\r\n")
         .or_else(|| value.strip_prefix('\n'))

@@ -9,9 +9,9 @@ use regex::Regex;
 static MARK: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
-        r"|<(?:end_of_turn|end_function_call|escape)>|\[/?TOOL_CALLS\]|\[/ARGS\]",
+        r"|<(?:end_of_turn|end_function_call|escape)>|\[/?(?:END_)?TOOL_(?:CALLS?|REQUEST)\]|\[/ARGS\]",
         r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
-        r"|</?(?:tool_calls?|function_calls?|TOOLCALL)>|✿RESULT✿:?|✿RETURN✿:?",
+        r"|</?(?:tool_calls?|function_calls?|tool_code|TOOLCALL)>|✿RESULT✿:?|✿RETURN✿:?",
     ))
     .expect("the pattern of marks")
 });

@@ -17,10 +17,11 @@ const MARKER_WORDS: [&str; 8] = [
     "tool",
 ];
 
-/// Namespaces that are joined to a name with an underscore.
-const JOINED_NAMESPACES: [&str; 6] = [
+/// Namespaces that are joined to a name.
+const JOINED_NAMESPACES: [&str; 7] = [
     "functions_",
     "function_",
+    "function",
     "tools_",
     "tool_",
     "default_api_",

@@ -36,14 +36,33 @@ pub enum ParsedCall {
     Other,
 }
 
-const NAME_KEYS: [&str; 4] = ["name", "tool", "tool_name", "function"];
-const ARGUMENT_KEYS: [&str; 6] = [
+const NAME_KEYS: [&str; 7] = [
+    "name",
+    "tool",
+    "tool_name",
+    "function",
+    "function_name",
+    "recipient_name",
+    "action",
+];
+const ARGUMENT_KEYS: [&str; 8] = [
     "arguments",
     "parameters",
     "args",
     "input",
     "tool_input",
+    "tool_args",
+    "action_input",
     "params",
+];
+
+/// Keys of calls in an object around them. The last is of OpenAI's `multi_tool_use.parallel`.
+const CALL_KEYS: [&str; 5] = [
+    "tool_calls",
+    "tool_call",
+    "function_call",
+    "calls",
+    "tool_uses",
 ];
 
 /// Checks a call with a name and arguments. The tool must be known, and the arguments must be an object or a
@@ -134,7 +153,7 @@ fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
 
 /// Classifies a value found in a text as one call, several, or something else. `tagged` means that only calls
 /// are expected there, so that a mistake is reported instead of being taken for other JSON.
-pub(super) fn collect(
+pub(crate) fn collect(
     value: &Value,
     tools: &[ToolSpec],
     tagged: bool,
@@ -148,7 +167,7 @@ pub(super) fn collect(
             }
         }
         Value::Object(map) => {
-            for key in ["tool_calls", "tool_call", "function_call", "calls"] {
+            for key in CALL_KEYS {
                 if let (Some(inner @ (Value::Array(_) | Value::Object(_))), true) =
                     (map.get(key), map.len() <= 3)
                 {

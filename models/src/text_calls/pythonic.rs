@@ -107,6 +107,19 @@ impl<'t> Reader<'t> {
             Err((name.clone(), problem))
         };
         let mut arguments = Map::new();
+        self.skip_blank();
+        if self.rest().starts_with('{')
+            && let Ok(prefix) = near_json::prefix(self.rest(), self.whole)
+            && let Some(after) = self.rest()[prefix.end..].trim_start().strip_prefix(')')
+        {
+            self.at = self.text.len() - after.len();
+            return Ok(parse_call::call(
+                &name,
+                prefix.value,
+                self.tools,
+                self.whole,
+            ));
+        }
         loop {
             self.skip_blank();
             if self.take(")") {

@@ -150,3 +150,47 @@ async fn text_calls_are_parsed() {
         [("tw0002000", "search", r#"{"pattern":"x"}"#.to_owned())]
     );
 }
+
+/// Returns the arguments of the calls in a reply.
+async fn arguments_in(act: Act) -> Vec<Value> {
+    let reply = answer_to(act).await.unwrap();
+    assert_eq!(reply.malformed, []);
+    let calls = reply.calls.iter();
+    calls.map(|call| call.arguments.value()).collect()
+}
+
+#[tokio::test]
+async fn calls_in_unfinished_reasoning_are_read() {
+    let thought = "I look.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>";
+    for (content, expected) in [("", vec![json!({"pattern": "x"})]), ("Done.", vec![])] {
+        let message = json!({"content": content, "reasoning_content": thought});
+        let act = Act::json(200, &build_completion(message, "stop"));
+        assert_eq!(arguments_in(act).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn parallel_wrapper_is_unpacked() {
+    let uses = json!({"tool_uses": [
+        {"recipient_name": "functions.search", "parameters": {"pattern": "a"}},
+        {"recipient_name": "functions.search", "parameters": {"pattern": "b"}},
+    ]});
+    let function = json!({"name": "multi_tool_use.parallel", "arguments": uses.to_string()});
+    let message = json!({"content": null, "tool_calls": [{"id": "1", "type": "function", "function": function}]});
+    let act = Act::json(200, &build_completion(message, "tool_calls"));
+    let expected = [json!({"pattern": "a"}), json!({"pattern": "b"})];
+    assert_eq!(arguments_in(act).await, expected);
+}
+
+#[tokio::test]
+async fn refused_generation_is_read() {
+    let error = json!({"error": {
+        "message": "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+        "code": "tool_use_failed",
+        "failed_generation": "<function=search{\"pattern\": \"x\"}</function>",
+    }});
+    assert_eq!(
+        arguments_in(Act::json(400, &error)).await,
+        [json!({"pattern": "x"})]
+    );
+}

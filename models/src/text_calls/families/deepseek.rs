@@ -2,6 +2,10 @@
 //! the prefix `｜DSML｜`). Kimi's tokens equal these once a server has replaced their unusual characters, so
 //! this reader takes both.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 #[cfg(test)]
 use super::Sample;
 use super::{Family, Opened, headed_call};
@@ -12,9 +16,14 @@ pub(super) const FAMILY: Family = Family {
     #[cfg(test)]
     name: "DeepSeek",
     openers: &[
-        (r"<[｜|]tool[▁_ ]call[▁_ ]begin[｜|]>", read),
+        (r"<[｜|]tool(?:[▁_ ]|\\_)call(?:[▁_ ]|\\_)begin[｜|]>", read),
+        // Distilled models leave out the token before a call.
         (
-            r"<[｜|]DSML[｜|](?:function_calls>|tool_calls>|invoke\s)",
+            r"[A-Za-z_][\w.\-]*<[｜|]tool(?:[▁_ ]|\\_)sep[｜|]>",
+            read_from_name,
+        ),
+        (
+            r"<\s*[｜|]\s*DSML\s*[｜|]\s*(?:function_calls>|tool_calls>|invoke\s)",
             read_dsml,
         ),
     ],
@@ -33,17 +42,33 @@ const CLOSERS: [&str; 7] = [
 ];
 
 /// Words of a header that are not the name.
-const HEADER_WORDS: [&str; 6] = [
+const HEADER_WORDS: [&str; 7] = [
     "",
     "json",
     "tool▁sep",
     "tool_sep",
     "tool sep",
+    "tool\\_sep",
     "tool_call_argument_begin",
 ];
 
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static DSML: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"<(/?)\s*[｜|]\s*DSML\s*[｜|]\s*").expect("the pattern of tags"));
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static DSML_END: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"</\s*[｜|]\s*DSML\s*[｜|]\s*(?:function|tool)_calls>")
+        .expect("the pattern of the last tag")
+});
+
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     headed_call(scan, opened.text, opened.body, name_in, &CLOSERS)
+        .unwrap_or_else(|| opened.nothing())
+}
+
+fn read_from_name(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
+    headed_call(scan, opened.text, opened.start, name_in, &CLOSERS)
         .unwrap_or_else(|| opened.nothing())
 }
 
@@ -58,13 +83,8 @@ fn name_in(header: &str) -> &str {
 
 fn read_dsml(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     let text = &opened.text[opened.start..];
-    let ends = ["</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"];
-    let end = ends
-        .iter()
-        .filter_map(|end| text.find(end).map(|at| at + end.len()))
-        .min()
-        .unwrap_or(text.len());
-    let plain = text[..end].replace("｜DSML｜", "").replace("|DSML|", "");
+    let end = DSML_END.find(text).map_or(text.len(), |end| end.end());
+    let plain = DSML.replace_all(&text[..end], "<$1");
     let pieces = text_calls::read(&plain, scan.tools, scan.whole).into_pieces();
     (opened.start + end, pieces)
 }
@@ -86,6 +106,18 @@ const SAMPLES: &[Sample] = &[
     Sample {
         text: "<|tool_calls_begin|><|tool_call_begin|>search<|tool_sep|>{\"pattern\": \"x\", \"limit\": 3}<|tool_call_end|><|tool_calls_end|>",
         calls: &[("search", r#"{"pattern":"x","limit":3}"#)],
+    },
+    Sample {
+        text: "<｜tool▁calls｜>function<｜tool▁sep｜>search\n```json\n{\"pattern\": \"x\"}\n```<｜tool▁call▁end｜>",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
+    },
+    Sample {
+        text: "<｜tool\\_calls\\_begin｜><｜tool\\_call\\_begin｜>function<｜tool\\_sep｜>search\n```json\n{\"pattern\": \"x\"}\n```<｜tool\\_call\\_end｜>",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
+    },
+    Sample {
+        text: "< | DSML | function_calls>\n< | DSML | invoke name=\"search\">\n< | DSML | parameter name=\"pattern\" string=\"true\">x</ | DSML | parameter>\n</ | DSML | invoke>\n</ | DSML | function_calls>",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
     },
     Sample {
         text: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"search\">\n<｜DSML｜parameter name=\"pattern\" string=\"true\">def total</｜DSML｜parameter>\n<｜DSML｜parameter name=\"limit\" string=\"false\">5</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"show_patch\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",

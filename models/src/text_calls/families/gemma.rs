@@ -3,19 +3,24 @@
 
 #[cfg(test)]
 use super::Sample;
-use super::{Family, Opened};
+use super::{Family, Opened, is_tool, named_object, python_calls};
 use crate::near_json;
-use crate::text_calls::Scan;
 use crate::text_calls::marks::skip;
 use crate::text_calls::parse_call::{self, ParsedCall};
+use crate::text_calls::{Scan, pythonic};
 
 pub(super) const FAMILY: Family = Family {
     #[cfg(test)]
     name: "Gemma",
-    openers: &[(
-        r"(?:<start_function_call>|<\|tool_call>)\s*(?:call:)?",
-        read,
-    )],
+    openers: &[
+        (
+            r"(?:<start_function_call>|<\|tool_call>)\s*(?:call:)?",
+            read,
+        ),
+        // Gemini's own forms, which its service sometimes leaves in the text.
+        (r"(?m:^)[ \t]*call:[\w.:\-]+\{", read_bare),
+        (r"(?m:^)tool_code[ \t]*\n", read_code),
+    ],
     #[cfg(test)]
     samples: SAMPLES,
 };
@@ -46,6 +51,23 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
         },
     };
     (skip(text, end, &CLOSERS), vec![call])
+}
+
+fn read_bare(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
+    let brace = opened.body - 1;
+    let header = &opened.text[opened.start..brace];
+    let name = header.split_once("call:").map_or("", |(_, name)| name);
+    if !is_tool(scan, name) {
+        return opened.nothing();
+    }
+    let (end, call) = named_object(scan, opened.text, brace, name);
+    (end, vec![call])
+}
+
+fn read_code(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
+    let is_call = pythonic::first_name(opened.rest()).is_some_and(|name| is_tool(scan, name));
+    let calls = is_call.then(|| python_calls(scan, opened.text, opened.body, &CLOSERS));
+    calls.flatten().unwrap_or_else(|| opened.nothing())
 }
 
 /// Rewrites an object with tokens as quotes to JSON, and returns it with the offset after the object.
@@ -93,6 +115,18 @@ const SAMPLES: &[Sample] = &[
     Sample {
         text: "```json\n{\"name\": \"search\", \"parameters\": {\"pattern\": \"def total\"}}\n```",
         calls: &[("search", r#"{"pattern":"def total"}"#)],
+    },
+    Sample {
+        text: "<tool_code>\nprint(default_api.search(pattern=\"a\"))\n</tool_code>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "thought\nI look.\n\ntool_code\nprint(default_api.search(pattern=\"a\"))",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "call:default_api:search{pattern:\"a\"}",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
     },
     Sample {
         text: "<start_function_call>call:search{pattern:<escape>def total<escape>,limit:5}<end_function_call><start_function_response>",

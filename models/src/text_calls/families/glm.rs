@@ -12,7 +12,10 @@ pub(super) const FAMILY: Family = Family {
     openers: &[
         // The server dropped `<tool_call>`, which is a special token.
         (r"(?m:^)[ \t]*[A-Za-z_][\w.\-]*\s*<arg_key>", read_pairs),
-        (r"(?m:^)[ \t]*[A-Za-z_][\w.\-]*[ \t]*\n[ \t]*\{", read_line),
+        (
+            r"(?m:^)[ \t>]*[A-Za-z_][\w.\-]*[ \t]*\n[ \t]*(?:```(?:json)?[ \t]*\n\s*)?\{",
+            read_line,
+        ),
     ],
     #[cfg(test)]
     samples: SAMPLES,
@@ -30,18 +33,18 @@ fn read_pairs(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) 
 
 fn read_line(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     let header = &opened.text[opened.start..opened.body];
-    let name = header.trim_end_matches('{').trim();
-    if !is_tool(scan, name) {
+    if !is_tool(scan, first_line(header)) {
         return opened.nothing();
     }
-    headed_call(
-        scan,
-        opened.text,
-        opened.start,
-        str::trim,
-        &["<|observation|>"],
-    )
-    .unwrap_or_else(|| opened.nothing())
+    let closers = ["```", "<|observation|>"];
+    headed_call(scan, opened.text, opened.start, first_line, &closers)
+        .unwrap_or_else(|| opened.nothing())
+}
+
+/// Returns the name, without the mark that Functionary writes before it.
+fn first_line(header: &str) -> &str {
+    let line = header.lines().next().unwrap_or_default();
+    line.trim_matches([' ', '\t', '>'])
 }
 
 #[cfg(test)]
@@ -68,5 +71,22 @@ const SAMPLES: &[Sample] = &[
     Sample {
         text: "search\n{\"pattern\": \"def total\"}",
         calls: &[("search", r#"{"pattern":"def total"}"#)],
+    },
+    Sample {
+        text: "<tool_call>search\n<arg_key>pattern\n<arg_value>def total</arg_value>\n</tool_call>",
+        calls: &[("search", r#"{"pattern":"def total"}"#)],
+    },
+    Sample {
+        text: "<tool_calls>\n<tool_call>search<tool_sep>\n<arg_key>pattern</arg_key>\n<arg_value>x</arg_value>\n</tool_call>\n</tool_calls>",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
+    },
+    // DeepSeek's form without its tokens, and Functionary's.
+    Sample {
+        text: "functionsearch\n```json\n{\"pattern\": \"x\"}\n```",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
+    },
+    Sample {
+        text: ">>>search\n{\"pattern\": \"x\"}",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
     },
 ];

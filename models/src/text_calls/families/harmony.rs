@@ -19,7 +19,7 @@ pub(super) const FAMILY: Family = Family {
             read,
         ),
         (
-            r"<\|channel\|>(?:commentary|analysis)[ \t]+to=|<\|start\|>assistant[ \t]+to=",
+            r"(?:<\|channel\|>|\bassistant|(?m:^))(?:commentary|analysis)[ \t]+to=|<\|start\|>assistant[ \t]+to=",
             read,
         ),
         (
@@ -88,6 +88,14 @@ const SAMPLES: &[Sample] = &[
     },
     Sample {
         text: "<|channel|>commentary to=search <|constrain|>json<|message|>{\"pattern\": \"x\"}",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
+    },
+    Sample {
+        text: "We look first.assistantcommentary to=search json{\"pattern\": \"x\"}",
+        calls: &[("search", r#"{"pattern":"x"}"#)],
+    },
+    Sample {
+        text: "<|message|>{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}<|call|>",
         calls: &[("search", r#"{"pattern":"x"}"#)],
     },
     Sample {

@@ -30,6 +30,23 @@ const SAMPLES: &[Sample] = &[
             ("show_patch", "{}"),
         ],
     },
+    // Grok, Claude's older form, and Cline's.
+    Sample {
+        text: "<xai:function_call name=\"search\">\n<parameter name=\"pattern\">a</parameter>\n</xai:function_call>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "<function_calls>\n<invoke>\n<tool_name>search</tool_name>\n<parameters>\n<pattern>a</pattern>\n<limit>5</limit>\n</parameters>\n</invoke>\n</function_calls>",
+        calls: &[("search", r#"{"pattern":"a","limit":5}"#)],
+    },
+    Sample {
+        text: "<tool_use><name>search</name><arguments>{\"pattern\": \"a\"}</arguments></tool_use>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "I look.\n<search>\n<pattern>a</pattern>\n</search>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
     // Seed-OSS, Step 3 and Claude's own form.
     Sample {
         text: "<seed:tool_call>\n<function=search>\n<parameter=pattern>def total</parameter>\n</function>\n</seed:tool_call>",

@@ -37,6 +37,15 @@ const SAMPLES: &[Sample] = &[
         text: "<longcat_tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}\n</longcat_tool_call>",
         calls: &[("search", r#"{"pattern":"a"}"#)],
     },
+    // LFM2, and LM Studio's own form.
+    Sample {
+        text: "I look.<|tool_call_start|>[search(pattern=\"a\")]<|tool_call_end|>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "[TOOL_REQUEST]{\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}[END_TOOL_REQUEST]",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
     Sample {
         text: "<function_calls>\nsearch(pattern=\"a\")\nshow_patch()\n</function_calls>",
         calls: &[("search", r#"{"pattern":"a"}"#), ("show_patch", "{}")],

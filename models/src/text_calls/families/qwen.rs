@@ -42,6 +42,31 @@ const SAMPLES: &[Sample] = &[
         calls: &[("search", r#"{"pattern":"def total"}"#)],
     },
     Sample {
+        text: "<tool_call>\n<function = 'search'>\n<parameter = 'pattern'>\ndef total\n</parameter>\n</function>\n</tool_call>",
+        calls: &[("search", r#"{"pattern":"def total"}"#)],
+    },
+    // The doubled braces of the template's own example, and a name before its arguments.
+    Sample {
+        text: "<tool_call>\n{{\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}}\n</tool_call>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "<tool_call>\nsearch: {\"pattern\": \"a\"}\n</tool_call>\n<tool_call>\nsearch({\"pattern\": \"b\"})\n</tool_call>",
+        calls: &[
+            ("search", r#"{"pattern":"a"}"#),
+            ("search", r#"{"pattern":"b"}"#),
+        ],
+    },
+    // Reasoning that does not end before the call.
+    Sample {
+        text: "<think>\nI look.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}\n</tool_call>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
+        text: "<think>\nI look.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}\n</tool_call>\n</think>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
         text: "✿FUNCTION✿: search\n✿ARGS✿: {\"pattern\": \"def total\"}\n✿RESULT✿:",
         calls: &[("search", r#"{"pattern":"def total"}"#)],
     },

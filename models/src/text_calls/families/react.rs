@@ -34,7 +34,13 @@ fn name_in(header: &str) -> &str {
 }
 
 #[cfg(test)]
-const SAMPLES: &[Sample] = &[Sample {
-    text: "Thought: I look for it.\nAction: search\nAction Input: {\"pattern\": \"def total\"}",
-    calls: &[("search", r#"{"pattern":"def total"}"#)],
-}];
+const SAMPLES: &[Sample] = &[
+    Sample {
+        text: "Thought: I look for it.\nAction: search\nAction Input: {\"pattern\": \"def total\"}",
+        calls: &[("search", r#"{"pattern":"def total"}"#)],
+    },
+    Sample {
+        text: "Tool call: {\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+];

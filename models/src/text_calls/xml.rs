@@ -1,0 +1,80 @@
+//! Reads calls in XML whose tags are named after tools and parameters, or `name` and `arguments`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Scan;
+use super::blocks::unwrap_lines;
+use super::parse_call::{self, ParsedCall};
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static ELEMENT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"<([A-Za-z_]\w*)>").expect("the pattern of elements"));
+
+impl Scan<'_> {
+    /// Reads calls in XML: an element for the name and one for the arguments, or one with the tool's name.
+    pub(super) fn xml_calls(&self, inner: &str) -> Vec<ParsedCall> {
+        let children = elements(inner);
+        let text_of = |keys: &[&str]| {
+            let element = children
+                .iter()
+                .find(|(key, _)| keys.contains(&key.as_str()));
+            element.map(|(_, text)| text.as_str())
+        };
+        if let Some(name) = text_of(&["name", "tool_name", "function", "tool"]) {
+            let arguments = text_of(&["arguments", "parameters", "args", "input"]);
+            return vec![self.call_with(name, arguments.unwrap_or_default())];
+        }
+        let calls = children
+            .iter()
+            .flat_map(|(name, text)| match name.as_str() {
+                "invoke" => self.xml_calls(text),
+                name if parse_call::tool_name(name, self.tools).is_ok() => {
+                    vec![self.call_with(name, text)]
+                }
+                _ => Vec::new(),
+            });
+        calls.collect()
+    }
+
+    /// Reads the arguments of a call, which are JSON or elements.
+    fn call_with(&self, name: &str, arguments: &str) -> ParsedCall {
+        if arguments.trim_start().starts_with('{') {
+            return parse_call::call(name, arguments.into(), self.tools, self.whole);
+        }
+        parse_call::from_text(name, &elements(arguments), self.tools)
+    }
+
+    /// Reads an element that is named after a tool and contains its parameters, as Cline's prompts teach it.
+    pub(super) fn element(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
+        let tool = self.tools.iter().find(|tool| tool.name == name);
+        let inner = text[body..].split_once(&format!("</{name}>"));
+        let (Some(tool), Some((inner, after))) = (tool, inner) else {
+            return (body, Vec::new());
+        };
+        let children = elements(inner);
+        let is_parameter = |key: &str| tool.parameters["properties"].get(key).is_some();
+        if children.is_empty() || !children.iter().all(|(key, _)| is_parameter(key)) {
+            return (body, Vec::new());
+        }
+        let call = parse_call::from_text(name, &children, self.tools);
+        (text.len() - after.len(), vec![call])
+    }
+}
+
+/// Returns the names and texts of `<name>text</name>`, up to the first that is not closed.
+fn elements(inner: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut rest = inner;
+    while let Some((all, name)) = ELEMENT.captures(rest).and_then(|c| c.get(0).zip(c.get(1))) {
+        let text = &rest[all.end()..];
+        let close = format!("</{}>", name.as_str());
+        let Some((value, after)) = text.split_once(&close) else {
+            break;
+        };
+        pairs.push((name.as_str().to_owned(), unwrap_lines(value)));
+        rest = after;
+    }
+    pairs
+}
