@@ -13,30 +13,6 @@ const MIN_EPOCH: f64 = 1e9;
 /// Milliseconds since the epoch from which on a number is in milliseconds.
 const MIN_EPOCH_MS: f64 = 1e12;
 
-/// Headers with the time at which a limit is reset, each with the header that says what is left of it.
-const RESETS: [(&str, &str); 8] = [
-    (
-        "x-ratelimit-reset-requests",
-        "x-ratelimit-remaining-requests",
-    ),
-    ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"),
-    ("x-ratelimit-reset", "x-ratelimit-remaining"),
-    ("ratelimit-reset", "ratelimit-remaining"),
-    ("x-rate-limit-reset", "x-rate-limit-remaining"),
-    (
-        "anthropic-ratelimit-requests-reset",
-        "anthropic-ratelimit-requests-remaining",
-    ),
-    (
-        "anthropic-ratelimit-tokens-reset",
-        "anthropic-ratelimit-tokens-remaining",
-    ),
-    (
-        "anthropic-ratelimit-input-tokens-reset",
-        "anthropic-ratelimit-input-tokens-remaining",
-    ),
-];
-
 /// Maximum depth of objects and lists in a body.
 const MAX_DEPTH: usize = 8;
 
@@ -44,10 +20,16 @@ const MAX_DEPTH: usize = 8;
 static IN_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:in|after|within)",
-        r"|retry[-_ ]?after|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
+        r"|retry[-_ ]?(?:after|delay)|come back in|cool ?down|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
         r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
     ))
     .expect("the pattern of a hint")
+});
+
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static DATE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\A(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([+-]\d\d:?\d\d)?")
+        .expect("the pattern of a date")
 });
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
@@ -62,7 +44,8 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
     let now = text("date")
         .and_then(|date| httpdate::parse_http_date(&date).ok())
         .unwrap_or(now);
-    if let Some(ms) = text("retry-after-ms").and_then(|ms| number(&ms)) {
+    let ms = text("retry-after-ms").or_else(|| text("x-ms-retry-after-ms"));
+    if let Some(ms) = ms.and_then(|ms| number(&ms)) {
         return Some(ms / 1000.0);
     }
     if let Some(value) = text("retry-after")
@@ -70,11 +53,17 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
     {
         return Some(seconds);
     }
-    let resets: Vec<(f64, bool)> = RESETS
-        .iter()
-        .filter_map(|(reset, remaining)| {
-            let seconds = duration_or_time(&text(reset)?, now)?;
-            let is_used_up = text(remaining).and_then(|value| number(&value)) == Some(0.0);
+    // Services name these headers after many limits, each with one for the rest of it.
+    let is_reset = |name: &str| {
+        name.contains("reset") && (name.contains("ratelimit") || name.contains("rate-limit"))
+    };
+    let resets: Vec<(f64, bool)> = headers
+        .keys()
+        .filter(|name| is_reset(name.as_str()))
+        .filter_map(|name| {
+            let seconds = duration_or_time(&text(name.as_str())?, now)?;
+            let remaining = text(&name.as_str().replace("reset", "remaining"));
+            let is_used_up = remaining.and_then(|value| number(&value)) == Some(0.0);
             Some((seconds, is_used_up))
         })
         .collect();
@@ -86,8 +75,8 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
 /// Returns the seconds to wait from a body: a field such as `retryDelay`, or words.
 pub(super) fn in_body(body: &str, now: SystemTime) -> Option<f64> {
     match serde_json::from_str::<Value>(body) {
-        Ok(value) => in_fields(&value, now, 0).or_else(|| in_texts(&value, 0)),
-        Err(_) => in_words(body),
+        Ok(value) => in_fields(&value, now, 0).or_else(|| in_texts(&value, now, 0)),
+        Err(_) => in_words(body, now),
     }
 }
 
@@ -121,7 +110,13 @@ fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
         || key.starts_with("retrydelay")
         || matches!(
             key.as_str(),
-            "xratelimitreset" | "ratelimitreset" | "waitseconds" | "retryin"
+            "xratelimitreset"
+                | "ratelimitreset"
+                | "waitseconds"
+                | "retryin"
+                | "resetsat"
+                | "resetsinseconds"
+                | "estimatedtime"
         );
     if !is_hint {
         return None;
@@ -143,23 +138,29 @@ fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
     Some(if is_ms { seconds / 1000.0 } else { seconds })
 }
 
-fn in_texts(value: &Value, depth: usize) -> Option<f64> {
+fn in_texts(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
     if depth > MAX_DEPTH {
         return None;
     }
     match value {
-        Value::String(text) => in_words(text),
-        Value::Array(items) => items.iter().find_map(|item| in_texts(item, depth + 1)),
-        Value::Object(fields) => fields.values().find_map(|v| in_texts(v, depth + 1)),
+        Value::String(text) => in_words(text, now),
+        Value::Array(items) => items.iter().find_map(|item| in_texts(item, now, depth + 1)),
+        Value::Object(fields) => fields.values().find_map(|v| in_texts(v, now, depth + 1)),
         _ => None,
     }
 }
 
-/// Returns the seconds in a text such as "Please try again in 1h2m3.5s".
-fn in_words(text: &str) -> Option<f64> {
-    IN_WORDS
-        .captures_iter(text)
-        .find_map(|captures| duration(captures.get(1)?.as_str()))
+/// Returns the seconds in a text such as "Please try again in 1h2m3.5s" or "resets at 2026-11-21 22:01:00 UTC".
+fn in_words(text: &str, now: SystemTime) -> Option<f64> {
+    IN_WORDS.captures_iter(text).find_map(|captures| {
+        let amount = captures.get(1)?;
+        if let Some(date) = DATE.captures(&text[amount.start()..]) {
+            let zone = date.get(3).map_or("Z", |zone| zone.as_str());
+            return duration_or_time(&format!("{}T{}{zone}", &date[1], &date[2]), now);
+        }
+        let is_time_of_day = text[amount.end()..].starts_with(':');
+        duration(amount.as_str()).filter(|_| !is_time_of_day)
+    })
 }
 
 /// Reads a duration, or a time as a date or a number.
@@ -209,6 +210,8 @@ fn duration(text: &str) -> Option<f64> {
             "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
             "d" | "day" | "days" => 86_400.0,
             "" | "s" | "sec" | "secs" | "second" | "seconds" | "and" => 1.0,
+            // The number counts something else.
+            "requests" | "tokens" | "calls" | "of" => return None,
             // Words after the number that are no unit.
             _ if total.is_some() => break,
             _ => 1.0,
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn hints_in_headers_are_read() {
         type Pairs = &'static [(&'static str, &'static str)];
-        let cases: [(Pairs, Option<f64>); 18] = [
+        let cases: [(Pairs, Option<f64>); 21] = [
             (&[("retry-after", "7")], Some(7.0)),
             (&[("retry-after", "7.5")], Some(7.5)),
             (&[("retry-after", "7s")], Some(7.0)),
@@ -289,6 +292,17 @@ mod tests {
                 ],
                 Some(3.0),
             ),
+            (
+                &[
+                    ("x-ratelimit-reset-requests-day", "33011.38"),
+                    ("x-ratelimit-remaining-requests-day", "90"),
+                    ("x-ratelimit-reset-tokens-minute", "11.5"),
+                    ("x-ratelimit-remaining-tokens-minute", "0"),
+                ],
+                Some(11.5),
+            ),
+            (&[("ratelimitbysize-reset", "13")], Some(13.0)),
+            (&[("x-ms-retry-after-ms", "500")], Some(0.5)),
             (&[("x-ratelimit-reset", "1795298430")], Some(30.0)),
             (&[("x-ratelimit-reset", "1795298430000")], Some(30.0)),
             (&[("x-ratelimit-reset", "45")], Some(45.0)),
@@ -319,6 +333,14 @@ mod tests {
             (error_body("Please wait for 1 minute"), Some(60.0)),
             (error_body("Your quota will reset after 1h16m44s."), Some(4604.0)),
             (error_body("try again in 5 min"), Some(300.0)),
+            (error_body("Limit resets at: 2026-11-21 22:01:00 UTC"), Some(60.0)),
+            (error_body("Your limit resets at 2026-11-21T22:00:30.5Z"), Some(30.5)),
+            (error_body("retry_delay {\n  seconds: 40\n}"), Some(40.0)),
+            (error_body("VertexAIException - {\"details\": [{\"retryDelay\": \"34s\"}]}"), Some(34.0)),
+            (error_body("Come back in 3 minutes."), Some(180.0)),
+            (error_body("Try again at 12:30"), None),
+            (error_body("Try again later (limit 100 requests per minute)"), None),
+            (json!({"error": {"type": "usage_limit_reached", "resets_in_seconds": 90}}).to_string(), Some(90.0)),
             (error_body("slow down"), None),
             (error_body("the model gpt-4 is busy, limit 3"), None),
             ("try again in 12s".to_owned(), Some(12.0)),
