@@ -28,14 +28,18 @@ pub(super) struct Overflow {
 /// Smallest number that can be a limit in tokens; smaller ones count something else.
 const MIN_LIMIT: u64 = 256;
 
+/// Minimum completion tokens that are worth a request if the account's credit limits them.
+const MIN_AFFORDABLE: u64 = 1024;
+
 /// Codes and wordings that name no limit (in lower case).
-const CODES: [&str; 9] = [
+const CODES: [&str; 10] = [
     "context_length_exceeded",
     "exceed_context_size",
     "contextwindowexceeded",
     "context_window_exceeded",
     "model_max_prompt_tokens_exceeded",
     "string_above_max_length",
+    "context shift is disabled",
     "reduce the length of",
     "payload too large",
     "request too large",
@@ -47,8 +51,9 @@ fn ends_like_a_limit(text: &str) -> bool {
     words.iter().any(|word| text.trim_end().ends_with(word))
 }
 
-/// Words for limits of an account, which a shorter prompt does not lift.
-const ACCOUNT_WORDS: [&str; 12] = [
+/// Words for limits of an account or of time, which a shorter prompt does not lift.
+const OTHER_LIMITS: [&str; 13] = [
+    "deadline",
     "per min",
     "per day",
     "per hour",
@@ -65,23 +70,23 @@ const ACCOUNT_WORDS: [&str; 12] = [
 
 pattern!(
     SUBJECT,
-    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body"
+    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body|text bytes|输入|上下文|消息"
 );
 pattern!(
     MEASURE,
-    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b"
+    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长"
 );
 pattern!(
     EXCESS,
-    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max[ _-]|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d"
+    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d|超过|超出|超长|过长|最大"
 );
 pattern!(
     CLEAR,
-    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)"
+    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)|(?:prompt|input|sequence)[^.\n]{0,40}\d ?> ?(?:n_ctx|\d)"
 );
 pattern!(
     COMPLETION,
-    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|(?:completion|output|generated) tokens|in the completion"
+    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|generation length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)"
 );
 pattern!(
     COMPLETION_EXCESS,
@@ -93,7 +98,7 @@ pattern!(
 );
 pattern!(
     OTHER_FIELD,
-    r"tools?\[|tools\.|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|stop sequence|metadata"
+    r"tools?\[|tools\.|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|\]\.name|stop sequence|metadata"
 );
 pattern!(
     UNKNOWN_FIELD,
@@ -101,7 +106,7 @@ pattern!(
 );
 pattern!(
     LIMIT,
-    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)"
+    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)"
 );
 pattern!(
     LIMIT_AFTER,
@@ -109,13 +114,25 @@ pattern!(
 );
 pattern!(
     PROMPT,
-    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*\+\s*\d"
+    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*\+\s*\d"
 );
+pattern!(AFFORDABLE, r"can only afford (\d[\d,_]*)");
 pattern!(NUMBER, r"\d[\d,_]*");
 
 /// Returns what is too large, for the text of a refusal in lower case. `sent_limit` is the limit of completion
 /// tokens that was sent.
 pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Option<Overflow> {
+    if status == 402 {
+        // OpenRouter asks for credit for the longest completion. Shorter ones are no use.
+        let limit = named(&AFFORDABLE, text).next();
+        return limit
+            .filter(|limit| *limit >= MIN_AFFORDABLE)
+            .map(|_| Overflow {
+                part: TooLarge::Completion,
+                limit,
+                prompt: None,
+            });
+    }
     if !matches!(status, 400 | 413 | 422 | 429 | 500) {
         return None;
     }
@@ -123,7 +140,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     if status == 429 && !has_code {
         return None;
     }
-    if !has_code && ACCOUNT_WORDS.iter().any(|words| text.contains(words)) {
+    if !has_code && OTHER_LIMITS.iter().any(|words| text.contains(words)) {
         return None;
     }
     let is_about_tokens = text.contains("token") || text.contains("context");
@@ -188,8 +205,9 @@ impl Numbers {
         // The limit is smaller than what exceeds it, in whichever order they stand.
         let smallest = others().filter(|n| Some(*n) != prompt).min();
         let largest = others().max();
+        let next_smaller = others().filter(|n| Some(*n) < largest).max();
         let limit = match (by_words, prompt) {
-            (Some(limit), None) if Some(limit) == largest => smallest.or(by_words),
+            (Some(limit), None) if Some(limit) == largest => next_smaller.or(by_words),
             (Some(_), _) => by_words,
             (None, _) => smallest,
         };
@@ -200,9 +218,14 @@ impl Numbers {
             Some(completion) if is_sum => total.saturating_sub(completion),
             _ => total,
         });
+        // A total also counts tools, which some services list apart from the messages.
+        let from_total = sent_limit
+            .filter(|sent| is_sum && all.contains(sent) && largest > limit)
+            .and_then(|sent| largest?.checked_sub(sent))
+            .filter(|rest| prompt.is_some_and(|prompt| *rest > prompt));
         Numbers {
-            limit,
-            prompt: prompt.or(from_rest),
+            limit: limit.map(|n| n - u64::from(text.contains(&format!("{n} (exclusive)")))),
+            prompt: from_total.or(prompt).or(from_rest),
         }
     }
 
@@ -235,7 +258,11 @@ fn all_numbers(text: &str) -> Vec<u64> {
             let before = text[..hit.start()].chars().next_back();
             let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
             let after = text[hit.end()..].chars().next();
-            !before.is_some_and(is_name) && !after.is_some_and(|c| c.is_alphanumeric() || c == '-')
+            // DashScope starts messages with the status, as in `<400>`.
+            let is_status = before == Some('<') && after == Some('>');
+            !is_status
+                && !before.is_some_and(is_name)
+                && !after.is_some_and(|c| c.is_alphanumeric() || c == '-')
         })
         .filter_map(|hit| parse(hit.as_str()))
         .filter(|number| *number >= MIN_LIMIT)

@@ -165,6 +165,33 @@ fn long_prompts_are_recognized_by_meaning() {
             Some(5_000),
         ),
         (422, "sequence length 5000 > 4096 max", Some(4_096), None),
+        (500, "context shift is disabled", None, None),
+        (
+            500,
+            "prompt length 9000 > n_ctx 8192",
+            Some(8_192),
+            Some(9_000),
+        ),
+        (
+            400,
+            "Malformed input request: expected maxLength: 200000, actual: 350000, please reformat your input",
+            Some(200_000),
+            Some(350_000),
+        ),
+        (
+            400,
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
+            Some(98_304),
+            None,
+        ),
+        (
+            400,
+            "5021: The estimated number of input and maximum output tokens (9012) exceeded this model context window limit (7968).",
+            Some(7_968),
+            Some(9_012),
+        ),
+        (400, "Prompt 超长", None, None),
+        (400, "输入内容超过模型最大长度限制", None, None),
     ] {
         let excess = overflow(status, &text.to_lowercase(), None);
         let excess = excess.unwrap_or_else(|| panic!("{text}"));
@@ -220,6 +247,31 @@ fn large_completions_are_recognized() {
             completion(Some(8_193), Some(8_000)),
         ),
         (
+            "This endpoint's maximum context length is 163840 tokens. However, you requested about 170012 tokens (158820 of text input, 3000 of tool input, 8192 in the output).",
+            8_192,
+            completion(Some(163_840), Some(161_820)),
+        ),
+        (
+            "max_tokens (8192) plus input tokens (125000) exceed the model context length of 131072",
+            8_192,
+            completion(Some(131_072), Some(125_000)),
+        ),
+        (
+            "Requested generation length 8192 is not possible! The provided prompt is 5000 tokens long, so generating 8192 tokens requires a sequence length of 13192, but the maximum supported sequence length is just 8192!",
+            8_192,
+            completion(Some(8_192), Some(5_000)),
+        ),
+        (
+            "The maximum tokens you requested exceeds the model limit of 10000. Try again with a maximum tokens value that is lower than 10000.",
+            32_000,
+            completion(Some(10_000), None),
+        ),
+        (
+            "Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from 1 (inclusive) to 65537 (exclusive).",
+            100_000,
+            completion(Some(65_536), None),
+        ),
+        (
             "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (8500 in the messages, 1000 in the completion).",
             1_000,
             prompt(Some(8_192), Some(8_500)),
@@ -272,6 +324,11 @@ fn other_refusals_are_no_overflow() {
             "the prompt is longer than the maximum length of 8192 tokens",
         ),
         (500, "Internal server error"),
+        (500, "context deadline exceeded"),
+        (
+            400,
+            "Invalid 'messages[0].name': string too long. Expected a string with maximum length 64",
+        ),
         (
             500,
             "RuntimeError: the request failed in body_size(), max_size 10",
@@ -284,4 +341,18 @@ fn other_refusals_are_no_overflow() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn affordable_completion_is_a_limit() {
+    let text = |tokens: u32| {
+        format!(
+            "this request requires more credits, or fewer max_tokens. you requested up to 65536 tokens, but can only afford {tokens}"
+        )
+    };
+    assert_eq!(
+        overflow(402, &text(21_234), None),
+        completion(Some(21_234), None)
+    );
+    assert_eq!(overflow(402, &text(12), None), None);
 }
