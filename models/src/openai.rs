@@ -185,6 +185,7 @@ impl OpenAi {
             (TooLarge::Completion, None) => {
                 let half = body.sent_tokens().map(|sent| sent / 2);
                 better.max_completion = overflow.limit.or(half);
+                better.needs_limit |= half.is_none();
             }
         }
         Some(better)

@@ -11,19 +11,24 @@ use testwright_sandboxes::http_client::{self, ConnectFailure};
 
 use super::endpoint::{self, OTHER_API, Refusal, WEB_PAGE};
 use super::error_text::{all_text, excerpt, message_in};
-use super::overflow::{self, Overflow};
+use super::overflow::{self, Overflow, TooLarge};
 use super::{OpenAiSettings, response_limits, retry_hint};
 use crate::ModelError;
 use testwright_config::settings::RedactedUrl;
 
 /// Phrases for limits that waiting does not lift (in lower case).
-const NO_MONEY: [&str; 6] = [
+const NO_MONEY: [&str; 11] = [
     "insufficient_quota",
     "billing_hard_limit",
     "billing_not_active",
     "insufficient balance",
     "insufficient credits",
     "credit balance is too low",
+    "any credits",
+    "out of credits",
+    "arrearage",
+    "余额不足",
+    "欠费",
 ];
 
 /// Phrases for a key that is missing or wrong, for services that answer 400.
@@ -41,11 +46,19 @@ const NO_KEY: [&str; 7] = [
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static NO_MODEL: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"model_not_found|not a valid model|no endpoints found for|no such model",
+        r"model_not_found|not a valid model|no endpoints found for|no such model|no models? loaded",
+        r"|model (?:identifier|id|name)\b[^.\n]{0,60}invalid|on-demand throughput|unable to access (?:\S+ )?model|模型不存在",
         r"|models?\b[^.\n]{0,80}(?:not found|not exist|does(?:n't| not) exist|unknown|not available|decommissioned|no longer|not valid|not served)",
         r"|(?:unknown|invalid|unsupported|nonexistent|could not find|no access to) (?:the )?(?:requested )?model\b",
     ))
     .expect("the pattern of unknown models")
+});
+
+/// Wordings of services that could not read what the model wrote; it may write something else the next time.
+#[allow(clippy::expect_used)] // constant patterns, compiled by a test
+static UNREADABLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed")
+        .expect("the pattern of unreadable replies")
 });
 
 /// Returns the address, without a password or a key that it may contain.
@@ -191,7 +204,8 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let points = points.map_or(String::new(), |to| format!(", and points to {to}"));
     let message = format!("{} answered {status}{detail}{points}", place(settings));
     let message = clean(&message, settings);
-    if refusal.fault.is_none() && overflow_in(refusal, None).is_some() {
+    let overflow = overflow_in(refusal, None).filter(|_| refusal.fault.is_none());
+    if overflow.is_some_and(|overflow| overflow.part == TooLarge::Prompt) {
         return ModelError::ContextFull(message);
     }
     let all = all_text(&body);
@@ -214,6 +228,11 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
         },
         500 | 502..=599 => ModelError::Transient {
             after: after(),
+            message,
+            unbilled: false,
+        },
+        400 if UNREADABLE.is_match(&all) => ModelError::Transient {
+            after: None,
             message,
             unbilled: false,
         },
@@ -252,6 +271,12 @@ fn configuration_hint(refusal: &Refusal, all: &str, settings: &OpenAiSettings) -
         )),
         404 if all.contains("model") || all.contains("deployment") => Some(check_model(model)),
         404 | 405 => Some(check_base_url(settings)),
+        400 if settings.azure.is_some() && says(&["api version"]) => {
+            Some("check AZURE_OPENAI_API_VERSION".to_owned())
+        }
+        400 if says(&["http request was sent to https", "http request to an https"]) => {
+            Some(check_base_url(settings))
+        }
         400 if says(&["content_filter", "content management policy"]) => {
             Some("the provider's content filter stopped the prompt".to_owned())
         }

@@ -38,8 +38,10 @@ const NO_TOOLS: [&str; 12] = [
 ];
 
 /// Words of a refusal for what is not accepted at all.
-const NOT_ACCEPTED: [&str; 13] = [
+const NOT_ACCEPTED: [&str; 15] = [
     "not support",
+    "n't support",
+    "n’t support",
     "unsupported",
     "not allowed",
     "not permitted",
@@ -78,6 +80,8 @@ pattern!(
     r"required to be supplied|must be false|strict|every key in properties"
 );
 
+pattern!(STREAM, r"\bstream(?:ing|ed)?\b");
+
 /// A refused request, and what was known of the server when it was sent.
 struct Refused<'a> {
     capabilities: ServerCapabilities,
@@ -107,6 +111,8 @@ type Rule = fn(&Refused<'_>, &mut ServerCapabilities);
 /// Rules in the order in which they are tried. The first that changes anything decides.
 const RULES: [Rule; 14] = [
     effort,
+    stream_options,
+    stream,
     tools,
     user_after_tool,
     tool_role,
@@ -116,10 +122,8 @@ const RULES: [Rule; 14] = [
     extra_fields,
     schemas,
     completion_limit,
-    stream_options,
     parallel_calls,
     temperature,
-    stream,
 ];
 
 /// Returns the capabilities to use after `refusal` of `body`; `None` if it is not about the request's form.
@@ -278,7 +282,7 @@ fn temperature(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn stream(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_named = refused.says("stream") && refused.says_any(&NOT_ACCEPTED);
+    let is_named = STREAM.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
     if refused.is_about("stream") && refused.body.is_streamed() && is_named {
         better.stream = false;
     }

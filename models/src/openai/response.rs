@@ -101,9 +101,19 @@ pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
     Ok(raw)
 }
 
-/// Reads a reply that the service refused to pass on because it could not parse the call in it (Groq).
+/// Reads a reply that the service refused to pass on, because it could not parse the call in it (Groq), or
+/// because it reached its limit before any text (OpenAI).
 pub(super) fn refused_reply(refusal: &Refusal) -> Option<Raw> {
     let body: Value = serde_json::from_str(&refusal.body).ok()?;
+    if refusal
+        .body
+        .contains("Could not finish the message because max_tokens")
+    {
+        return Some(Raw {
+            finish: Some("length".to_owned()),
+            ..Raw::default()
+        });
+    }
     let content = body.pointer("/error/failed_generation")?.as_str()?;
     (!content.trim().is_empty()).then(|| Raw {
         content: content.to_owned(),
@@ -125,6 +135,20 @@ fn is_other_api(body: &Value) -> bool {
 
 /// Checks for an error in the body, because some gateways report errors with status 200.
 pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
+    // MiniMax has codes of its own.
+    let code = body.pointer("/base_resp/status_code");
+    if let Some(code @ 1..) = code.and_then(Value::as_u64) {
+        let status = match code {
+            1002 | 1039 => 429,
+            1004 | 2049 => 401,
+            1008 => 402,
+            2013 => 400,
+            _ => 500,
+        };
+        let message = body.pointer("/base_resp/status_msg");
+        let body = json!({ "error": { "message": message } }).to_string();
+        return Err(OpenAIError::Boxed(Box::new(Refusal::new(status, body))));
+    }
     match body.get("error").filter(|error| is_error(error)) {
         Some(error) => Err(service_error(error, 500)),
         None => Ok(()),

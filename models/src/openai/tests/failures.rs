@@ -170,6 +170,25 @@ async fn wrong_settings_end_at_once() {
             "--model",
         ),
         (Act::refuse(422, "Unknown model: m"), "--model"),
+        (
+            Act::refuse(400, "The provided model identifier is invalid."),
+            "--model",
+        ),
+        (
+            Act::refuse(400, "Client sent an HTTP request to an HTTPS server."),
+            "OPENAI_BASE_URL",
+        ),
+        (
+            Act::json(
+                200,
+                &json!({"base_resp": {"status_code": 1004, "status_msg": "login fail"}, "choices": null}),
+            ),
+            "OPENAI_API_KEY",
+        ),
+        (
+            Act::refuse(403, "Your team doesn't have any credits yet."),
+            "credit",
+        ),
     ];
     for (act, setting) in cases {
         let server = Server::new(vec![act]).await;
@@ -237,6 +256,24 @@ async fn message_is_found_in_any_form() {
         );
         assert!(matches!(error, ModelError::Refused { .. }), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn unreadable_output_is_transient() {
+    for text in [
+        "unexpected tokens remaining in message header: Some(\"to=functions.search\")",
+        "error parsing tool call: raw='{', err=unexpected end of JSON input",
+    ] {
+        let error = answer_to(Act::refuse(400, text)).await.unwrap_err();
+        assert!(matches!(error, ModelError::Transient { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_for_low_limit_is_a_cut_reply() {
+    let text = "Could not finish the message because max_tokens or model output limit was reached. Please try again with higher max_tokens.";
+    let reply = answer_to(Act::refuse(400, text)).await.unwrap();
+    assert_eq!(reply.finish, Finish::Length);
 }
 
 #[tokio::test]
