@@ -149,7 +149,9 @@ pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
         let body = json!({ "error": { "message": message } }).to_string();
         return Err(OpenAIError::Boxed(Box::new(Refusal::new(status, body))));
     }
-    match body.get("error").filter(|error| is_error(error)) {
+    let own = body.get("error").filter(|error| is_error(error));
+    // vLLM and SGLang send the error without an object around it.
+    match own.or_else(|| Some(body).filter(|body| body["object"] == "error")) {
         Some(error) => Err(service_error(error, 500)),
         None => Ok(()),
     }

@@ -13,8 +13,8 @@ use super::response::{self, Raw, RawCall};
 /// Fault of a stream that ended without the reason why the reply ended.
 pub(super) const UNFINISHED: &str = "the stream ended before the reply was complete";
 
-/// Reads a stream to its end. `is_done` tells afterwards whether its last event was `[DONE]`, and
-/// `needs_finish` whether a reply without calls needs a reason for its end.
+/// Reads a stream to its end. For a reply without calls, `is_done` tells afterwards whether its last event was
+/// `[DONE]`, and `needs_finish` whether it needs a reason for its end.
 pub(super) async fn collect(
     mut chunks: impl Stream<Item = Result<Value, OpenAIError>> + Unpin,
     is_done: impl Fn() -> bool,
@@ -66,9 +66,9 @@ pub(super) async fn collect(
     let has_calls = !raw.calls.is_empty();
     let is_complete = match has_calls {
         true => raw.calls.iter().all(RawCall::is_complete),
-        false => !needs_finish && !raw.content.is_empty(),
+        false => is_done() && !needs_finish && !raw.content.is_empty(),
     };
-    match is_done() && is_complete {
+    match is_complete {
         true => Ok(raw),
         false => Err(fault(502, UNFINISHED, String::new())),
     }
@@ -94,7 +94,7 @@ impl Calls {
     fn add(&mut self, piece: &Value) {
         let index = piece.get("index").and_then(Value::as_u64);
         let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
-        let function = piece.get("function").unwrap_or(&Value::Null);
+        let function = piece.get("function").unwrap_or(piece);
         let name = function.get("name").and_then(Value::as_str).unwrap_or("");
         if self.is_repeated(piece) {
             return;
@@ -118,16 +118,20 @@ impl Calls {
 
     /// Returns whether a piece repeats a complete call, as some servers do at the end.
     fn is_repeated(&self, piece: &Value) -> bool {
-        let function = piece.get("function").unwrap_or(&Value::Null);
+        let function = piece.get("function").unwrap_or(piece);
         let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
+        let index = piece.get("index").and_then(Value::as_u64);
         let arguments = response::arguments(function);
-        !id.is_empty()
-            && self.calls.iter().any(|(_, call)| {
-                let is_same = call.id == id && function.get("name") == Some(&call.name[..].into());
-                is_same
-                    && call.is_complete()
-                    && (arguments.is_empty() || arguments == call.arguments)
-            })
+        self.calls.iter().any(|(own_index, call)| {
+            let is_same = match id.is_empty() {
+                true => arguments.is_empty() && index.is_some() && *own_index == index,
+                false => call.id == id,
+            };
+            is_same
+                && function.get("name") == Some(&call.name[..].into())
+                && call.is_complete()
+                && (arguments.is_empty() || arguments == call.arguments)
+        })
     }
 
     /// Returns the call that a piece belongs to; `None` for a new one.
@@ -137,7 +141,10 @@ impl Calls {
             None => self.calls.len().checked_sub(1)?,
         };
         let call = &self.calls[last].1;
-        let other_id = !id.is_empty() && id != call.id;
+        // Some servers repeat the name with a new id in each piece.
+        let is_open = !call.arguments.is_empty() && !call.is_complete();
+        let continues = index.is_some() && name == call.name && is_open;
+        let other_id = !id.is_empty() && id != call.id && !continues;
         // Servers without indices, or with the same index for all, start a call with its id or name, or with
         // a name after complete arguments.
         let begins = !name.is_empty()

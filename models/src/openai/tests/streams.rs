@@ -87,6 +87,46 @@ async fn repeated_message_at_end_is_read_once() {
 }
 
 #[tokio::test]
+async fn repeated_names_do_not_start_calls() {
+    let (name, end_of_arguments) = (Some("search"), "\"x\"}");
+    for [first, second] in [[Some("a"), Some("b")], [None, None]] {
+        let reply = streamed(&[
+            fragment(Some(0), first, name, "{\"pattern\": "),
+            fragment(Some(0), second, name, end_of_arguments),
+            fragment(Some(0), None, name, ""),
+            end("tool_calls"),
+        ])
+        .await
+        .unwrap();
+        assert_eq!(reply.calls.len(), 1, "{reply:?}");
+        assert_eq!(reply.calls[0].arguments, json!({"pattern": "x"}));
+    }
+}
+
+#[tokio::test]
+async fn error_objects_in_streams_are_errors() {
+    let error = json!({"object": "error", "message": "The input (9000 tokens) is longer than the model's context length (8192 tokens).", "code": 400});
+    let error = streamed(&[delta(json!({"content": "x"})), error]).await;
+    assert!(
+        matches!(error, Err(ModelError::ContextFull(_))),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn endless_streams_are_given_up() {
+    let half = || Act::Answer(200, vec![], "{\"choices\": []}".to_owned());
+    let whole = Act::json(200, &build_completion(json!({"content": "done"}), "stop"));
+    let server = Server::new(vec![half(), half(), whole]).await;
+    let model = client(&server, true);
+    for _ in 0..2 {
+        assert!(model.complete(&request()).await.is_err());
+    }
+    assert_eq!(model.complete(&request()).await.unwrap().content, "done");
+    assert_eq!(server.requests()[2].body["stream"], json!(false));
+}
+
+#[tokio::test]
 async fn missing_finish_reason_is_tolerated() {
     let call = fragment(Some(0), Some("a"), Some("search"), "{\"pattern\": \"x\"}");
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 3}});
@@ -94,6 +134,14 @@ async fn missing_finish_reason_is_tolerated() {
     assert_eq!((reply.calls.len(), reply.finish), (1, Finish::ToolCalls));
     let half = fragment(Some(0), Some("a"), Some("search"), "{\"pattern\": ");
     assert!(streamed(&[half]).await.is_err());
+    let complete = fragment(Some(0), Some("a"), Some("search"), "{\"pattern\": \"x\"}");
+    let act = Act::Stream {
+        events: vec![complete.to_string()],
+        cut: false,
+    };
+    let server = Server::new(vec![act]).await;
+    let reply = client(&server, true).complete(&request()).await.unwrap();
+    assert_eq!(reply.calls.len(), 1);
     // A text is taken the second time: the service never says why a reply ended.
     let text = || Act::stream(&[delta(json!({"content": "done"}))]);
     let server = Server::new(vec![text(), text(), text()]).await;
