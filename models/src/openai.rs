@@ -229,6 +229,8 @@ impl Model for OpenAi {
             if endpoint::refusal(&error).is_some_and(|r| r.fault == Some(stream::UNFINISHED)) {
                 self.learn(ServerCapabilities {
                     finish_in_stream: false,
+                    // After the second, another form is asked for.
+                    stream: capabilities.finish_in_stream,
                     ..self.capabilities()
                 });
             }

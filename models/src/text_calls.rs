@@ -245,7 +245,10 @@ impl Scan<'_> {
             let is_call = info.starts_with("tool")
                 && self.whole
                 && parse_call::tool_name(name, self.tools).is_ok();
-            return (end, is_call.then(|| self.named(inner)).into_iter().collect());
+            return (
+                end,
+                is_call.then(|| self.named(inner)).into_iter().collect(),
+            );
         }
         // A string in the call may itself contain a fence, so the value decides where the block ends.
         let tagged = info.starts_with("tool") || info == "function_call";

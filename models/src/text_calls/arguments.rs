@@ -79,6 +79,12 @@ fn read(text: &str, whole: bool) -> Result<Value, String> {
 /// Reads `{}{"pattern": "x"}`: an empty object before the arguments, or the same arguments several times.
 fn repeated(text: &str, whole: bool) -> Option<Value> {
     let mut rest = text.trim();
+    for nothing in ["null", "\"\""] {
+        rest = rest.strip_prefix(nothing).unwrap_or(rest).trim_start();
+    }
+    if rest.is_empty() {
+        return None;
+    }
     let mut arguments = Value::Object(Map::new());
     while !rest.is_empty() {
         if !rest.starts_with('{') {
@@ -233,6 +239,9 @@ mod tests {
             json!(format!("<|message|>{encoded}<|end|>")),
             json!(format!("{encoded}</tool_call>")),
             json!(format!("{{}}{encoded}")),
+            json!(format!("null{encoded}")),
+            json!(format!("{{{encoded}}}")),
+            json!(format!("{encoded}\n</function>")),
             json!(format!("{encoded}{encoded}")),
             json!(format!("{encoded}}}")),
             json!({"\"pattern\"": "x"}),

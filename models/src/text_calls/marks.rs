@@ -11,7 +11,7 @@ static MARK: LazyLock<Regex> = LazyLock::new(|| {
         r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
         r"|<(?:end_of_turn|end_function_call|escape)>|\[/?(?:END_)?TOOL_(?:CALLS?|REQUEST)\]|\[/ARGS\]",
         r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
-        r"|</?(?:tool_calls?|function_calls?|tool_code|TOOLCALL)>|✿RESULT✿:?|✿RETURN✿:?",
+        r"|</?(?:tool_calls?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke)>|✿RESULT✿:?|✿RETURN✿:?",
     ))
     .expect("the pattern of marks")
 });

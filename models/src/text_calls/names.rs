@@ -29,7 +29,7 @@ const JOINED_NAMESPACES: [&str; 7] = [
 ];
 
 /// Starts of markers that follow a name.
-const MARKER_STARTS: [&str; 7] = ["<|", "<｜", "[ARGS]", "[CALL_ID]", "(", "{", "?"];
+const MARKER_STARTS: [&str; 6] = ["<", "[ARGS]", "[CALL_ID]", "(", "{", "?"];
 
 /// Returns the tool's exact name, or the problem with it.
 ///
@@ -42,12 +42,26 @@ pub fn tool_name(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     let bare = without_markers(name);
-    let matching = candidates(&bare)
-        .into_iter()
-        .find_map(|candidate| only_match(&candidate, tools));
-    match matching {
+    match matching(&bare, tools).or_else(|| only_word(name, tools)) {
         Some(tool) => Ok(tool.to_owned()),
         None => Err(unknown(&bare, tools)),
+    }
+}
+
+/// Returns the tool that a name without markers means.
+fn matching<'t>(bare: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+    let mut candidates = candidates(bare).into_iter();
+    candidates.find_map(|candidate| only_match(&candidate, tools))
+}
+
+/// Returns the tool in a name with markers around it, such as `function<｜tool▁sep｜>search`.
+fn only_word<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+    let words = name.split(|c: char| !c.is_alphanumeric() && !"_-.:/#".contains(c));
+    let mut meant: Vec<&str> = words.filter_map(|word| matching(word, tools)).collect();
+    meant.dedup();
+    match meant[..] {
+        [tool] => Some(tool),
+        _ => None,
     }
 }
 
@@ -195,6 +209,12 @@ mod tests {
             "search commentary",
             "search?commentary",
             "search[ARGS]",
+            "search\n<arg_key>pattern</arg_key>",
+            "search</tool_call>",
+            "search|json",
+            "<function=search>",
+            "function<｜tool▁sep｜>search",
+            "functions<|channel|>search",
             "<search>",
             "search:",
         ] {

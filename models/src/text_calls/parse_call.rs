@@ -9,6 +9,7 @@ use testwright_tools::tool::ToolSpec;
 
 pub use super::arguments::object;
 use super::arguments::{fitted, kind};
+use super::blocks;
 pub use super::names::tool_name;
 use crate::near_json::{self, Problem};
 
@@ -77,6 +78,14 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
             };
         }
     };
+    // Servers pass on what they did not translate.
+    if let Some(text) = arguments.as_str().map(str::trim)
+        && (text.starts_with("<parameter") || text.starts_with("<arg_key>"))
+        && text.ends_with('>')
+    {
+        let pairs = [blocks::parameters(text), blocks::arg_pairs(text)].concat();
+        return from_text(&name, &pairs, tools);
+    }
     match object(arguments, whole) {
         Ok(arguments) => ParsedCall::Call {
             arguments: fitted(arguments, tools.iter().find(|tool| tool.name == name)),
