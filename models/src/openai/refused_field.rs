@@ -65,7 +65,7 @@ pattern!(
 );
 pattern!(
     TOOL_ROLE,
-    r#"role['":\s=]{0,4}['"]?tool\b|['"]tool['"] role|tool role"#
+    r#"role['":\s=]{0,4}['"]?tool\b|['"]tool['"] role|tool role|value:? ['"]tool['"]|got tool\b|assistant and system roles are supported"#
 );
 pattern!(
     USER_AFTER_TOOL,
@@ -80,6 +80,7 @@ pattern!(
     r"required to be supplied|must be false|strict|every key in properties"
 );
 
+pattern!(TOOLS_FIELD, r"\btools\b|\bfunctions are\b");
 pattern!(STREAM, r"\bstream(?:ing|ed)?\b");
 
 /// A refused request, and what was known of the server when it was sent.
@@ -109,7 +110,7 @@ impl Refused<'_> {
 type Rule = fn(&Refused<'_>, &mut ServerCapabilities);
 
 /// Rules in the order in which they are tried. The first that changes anything decides.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     effort,
     stream_options,
     stream,
@@ -124,6 +125,7 @@ const RULES: [Rule; 14] = [
     completion_limit,
     parallel_calls,
     temperature,
+    tools_field,
 ];
 
 /// Returns the capabilities to use after `refusal` of `body`; `None` if it is not about the request's form.
@@ -174,6 +176,16 @@ fn effort(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 
 fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     if refused.body.has("tools") && refused.says_any(&NO_TOOLS) {
+        better.tools_field = false;
+        better.effort = None;
+    }
+}
+
+/// Services without the field call it unknown, in words that may also be about a part of it.
+fn tools_field(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_named = TOOLS_FIELD.is_match(&refused.text) && !refused.says("tools[");
+    let is_unknown = refused.says_any(&NOT_ACCEPTED) || refused.says("extra inputs");
+    if refused.body.has("tools") && matches!(refused.status, 400 | 422) && is_named && is_unknown {
         better.tools_field = false;
         better.effort = None;
     }

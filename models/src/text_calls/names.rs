@@ -56,6 +56,9 @@ fn matching<'t>(bare: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
 
 /// Returns the tool in a name with markers around it, such as `function<｜tool▁sep｜>search`.
 fn only_word<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+    if !name.contains(['<', '>', '|', '｜', '=', '\n']) {
+        return None;
+    }
     let words = name.split(|c: char| !c.is_alphanumeric() && !"_-.:/#".contains(c));
     let mut meant: Vec<&str> = words.filter_map(|word| matching(word, tools)).collect();
     meant.dedup();

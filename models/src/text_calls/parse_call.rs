@@ -79,7 +79,8 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
         }
     };
     // Servers pass on what they did not translate.
-    if let Some(text) = arguments.as_str().map(str::trim)
+    if whole
+        && let Some(text) = arguments.as_str().map(str::trim)
         && (text.starts_with("<parameter") || text.starts_with("<arg_key>"))
         && text.ends_with('>')
     {

@@ -89,6 +89,10 @@ async fn remarks_move_into_tool_answers() {
     for text in [
         "Unknown role 'tool' in the chat template; only system, user and assistant are supported",
         "messages[3]: invalid role: 'tool' role is not supported",
+        "Invalid value: 'tool'. Supported values are: 'system', 'assistant', 'user', 'function', and 'developer'.",
+        "Only user, assistant and system roles are supported! got tool",
+        "Unrecognized request argument supplied: tools",
+        "body.tools: Extra inputs are not permitted",
     ] {
         let bodies = sent(&[text], &request, false).await;
         for body in &bodies[1..] {
