@@ -22,6 +22,7 @@ mod messages;
 mod overflow;
 mod probe;
 mod refused_field;
+mod reply_errors;
 mod request;
 mod response;
 mod response_limits;
@@ -115,7 +116,7 @@ impl OpenAi {
         let mut raw = match self.exchange(body, &watch, capabilities).await {
             Ok(raw) => raw,
             Err(error) => {
-                let refused = endpoint::refusal(&error).and_then(response::refused_reply);
+                let refused = endpoint::refusal(&error).and_then(reply_errors::refused_reply);
                 refused.ok_or_else(|| watch.explain(error))?
             }
         };

@@ -220,7 +220,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
         refusal.after.or_else(in_body)
     };
     match status {
-        408 | 409 | 425 | 429 => ModelError::Transient {
+        408 | 409 | 425 | 429 | 498 | 499 => ModelError::Transient {
             after: after(),
             message,
             // A timeout may come in the middle of the work.
@@ -258,7 +258,8 @@ fn configuration_hint(refusal: &Refusal, all: &str, settings: &OpenAiSettings) -
             "add credit or raise the quota of the account; waiting does not help".to_owned(),
         );
     }
-    let is_about_key = matches!(status, 401 | 403) || (status == 400 && says(&NO_KEY));
+    let is_about_key =
+        matches!(status, 401 | 403) || (matches!(status, 400 | 500) && says(&NO_KEY));
     let is_about_model = NO_MODEL.is_match(all);
     match status {
         200..=399 => Some(check_base_url(settings)),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::extra_fields;
 use super::fault;
+use super::reply_errors;
 use super::response::{self, Raw, RawCall};
 
 /// Fault of a stream that ended without the reason why the reply ended.
@@ -24,14 +25,14 @@ pub(super) async fn collect(
     let mut pieces = Calls::default();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
-        response::error_in(&chunk)?;
+        reply_errors::error_in(&chunk)?;
         if let Some(usage) = response::usage_in(&chunk) {
             raw.usage = Some(usage.clone());
         }
         let Some(choice) = chunk.pointer("/choices/0") else {
             continue;
         };
-        response::error_in_choice(choice)?;
+        reply_errors::error_in_choice(choice)?;
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
             raw.finish = Some(finish.to_owned());
         }

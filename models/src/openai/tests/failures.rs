@@ -42,6 +42,10 @@ async fn full_context_is_recognized() {
             json!({"error": {"message": "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000."}}),
         ),
         (413, json!({"detail": "Payload Too Large"})),
+        (
+            200,
+            json!({"choices": [{"message": {"content": ""}, "finish_reason": "model_context_window_exceeded"}]}),
+        ),
     ];
     for (status, body) in texts {
         let error = answer_to(Act::json(status, &body)).await.unwrap_err();
@@ -182,6 +186,13 @@ async fn wrong_settings_end_at_once() {
             Act::json(
                 200,
                 &json!({"base_resp": {"status_code": 1004, "status_msg": "login fail"}, "choices": null}),
+            ),
+            "OPENAI_API_KEY",
+        ),
+        (
+            Act::json(
+                200,
+                &json!({"error_code": 110, "error_msg": "Incorrect API key"}),
             ),
             "OPENAI_API_KEY",
         ),
