@@ -226,12 +226,14 @@ impl Model for OpenAi {
                 self.learn(better);
                 continue;
             }
-            // The next try takes a stream that ends like this one.
-            if endpoint::refusal(&error).is_some_and(|r| r.fault == Some(stream::UNFINISHED)) {
+            let fault = endpoint::refusal(&error).and_then(|refusal| refusal.fault);
+            if matches!(fault, Some(stream::UNFINISHED | stream::EMPTY)) {
                 self.learn(ServerCapabilities {
+                    // The next try takes a stream that ends like this one.
                     finish_in_stream: false,
-                    // After the second, another form is asked for.
-                    stream: capabilities.finish_in_stream,
+                    // A second empty stream may be a reply in another form.
+                    stream: capabilities.stream
+                        && (fault != Some(stream::EMPTY) || capabilities.finish_in_stream),
                     ..self.capabilities()
                 });
             }

@@ -14,6 +14,9 @@ use super::response::{self, Raw, RawCall};
 /// Fault of a stream that ended without the reason why the reply ended.
 pub(super) const UNFINISHED: &str = "the stream ended before the reply was complete";
 
+/// Fault of a stream in which nothing was found.
+pub(super) const EMPTY: &str = "the stream ended without a reply";
+
 /// Reads a stream to its end. For a reply without calls, `is_done` tells afterwards whether its last event was
 /// `[DONE]`, and `needs_finish` whether it needs a reason for its end.
 pub(super) async fn collect(
@@ -71,6 +74,9 @@ pub(super) async fn collect(
     };
     match is_complete {
         true => Ok(raw),
+        false if raw.content.is_empty() && !has_calls && raw.extra.is_empty() => {
+            Err(fault(502, EMPTY, String::new()))
+        }
         false => Err(fault(502, UNFINISHED, String::new())),
     }
 }

@@ -114,10 +114,10 @@ async fn error_objects_in_streams_are_errors() {
 }
 
 #[tokio::test]
-async fn endless_streams_are_given_up() {
-    let half = || Act::Answer(200, vec![], "{\"choices\": []}".to_owned());
+async fn empty_streams_are_given_up() {
+    let empty = || Act::Answer(200, vec![], "{\"choices\": []}".to_owned());
     let whole = Act::json(200, &build_completion(json!({"content": "done"}), "stop"));
-    let server = Server::new(vec![half(), half(), whole]).await;
+    let server = Server::new(vec![empty(), empty(), whole]).await;
     let model = client(&server, true);
     for _ in 0..2 {
         assert!(model.complete(&request()).await.is_err());
