@@ -44,7 +44,7 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
         let written = toml::to_string(&recipe).expect("a recipe as TOML");
         // A file states all its parts; the recipe that was found records who stated them.
         let parsed = parse(&written, "recipe.toml").ok();
-        let parsed = parsed.map(|parsed| Recipe { stated: recipe.stated, ..parsed });
+        let parsed = parsed.map(|parsed| Recipe { stated: recipe.stated.clone(), ..parsed });
         assert_eq!(parsed.as_ref(), Some(&recipe));
         let _ = resolution_date(&recipe, &source);
     }

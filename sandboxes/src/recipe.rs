@@ -106,7 +106,7 @@ pub struct Recipe {
 }
 
 /// Parts of a recipe that someone states. The other parts of a detected recipe are guesses, which may be wrong.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stated {
     /// `python` or `--python`.
     pub python: bool,
@@ -118,6 +118,10 @@ pub struct Stated {
     pub services: bool,
     /// `before-tests`.
     pub before_tests: bool,
+    /// Values of `--requirement`, which are never omitted.
+    pub added: Vec<String>,
+    /// Values of `--extra` and extras in `install`. The package must have them.
+    pub extras: Vec<String>,
 }
 
 impl Recipe {
@@ -282,19 +286,27 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
         origin = "image".to_owned();
     }
     let states = |key: &str| layers.iter().any(|(table, _)| table.contains_key(key));
+    let installs = layers.iter().filter_map(|(table, _)| table.get("install"));
+    let words = installs.filter_map(toml::Value::as_array).flatten();
+    let words = words.filter_map(toml::Value::as_str);
+    let stated_extras = words.flat_map(|word| split_extras(word).1);
     let stated = Stated {
         python: python_given || image_given,
         requirements: states("requirements") || states("requirements-files"),
         install: states("install"),
         services: states("services"),
         before_tests: states("before-tests"),
+        added: overrides.requirements.clone(),
+        extras: stated_extras
+            .chain(overrides.extras.iter().cloned())
+            .collect(),
     };
     for (table, place) in layers {
         recipe = parse::merge_recipe(&recipe, table, &place)?;
         origin = format!("{place}, over {origin}");
     }
     recipe.stated = stated;
-    additions::apply(&mut recipe, overrides)?;
+    additions::apply(&mut recipe, &tree, overrides)?;
     if let Some(python) = &overrides.python {
         recipe.python = Some(python.clone());
     }
@@ -323,6 +335,7 @@ pub fn amend(recipe: &Recipe, keys: toml::Table) -> Result<Recipe> {
         install: recipe.stated.install || has("install"),
         services: recipe.stated.services || has("services"),
         before_tests: recipe.stated.before_tests || has("before-tests"),
+        ..recipe.stated.clone()
     };
     let amended = parse::merge_recipe(recipe, keys, "[environment]")?;
     Ok(Recipe { stated, ..amended })

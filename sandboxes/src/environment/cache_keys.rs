@@ -42,7 +42,7 @@ pub(super) struct Guess {
 impl Guess {
     fn new(recipe: &Recipe, origin: &str) -> Guess {
         let any = origin.starts_with("detected") || origin.contains(", over detected");
-        let stated = recipe.stated;
+        let stated = &recipe.stated;
         Guess {
             any,
             python: any && !stated.python,

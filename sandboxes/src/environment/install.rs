@@ -4,12 +4,12 @@ use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::editable;
 use super::install_attempt::{Attempt, STEP};
-use super::install_targets::{install_targets, without_extras};
+use super::install_targets::{InstallTarget, install_targets, without_extras};
 use super::metadata::Metadata;
 use super::omissions::{omission, reason};
 use super::steps::{StepOutput, Steps, text};
-use crate::error::ErrorKind;
-use crate::recipe::test_extras;
+use crate::error::{ErrorKind, SandboxError};
+use crate::recipe::{normalized_name, test_extras};
 use crate::sandbox::{Command, Result};
 
 const LINK: &str = include_str!("link.py");
@@ -93,6 +93,27 @@ impl Build<'_> {
         let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
         let lines = metadata.extra_requirements(&test_extras(&metadata.extras));
         self.install_one_by_one(builder, steps, &lines).await
+    }
+
+    /// Checks that the installed projects have the extras that the user names. uv only warns about unknown ones.
+    pub(super) async fn check_extras(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        targets: &[InstallTarget],
+    ) -> Result<()> {
+        for target in targets {
+            let mut stated = target.extras.clone();
+            stated.retain(|extra| self.recipe.stated.extras.contains(extra));
+            if stated.is_empty() {
+                continue;
+            }
+            let metadata = Metadata::read(builder, steps, &target.folder).await?;
+            if let Some(error) = unknown_extra(&metadata, &stated) {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Installs all lines at once or, if that fails, one by one. Returns a note for each line that cannot be installed.
@@ -311,8 +332,54 @@ impl Build<'_> {
     }
 }
 
+/// Returns the error for the first extra that an installed project lacks.
+fn unknown_extra(metadata: &Metadata, stated: &[String]) -> Option<SandboxError> {
+    let name = metadata.name.as_ref()?;
+    let extras = &metadata.extras;
+    let is_unknown = |extra: &&String| {
+        let mut names = extras.iter().map(|name| normalized_name(name));
+        !names.any(|name| name == normalized_name(extra))
+    };
+    let unknown = stated.iter().find(is_unknown)?;
+    let similarity = |extra: &String| strsim::jaro_winkler(extra, unknown);
+    let nearest = extras
+        .iter()
+        .max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let hint = match nearest {
+        Some(nearest) if similarity(nearest) > 0.7 => format!("did you mean `{nearest}`?"),
+        Some(_) => format!("{name} has the extras {}", extras.join(", ")),
+        None => format!("leave it out: {name} has no extras"),
+    };
+    let message = format!("{name} has no extra `{unknown}`");
+    Some(SandboxError::new(ErrorKind::Input, message).hint(hint))
+}
+
 /// Returns the folder that the arguments install, relative to the workspace.
 fn folder_of(install: &[String]) -> String {
     let target = install_targets(install).into_iter().next();
     target.map(|target| target.folder).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_extras_suggest_similar_ones() {
+        let hint = |extras: &[&str], stated: &str| {
+            let metadata = Metadata {
+                name: Some("shop".to_owned()),
+                extras: extras.iter().map(|&extra| extra.to_owned()).collect(),
+                ..Metadata::default()
+            };
+            unknown_extra(&metadata, &[stated.to_owned()])?.hint
+        };
+        assert_eq!(hint(&["Web_UI", "docs"], "web-ui"), None);
+        let similar = hint(&["docs", "socks"], "sock");
+        assert_eq!(similar.as_deref(), Some("did you mean `socks`?"));
+        let other = hint(&["docs", "test"], "zzz");
+        assert_eq!(other.as_deref(), Some("shop has the extras docs, test"));
+        assert!(hint(&[], "zzz").is_some());
+        assert!(unknown_extra(&Metadata::default(), &["zzz".to_owned()]).is_none());
+    }
 }

@@ -225,6 +225,7 @@ impl<'a> Build<'a> {
         if let Some(older) = self.older_python(builder, &printed).await? {
             return Err(self.try_older_python(older, steps.failed(step, &printed)));
         }
+        self.require_added(builder, &steps).await?;
         if !(self.plan.guess.requirements && self.settings.keep_going) {
             return Err(steps.failed(step, &printed));
         }
@@ -333,6 +334,7 @@ impl<'a> Build<'a> {
             notes = self.install_package(builder, &steps, install).await?;
         }
         let targets = install_targets(install);
+        self.check_extras(builder, &steps, &targets).await?;
         self.place_projects(builder, &steps, &targets).await?;
         for script in &self.recipe.after_install {
             let mut command = Command::shell(script.clone());

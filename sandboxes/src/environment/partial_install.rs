@@ -3,16 +3,42 @@
 //! Only a guessed recipe gets this help, because it may ask for too much.
 
 use super::build::Build;
+use super::build_isolation::failed_packages;
 use super::build_sandbox::BuildSandbox;
 use super::omissions::{omission, split_failed};
 use super::requirements::name;
 use super::steps::{StepOutput, Steps};
+use crate::error::ErrorKind;
 use crate::sandbox::Result;
 
 /// Maximum rounds of leaving out requirements that cannot be built, because uv reports one at a time.
 const MAX_OMISSION_ROUNDS: usize = 6;
 
 impl Build<'_> {
+    /// Checks that the requirements that the user added can be installed. They are never omitted.
+    pub(super) async fn require_added(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+    ) -> Result<()> {
+        let added = &self.recipe.stated.added;
+        if added.is_empty() {
+            return Ok(());
+        }
+        let step = "install the added requirements";
+        let install = self.install(builder, added).await?;
+        let printed = steps.attempt(step, &install).await?;
+        if printed.code == 0 {
+            return Ok(());
+        }
+        let mut error = steps.failed(step, &printed);
+        // If a package was found and failed to build, its name and version are right.
+        if !error.is_external && failed_packages(&printed.text).is_empty() {
+            error.kind = ErrorKind::Input;
+        }
+        Err(error)
+    }
+
     /// Installs what can be installed of the requirements. `printed` is the output of the first attempt. Returns a note
     /// for each omitted one.
     pub(super) async fn install_most(

@@ -1,14 +1,15 @@
 //! Additions that the user makes on the command line: requirements, extras, variables.
 
-use super::extras::with_extras;
-use super::{Overrides, Recipe};
+use super::extras::{split_extras, with_extras};
+use super::{Overrides, ProjectMetadata, Recipe, normalized_name};
 use crate::error::{ErrorKind, SandboxError};
+use crate::repository::Tree;
 use crate::sandbox::Result;
 
 /// Adds the user's requirements, extras and variables to a recipe.
-pub(super) fn apply(recipe: &mut Recipe, overrides: &Overrides) -> Result<()> {
+pub(super) fn apply(recipe: &mut Recipe, tree: &Tree, overrides: &Overrides) -> Result<()> {
     for requirement in &overrides.requirements {
-        let package = super::normalized_name(requirement);
+        let package = normalized_name(requirement);
         if package.is_empty() || requirement.starts_with('-') {
             return Err(invalid("requirement", requirement)
                 .hint("write it as pip does, e.g. --requirement 'pytest-mock>=3'"));
@@ -16,9 +17,11 @@ pub(super) fn apply(recipe: &mut Recipe, overrides: &Overrides) -> Result<()> {
         // The user's limits replace detected ones.
         recipe
             .requirements
-            .retain(|line| super::normalized_name(line) != package);
-        recipe.requirements.push(requirement.clone());
+            .retain(|line| normalized_name(line) != package);
     }
+    // Of requirements that contradict each other, the first ones are installed.
+    let added = overrides.requirements.iter().cloned();
+    recipe.requirements.splice(0..0, added);
     for variable in &overrides.env {
         let (name, value) = variable
             .split_once('=')
@@ -28,7 +31,7 @@ pub(super) fn apply(recipe: &mut Recipe, overrides: &Overrides) -> Result<()> {
     }
     if !overrides.extras.is_empty() {
         let installed = recipe.install.take().unwrap_or_default();
-        recipe.install = Some(install_with_extras(installed, &overrides.extras));
+        recipe.install = Some(install_with_extras(tree, installed, &overrides.extras)?);
     }
     Ok(())
 }
@@ -42,64 +45,35 @@ fn is_variable(name: &str) -> bool {
     name.starts_with(is_start) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Adds extras to the first local folder that is installed, such as `.[test]`.
-fn install_with_extras(mut install: Vec<String>, extras: &[String]) -> Vec<String> {
+/// Adds each extra to the first installed folder that declares it, otherwise to the first one, such as `.[test]`.
+fn install_with_extras(
+    tree: &Tree,
+    mut install: Vec<String>,
+    extras: &[String],
+) -> Result<Vec<String>> {
     let is_local = |word: &String| word.starts_with('.') || word.contains('/');
     if !install.iter().any(is_local) {
         install.extend(["-e".to_owned(), ".".to_owned()]);
     }
-    if let Some(target) = install.iter_mut().find(|word| is_local(word)) {
-        *target = with_extras(target, extras);
+    let mut targets: Vec<&mut String> = install.iter_mut().filter(|word| is_local(word)).collect();
+    for extra in extras {
+        let mut declaring = 0;
+        for (at, target) in targets.iter().enumerate() {
+            if declares(tree, target, extra)? {
+                declaring = at;
+                break;
+            }
+        }
+        let target = &mut targets[declaring];
+        **target = with_extras(target, &[extra]);
     }
-    install
+    Ok(install)
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn additions_extend_the_recipe() {
-        let mut recipe = Recipe {
-            requirements: vec!["pytest".to_owned(), "Mock<2".to_owned()],
-            install: Some(vec!["-e".to_owned(), ".[test]".to_owned()]),
-            ..Recipe::default()
-        };
-        let overrides = Overrides {
-            requirements: vec!["mock>=4".to_owned()],
-            extras: vec!["socks".to_owned()],
-            env: vec!["A_B=1=2".to_owned()],
-            ..Overrides::default()
-        };
-        apply(&mut recipe, &overrides).unwrap();
-        assert_eq!(recipe.requirements, ["pytest", "mock>=4"]);
-        assert_eq!(recipe.install.unwrap(), ["-e", ".[test,socks]"]);
-        assert_eq!(recipe.env["A_B"], "1=2");
-        assert_eq!(
-            install_with_extras(Vec::new(), &overrides.extras),
-            ["-e", ".[socks]"]
-        );
-    }
-
-    #[test]
-    fn invalid_additions_are_refused() {
-        for overrides in [
-            Overrides {
-                env: vec!["1A=x".to_owned()],
-                ..Overrides::default()
-            },
-            Overrides {
-                env: vec!["NAME".to_owned()],
-                ..Overrides::default()
-            },
-            Overrides {
-                requirements: vec!["--index-url=x".to_owned()],
-                ..Overrides::default()
-            },
-        ] {
-            let error = apply(&mut Recipe::default(), &overrides).unwrap_err();
-            assert_eq!(error.kind, ErrorKind::Input);
-        }
-    }
+/// Returns whether the files of an installed folder declare an extra. Some extras are known only after the build.
+fn declares(tree: &Tree, target: &str, extra: &str) -> Result<bool> {
+    let folder = split_extras(target).0.trim_start_matches("./");
+    let metadata = ProjectMetadata::read(&tree.subtree(folder.trim_matches(['/', '.'])))?;
+    let mut names = metadata.extras.keys();
+    Ok(names.any(|name| normalized_name(name) == normalized_name(extra)))
 }

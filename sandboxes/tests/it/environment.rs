@@ -153,6 +153,19 @@ async fn failing_step_is_reported_with_log() {
              dependencies)"
         ]
     );
+    // Additions by the user are not omitted.
+    let mut added = recipe();
+    added.requirements.push("nowhere>=2".to_owned());
+    added.stated.added.push("nowhere>=2".to_owned());
+    let mut extended = recipe();
+    extended.install = Some(vec!["-e".to_owned(), ".[nothing]".to_owned()]);
+    extended.stated.extras.push("nothing".to_owned());
+    for (recipe, message) in [(added, "nowhere"), (extended, "has no extra `nothing`")] {
+        let building = place.build_with_steps(&source, &recipe, "detected from tox.ini");
+        let error = building.await.0.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input);
+        assert!(error.message.contains(message), "{error}");
+    }
     // The first of two requirements of one package counts.
     let mut twice = recipe();
     twice.requirements.push("extra==2.0".to_owned());

@@ -342,3 +342,52 @@ fn modules_of_own_runner_are_collected() {
     let without_usual_names = [("tests/fields.py", code), ("fields/base.py", code)];
     assert_eq!(options(&without_usual_names), [option]);
 }
+
+#[test]
+fn additions_extend_the_recipe() {
+    let root = member(
+        "all",
+        "dependencies = ['core']\n[project.optional-dependencies]\ntest = []\n[dependency-groups]\ntest = ['Mock<2']\n\
+         [tool.uv.workspace]\nmembers = ['core']\n",
+    );
+    let core = member("core", "");
+    let files = [
+        ("pyproject.toml", root.as_str()),
+        ("core/pyproject.toml", core.as_str()),
+    ];
+    let overrides = Overrides {
+        requirements: vec!["mock>=4".to_owned()],
+        extras: vec!["test".to_owned(), "socks".to_owned()],
+        env: vec!["A_B=1=2".to_owned()],
+        ..Overrides::default()
+    };
+    let recipe = detected_with(&files, &overrides).unwrap();
+    assert_eq!(recipe.requirements, ["mock>=4", "pytest"]);
+    assert_eq!(texts(recipe.install), "-e ./core[socks] -e .[test]");
+    assert_eq!(recipe.env["A_B"], "1=2");
+    assert_eq!(recipe.stated.added, overrides.requirements);
+
+    let stated = "[environment]\ninstall = ['--no-deps', '-e', '.[docs]']\n";
+    let files = [files[0], ("testwright.toml", stated)];
+    let recipe = detected_with(&files, &overrides).unwrap();
+    assert_eq!(recipe.stated.extras, ["docs", "test", "socks"]);
+    assert_eq!(texts(recipe.install), "--no-deps -e .[docs,test,socks]");
+}
+
+#[test]
+fn invalid_additions_are_refused() {
+    let refused = |overrides: Overrides| {
+        let error = detected_with(&[("setup.py", "setup(name='x')")], &overrides).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input);
+    };
+    for variable in ["1A=x", "NAME"] {
+        refused(Overrides {
+            env: vec![variable.to_owned()],
+            ..Overrides::default()
+        });
+    }
+    refused(Overrides {
+        requirements: vec!["--index-url=x".to_owned()],
+        ..Overrides::default()
+    });
+}
