@@ -9,7 +9,7 @@ use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
 use testwright_agent::job::Record;
 use testwright_config::error::{Error, Result};
-use testwright_sandboxes::repository::{Placement, WorkTree};
+use testwright_sandboxes::repository::{Placement, WorkTree, touched_paths};
 use testwright_server::expected_failure::{self, Tests};
 use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::file_of;
@@ -103,27 +103,28 @@ impl AcceptedTest {
             let is_applied = checked.is_err() && tree.has_applied(&self.patch)?;
             Ok(Some((tree, checked, is_applied)))
         });
-        let mut lines = match checked {
-            Ok(None) => Vec::new(),
-            Ok(Some((tree, Ok(()), _))) => vec![
-                format!("apply: {}", apply_command(&self.folder)),
-                format!("or: {}", self.git_apply_command(tree.root(), "")),
-            ],
-            Ok(Some((tree, Err(_), true))) => {
-                let root = tree.root().display();
-                vec![format!("note: the test is already applied to {root}")]
-            }
-            // The test is in no file, so there is nothing to run.
-            Ok(Some((tree, Err(reason), false))) => {
-                return vec![format!(
-                    "note: the test does not apply to {} now: {}",
-                    tree.root().display(),
-                    reason.replace('\n', "; ")
-                )];
-            }
+        let command = apply_command(&self.folder);
+        // As long as the test is in no file, there is nothing to run.
+        let (tree, checked, is_applied) = match checked {
+            Ok(Some(state)) => state,
+            Ok(None) => return vec![format!("apply: {command} --repo FOLDER")],
             Err(error) => return vec![format!("note: {}", error.with_cause())],
         };
-        lines.extend(self.how_to_run());
+        let root = tree.root().display();
+        let mut lines = match checked {
+            Ok(()) => vec![
+                format!("apply: {command}"),
+                format!("or: {}", self.git_apply_command(tree.root(), "")),
+            ],
+            Err(_) if is_applied => vec![format!("note: the test is already applied to {root}")],
+            Err(reason) => {
+                let reason = reason.replace('\n', "; ");
+                return vec![format!(
+                    "note: the test does not apply to {root} now: {reason}"
+                )];
+            }
+        };
+        lines.extend(self.how_to_run(&tree));
         lines
     }
 
@@ -138,23 +139,35 @@ impl AcceptedTest {
         format!("git -C {root} apply {option}{patch}")
     }
 
-    /// Returns the command that runs the tests and a note on what it needs, if their runner is known.
-    pub(super) fn how_to_run(&self) -> Vec<String> {
+    /// Returns the command that runs the tests in a work tree and a note on what it needs, if their runner is known.
+    pub(super) fn how_to_run(&self, tree: &WorkTree) -> Vec<String> {
         let Some(command) = self.run_command() else {
             return Vec::new();
         };
-        let project = Path::new(&self.location).canonicalize().ok();
-        let project =
-            project.filter(|folder| folder.is_dir() && Some(folder) != current_folder().as_ref());
-        let line = match project {
-            Some(folder) => format!("run: cd {} && {command}", quote_path(&folder)),
-            None => format!("run: {command}"),
+        let project = tree.root().join(self.project_folder());
+        // Without the slash at the end.
+        let project: PathBuf = project.components().collect();
+        let line = match current_folder() {
+            Some(folder) if folder == project => format!("run: {command}"),
+            _ => format!("run: cd {} && {command}", quote_path(&project)),
         };
         // The environment of the run is in the cache, and its Python is not on PATH.
         let is_pytest = command.starts_with("python -m pytest");
         let runner = if is_pytest { "pytest and " } else { "" };
         let note = format!("note: `python` must have {runner}the dependencies of the project");
         vec![line, note]
+    }
+
+    /// Returns the path from the root of the work tree to the folder that the ids are relative to.
+    fn project_folder(&self) -> String {
+        let paths = touched_paths(&self.patch);
+        let failing = self.evidence.tests.iter().map(|test| test.id.as_str());
+        let passing = self.evidence.passing.iter().map(String::as_str);
+        let folder = failing.chain(passing).map(file_of).find_map(|file| {
+            let path = paths.iter().find(|path| Path::new(path).ends_with(file))?;
+            path.strip_suffix(file)
+        });
+        folder.unwrap_or_default().to_owned()
     }
 
     fn run_command(&self) -> Option<String> {
@@ -392,7 +405,11 @@ mod tests {
             "tests/a/test_x.py::C::test_f[1]",
             "tests/a/test_x.py::C::test_f[b c]",
         ];
-        let command = |runner: &str| accepted(runner, &ids).how_to_run();
+        let folder = tempfile::tempdir().unwrap();
+        let tree = WorkTree::find(folder.path().to_str().unwrap());
+        let tree = tree.unwrap().unwrap();
+        let root = tree.root().display();
+        let command = |runner: &str| accepted(runner, &ids).how_to_run(&tree);
         for (runner, expected) in [
             (
                 "pytest",
@@ -405,11 +422,18 @@ mod tests {
             ),
             ("sympy", "python bin/test -W 'ignore me' tests/a/test_x.py"),
         ] {
-            assert_eq!(command(runner)[0], format!("run: {expected}"));
+            assert_eq!(command(runner)[0], format!("run: cd {root} && {expected}"));
             assert_eq!(command(runner)[1].contains("pytest"), runner == "pytest");
         }
         assert!(command("other").is_empty());
-        assert!(accepted("pytest", &[]).how_to_run().is_empty());
+        assert!(accepted("pytest", &[]).how_to_run(&tree).is_empty());
+        // The project is a folder of the work tree.
+        let test = AcceptedTest {
+            patch: "--- a/pkgs/b/tests/a/test_x.py\n+++ b/pkgs/b/tests/a/test_x.py\n".to_owned(),
+            ..accepted("pytest", &ids)
+        };
+        let start = format!("run: cd {root}/pkgs/b && python -m pytest ");
+        assert!(test.how_to_run(&tree)[0].starts_with(&start));
     }
 
     #[test]
@@ -434,6 +458,9 @@ mod tests {
             let fit = steps.iter().zip(expected).all(|(a, b)| a.starts_with(b));
             assert!(fit && steps.len() == expected.len(), "{text}{steps:?}");
         }
+        let steps = accepted("pytest", &["test_x.py::test_f"]).next_steps();
+        let expected = r"apply: testwright apply 'runs/it'\''s' --repo FOLDER";
+        assert_eq!(steps, [expected]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(folder) => folder.clone(),
         None => newest_accepted()?,
     };
-    let (_, mut test) = read_test(&folder)?;
+    let (_, test) = read_test(&folder)?;
     let command = args.command(&folder);
     let tree = work_tree(args.repo.as_deref(), args.run.is_some(), &test, &command)?;
     let patch = match args.xfail {
@@ -58,11 +58,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         message: message.as_deref(),
     };
     let mut lines = test.apply(&tree, &patch, placement, &command)?;
-    if let Some(repo) = &args.repo {
-        // The tests run where they were applied.
-        test.location.clone_from(repo);
-    }
-    lines.extend(test.how_to_run());
+    lines.extend(test.how_to_run(&tree));
     for line in lines {
         output::print_stdout(format!("{}\n", output::escape_line(&line)));
     }

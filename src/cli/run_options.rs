@@ -106,7 +106,7 @@ impl RunOptions {
             (Some(test), Some(tree)) if self.apply => {
                 let command = apply_command(&test.folder);
                 let mut lines = test.apply(tree, &test.patch, Placement::default(), &command)?;
-                lines.extend(test.how_to_run());
+                lines.extend(test.how_to_run(tree));
                 lines
             }
             (Some(test), _) if !self.json => test.next_steps(),

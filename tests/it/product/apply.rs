@@ -97,8 +97,7 @@ fn test_of_subfolder_is_applied_and_committed() {
     // Another clone gets the test, and the command runs it there.
     let clone = place.path("clone");
     git(place.folder.path(), &["clone", "-q", "mono", "clone"]);
-    let project = clone.join("pkgs/slugs");
-    let output = testwright(&["apply", "out", "--repo", project.to_str().unwrap()]);
+    let output = testwright(&["apply", "out", "--repo", clone.to_str().unwrap()]);
     assert_exit_code(&output, 0);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
