@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::{ErrorKind, SandboxError};
+use crate::local::python_candidates;
 use crate::programs::{command_outside_cwd, named};
+use crate::recipe::KNOWN_PYTHONS;
 use crate::sandbox::Result;
 
 /// Oldest version that has all options used here.
@@ -21,7 +23,7 @@ const NO_PYTHON_HINT: &str = "install Python 3.8 or later (apt install python3-v
 /// - `program` (a setting)
 /// - the variable `TESTWRIGHT_UV`
 /// - the PATH
-/// - the `uv` package of a Python on the PATH
+/// - the `uv` package of a Python on the PATH, or of an installed one if there is none
 /// - one installed into the cache by the first of these Pythons that has pip (if `may_install`)
 ///
 /// # Errors
@@ -34,7 +36,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
         return check(&path).map_err(|reason| {
             SandboxError::new(
                 ErrorKind::Input,
-                format!("use {} as uv: {reason}", path.display()),
+                format!("{} cannot be used as uv: {reason}", path.display()),
             )
         });
     }
@@ -43,7 +45,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
     let installed = std::path::absolute(cache)
         .unwrap_or_else(|_| cache.to_owned())
         .join(INSTALLED);
-    let pythons = named("python3");
+    let pythons = pythons();
     let candidates = named("uv")
         .into_iter()
         .chain(from_python(&pythons))
@@ -68,7 +70,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
     };
     Err(SandboxError::new(
         ErrorKind::Unavailable,
-        format!("find uv, which installs packages{reasons}"),
+        format!("there is no usable uv, which installs packages{reasons}"),
     )
     .hint(match pythons.is_empty() {
         true => NO_PYTHON_HINT,
@@ -84,13 +86,28 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
 pub fn require_python(cache: &Path) -> Result<()> {
     let is_known = std::env::var_os("TESTWRIGHT_UV").is_some()
         || cache.join(INSTALLED).join("bin/uv").exists()
-        || ["python3", "uv"].iter().any(|name| !named(name).is_empty());
+        || !named("uv").is_empty()
+        || !pythons().is_empty();
     match is_known {
         true => Ok(()),
         false => {
             let error = SandboxError::new(ErrorKind::Unavailable, "no Python found");
             Err(error.hint(NO_PYTHON_HINT))
         }
+    }
+}
+
+/// Returns the Pythons on the PATH, or the installed ones if there are none, newest first.
+fn pythons() -> Vec<PathBuf> {
+    let pythons = named("python3");
+    match pythons.is_empty() {
+        true => KNOWN_PYTHONS
+            .iter()
+            .rev()
+            .flat_map(|version| python_candidates(version))
+            .filter(|path| path.is_file())
+            .collect(),
+        false => pythons,
     }
 }
 

@@ -40,6 +40,7 @@ use async_trait::async_trait;
 pub use container::in_container;
 pub use jail::jail_main;
 pub use protocol::Isolation;
+pub(crate) use python::candidates as python_candidates;
 pub use python::{Interpreter, find as find_python};
 pub(crate) use size::disk_usage;
 

@@ -35,8 +35,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
         let message = format!("find Python {version}: the version must have the form X.Y");
         return Err(SandboxError::new(ErrorKind::Input, message));
     }
-    let candidates = installed(version).into_iter().chain(on_path(version));
-    for candidate in candidates {
+    for candidate in candidates(version) {
         if let Some(interpreter) = ask(&candidate, version)? {
             return Ok(interpreter);
         }
@@ -52,6 +51,11 @@ pub fn find(version: &str) -> Result<Interpreter> {
             "install it with `uv python install {version}`, or use --sandbox docker"
         )),
     )
+}
+
+/// Returns programs that may be a Python of this version, without starting any.
+pub(crate) fn candidates(version: &str) -> impl Iterator<Item = PathBuf> {
+    installed(version).into_iter().chain(on_path(version))
 }
 
 /// Describes path and build of an interpreter, as a text to compare.
