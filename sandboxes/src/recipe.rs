@@ -366,7 +366,7 @@ fn detected(
 }
 
 /// Returns `[environment]` of the repository's own file, otherwise `[tool.testwright.environment]` of its
-/// `pyproject.toml`, with the name of the file.
+/// `pyproject.toml`, with the name of the place.
 fn repository_table(tree: &Tree) -> Result<Option<(toml::Table, &'static str)>> {
     let file = "testwright.toml";
     if tree.is_larger(file, MAX_FILE_LEN) {
@@ -397,7 +397,7 @@ fn repository_table(tree: &Tree) -> Result<Option<(toml::Table, &'static str)>> 
         table = inner;
     }
     let table = parse::take_environment(table, file)?;
-    Ok(table.map(|table| (table, file)))
+    Ok(table.map(|table| (table, "[tool.testwright] of pyproject.toml")))
 }
 
 /// Returns a note if [`find`] ignores an image that the repository names, and the user named no other.

@@ -188,7 +188,7 @@ pub(super) fn detect(
     let mut seen = BTreeSet::new();
     from.retain(|path| seen.insert(path.clone()));
     let origin = if from.is_empty() {
-        "detected (no file says how to build it)".to_owned()
+        "detected without build files".to_owned()
     } else {
         format!("detected from {}", from.join(", "))
     };
@@ -276,6 +276,15 @@ fn installable(files: &Files) -> bool {
     pyproject.contains_key("project")
         || poetry.is_some()
         || (pyproject.contains_key("build-system") && files.setup_cfg.has("metadata"))
+}
+
+/// Returns the file whose metadata pip installs.
+fn build_file(files: &Files) -> &'static str {
+    let has_metadata = files.pyproject.contains_key("project") || files.poetry().is_some();
+    match has_metadata || files.setup_py.trim().is_empty() {
+        true => "pyproject.toml",
+        false => "setup.py",
+    }
 }
 
 /// Returns the Python versions older than this one that the code allows, newest first.

@@ -203,7 +203,10 @@ fn pyproject_can_define_environment() {
     let (_folder, plain) = source("a/b", DAY, &[("pyproject.toml", project)]);
     let (recipe, origin) = find(&plain, &Overrides::default()).unwrap();
     assert_eq!(recipe.python.as_deref(), Some("3.9"));
-    assert!(origin.starts_with("pyproject.toml, over"), "{origin}");
+    assert!(
+        origin.starts_with("[tool.testwright] of pyproject.toml, over"),
+        "{origin}"
+    );
 
     // The repository's testwright.toml wins. A copy of it in the user's folder is not another layer.
     let own = "[environment]\npython = '3.8'\n";

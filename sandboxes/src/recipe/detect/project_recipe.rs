@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::project_metadata::ProjectMetadata;
 use super::projects::{Choice, Project};
 use super::{
-    add, django, installable, local_lines, package_name, plugins, templates, test_dependencies,
-    test_files,
+    add, build_file, django, installable, local_lines, package_name, plugins, templates,
+    test_dependencies, test_files,
 };
 use crate::recipe::Recipe;
 use crate::recipe::extras::{split_extras, with_extras};
@@ -54,6 +54,9 @@ impl ProjectRecipe {
             let name = ProjectMetadata::read(tree)?.name;
             part.name = name.map(|name| package_name(&name));
             part.is_installed = true;
+            if read.is_empty() {
+                read.push(build_file(files).to_owned());
+            }
             part.extras = dependencies.extras;
             part.extras.extend(project.extras.iter().cloned());
         } else {

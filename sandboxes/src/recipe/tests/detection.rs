@@ -15,6 +15,22 @@ fn pyproject_extras_and_minimum_are_detected() {
 }
 
 #[test]
+fn origin_names_build_file() {
+    let project = "[project]\nname = 'x'\nversion = '1'\n";
+    for (files, origin) in [
+        (&[("pyproject.toml", project)][..], "from pyproject.toml"),
+        (&[("setup.py", "setup(name='x')")], "from setup.py"),
+        (
+            &[("setup.py", "setup()"), ("pyproject.toml", project)],
+            "from pyproject.toml",
+        ),
+        (&[("x.py", "")], "without build files"),
+    ] {
+        assert_eq!(detected(DAY, files).1, format!("detected {origin}"));
+    }
+}
+
+#[test]
 fn native_toml_settings_of_pytest_count() {
     let settings = "addopts = ['--cov', '-n 2']\ntimeout = 9\n";
     for (path, section) in [
