@@ -392,7 +392,8 @@ impl RunJob {
         let facts = serde_json::to_value(session.info()).unwrap_or_default();
         let mut notes = self.notes;
         notes.extend(source.notes.clone());
-        notes.extend(environment.notes.clone());
+        let is_new = |note: &&String| !source.notes.contains(note);
+        notes.extend(environment.notes.iter().filter(is_new).cloned());
         let mut for_model = environment.notes.clone();
         if let Some(note) = self.issue.note_on_python(&environment.python_version) {
             progress.note(&note);

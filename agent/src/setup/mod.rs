@@ -343,7 +343,9 @@ impl<'a> Setup<'a> {
                 built?
             }
         };
-        for note in &built.notes {
+        // Those of the source were printed when it was opened.
+        let is_new = |note: &&String| !source.notes.contains(note);
+        for note in built.notes.iter().filter(is_new) {
             self.progress.note(note);
         }
         let how = if built.fetched {
