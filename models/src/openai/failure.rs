@@ -321,7 +321,7 @@ pub(super) fn known_overflow(tokens: u64, limit: u64, settings: &OpenAiSettings)
 
 /// Logs a body that clients must not see.
 fn log(body: &str) {
-    tracing::warn!(
+    tracing::debug!(
         body = excerpt(body),
         "the model's service gave no error message"
     );
