@@ -278,7 +278,7 @@ fn every_prompt_renders() {
         pythons: vec!["3.11".into(), "3.12".into()],
         origin: "detected from setup.py".into(),
         recipe: "python = \"3.12\"\nrequirements = [\"pytest\"]".into(),
-        error: "build the environment: `install the package` failed with exit code 1".into(),
+        error: "`install the package` failed with exit code 1".into(),
         sample: None,
         log: "ModuleNotFoundError: No module named 'numpy'".into(),
         files: vec!["setup.py".into(), "tests/".into()],

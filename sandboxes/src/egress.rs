@@ -377,7 +377,7 @@ impl Index {
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let Some(mut url) = url else {
             let hidden = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
-            let text = format!("use the package index {hidden}");
+            let text = format!("invalid package index {hidden}");
             return Err(SandboxError::new(ErrorKind::Input, text)
                 .hint("write its address as https://host/path/simple"));
         };

@@ -416,10 +416,7 @@ fn require_python_files(source: &Source) -> Result<()> {
     }
     Err(SandboxError::new(
         ErrorKind::Input,
-        format!(
-            "build an environment for {}: it has no Python files at this commit",
-            source.name
-        ),
+        format!("{} has no Python files at this commit", source.name),
     )
     .hint("choose a repository with Python code (--repo) or another commit (--commit)"))
 }

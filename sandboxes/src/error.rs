@@ -6,13 +6,13 @@ use nix::errno::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An error of a sandbox. `message` is lower-case and completes "failed to …"; `hint` tells the user what to do.
+/// An error of a sandbox. `message` is lower-case and says what failed; `hint` tells the user what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SandboxError {
     /// Category of the error, for callers that handle some of them.
     pub kind: ErrorKind,
-    /// Description of the failed action, in lower case.
+    /// Description of the failure, in lower case.
     pub message: String,
     /// Advice for the user, one imperative. `None` if nothing can be advised.
     pub hint: Option<String>,

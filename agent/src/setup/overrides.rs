@@ -66,6 +66,7 @@ impl Setup<'_> {
 
 fn describe(recipe: &Recipe, origin: &str, stated_by: Option<&str>) -> String {
     match (&recipe.image, &recipe.python, stated_by) {
+        (Some(image), _, _) if origin == "image" => format!("image {image}"),
         (Some(image), _, _) => format!("image {image} ({origin})"),
         (None, Some(python), Some(flag)) => format!("Python {python} ({flag}, over {origin})"),
         (None, Some(python), None) => format!("Python {python} ({origin})"),
@@ -87,5 +88,10 @@ mod tests {
         assert_eq!(describe(None), "Python 3.10 (detected from setup.cfg)");
         let expected = "Python 3.10 (--python, over detected from setup.cfg)";
         assert_eq!(describe(Some("--python")), expected);
+        let recipe = Recipe {
+            image: Some("mine:1".to_owned()),
+            ..Recipe::default()
+        };
+        assert_eq!(super::describe(&recipe, "image", None), "image mine:1");
     }
 }

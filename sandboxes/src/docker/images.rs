@@ -108,7 +108,7 @@ fn no_base(engine: &Engine, version: &str, why: &str) -> SandboxError {
     let names = bases(engine, version).join(" or ");
     SandboxError::new(
         ErrorKind::NotFound,
-        format!("find a base image for Python {version}: the engine does not have {names}{why}"),
+        format!("there is no base image for Python {version}: the engine does not have {names}{why}"),
     )
     .hint(format!(
         "run `docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
@@ -201,7 +201,7 @@ async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
     if !belongs_to(engine, name, &COPY_REPOSITORIES).await {
         return Ok(());
     }
-    let message = format!("use the image {name}: it is the saved state of a sandbox");
+    let message = format!("the image {name} is the saved state of a sandbox");
     Err(SandboxError::new(ErrorKind::Input, message)
         .hint("omit --image to use the environment of the repository"))
 }
@@ -209,8 +209,11 @@ async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
 /// Checks an image that a repository's Dockerfile names, and pulls it if needed.
 pub(super) async fn check_reference(engine: &Engine, name: &str) -> Result<()> {
     let refused = |why: &str| {
-        SandboxError::new(ErrorKind::Input, format!("use the image {name}: {why}"))
-            .hint("name another image in the Dockerfile")
+        SandboxError::new(
+            ErrorKind::Input,
+            format!("the image {name} cannot be used: {why}"),
+        )
+        .hint("name another image in the Dockerfile")
     };
     // The image may contain the code of another repository.
     if belongs_to(engine, name, &[BUILT]).await {
@@ -233,7 +236,7 @@ pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
         if !engine.settings.pull {
             return Err(SandboxError::new(
                 ErrorKind::NotFound,
-                format!("find image {name}: the engine does not have it"),
+                format!("the engine does not have the image {name}"),
             )
             .hint(format!("run `docker pull {name}`, or allow pulling")));
         }
@@ -261,7 +264,7 @@ pub(super) async fn saved(engine: &Engine, name: &str) -> Result<Image> {
 pub(super) fn absent(name: &str, tag: &str) -> SandboxError {
     SandboxError::new(
         ErrorKind::NotFound,
-        format!("find the saved state {name}: the engine has no image {tag}"),
+        format!("the saved state {name} is missing: the engine has no image {tag}"),
     )
     .hint("build the environment again")
 }

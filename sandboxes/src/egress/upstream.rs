@@ -113,7 +113,7 @@ impl Upstream {
             };
             let url = Url::parse(&whole).ok().filter(|url| url.scheme() == "http");
             url.ok_or_else(|| {
-                input("use the proxy in https_proxy or http_proxy".to_owned())
+                input("invalid proxy in https_proxy or http_proxy".to_owned())
                     .hint("write it as http://host:port; other kinds of proxies are not supported")
             })
         };
@@ -138,7 +138,7 @@ impl Upstream {
                     "http" => Proxy::http(url.clone()),
                     _ => Proxy::https(url.clone()),
                 };
-                let proxy = proxy.map_err(|_| input(format!("use the proxy in {scheme}_proxy")))?;
+                let proxy = proxy.map_err(|_| input(format!("invalid proxy in {scheme}_proxy")))?;
                 Ok(proxy.no_proxy(NoProxy::from_string(no)))
             };
             builder = builder.proxy(proxy()?);
@@ -147,7 +147,10 @@ impl Upstream {
         }
         if let Some(path) = ca_bundle {
             let unusable = |e: &dyn std::fmt::Display| {
-                input(format!("read the certificates in {}: {e}", path.display()))
+                input(format!(
+                    "the certificates in {} cannot be read: {e}",
+                    path.display()
+                ))
             };
             let pem =
                 plain_file::read(path, Links::Follow, MAX_DOCUMENT).map_err(|e| unusable(&e))?;

@@ -117,7 +117,7 @@ pub async fn build_base_image(
 impl ImageSource {
     fn find(tree: &Tree, file: &str) -> Result<ImageSource> {
         let missing = |path: &str| {
-            let message = format!("use the Dockerfile {path}: the repository has no such file");
+            let message = format!("the repository has no file {path}");
             SandboxError::new(ErrorKind::Input, message)
                 .hint("pass a Dockerfile or a devcontainer.json, relative to the repository's root")
         };

@@ -85,7 +85,7 @@ async fn check(input: &BuildInput<'_>, environment: &Environment) -> Result<()> 
         return Ok(());
     }
     let text = format!(
-        "find Python {} in it: {} {}",
+        "it does not run Python {}: {} {}",
         environment.python_version,
         version.trim(),
         String::from_utf8_lossy(&asked.stderr).trim()

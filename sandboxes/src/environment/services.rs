@@ -215,7 +215,7 @@ async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> Sandbox
     SandboxError::new(
         ErrorKind::System,
         format!(
-            "start the service {}: port {} accepts no connections{tail}",
+            "the service {} did not start: port {} accepts no connections{tail}",
             service.name, service.port
         ),
     )

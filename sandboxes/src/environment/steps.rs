@@ -100,9 +100,7 @@ impl Steps<'_> {
             .line(&format!("== {step} was interrupted: {error}"));
         let log = self.log.path.display();
         SandboxError {
-            message: format!(
-                "build the environment: `{step}` was interrupted: {error}\n  full log: {log}"
-            ),
+            message: format!("`{step}` was interrupted: {error}\n  full log: {log}"),
             log: Some(self.log.path.clone()),
             ..error
         }
@@ -173,7 +171,7 @@ pub(super) fn failure(log: &Log, what: String, text: &str) -> SandboxError {
         .map(|l| format!("\n    {l}"))
         .collect();
     let place = log.path.display();
-    let message = format!("build the environment: {what}{tail}\n  full log: {place}");
+    let message = format!("{what}{tail}\n  full log: {place}");
     SandboxError {
         log: Some(log.path.clone()),
         hint: failure_hints::hint(text),

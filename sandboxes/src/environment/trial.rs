@@ -237,10 +237,7 @@ impl Build<'_> {
         let total = failures.values().map(|(count, ..)| count).sum::<usize>();
         let commonest = failures.iter().max_by_key(|(_, (count, ..))| *count);
         let log = self.log.path.display();
-        let (mut message, mut hint) = (
-            "build the environment: none of the tests that were tried passes".to_owned(),
-            None,
-        );
+        let (mut message, mut hint) = ("none of the tests that were tried passes".to_owned(), None);
         if let Some((reason, (count, asked_by, text))) = commonest {
             message.push_str(&format!(
                 "\n    {count} of {total} end with this error, the first is {asked_by}:\n    {reason}"

@@ -236,10 +236,7 @@ async fn installed(
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(SandboxError::new(
             ErrorKind::Build,
-            format!(
-                "build the environment: the interpreter does not run\n    {}",
-                text.trim()
-            ),
+            format!("the interpreter does not run\n    {}", text.trim()),
         ));
     }
     let installed = String::from_utf8_lossy(&output.stdout).into_owned();

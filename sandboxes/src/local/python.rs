@@ -32,7 +32,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
             .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
     });
     if !well_formed {
-        let message = format!("find Python {version}: the version must have the form X.Y");
+        let message = format!("Python {version} is not a version of the form X.Y");
         return Err(SandboxError::new(ErrorKind::Input, message));
     }
     for candidate in candidates(version) {

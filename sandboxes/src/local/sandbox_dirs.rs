@@ -61,7 +61,7 @@ pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDi
     };
     if let Some(python) = python.as_ref().filter(|p| !p.executable.exists()) {
         let message = format!(
-            "find {}, which the environment was built with",
+            "{}, which the environment was built with, does not exist",
             python.executable.display()
         );
         return Err(
@@ -83,7 +83,7 @@ pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDi
 }
 
 pub(super) fn no_images(name: &str) -> SandboxError {
-    let message = format!("start from the image {name}: local sandboxes do not support images");
+    let message = format!("local sandboxes cannot start from the image {name}");
     SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
 }
 

@@ -98,8 +98,11 @@ impl Cache {
     pub(super) fn use_state(&self, name: &str) -> Result<StateLease> {
         let folder = self.state_folder(name);
         let missing = || {
-            SandboxError::new(ErrorKind::NotFound, format!("find the saved state {name}"))
-                .hint("build the environment again")
+            SandboxError::new(
+                ErrorKind::NotFound,
+                format!("the saved state {name} does not exist"),
+            )
+            .hint("build the environment again")
         };
         let lock = File::open(folder.join("lock")).map_err(|_| missing())?;
         lock.lock_shared()?;

@@ -75,7 +75,7 @@ fn is_git_folder(folder: &Path) -> bool {
 /// Follows a `.git` file to a git folder that refers back to this work tree, which only its owner can have set up.
 fn follow_git_file(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
     let refused = |why: &str, hint: String| {
-        let text = format!("read {}: {why}", dot_git.display());
+        let text = format!("{} cannot be used: {why}", dot_git.display());
         SandboxError::new(ErrorKind::Input, text).hint(hint)
     };
     if dot_git.is_symlink() {

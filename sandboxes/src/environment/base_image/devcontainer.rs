@@ -12,7 +12,7 @@ use crate::sandbox::Result;
 /// Reads the text of a `devcontainer.json` in this folder. The result lacks the text of the Dockerfile that it names.
 pub(super) fn parse(text: &str, folder: &str) -> Result<ImageSource> {
     let invalid = |why: String| {
-        let message = format!("read the devcontainer in `{folder}`: {why}");
+        let message = format!("the devcontainer in `{folder}` cannot be used: {why}");
         SandboxError::new(ErrorKind::Input, message)
     };
     let json: Value =

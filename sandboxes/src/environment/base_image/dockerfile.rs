@@ -89,7 +89,7 @@ impl References {
     fn add(&mut self, image: &str) -> Result<String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
         if image.is_empty() || !image.chars().all(is_plain) {
-            let message = format!("read the Dockerfile: `{image}` is not the name of an image");
+            let message = format!("invalid Dockerfile: `{image}` is not the name of an image");
             return Err(SandboxError::new(ErrorKind::Input, message)
                 .hint("write the name of the image out, or give the variable in it a default"));
         }
@@ -99,7 +99,7 @@ impl References {
 }
 
 fn refused(instruction: &str, why: &str, hint: &str) -> SandboxError {
-    let message = format!("read the Dockerfile: `{}`: {why}", instruction.trim());
+    let message = format!("unsupported Dockerfile: `{}`: {why}", instruction.trim());
     SandboxError::new(ErrorKind::Input, message).hint(hint)
 }
 

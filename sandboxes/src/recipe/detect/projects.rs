@@ -144,7 +144,7 @@ pub(super) fn find(
         let folder = folder.ok_or_else(|| {
             SandboxError::new(
                 ErrorKind::Input,
-                format!("use the project {project}: the repository has no such folder"),
+                format!("the repository has no folder {project}"),
             )
             .hint("pass a folder of the repository, relative to its root")
         })?;
