@@ -13,6 +13,7 @@ use testwright_agent::agent::TokenShares;
 use testwright_agent::job::recorded_outcome;
 use testwright_agent::trajectory::{Event, Events, TrajectoryError, entries_of};
 use testwright_config::error::{Error, Result};
+use testwright_tools::tools::count;
 
 /// Renders a whole run, or a summary of each run of a comparison, depending on the folder.
 ///
@@ -82,11 +83,11 @@ fn run(folder: &Path) -> Result<String> {
 fn comparison(folder: &Path, plan: &Plan) -> Result<String> {
     let data = Data::read(folder)?;
     let mut text = format!(
-        "{}: {} instances, {} systems, {} samples\n",
+        "{}: {}, {}, {}\n",
         plan.dataset,
-        plan.instances.len(),
-        plan.systems.len(),
-        plan.samples
+        count(plan.instances.len(), "instance"),
+        count(plan.systems.len(), "system"),
+        count(plan.samples, "sample")
     );
     text.push_str(&part(
         "Report",
@@ -139,7 +140,6 @@ fn tokens_text(shares: &TokenShares) -> String {
 }
 
 fn cost_text(cost: &RunCost, stages: &BTreeMap<String, StageCost>) -> String {
-    let count = |n: u32, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     let mut text = format!(
         "{} ({} failed, {} malformed), {}\n{} prompt tokens ({} cached), {} completion tokens\n\
          {:.1} s waiting for the model, {:.1} s running tools\n",

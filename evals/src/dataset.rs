@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use testwright_tools::tools::count;
 
 use crate::records::{Content, File, Problem, RecordsError};
 use crate::untrusted_text::{self, NameError};
@@ -177,13 +178,15 @@ impl Dataset {
         let Some(first) = lacking.first() else {
             return Ok(());
         };
-        let (count, total) = (lacking.len(), self.instances.len());
+        let total = count(self.instances.len(), "instance");
         Err(RecordsError::Unsuitable {
             path: self.path.clone(),
             message: format!(
-                "{count} of {total} instances have no {what}: {}{}",
+                "{} of {total} {} no {what}: {}{}",
+                lacking.len(),
+                if lacking.len() == 1 { "has" } else { "have" },
                 first.instance_id,
-                if count > 1 { ", …" } else { "" }
+                if lacking.len() > 1 { ", …" } else { "" }
             ),
         })
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use testwright_tools::tools::count;
 
 use crate::dataset::Dataset;
 use crate::records::{Content, File, Problem, RecordsError};
@@ -171,9 +172,9 @@ pub fn summary(sets: &[Predictions], warnings: &[Warning]) -> Vec<String> {
             warnings.iter().filter(of_set).count()
         };
         let mut line = format!(
-            "{}: {} predictions, {} with a patch",
+            "{}: {}, {} with a patch",
             set.model,
-            set.by_instance.len(),
+            count(set.by_instance.len(), "prediction"),
             patches.count()
         );
         for (kind, text) in [
@@ -196,18 +197,18 @@ fn ungradable(
     dataset: &Dataset,
 ) -> Option<String> {
     let (first, _) = predictions.first()?;
-    let count = predictions.len();
+    let number = count(predictions.len(), "prediction");
     let mut all = predictions.iter().map(|(prediction, _)| prediction);
     if !all
         .clone()
         .any(|prediction| prediction.model_patch.is_some())
     {
-        return Some(format!("{count} predictions, 0 with a patch in `{PATCH}`"));
+        return Some(format!("{number}, 0 with a patch in `{PATCH}`"));
     }
     if !all.any(|prediction| dataset.get(&prediction.instance_id).is_some()) {
         let example = dataset.instances.first()?;
         return Some(format!(
-            "{count} predictions, 0 for an instance of {}: they have ids such as `{}`, and the dataset has `{}`",
+            "{number}, 0 for an instance of {}: they have ids such as `{}`, and the dataset has `{}`",
             dataset.path.display(),
             first.instance_id,
             example.instance_id

@@ -65,7 +65,7 @@ impl AllowList {
     /// Fails with a usage error that lists the allowed repositories if the repository, or the folder it resolves to, is
     /// not allowed.
     pub fn check(&self, repository: &str) -> Result<()> {
-        let hint = format!("the server allows: {}", self.patterns.join(", "));
+        let hint = format!("choose one of {}", self.patterns.join(", "));
         let error = |cause: &str| Error::usage("use that repository").cause(cause);
         let refused = |cause: &str| Err(error(cause).hint(&hint));
         let not_allowed = |cause: &str| {

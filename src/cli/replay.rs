@@ -17,6 +17,7 @@ use testwright_agent::trajectory::{Event, RunFolder};
 use testwright_config::error::{Error, Result};
 use testwright_models::{Model, ModelError, Reply, Request};
 use testwright_server::artifacts::shared_environments;
+use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -157,12 +158,12 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 fn describe(replayed: &ReplayReport) -> String {
-    let count = |n: u32, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
     let steps = count(replayed.steps, "step");
     let calls = count(replayed.tool_calls, "tool call");
     let mut text = format!("replayed {steps} and {calls}: ");
     match replayed.differences.len() {
         0 => text.push_str("all answers are as recorded\n"),
+        1 => text.push_str("1 answer differs\n"),
         n => text.push_str(&format!("{n} answers differ\n")),
     }
     for difference in &replayed.differences {

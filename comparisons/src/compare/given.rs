@@ -14,6 +14,7 @@ use testwright_agent::approaches::extra_inputs::{self, ExtraInputs};
 use testwright_agent::approaches::{Options, Variant};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
+use testwright_tools::tools::count;
 
 /// Extra inputs available for an instance, limited to those that some system uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -170,8 +171,10 @@ fn missing_input_message(without: &[&str], all: usize, what: &str) -> String {
     let examples = &without[..without.len().min(NAMED)];
     let more = if without.len() > NAMED { ", …" } else { "" };
     format!(
-        "{} of {all} instances have no {}: {}{more}",
+        "{} of {} {} no {}: {}{more}",
         without.len(),
+        count(all, "instance"),
+        if without.len() == 1 { "has" } else { "have" },
         what.trim_start_matches("a "),
         examples.join(", ")
     )
@@ -258,7 +261,7 @@ mod tests {
         };
         insta::assert_snapshot!(error(&["zero-shot:given-patch=on"], None), @r"
         error: failed to give `zero-shot:given-patch=on` a code patch
-          cause: 1 of 2 instances have no golden code patch: example__a-2
+          cause: 1 of 2 instances has no golden code patch: example__a-2
           hint: select only instances that have it with --instances
         ");
         insta::assert_snapshot!(error(&["zero-shot:given-tests=on"], None), @r"
@@ -280,7 +283,7 @@ mod tests {
         some.by_instance.remove("example__a-1");
         let cause = error(&["zero-shot:given-files=on:other-patch=on"], Some(&some));
         assert!(
-            cause.contains("1 of 2 instances have no patch of --code-patches: example__a-1"),
+            cause.contains("1 of 2 instances has no patch of --code-patches: example__a-1"),
             "{cause}"
         );
         let plain = inputs(&variants(&["zero-shot"]), &dataset(""), None).unwrap();

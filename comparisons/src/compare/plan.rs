@@ -14,6 +14,7 @@ use testwright_agent::custom_prompts;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
+use testwright_tools::tools::count;
 
 /// Format version of `comparison.json`.
 const FORMAT: u32 = 1;
@@ -360,7 +361,7 @@ impl Plan {
             }
         }
         if earlier.samples > self.samples {
-            return differs(&format!("it takes {} samples", earlier.samples));
+            return differs(&format!("it takes {}", count(earlier.samples, "sample")));
         }
         if earlier.limits != self.limits {
             return differs("its runs have different limits");

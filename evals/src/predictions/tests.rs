@@ -205,7 +205,7 @@ fn predictions_that_cannot_be_graded_are_refused() {
     );
     let message = read_error(&[record("acme__a", json!("diff"))]).unwrap();
     assert!(
-        message.contains("1 predictions, 0 for an instance of"),
+        message.contains("1 prediction, 0 for an instance of"),
         "{message}"
     );
     let message = read_error(&[]).unwrap();
@@ -218,6 +218,6 @@ fn predictions_that_cannot_be_graded_are_refused() {
     let (sets, warnings) = read(&[&file], &dataset, &dataset).unwrap();
     assert_eq!(
         summary(&sets, &warnings),
-        ["m: 1 predictions, 0 with a patch, 1 missing, 1 not in the dataset"]
+        ["m: 1 prediction, 0 with a patch, 1 missing, 1 not in the dataset"]
     );
 }

@@ -26,6 +26,7 @@ use testwright_comparisons::grading::{GradingListener, GradingOptions, GradingRu
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::StopSignal;
+use testwright_tools::tools::count;
 
 /// Maximum concurrent comparisons of a server.
 pub const SLOTS: usize = 4;
@@ -174,14 +175,18 @@ impl ComparisonServer {
 /// Returns why there are fewer runs than requested.
 fn missing_runs_message(summary: &Summary) -> Option<String> {
     if let Some((runs, why)) = &summary.skipped_runs {
-        return Some(format!("{runs} runs were not started: {why}"));
+        return Some(format!("{} not started: {why}", count(*runs, "run")));
     }
     let failed =
         |run: &&testwright_comparisons::compare::RunRecord| run.status == RunStatus::Infrastructure;
     let mut failed = summary.runs.iter().filter(failed);
     let first = failed.next()?;
     let number = failed.count() + 1;
-    Some(format!("{number} runs have no result: {}", first.outcome))
+    Some(format!(
+        "{} without a result: {}",
+        count(number, "run"),
+        first.outcome
+    ))
 }
 
 /// Ignores progress, because clients see it in the store.

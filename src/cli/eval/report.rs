@@ -12,6 +12,7 @@ use crate::cli::headings::{DATA, OUTPUT};
 use crate::cli::output::{self, escape_line};
 use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
+use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -141,10 +142,10 @@ pub(super) fn table(report: &GradingReport, columns: Option<usize>) -> String {
     for (name, s) in report.summary.iter().filter(|(_, s)| s.not_graded > 0) {
         let _ = writeln!(
             text,
-            "{}: {} of {} instances are not graded yet and not counted in the rates",
+            "{}: {} of {} not graded yet, and not counted in the rates",
             escape_line(name),
             s.not_graded,
-            s.instances
+            count(s.instances, "instance")
         );
     }
     if report.summary.values().any(|s| s.infrastructure > 0) {

@@ -356,7 +356,7 @@ fn invalid_input_is_rejected_with_hint() {
     bench.dataset(&[bench.repository.instance("plain", ISSUE), untested]);
     let without_tests = error_text(&mut bench.command(&["verify"], "out"));
     assert!(
-        without_tests.contains("1 of 2 instances have no golden tests in `test_patch`: other"),
+        without_tests.contains("1 of 2 instances has no golden tests in `test_patch`: other"),
         "{without_tests}"
     );
     let mut unfixed = bench.repository.instance("plain", ISSUE);
@@ -364,7 +364,7 @@ fn invalid_input_is_rejected_with_hint() {
     bench.dataset(&[unfixed]);
     let without_fix = error_text(&mut bench.command(&["verify"], "out"));
     assert!(
-        without_fix.contains("1 of 1 instances have no code patch"),
+        without_fix.contains("1 of 1 instance has no code patch"),
         "{without_fix}"
     );
     let missing_folder =

@@ -41,9 +41,10 @@ pub(super) fn cut(line: &str, width: usize) -> String {
 }
 
 /// Formats a count: `1 file`, `2 files`.
-pub(super) fn count(number: usize, what: &str) -> String {
-    match (number, what) {
-        (1, _) => format!("1 {what}"),
+pub fn count(number: impl ToString, what: &str) -> String {
+    let number = number.to_string();
+    match (number.as_str(), what) {
+        ("1", _) => format!("1 {what}"),
         (_, "match") => format!("{number} matches"),
         _ => format!("{number} {what}s"),
     }

@@ -9,6 +9,8 @@ mod replacement;
 pub mod submission;
 mod unknown_name;
 
+pub use line_numbers::count;
+
 /// Declares the modules, and a list of the tools in them in the same order.
 macro_rules! tools {
     ($($module:ident::$tool:ident,)*) => {

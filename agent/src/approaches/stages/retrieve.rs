@@ -2,6 +2,7 @@
 
 use testwright_agent_prompts::{CodeFile, TestFile, ZeroShotTask};
 use testwright_sandboxes::repository::Tree;
+use testwright_tools::tools::count;
 
 use super::super::ApproachContext;
 use super::super::extra_inputs::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
@@ -98,8 +99,8 @@ pub(crate) fn retrieve(
         ""
     };
     notes.push(format!(
-        "{} files{which}, {tokens} tokens: {}",
-        retrieved_files.len(),
+        "{}{which}, {tokens} tokens: {}",
+        count(retrieved_files.len(), "file"),
         paths.join(", ")
     ));
     run.stage("retrieve", notes.join("; "))?;

@@ -5,6 +5,7 @@ use testwright_evals::document::Section;
 use testwright_evals::document::format::{percent, short_rate};
 use testwright_evals::document::html::{self, Page, RenderError, STYLE, SystemView};
 use testwright_evals::statistics::Rate;
+use testwright_tools::tools::count;
 
 use super::data::{Data, Judgement, ScoredRun};
 use super::plots::plots;
@@ -72,8 +73,8 @@ pub(super) fn page(
         SystemView {
             figure: Some(percent(s.fail_to_pass.value)),
             about: Some(format!(
-                "{bound}{inputs_text}strict F→P of {} instances; {}; {cost}",
-                s.fail_to_pass.instances,
+                "{bound}{inputs_text}strict F→P of {}; {}; {cost}",
+                count(s.fail_to_pass.instances, "instance"),
                 submitted(&s.precision),
             )),
             ..SystemView::new(at, &s.name)

@@ -7,6 +7,7 @@ use testwright_evals::document::format::{
 };
 use testwright_evals::document::{Cell, Section, Table};
 use testwright_evals::statistics::Rate;
+use testwright_tools::tools::count;
 
 use super::data::length_place;
 use super::{ComparisonReport, Group, Pair, Score, SystemSummary, confidence};
@@ -271,8 +272,10 @@ fn overlap(report: &ComparisonReport) -> Section {
         ]);
     }
     let mut notes = vec![format!(
-        "Of {} instances with a verdict for every system, {} are solved by at least one system and {} by all.",
-        overlap.instances, overlap.union, overlap.intersection
+        "At least one system solves {} of the {} with a verdict for every system, and all systems solve {}.",
+        overlap.union,
+        count(overlap.instances, "instance"),
+        overlap.intersection
     )];
     if gives_more(report) {
         notes.push("This includes systems that are given more than the issue.".to_owned());

@@ -155,7 +155,7 @@ fn missing_extra_input_is_rejected() {
         (&[][..], "`other-patch` needs a file of code patches"),
         (
             &["--code-patches", &some],
-            "1 of 2 instances have no patch of --code-patches: example__sums-1",
+            "1 of 2 instances has no patch of --code-patches: example__sums-1",
         ),
     ] {
         let output = bench

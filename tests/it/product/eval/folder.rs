@@ -178,7 +178,7 @@ fn partial_report_counts_missing_results() {
         .output()
         .unwrap();
     let report_text = String::from_utf8(report_output.stdout).unwrap();
-    let line = format!("otter: {} of 5 instances are not graded yet", 5 - there);
+    let line = format!("otter: {} of 5 instances not graded yet", 5 - there);
     assert!(report_text.contains(&line), "{report_text}");
 
     assert_exit_code(&bench.grade(&slowly, "out").output().unwrap(), 0);

@@ -67,7 +67,7 @@ fn inputs_appear_in_prompt_and_record() {
     assert!(
         retrieved.starts_with("given a code patch of ")
             && retrieved
-                .contains("; given tests/test_slug.py; 1 files that the code patch changes, "),
+                .contains("; given tests/test_slug.py; 1 file that the code patch changes, "),
         "{retrieved}"
     );
 }
