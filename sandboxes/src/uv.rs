@@ -23,7 +23,7 @@ const NO_PYTHON_HINT: &str = "install Python 3.8 or later (apt install python3-v
 /// - `program` (a setting)
 /// - the variable `TESTWRIGHT_UV`
 /// - the PATH
-/// - the `uv` package of a Python on the PATH, or of an installed one if there is none
+/// - the `uv` package of a Python on the PATH; without any there, of an installed Python
 /// - one installed into the cache by the first of these Pythons that has pip (if `may_install`)
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn require_python(cache: &Path) -> Result<()> {
     }
 }
 
-/// Returns the Pythons on the PATH, or the installed ones if there are none, newest first.
+/// Returns the Pythons on the PATH, newest first. Without any there, returns the installed Pythons.
 fn pythons() -> Vec<PathBuf> {
     let pythons = named("python3");
     match pythons.is_empty() {

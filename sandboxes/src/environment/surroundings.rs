@@ -22,8 +22,8 @@ const HOST_NAMES: [&str; 3] = ["SERVER_NAME", "HOST", "DOMAIN"];
 /// Port of PostgreSQL, whose client does not print it for another machine.
 const POSTGRESQL_PORT: u16 = 5432;
 
-/// Patterns of connections and their ports, signs of failure if the pattern is none, and whether the port is on this
-/// machine. Otherwise, it is in another container, whose name is unknown here.
+/// Patterns of connections and their ports, additional signs of failure, and whether the port is on this machine. Other
+/// ports are in another container, whose name is unknown here.
 const FAILED_CONNECTIONS: [(&str, &[&str], bool); 4] = [
     (r"\.s\.PGSQL\.(\d+)\b", &[], true),
     (
