@@ -61,6 +61,41 @@ def too_slow(*_):
     raise Slow()
 
 
+def read(name):
+    """The text of a file in the root; empty if there is none."""
+    try:
+        with io.open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
+
+
+def set_up_django():
+    """Loads the apps as the tests of the repository do. Returns whether the code of the issue need not do it."""
+    if any("settings.configure(" in step["source"] for step in CASE["steps"]):
+        return False
+    options = "\n".join(map(read, ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")))
+    named = re.search(r"(?m)(?:^DJANGO_SETTINGS_MODULE\s*=\s*[\"']?|--ds[= ])([\w.]+)", options)
+    if named:
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", named.group(1))
+    elif os.path.isfile("django/test/runner.py"):
+        # Django's own tests need these settings.
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "test_sqlite")
+        sys.path.append("tests")
+    django = quiet_import("django") if "DJANGO_SETTINGS_MODULE" in os.environ else None
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            django.setup()
+        return True
+    except BaseException:
+        return False
+    finally:
+        if "tests" in sys.path:
+            sys.path.remove("tests")
+
+
+HAS_DJANGO = set_up_django()
 PACKAGES = packages()
 MODULES = {name: quiet_import(name) for name in PACKAGES}
 space = {"__name__": "__main__", "__builtins__": __builtins__}
@@ -490,7 +525,8 @@ def rewritten(node, text):
 
 
 DEFINITIONS = ("Import", "ImportFrom", "FunctionDef", "ClassDef")
-DROPPED = re.compile(r"(init_printing|init_session|pprint_use_unicode)\(|(from __future__ import|import IPython)")
+DROPPED = re.compile(r"(init_printing|init_session|pprint_use_unicode)\(|(from __future__ import|import IPython)"
+                     + (r"|django\.setup\(|os\.environ\b.*DJANGO_SETTINGS_MODULE" if HAS_DJANGO else ""))
 
 
 def prepared():
@@ -585,13 +621,6 @@ def classify(statements, loading):
 
 def columns():
     """The line length that black or ruff is configured for, or None."""
-    def read(name):
-        try:
-            with io.open(os.path.join(ROOT, name), encoding="utf-8") as file:
-                return file.read()
-        except (OSError, ValueError):
-            return ""
-
     project, ruff, hooks = read("pyproject.toml"), read("ruff.toml") + read(".ruff.toml"), read(".pre-commit-config.yaml")
     if not (re.search(r"(?m)^\[tool\.(black|ruff)\b", project) or ruff or re.search(r"/black\b|ruff-format", hooks)):
         return None

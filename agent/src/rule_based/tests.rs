@@ -80,12 +80,20 @@ def port():
 
 /// Returns the candidates for an issue about the package, on real Python.
 fn candidates_for(issue: &str) -> (Probe, Vec<Candidate>) {
+    candidates_with(&[], issue)
+}
+
+/// Returns the candidates for an issue about the package and these further files.
+fn candidates_with(files: &[(&str, &str)], issue: &str) -> (Probe, Vec<Candidate>) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("shop")).unwrap();
     std::fs::write(folder.path().join("shop/__init__.py"), PACKAGE).unwrap();
     let late =
         "import os\nPORT = os.environ.get('PORT', 80)\n\ndef start():\n    return PORT + 1\n";
     std::fs::write(folder.path().join("shop/late.py"), late).unwrap();
+    for (path, text) in files {
+        std::fs::write(folder.path().join(path), text).unwrap();
+    }
     let issue = extract(issue);
     let steps = steps(&issue);
     let exceptions = wanted_exceptions(&issue.prose());

@@ -1,6 +1,6 @@
 //! Statements that a test keeps from the code of an issue.
 
-use super::{candidates_for, lines};
+use super::{candidates_for, candidates_with, lines};
 
 #[test]
 fn environment_variables_are_set_for_test() {
@@ -101,4 +101,36 @@ fn long_strings_keep_their_white_space() {
         lines[1..],
         ["    shop.open_box(len(\"\"\"http://a, ", " b\"\"\"))"]
     );
+}
+
+#[test]
+fn django_is_set_up_before_the_code() {
+    let files = [
+        (
+            "pytest.ini",
+            "[pytest]\nDJANGO_SETTINGS_MODULE = shop.late\n",
+        ),
+        (
+            "django.py",
+            "import os\n\ndef setup():\n    os.environ['APPS'] = os.environ['DJANGO_SETTINGS_MODULE']\n",
+        ),
+        (
+            "shop/models.py",
+            "import os\nAPPS = os.environ['APPS']\n\ndef label(name):\n    return 'poll ' + name.lower()\n",
+        ),
+    ];
+    let set_up = "import os\nimport django\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'a')\ndjango.setup()\n";
+    for set_up in ["", set_up] {
+        let issue = format!(
+            "t\n```python\n{set_up}from shop.models import label\nlabel('ABC')\n```\n\nI expected `'poll ABC'` but got `'poll abc'`.\n"
+        );
+        let (_, all) = candidates_with(&files, &issue);
+        assert_eq!(
+            lines(&all[0]),
+            [
+                "from shop.models import label",
+                "assert label('ABC') == 'poll ABC'"
+            ]
+        );
+    }
 }
