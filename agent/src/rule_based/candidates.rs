@@ -13,6 +13,7 @@ use super::probe::{Probe, ProbedException, Statement, Subject};
 use super::steps::Step;
 use super::test_body::{self, ExpectedRaises, TestBody};
 use super::test_name::Behaviour;
+pub(super) use values::is_today;
 
 /// A test, and the failure that would show the issue.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::candidates::{Candidate, Evidence, candidates};
+use super::candidates::{Candidate, Evidence, candidates, is_today};
 use super::extract::extract;
 use super::outcome::Conflict;
 use super::policy_runner::{PolicyRunner, Turn};
 use super::probe::{self, Probe};
+use super::stated_output::Role;
 use super::steps::{Step, steps};
 use super::test_body::words;
 use super::test_location::{self, Location};
@@ -46,7 +47,7 @@ pub(super) fn play(
                 let evidence = Evidence::new(&issue, &steps, probe);
                 all.extend(candidates(&evidence));
                 if all.is_empty() {
-                    return Err(Turn::Final(nothing(probe)));
+                    return Err(Turn::Final(nothing(&steps, probe)));
                 }
             }
             None => tried.push("the issue's code could not be run".to_owned()),
@@ -62,7 +63,7 @@ pub(super) fn play(
     }
     Err(Turn::Final(format!(
         "I have nothing that shows what the issue shows. Tried: {}.",
-        tried.join("; ")
+        tried.join("; ").trim_end_matches('.')
     )))
 }
 
@@ -82,19 +83,7 @@ fn observe(
     let Some(first) = probe::read(&answer) else {
         return Ok(None);
     };
-    // Only names without which a statement did not run are missing.
-    let missing: Vec<&String> = first
-        .missing
-        .iter()
-        .filter(|name| {
-            first.statements.iter().any(|s| {
-                s.raised.as_ref().is_some_and(|r| {
-                    r.exception == "NameError" && r.message.contains(&format!("'{name}'"))
-                })
-            })
-        })
-        .collect();
-    for name in missing.into_iter().take(LOOKED_FOR) {
+    for name in missing(&first).into_iter().take(LOOKED_FOR) {
         let pattern = format!(r"^(?:class|def) {name}\b|^{name}\s*=");
         let answer = runner.call(
             "search",
@@ -115,6 +104,15 @@ fn observe(
         "Again, with what was found.",
     )?;
     Ok(probe::read(&answer).or(Some(first)))
+}
+
+/// Returns the undefined names without which a statement did not run.
+fn missing(probe: &Probe) -> Vec<&String> {
+    let raised = || probe.statements.iter().filter_map(|s| s.raised.as_ref());
+    let stops = |name: &&String| {
+        raised().any(|r| r.exception == "NameError" && r.message.contains(&format!("'{name}'")))
+    };
+    probe.missing.iter().filter(stops).collect()
 }
 
 /// Returns the import of a name from the first source file that defines it.
@@ -211,7 +209,7 @@ fn attempt_at(
 }
 
 /// Explains why code that did run led to no test.
-pub(super) fn nothing(probe: &Probe) -> String {
+pub(super) fn nothing(steps: &[Step], probe: &Probe) -> String {
     let ran = probe
         .statements
         .iter()
@@ -220,20 +218,38 @@ pub(super) fn nothing(probe: &Probe) -> String {
     let raised = probe.statements.iter().filter_map(|s| s.raised.as_ref());
     let raised: Vec<String> = raised
         .take(3)
-        .map(|r| match r.message.is_empty() {
-            true => r.exception.clone(),
-            false => format!("{}: {}", r.exception, r.message),
+        .map(|r| match r.message.trim_end_matches('.') {
+            "" => r.exception.clone(),
+            message => format!("{}: {message}", r.exception),
         })
         .collect();
+    let expects = |step: &Step| step.outputs.iter().any(|output| output.role == Role::Right);
+    let checks = probe.statements.iter().flat_map(|statement| {
+        let outputs = steps
+            .get(statement.step)
+            .map_or(&[][..], |s| s.outputs.as_slice());
+        outputs.iter().zip(&statement.checks)
+    });
+    let mut checks = checks
+        .filter(|(output, _)| output.role == Role::Right)
+        .peekable();
+    let is_fixed = checks.peek().is_some() && checks.all(|(_, check)| is_today(check));
+    let verdict = match is_fixed {
+        true => "already gives the expected result",
+        false => "does not show the reported fault",
+    };
     let total = probe.statements.len();
-    let mut words = format!(
-        "the issue's code does not show the reported fault: {ran} of {total} statements ran"
-    );
-    for (label, items) in [("raised", &raised), ("not found", &probe.missing)] {
+    let mut words = format!("the issue's code {verdict}: {ran} of {total} statements ran");
+    let missing: Vec<String> = missing(probe).into_iter().cloned().collect();
+    for (label, items) in [("raised", &raised), ("not found", &missing)] {
         if !items.is_empty() {
             words.push_str(&format!("; {label}: {}", items.join(", ")));
         }
     }
-    words.push_str(". Add the actual and the expected result next to the code.");
+    words.push_str(match steps.iter().any(expects) {
+        false => ". Add the actual and the expected result next to the code.",
+        true if raised.is_empty() => ".",
+        true => ". Complete the code, so that it runs in this repository.",
+    });
     words
 }

@@ -177,7 +177,7 @@ fn failed_outside_repository(statement: &Statement) -> bool {
 /// Lines, imports and the behaviour that they check.
 type AssertionParts = (Vec<String>, Vec<String>, Behaviour);
 
-pub(super) fn is_today(check: &Check) -> bool {
+pub(in crate::rule_based) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
 }
 

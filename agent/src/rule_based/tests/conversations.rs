@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use testwright_models::{Message, ToolCall, ToolResult};
 
 use crate::rule_based::probe::{self, Probe};
+use crate::rule_based::stated_output::{Role, StatedOutput};
+use crate::rule_based::steps::Step;
 use crate::rule_based::{Snippet, Turn, policy};
 
 /// One recorded call of a real run, and its answer.
@@ -106,8 +108,49 @@ fn refusal_names_exceptions_and_remedy() {
         ..Probe::default()
     };
     assert_eq!(
-        policy::nothing(&probe),
+        policy::nothing(&[], &probe),
         "the issue's code does not show the reported fault: 1 of 3 statements ran; raised: AssertionError, \
          KeyError: 'a'. Add the actual and the expected result next to the code."
+    );
+}
+
+#[test]
+fn refusal_reports_given_expected_result() {
+    let expected = StatedOutput {
+        text: "ab".into(),
+        role: Role::Right,
+        sentence: String::new(),
+    };
+    let steps = [Step {
+        outputs: vec![expected],
+        ..Step::default()
+    }];
+    let mut probe = Probe {
+        missing: vec!["ab".into()],
+        statements: vec![probe::Statement {
+            checks: vec![probe::Check {
+                same: Some("str".into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Probe::default()
+    };
+    assert_eq!(
+        policy::nothing(&steps, &probe),
+        "the issue's code already gives the expected result: 1 of 1 statements ran."
+    );
+    probe.statements[0] = probe::Statement {
+        raised: Some(probe::ProbedException {
+            exception: "KeyError".into(),
+            message: "no.".into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    assert_eq!(
+        policy::nothing(&steps, &probe),
+        "the issue's code does not show the reported fault: 0 of 1 statements ran; raised: KeyError: no. \
+         Complete the code, so that it runs in this repository."
     );
 }
