@@ -138,7 +138,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let (budget, _, replay) = run.finish(&outcome).await;
     terminal.clear();
     if let Outcome::Infrastructure { message, hint, .. } = outcome {
-        let mut error = Error::infrastructure(message);
+        let mut error = Error::infrastructure("replay the run").cause(message);
         error.hint = hint;
         return Err(error);
     }

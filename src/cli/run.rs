@@ -123,7 +123,7 @@ async fn new_job(args: &Args) -> Result<RunJob> {
         None => Variant::parse,
     };
     // A missing key must not hide a misspelled name.
-    parse(&settings.run.approach)?;
+    parse(&settings.run.approach)?.check_program()?;
     let selection = model_selection::select(&settings)?;
     let mut approach = parse(&selection.approach)?;
     let inputs = read_extra_inputs(args)?;
@@ -262,7 +262,9 @@ fn recorded_approach(args: &Args, recorded: &str, path: &Path) -> Result<Variant
     }
     let repeated = args.approach.as_deref().map(Variant::parse_with_commands);
     match repeated.transpose()? {
-        Some(approach) if approach.name() == recorded => Ok(approach),
+        Some(approach) if approach.name() == recorded => {
+            approach.check_program().map(|()| approach)
+        }
         _ => Err(Error::usage(format!("resume {}", path.display()))
             .cause(format!("it runs a program: {recorded}"))
             .hint("read its command line, and pass the same with --approach")),

@@ -148,7 +148,8 @@ fn resume_command(approach: &str, folder: &Path) -> String {
 fn failure(outcome: &Outcome) -> Option<Error> {
     let (error, hint) = match outcome {
         Outcome::Infrastructure { message, hint, .. } => {
-            (Error::infrastructure(message.clone()), hint)
+            let error = Error::infrastructure("complete the run");
+            (error.cause(message), hint)
         }
         Outcome::ModelFailed { message, hint } => {
             let error = Error::infrastructure("get an answer from the model");
@@ -198,6 +199,19 @@ pub(super) fn title_words(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failure_of_machine_is_cause() {
+        let outcome = Outcome::Infrastructure {
+            message: "start `x`: no such file".to_owned(),
+            hint: None,
+            shortage: None,
+        };
+        assert_eq!(
+            failure(&outcome).map(|error| error.render()),
+            Some("error: failed to complete the run\n  cause: start `x`: no such file".to_owned())
+        );
+    }
 
     #[test]
     fn resume_command_repeats_program() {

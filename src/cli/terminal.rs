@@ -86,9 +86,10 @@ impl RunProgress {
         *group = title;
     }
 
-    /// Formats the number of a step with its limit.
+    /// Formats the number of a step with its limit; empty before the first call of the model.
     fn step(&self, step: u32) -> String {
         match self.run.get() {
+            _ if step == 0 => String::new(),
             Some(run) => format!("step {step} of {}", run.max_steps),
             None => format!("step {step}"),
         }
@@ -164,7 +165,11 @@ impl Progress for RunProgress {
             true => ("rules", String::new()),
             false => (view.action, format!("{:.1} s", view.seconds)),
         };
-        let start = format!("step {:>3}  {action:<16} {seconds:>7}  ", view.step);
+        let step = match view.step {
+            0 => String::new(),
+            step => format!("step {step:>3}"),
+        };
+        let start = format!("{step:<8}  {action:<16} {seconds:>7}  ");
         self.short_line(&start, view.detail);
         let run = self.run.get();
         let spent = totals(view.spent, run.and_then(|run| run.max_dollars));
@@ -296,6 +301,12 @@ mod tests {
             "searching for \"slug\""
         );
         assert_eq!(describe("submit", "not JSON"), "checking the submission");
+    }
+
+    #[test]
+    fn calls_before_first_step_have_no_number() {
+        let progress = RunProgress::new(true);
+        assert_eq!([0, 1].map(|step| progress.step(step)), ["", "step 1"]);
     }
 
     #[test]

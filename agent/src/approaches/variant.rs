@@ -170,6 +170,15 @@ impl Variant {
         self.command.as_ref()
     }
 
+    /// Checks that the program of the user exists, if the approach runs one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this machine does not have the program.
+    pub fn check_program(&self) -> Result<()> {
+        self.command().map_or(Ok(()), CommandLine::check_program)
+    }
+
     /// Returns the value of an option, or its default.
     pub fn is_on(&self, option: &ApproachOption) -> bool {
         self.options.is_on(option)

@@ -48,6 +48,7 @@ impl PlanRequest {
             }
         });
         let mut variants: Vec<Variant> = variants.collect::<Result<_>>()?;
+        variants.iter().try_for_each(Variant::check_program)?;
         let effort = settings.run.effort;
         let note = effort.and_then(|effort| at_effort(&mut variants, effort));
         let mut models = self.models;

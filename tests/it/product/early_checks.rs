@@ -31,6 +31,11 @@ fn hopeless_runs_end_before_build() {
             "failed to find the approach `snipet`",
         ),
         (
+            vec![prose, "--approach", "command:nosuchprog"],
+            2,
+            "failed to start `nosuchprog`",
+        ),
+        (
             vec![prose, "--python", "2.7"],
             2,
             "Python 2.7 is not supported (3.6 or later)",

@@ -101,7 +101,7 @@ fn failed_program_leaves_reason_but_no_process() {
     assert_eq!(record["outcome"], "nothing");
     assert_eq!(
         record["reason"],
-        "the program ended with exit status: 3: broken"
+        "the program ended without a test, with exit status 3: broken"
     );
     let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
     assert_eq!(read("out/program.log"), "broken\n");

@@ -1,10 +1,15 @@
 //! The command line of a program of the user: `command:LINE`, or `command(NAME):LINE`.
 
+use std::path::Path;
+
 use testwright_config::error::{Error, Result};
 
 use super::super::find;
 
 const PREFIX: &str = "command";
+
+/// Hint for a program that cannot be started.
+pub(super) const HINT: &str = "check the command line after `command:`";
 
 /// Maximum characters of a name.
 const MAX_NAME_LEN: usize = 60;
@@ -89,6 +94,24 @@ impl CommandLine {
     pub fn arguments(&self) -> &[String] {
         self.words.get(1..).unwrap_or_default()
     }
+
+    /// Checks that the program exists.
+    pub(in crate::approaches) fn check_program(&self) -> Result<()> {
+        let program = self.program();
+        let has = |folder: &Path| folder.join(program).is_file();
+        let exists = match program.contains('/') {
+            true => has(Path::new("")),
+            // Without a PATH, the system has a default.
+            false => std::env::var_os("PATH")
+                .is_none_or(|path| std::env::split_paths(&path).any(|folder| has(&folder))),
+        };
+        match exists {
+            true => Ok(()),
+            false => Err(Error::usage(format!("start `{program}`"))
+                .cause("there is no such program")
+                .hint(HINT)),
+        }
+    }
 }
 
 /// Returns the name of an approach in reports: NAME for `command(NAME):LINE`, otherwise the approach itself.
@@ -154,6 +177,17 @@ mod tests {
             assert!(CommandLine::parse(text).is_err(), "{text}");
         }
         assert!(!CommandLine::is_command("commander"));
+    }
+
+    #[test]
+    fn missing_programs_are_rejected() {
+        let check = |text| CommandLine::parse(text).unwrap().check_program();
+        for text in ["command:sh -c x", "command:/bin/sh"] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        for text in ["command:nosuchprog x", "command:/bin/nosuchprog"] {
+            assert!(check(text).is_err(), "{text}");
+        }
     }
 
     #[test]

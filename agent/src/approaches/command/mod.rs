@@ -18,7 +18,7 @@ use testwright_tools::visible;
 
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Limit, Outcome, Run, SubmissionPolicy};
-use command_line::CommandLine;
+use command_line::{CommandLine, HINT};
 use gateway::{Gateway, ProgramRequest};
 use mcp::ToolReply;
 use program::{Program, ProgramEnd, exited, printed_patch};
@@ -201,8 +201,8 @@ fn input(run: &Run, gateway: &Gateway) -> Value {
 
 fn failed(action: &str, error: &dyn std::fmt::Display) -> Outcome {
     Outcome::Infrastructure {
-        message: format!("failed to {action}: {error}"),
-        hint: Some("check the command line after `command:`".to_owned()),
+        message: format!("{action}: {error}"),
+        hint: Some(HINT.to_owned()),
         shortage: None,
     }
 }

@@ -158,6 +158,10 @@ impl ProgramEnd {
                     .to_owned()
             }
             Ok(status) => {
+                let status = match status.code() {
+                    Some(code) => format!("exit status {code}"),
+                    None => status.to_string(),
+                };
                 let text = String::from_utf8_lossy(&self.stderr);
                 let lines: Vec<&str> = text.lines().map(str::trim).collect();
                 let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
@@ -165,8 +169,8 @@ impl ProgramEnd {
                 let last = last.map(|line| line.chars().take(MAX_REASON_LINE_LEN).collect());
                 let last = last.collect::<Vec<String>>().join("; ");
                 match last.is_empty() {
-                    true => format!("the program ended with {status}"),
-                    false => format!("the program ended with {status}: {last}"),
+                    true => format!("the program ended without a test, with {status}"),
+                    false => format!("the program ended without a test, with {status}: {last}"),
                 }
             }
             Err(error) => format!("the program was lost: {error}"),
@@ -219,7 +223,7 @@ mod tests {
         let line = "d".repeat(MAX_REASON_LINE_LEN);
         assert_eq!(
             end.reason(),
-            format!("the program ended with exit status: 3: b; c; {line}")
+            format!("the program ended without a test, with exit status 3: b; c; {line}")
         );
     }
 
