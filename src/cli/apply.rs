@@ -6,12 +6,11 @@ use serde_json::Value;
 
 use super::accepted_test::{AcceptedTest, apply_command, quote};
 use super::headings::{ISSUE, OUTPUT};
-use super::list::run_folders;
+use super::list::newest_run;
 use super::output;
-use super::run_options::DEFAULT_RESULTS_FOLDER;
 use super::show::read_ended;
 use testwright_agent::agent::Outcome;
-use testwright_agent::trajectory::{RunFolder, Started};
+use testwright_agent::trajectory::Started;
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::repository::{Placement, WorkTree};
@@ -85,19 +84,7 @@ impl Args {
 
 /// Finds the newest run that accepted a test, and prints which one it is.
 pub(super) fn newest_accepted() -> Result<PathBuf> {
-    let runs = Path::new(DEFAULT_RESULTS_FOLDER);
-    RunFolder::check_default_folder(runs)?;
-    let folders = run_folders(runs)?.into_iter();
-    let accepted = folders.filter(|folder| folder.join("test.patch").is_file());
-    // Names begin with the time.
-    let newest = accepted.max().ok_or_else(|| {
-        Error::usage("find an accepted test")
-            .cause(format!("no run in {DEFAULT_RESULTS_FOLDER} has one"))
-            .hint("pass the folder of a run")
-    })?;
-    let note = format!("note: using the newest accepted test: {}", newest.display());
-    output::print_status_line(output::escape_line(&note));
-    Ok(newest)
+    newest_run("test.patch", "accepted test")
 }
 
 /// Reads the start of a run and the test that it accepted.

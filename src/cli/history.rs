@@ -9,6 +9,7 @@ use testwright_evals::mine::write_text;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
+use super::apply::newest_accepted;
 use super::headings::{ISSUE, LIMITS, OUTPUT};
 use super::output::{self, ProgressLine, escape_line};
 use super::output_folder;
@@ -31,12 +32,8 @@ use testwright_server::artifacts::shared_environments;
                   testwright history --patch tests.patch --repo path/to/repository --commit v2.3.0 --out history"
 )]
 pub(super) struct Args {
-    /// Folder of a run that ended with an accepted test
-    #[arg(
-        value_name = "RUN",
-        required_unless_present = "patch",
-        conflicts_with = "patch"
-    )]
+    /// Folder of a run [default: the newest run in testwright-runs that accepted a test]
+    #[arg(value_name = "RUN", conflicts_with = "patch")]
     dir: Option<PathBuf>,
     /// Use the failing tests of this patch for --commit instead of a run
     #[arg(long, help_heading = ISSUE, value_name = "FILE", requires = "out")]
@@ -80,10 +77,14 @@ const PAGE: &str = "history.md";
 const MAX_PATCH_BYTES: u64 = 32 << 20;
 
 pub(super) async fn run(args: &Args) -> Result<u8> {
-    let recorded = args.dir.as_deref().map(accepted_run).transpose()?;
+    let dir = match (&args.dir, &args.patch) {
+        (None, None) => Some(newest_accepted()?),
+        (dir, _) => dir.clone(),
+    };
+    let recorded = dir.as_deref().map(accepted_run).transpose()?;
     let started = recorded.as_ref().map(|(started, _)| &**started);
     let settings = settings(args, started)?;
-    let Some(out) = args.out.as_deref().or(args.dir.as_deref()) else {
+    let Some(out) = args.out.as_deref().or(dir.as_deref()) else {
         return Err(Error::usage("write the history").hint("pass a folder with --out"));
     };
     output_folder::check_is_folder(out)?;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::list::check_exists;
 use super::output;
 use testwright_config::error::Result;
 
@@ -12,6 +13,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    check_exists(&args.dir, "inspect")?;
     output::print_stdout(testwright_comparisons::inspect::text(&args.dir)?);
     Ok(())
 }

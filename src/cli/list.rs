@@ -8,7 +8,7 @@ use super::accepted_test::quote_path;
 use super::output::{self, cut};
 use super::run_options::DEFAULT_RESULTS_FOLDER;
 use testwright_agent::job::recorded_outcome;
-use testwright_agent::trajectory::{Event, Events};
+use testwright_agent::trajectory::{Event, Events, RunFolder};
 use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
@@ -68,16 +68,14 @@ fn local_runs(folder: &Path) -> Result<Vec<LocalRun>> {
 }
 
 /// Lists the folders in a folder of runs, without links. The default folder may be missing.
-pub(super) fn run_folders(folder: &Path) -> Result<Vec<PathBuf>> {
+fn run_folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error)
-            if error.kind() == std::io::ErrorKind::NotFound
-                && folder == Path::new(DEFAULT_RESULTS_FOLDER) =>
-        {
+        Err(_) if folder == Path::new(DEFAULT_RESULTS_FOLDER) && !folder.exists() => {
             return Ok(Vec::new());
         }
         Err(error) => {
+            check_exists(folder, "list the runs in")?;
             return Err(
                 Error::usage(format!("list the runs in {}", folder.display())).cause(error),
             );
@@ -86,6 +84,35 @@ pub(super) fn run_folders(folder: &Path) -> Result<Vec<PathBuf>> {
     let folders = entries.flatten();
     let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     Ok(folders.map(|entry| entry.path()).collect())
+}
+
+/// Checks that a folder exists. `action` is what the command does with it.
+pub(super) fn check_exists(folder: &Path, action: &str) -> Result<()> {
+    match folder.exists() {
+        true => Ok(()),
+        false => Err(Error::usage(format!("{action} {}", folder.display()))
+            .cause("there is no such folder")
+            .hint(
+                "pass the folder of a run or of results; `testwright list` prints the folders of runs",
+            )),
+    }
+}
+
+/// Finds the newest run with a file of this name, and prints which one it is. `kind` is a name for such runs.
+pub(super) fn newest_run(file: &str, kind: &str) -> Result<PathBuf> {
+    let runs = Path::new(DEFAULT_RESULTS_FOLDER);
+    RunFolder::check_default_folder(runs)?;
+    let folders = run_folders(runs)?.into_iter();
+    // Names begin with the time.
+    let newest = folders.filter(|folder| folder.join(file).is_file()).max();
+    let newest = newest.ok_or_else(|| {
+        Error::usage(format!("find the newest {kind}"))
+            .cause(format!("there is no {kind} in {DEFAULT_RESULTS_FOLDER}"))
+            .hint("pass the folder of a run")
+    })?;
+    let note = format!("note: using the newest {kind}: {}", newest.display());
+    output::print_status_line(output::escape_line(&note));
+    Ok(newest)
 }
 
 impl LocalRun {
@@ -144,6 +171,7 @@ mod tests {
         assert!(local_runs(folder.path()).unwrap().is_empty());
         let missing = local_runs(&folder.path().join("missing")).unwrap_err();
         assert_eq!(missing.exit_code(), 2);
+        assert!(missing.render().contains("cause: there is no such folder"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::list::check_exists;
 use super::repository_args::RepositoryArgs;
 use super::terminal::RunProgress;
 use testwright_agent::agent::{
@@ -59,6 +60,7 @@ impl Model for NoModel {
 
 /// Replays a run. The exit code is 0 if every tool answered as recorded, otherwise 1.
 pub(super) async fn run(args: &Args) -> Result<u8> {
+    check_exists(&args.dir, "replay")?;
     let events = RunFolder::read(&args.dir).map_err(|error| {
         Error::usage(error.to_string()).hint("pass the folder of a recorded run")
     })?;

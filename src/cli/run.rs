@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::example;
 use super::headings::{ISSUE, LIMITS, MODEL};
+use super::list::check_exists;
 use super::output::escape_line;
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
@@ -211,6 +212,7 @@ fn read_extra_inputs(args: &Args) -> Result<ExtraInputs> {
 
 /// Creates a job that resumes the run recorded in this folder.
 fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
+    check_exists(path, "resume")?;
     let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded, so they come from the current settings, as do budgets raised by flags.
     let repository = recorded.settings.repository.as_str();

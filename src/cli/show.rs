@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::accepted_test::quote_path;
+use super::list::{check_exists, newest_run};
 use super::{check, clover, eval, evidence_card, output, select};
 use testwright_agent::agent::Outcome;
 use testwright_agent::gate::Evidence;
@@ -15,8 +16,9 @@ use testwright_config::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Folder of a run, or of results from eval, compare, select, clover eval or check
-    dir: PathBuf,
+    /// Folder of a run, or of results from eval, compare, select, clover eval or check [default: the
+    /// newest run in testwright-runs]
+    dir: Option<PathBuf>,
     /// Print Markdown, for a comment on the issue (only for a run)
     #[arg(long)]
     markdown: bool,
@@ -32,29 +34,27 @@ const MAX_PATCH_LEN: usize = 24_000;
 const MAX_MESSAGE_LEN: usize = 160;
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    if !args.dir.exists() {
-        return Err(Error::usage(format!("show {}", args.dir.display()))
-            .cause("there is no such folder")
-            .hint(
-                "pass the folder of a run or of results; `testwright list` prints the folders of runs",
-            ));
-    }
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => newest_run("trajectory.jsonl", "run")?,
+    };
+    check_exists(&dir, "show")?;
     if !args.markdown
         && !args.html
-        && let Some(report) = report(&args.dir)?
+        && let Some(report) = report(&dir)?
     {
         output::print_stdout(report);
         return Ok(());
     }
     let mut events = Vec::new();
-    let (started, outcome) = read_events(&args.dir, |event| {
+    let (started, outcome) = read_events(&dir, |event| {
         if args.html {
             events.push(event);
         }
     })?;
     if args.html {
         let title = &started.issue.title;
-        let page = write_trajectory_page(&args.dir, title, &events, &outcome)?;
+        let page = write_trajectory_page(&dir, title, &events, &outcome)?;
         output::print_stdout(format!(
             "{}\n",
             output::escape_line(&page.display().to_string())
@@ -76,6 +76,7 @@ pub(super) fn read_ended(dir: &Path) -> Result<(Box<Started>, Outcome)> {
 fn read_events(dir: &Path, mut keep: impl FnMut(Event)) -> Result<(Box<Started>, Outcome)> {
     let wrong =
         |error: TrajectoryError| Error::usage(error.to_string()).hint("pass the folder of a run");
+    check_exists(dir, "read the run in")?;
     let (mut first, mut outcome) = (None, None);
     for (number, event) in Events::open(dir).map_err(wrong)?.enumerate() {
         let event = event.map_err(wrong)?;
