@@ -28,8 +28,8 @@ enum TokensCommand {
     Create {
         /// Name of the token, shown by `list` and passed to `revoke`
         name: String,
-        /// Scopes of the token, separated by commas
-        #[arg(long, value_name = "SCOPES", value_enum, value_delimiter = ',', default_values_t = [Scope::Read, Scope::Write])]
+        /// Scopes of the token, separated by commas [default: read,write]
+        #[arg(long, value_name = "SCOPES", value_enum, value_delimiter = ',', default_values_t = [Scope::Read, Scope::Write], hide_default_value = true)]
         scope: Vec<Scope>,
         /// Owner of the runs started with the token; the server divides its workers evenly among
         /// owners [default: the name of the token]
