@@ -51,9 +51,11 @@ mod tools;
 mod version;
 mod worker;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use testwright_config::error::{Error, Kind};
 
@@ -182,6 +184,19 @@ enum Command {
     Version,
 }
 
+/// Parses the command line. clap suggests a command for a misspelled one, but not after `help`.
+fn parse(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let is_unknown = |error: &clap::Error| error.kind() == ErrorKind::InvalidSubcommand;
+    Cli::try_parse_from(&words).or_else(|error| {
+        if !is_unknown(&error) || words.get(1).is_none_or(|word| word != "help") {
+            return Err(error);
+        }
+        words.remove(1);
+        let without_help = Cli::try_parse_from(&words).err();
+        Err(without_help.filter(is_unknown).unwrap_or(error))
+    })
+}
+
 /// Runs the command line of this process.
 pub async fn main() -> ExitCode {
     output::report_panics();
@@ -189,7 +204,7 @@ pub async fn main() -> ExitCode {
     if let Err(error) = log::start() {
         return fail(error);
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are not errors.
@@ -290,6 +305,13 @@ fn print_json_error(error: &Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn misspelled_command_after_help_has_suggestion() {
+        let words = ["testwright", "help", "rnu"].map(OsString::from);
+        let error = parse(words.to_vec()).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("'run'")));
+    }
 
     #[test]
     fn interrupted_command_is_named() {

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+use clap::error::ErrorKind;
 use serde::Serialize;
 
 use testwright_config::error::{Error, Result};
@@ -253,11 +254,16 @@ pub fn print_json(value: &impl Serialize) -> Result<()> {
 
 /// Prints help, wrapped. Prints usage errors without the styles of clap, because they quote arguments.
 pub fn usage(error: &clap::Error) {
-    if error.use_stderr() {
-        print_stderr(error.render().to_string().trim_end());
-    } else {
-        let width = stdout_columns().map_or(HELP_WIDTH, |columns| columns.min(HELP_WIDTH));
-        anstream::print!("{}", wrap(&error.render().ansi().to_string(), width));
+    let help = |columns: Option<usize>| {
+        let width = columns.map_or(HELP_WIDTH, |columns| columns.min(HELP_WIDTH));
+        wrap(&error.render().ansi().to_string(), width)
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            anstream::eprint!("{}", help(stderr_columns()));
+        }
+        _ if error.use_stderr() => print_stderr(error.render().to_string().trim_end()),
+        _ => anstream::print!("{}", help(stdout_columns())),
     }
 }
 

@@ -18,6 +18,18 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
+fn help_for_missing_subcommand_is_wrapped() {
+    let output = TestDir::new().testwright().arg("cache").output().unwrap();
+    assert_exit_code(&output, 2);
+    let help = String::from_utf8(output.stderr).unwrap();
+    assert!(help.contains("Usage: testwright cache "), "{help}");
+    assert!(
+        help.lines().all(|line| line.chars().count() <= 100),
+        "{help}"
+    );
+}
+
+#[test]
 fn help_describes_approaches_and_sandboxes() {
     let help = printed(&["run", "--help"]);
     assert!(
