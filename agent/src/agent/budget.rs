@@ -233,17 +233,43 @@ impl Budget {
         {
             return Some(Limit::Tokens);
         }
-        // The price per token so far is the best estimate for the next token.
-        let average = self
-            .spent
-            .dollars
-            .map(|spent| spent / self.spent.tokens().max(1) as f64);
-        if let (Some(most), Some(price)) = (self.limits.dollars, average.or(self.prompt_price))
+        if let (Some(most), Some(price)) = (self.limits.dollars, self.token_price())
             && self.spent.dollars.unwrap_or(0.0) + price * tokens as f64 > most
         {
             return Some(Limit::Dollars);
         }
         None
+    }
+
+    /// Returns the price per token so far, which is the best estimate for the next token.
+    fn token_price(&self) -> Option<f64> {
+        let tokens = self.spent.tokens().max(1) as f64;
+        let average = self.spent.dollars.map(|spent| spent / tokens);
+        average.or(self.prompt_price)
+    }
+
+    /// Describes the amounts for a call that would exceed a limit of tokens or dollars.
+    pub fn describe_excess(
+        &self,
+        limit: Limit,
+        messages: &[Message],
+        tools: &[ToolSpec],
+    ) -> Option<String> {
+        let tokens = self.estimate(messages, tools);
+        match limit {
+            Limit::Tokens => Some(format!(
+                "{} of {} tokens are used, and the next call could need {tokens}",
+                self.spent.tokens(),
+                self.limits.tokens?
+            )),
+            Limit::Dollars => Some(format!(
+                "${:.4} of ${} is spent, and the next call could cost ${:.4}",
+                self.spent.dollars.unwrap_or(0.0),
+                self.limits.dollars?,
+                self.token_price()? * tokens as f64
+            )),
+            Limit::Steps | Limit::Minutes => None,
+        }
     }
 
     /// Returns the maximum completion tokens of a call with these messages: `most`, or less if the token

@@ -118,6 +118,12 @@ fn first_call_is_estimated_from_price() {
     assert_eq!(budget.next_call(&long), None);
     budget.set_prompt_price(1e-6);
     assert_eq!(budget.next_call(&long), Some(Limit::Dollars));
+    assert_eq!(
+        budget
+            .describe_excess(Limit::Dollars, &long, &[])
+            .as_deref(),
+        Some("$0.0000 of $0.01 is spent, and the next call could cost $0.0203")
+    );
     assert_eq!(budget.next_call(&user(400)), None);
 }
 

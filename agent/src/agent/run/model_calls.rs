@@ -31,6 +31,7 @@ impl Run {
         if self.replay.is_over()
             && let Some(limit) = self.budget.next_call(&self.messages)
         {
+            self.note_excess(limit, &self.messages, &[]);
             self.call_not_made(Purpose::Step, limit)?;
             return Err(Outcome::OutOfBudget { limit });
         }
@@ -92,6 +93,13 @@ impl Run {
 
     fn no_reply(&mut self, purpose: Purpose, cause: NoReplyCause) -> Flow {
         self.record(&Event::NoReply { purpose, cause })
+    }
+
+    /// Tells the user the amounts for a call that the budget does not allow.
+    fn note_excess(&self, limit: Limit, messages: &[Message], tools: &[ToolSpec]) {
+        if let Some(text) = self.budget.describe_excess(limit, messages, tools) {
+            self.progress.note(&text);
+        }
     }
 
     /// Records a call that was not made for lack of time; other limits follow from the record.
@@ -157,6 +165,7 @@ impl Run {
         if self.replay.is_over()
             && let Some(limit) = self.budget.next_call(&messages)
         {
+            self.note_excess(limit, &messages, &[]);
             self.call_not_made(Purpose::Prompt, limit)?;
             return Err(Outcome::OutOfBudget { limit });
         }
@@ -196,6 +205,7 @@ impl Run {
             && let Some(limit) =
                 (self.budget).next_call_with_tools(&request.messages, &request.tools)
         {
+            self.note_excess(limit, &request.messages, &request.tools);
             self.call_not_made(Purpose::Prompt, limit)?;
             return Err(Outcome::OutOfBudget { limit });
         }
