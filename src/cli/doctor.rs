@@ -12,7 +12,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::config::Setting;
-use super::output::{ProgressLine, escape_line};
+use super::evidence_card::PLAIN;
+use super::output::{ProgressLine, Text, escape_line};
 use cache::CachedEnvironment;
 use finding::{Finding, FindingStatus};
 use testwright_agent::approaches::model_selection;
@@ -186,39 +187,45 @@ fn check_requirements(findings: &[Finding]) -> Result<()> {
     Ok(())
 }
 
-fn render(report: &DoctorReport, args: &Args) -> String {
-    let mut text = format!("testwright {}\n", report.testwright);
+fn render(report: &DoctorReport, args: &Args) -> Text {
+    let mut text = Text::from(format!("testwright {}\n", report.testwright));
     let mut area = "";
     for finding in &report.findings {
         if finding.area != area {
             area = &finding.area;
-            text.push_str(&format!("\n{area}\n"));
+            add_heading(&mut text, area);
         }
-        text.push_str(&finding.render());
+        finding.render(&mut text);
     }
     if !report.environments.is_empty() {
-        text.push_str("\nenvironments in the cache\n");
+        add_heading(&mut text, "environments in the cache");
         for environment in &report.environments {
-            text.push_str(&environment.render());
+            text.push(PLAIN, environment.render());
         }
     }
     if args.settings {
-        text.push_str("\nactive settings\n");
+        add_heading(&mut text, "active settings");
         for setting in &report.settings {
-            text.push_str(&format!("  {}", setting.render()));
+            text.push(PLAIN, format!("  {}", setting.render()));
         }
     }
     if args.clean {
-        text.push_str("\nremoved\n");
+        add_heading(&mut text, "removed");
         for line in &report.removed {
-            text.push_str(&format!("  {}\n", escape_line(line)));
+            text.push(PLAIN, format!("  {}\n", escape_line(line)));
         }
         if report.removed.is_empty() {
-            text.push_str("  nothing: no killed run left anything behind\n");
+            text.push(PLAIN, "  nothing: no killed run left anything behind\n");
         }
     }
-    text.push_str(&format!("\n{}\n", escape_line(&report.verdict)));
+    text.push(PLAIN, format!("\n{}\n", escape_line(&report.verdict)));
     text
+}
+
+fn add_heading(text: &mut Text, title: &str) {
+    text.push(PLAIN, "\n")
+        .push(PLAIN.bold(), title)
+        .push(PLAIN, "\n");
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::cli::output::escape_line;
+use crate::cli::evidence_card::{GREEN, PLAIN, RED, YELLOW};
+use crate::cli::output::{Text, escape_line};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -71,17 +72,19 @@ impl Finding {
         self
     }
 
-    pub(super) fn render(&self) -> String {
-        let state = match self.state {
-            FindingStatus::Ok => "ok",
-            FindingStatus::Note => "note",
-            FindingStatus::Missing => "missing",
+    /// Adds the finding and its hint to a text.
+    pub(super) fn render(&self, text: &mut Text) {
+        let (style, state) = match self.state {
+            FindingStatus::Ok => (GREEN, "ok"),
+            FindingStatus::Note => (YELLOW, "note"),
+            FindingStatus::Missing => (RED, "missing"),
         };
-        let text = self.text.trim_end().replace('\n', "\n             ");
-        let mut line = format!("  {state:<8} {}: {text}\n", self.name);
+        let detail = self.text.trim_end().replace('\n', "\n             ");
+        text.push(PLAIN, "  ")
+            .push(style, format!("{state:<8}"))
+            .push(PLAIN, format!(" {}: {detail}\n", self.name));
         if let Some(hint) = &self.hint {
-            line.push_str(&format!("           → {}\n", escape_line(hint)));
+            text.push(PLAIN, format!("           → {}\n", escape_line(hint)));
         }
-        line
     }
 }

@@ -39,7 +39,7 @@ fn findings_are_grouped_with_hints() {
         settings: true,
         ..Args::default()
     };
-    insta::assert_snapshot!(render(&report, &args), @r"
+    insta::assert_snapshot!(render(&report, &args).plain(), @r"
     testwright 0.0.0
 
     programs
@@ -119,7 +119,11 @@ async fn secrets_are_hidden() {
     let mut findings = checks::configuration(&settings);
     findings.extend(checks::model(&settings, true).await);
     findings.push(checks::github(&settings));
-    let text: String = findings.iter().map(Finding::render).collect();
+    let mut text = Text::default();
+    findings
+        .iter()
+        .for_each(|finding| finding.render(&mut text));
+    let text = text.plain();
     assert!(text.contains("OPENAI_API_KEY is set"), "{text}");
     assert!(text.contains("missing  online"), "{text}");
     assert!(!text.contains("pa55word"), "{text}");
