@@ -189,8 +189,11 @@ pub fn print_status_line(text: impl Into<Text>) {
 
 /// Prints an error to stderr. In a step of GitHub Actions it becomes an annotation.
 pub fn print_error(error: &Error) {
-    let text = error.render();
-    if workflow::reads(std::io::stderr()) {
+    print_error_text(&error.render());
+}
+
+fn print_error_text(text: &str) {
+    if is_in_workflow() {
         let text = sanitized(text.trim_start_matches("error: "));
         anstream::eprintln!("{}", workflow::command("error", &text));
     } else {
@@ -262,7 +265,7 @@ pub fn usage(error: &clap::Error) {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             anstream::eprint!("{}", help(stderr_columns()));
         }
-        _ if error.use_stderr() => print_stderr(error.render().to_string().trim_end()),
+        _ if error.use_stderr() => print_error_text(error.render().to_string().trim_end()),
         _ => anstream::print!("{}", help(stdout_columns())),
     }
 }
