@@ -312,10 +312,14 @@ impl Run {
         })
         .map_err(NoReply::Ended)?;
         self.budget.record_call(&reply, request, seconds, step);
+        let called = describe_calls(&reply);
         self.progress.ended(&StepView {
             step: step_number,
             action: if step { "model" } else { "review" },
-            detail: first_line(&reply.content),
+            detail: match first_line(&reply.content) {
+                "" => &called,
+                line => line,
+            },
             spent: &self.budget.spent,
             seconds,
         });
@@ -346,6 +350,15 @@ enum NoReply {
 fn time_up() -> Outcome {
     Outcome::OutOfBudget {
         limit: Limit::Minutes,
+    }
+}
+
+/// Names the calls of a reply, for one without text.
+fn describe_calls(reply: &Reply) -> String {
+    let names: Vec<&str> = reply.calls.iter().map(|call| call.name.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("called {}", names.join(", ")),
     }
 }
 
