@@ -19,7 +19,7 @@ pub struct LoopConfig {
     pub tools: Vec<&'static dyn AnyTool>,
     /// Whether to run all calls of a reply; otherwise only the first.
     pub parallel_calls: bool,
-    /// Number of consecutive replies without a tool call that end the run.
+    /// Number of consecutive replies without a tool call that end the run. If it is 1, such a reply says why.
     pub max_empty_replies: u32,
     /// When a submission ends the run.
     pub on_submit: OnSubmit,
@@ -127,7 +127,7 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
             silent += 1;
             if silent >= config.max_empty_replies {
                 return Ok(Outcome::Nothing {
-                    reason: last_words(&reply),
+                    reason: last_words(&reply, config.max_empty_replies == 1),
                 });
             }
             let left = config.max_empty_replies - silent;
@@ -173,8 +173,8 @@ fn last_answers(messages: &[Message]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns why a conversation ends with a reply without a tool call.
-fn last_words(reply: &Reply) -> String {
+/// Returns why a conversation ends with a reply without a tool call, which may itself be the reason.
+fn last_words(reply: &Reply, is_reason: bool) -> String {
     let words: String = reply.content.trim().chars().take(400).collect();
     match reply.finish {
         Finish::Length => {
@@ -185,7 +185,8 @@ fn last_words(reply: &Reply) -> String {
             "the provider's content filter withheld the reply".to_owned()
         }
         _ if words.is_empty() => "the model stopped without calling a tool".to_owned(),
-        _ => words,
+        _ if is_reason => words,
+        _ => format!("the model stopped without calling a tool; its last reply: {words}"),
     }
 }
 

@@ -238,7 +238,10 @@ fn rejected_drafts_end_as_first() {
     assert_exit_code(&output, 1);
     let record = place.json("run.json");
     assert_eq!(record["outcome"], "nothing");
-    assert_eq!(record["reason"], "I stop here.");
+    assert_eq!(
+        record["reason"],
+        "the model stopped without calling a tool; its last reply: I stop here."
+    );
 }
 
 #[test]
