@@ -5,12 +5,16 @@ use std::collections::{HashMap, HashSet};
 /// Maximum characters of a shown sentence.
 const MAX_SENTENCE_LEN: usize = 300;
 
+/// Weight of a line of code, compared with 1 for a sentence of prose. Code often shares most words with a test, but
+/// does not say what is wrong.
+const CODE_WEIGHT: f64 = 1.0 / 3.0;
+
 /// Returns the sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the
 /// exception, its message, the test's source). Returns `None` if nothing is shared. Single values are not evidence, nor
 /// are imports, unless the failure is one.
 pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     let sentences = sentences(issue);
-    let words: Vec<HashSet<String>> = sentences.iter().map(|s| words(s)).collect();
+    let words: Vec<HashSet<String>> = sentences.iter().map(|s| words(&s.text)).collect();
     let mut frequency: HashMap<&str, usize> = HashMap::new();
     for word in words.iter().flatten() {
         *frequency.entry(word).or_default() += 1;
@@ -29,14 +33,19 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
             .map(|word| 1.0 / frequency.get(word.as_str()).copied().unwrap_or(1) as f64)
             .sum();
         // Long sentences share more by chance.
-        let score = shared / (4.0 + sentence.len() as f64).sqrt();
+        let weight = if sentences[i].is_code {
+            CODE_WEIGHT
+        } else {
+            1.0
+        };
+        let score = weight * shared / (4.0 + sentence.len() as f64).sqrt();
         let is_best = best.is_none_or(|(top, _)| score > top);
-        if shared > 0.0 && is_best && is_evidence(&sentences[i]) {
+        if shared > 0.0 && is_best && is_evidence(&sentences[i].text) {
             best = Some((score, i));
         }
     }
     let (_, i) = best?;
-    let sentence = &sentences[i];
+    let sentence = &sentences[i].text;
     Some(if sentence.chars().count() > MAX_SENTENCE_LEN {
         sentence
             .chars()
@@ -94,31 +103,46 @@ fn single_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A part of an issue: a sentence, a paragraph or a line of code.
+struct Passage {
+    text: String,
+    is_code: bool,
+}
+
+impl Passage {
+    fn new(text: &str, is_code: bool) -> Self {
+        Passage {
+            text: text.trim().to_owned(),
+            is_code,
+        }
+    }
+}
+
 /// Returns the sentences of the prose and the lines of the code. A full stop ends a sentence only before
 /// white space and a capital letter, so not inside a name, a number or a call.
-fn sentences(text: &str) -> Vec<String> {
+fn sentences(text: &str) -> Vec<Passage> {
     let mut sentences = Vec::new();
-    for block in blocks(text) {
+    for Passage { text, is_code } in blocks(text) {
         let mut start = 0;
-        for (at, stop) in block.match_indices(['.', '!', '?']) {
+        for (at, stop) in text.match_indices(['.', '!', '?']) {
             let end = at + stop.len();
-            let rest = &block[end..];
+            let rest = &text[end..];
             if rest.starts_with(char::is_whitespace)
                 && rest.trim_start().starts_with(char::is_uppercase)
             {
-                sentences.push(block[start..end].trim().to_owned());
+                sentences.push(Passage::new(&text[start..end], is_code));
                 start = end;
             }
         }
-        sentences.push(block[start..].trim().to_owned());
+        sentences.push(Passage::new(&text[start..], is_code));
     }
-    sentences.retain(|sentence| sentence.chars().filter(|c| c.is_alphanumeric()).count() > 3);
+    sentences.retain(|part| part.text.chars().filter(|c| c.is_alphanumeric()).count() > 3);
     sentences
 }
 
 /// Returns the paragraphs of the prose, each as one line, and the lines of the code.
-fn blocks(text: &str) -> Vec<String> {
-    let mut blocks: Vec<String> = Vec::new();
+fn blocks(text: &str) -> Vec<Passage> {
+    let mut blocks: Vec<Passage> = Vec::new();
     // Whether the next line of prose continues the last block.
     let (mut continues, mut in_code) = (false, false);
     for line in text.lines() {
@@ -130,16 +154,18 @@ fn blocks(text: &str) -> Vec<String> {
         } else if line.is_empty() || line.starts_with("<!--") {
             continues = false;
         } else if in_code || is_indented && !continues || is_own_block(line) {
-            blocks.push(line.to_owned());
+            let is_code =
+                in_code || is_indented || [">>>", "..."].iter().any(|p| line.starts_with(p));
+            blocks.push(Passage::new(line, is_code));
             // A list item goes on in the next line; code, headings and rows of tables don't.
             continues = !in_code && line.starts_with(['-', '*', '+']);
         } else {
             match blocks.last_mut().filter(|_| continues) {
                 Some(block) => {
-                    block.push(' ');
-                    block.push_str(line);
+                    block.text.push(' ');
+                    block.text.push_str(line);
                 }
-                None => blocks.push(line.to_owned()),
+                None => blocks.push(Passage::new(line, false)),
             }
             continues = true;
         }
@@ -220,10 +246,24 @@ mod tests {
             best_sentence(issue, "TypeError compares None").unwrap(),
             "This raises a TypeError, as the check at line 792 compares None."
         );
+        let texts: Vec<String> = sentences(issue).into_iter().map(|part| part.text).collect();
         assert_eq!(
-            sentences(issue)[1..],
+            texts[1..],
             ["- first item goes on", "x = None", "Last words here."]
         );
+    }
+
+    #[test]
+    fn prose_comes_before_similar_code() {
+        let issue = "slugify with max_length can end in a separator\n\n```python\n>>> slugify(\"How to\", max_length=7)\n\
+                     'how-to-'\n```\n";
+        let failure = "assert slugify(\"How to\", max_length=7) == \"how-to\"";
+        assert_eq!(
+            best_sentence(issue, failure).unwrap(),
+            "slugify with max_length can end in a separator"
+        );
+        let failure = "KeyError: 'how'";
+        assert_eq!(best_sentence(issue, failure).unwrap(), "'how-to-'");
     }
 
     #[test]
