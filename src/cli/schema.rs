@@ -17,6 +17,7 @@ use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::compare::report::ComparisonReport;
 use testwright_comparisons::compare::{Plan, RunRecord};
 use testwright_config::error::{Error, Result};
+use testwright_config::settings::nearest;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -132,9 +133,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return Ok(());
     };
     let Some((format, named)) = types().find(|(_, (other, _))| other == name) else {
+        let names: Vec<&str> = types().map(|(_, (name, _))| name).collect();
+        let hint = match nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "list the names with `testwright schema`".to_owned(),
+        };
         return Err(Error::usage(format!("find the schema `{name}`"))
             .cause("there is no type of that name")
-            .hint("list the names with `testwright schema`"));
+            .hint(hint));
     };
     output::print_json(&document(format, named))
 }
@@ -190,6 +196,17 @@ fn document(format: &Format, (_, subschema): Named) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn misspelled_name_has_suggestion() {
+        let hint = |name: &str| {
+            let name = Some(name.to_owned());
+            run(&Args { name }).err().and_then(|error| error.hint)
+        };
+        assert_eq!(hint("datset").as_deref(), Some("did you mean `dataset`?"));
+        let unlike = hint("zzzzzz");
+        assert!(unlike.is_some_and(|hint| hint.contains("`testwright schema`")));
+    }
 
     #[test]
     fn schemas_contain_everything_they_refer_to() {

@@ -16,7 +16,11 @@ pub fn records(error: RecordsError) -> Error {
             Error::io(format!("read {}", path.display()), source)
         }
         RecordsError::Read { path, source } => {
-            Error::usage(format!("read {}", path.display())).cause(source)
+            let error = Error::usage(format!("read {}", path.display())).cause(source);
+            match source.kind() {
+                NotFound => error.hint("pass the path of an existing file"),
+                _ => error,
+            }
         }
         _ => Error::usage(error.to_string()),
     }

@@ -305,7 +305,8 @@ pub(super) fn invalid(at: &str, of_flag: String, of_key: String) -> Error {
     }
 }
 
-pub(super) fn nearest<'a>(name: &str, known_names: &[&'a str]) -> Option<&'a str> {
+/// Returns the known name that is most similar to a name; `None` if none is similar.
+pub fn nearest<'a>(name: &str, known_names: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase().replace('_', "-");
     let far = (name.chars().count() / 3).max(1);
     known_names

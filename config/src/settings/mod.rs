@@ -31,6 +31,7 @@ use toml::Table;
 use crate::error::{Error, Result};
 use layer::Layer;
 
+pub use layer::nearest;
 pub use origin::Origin;
 pub use redactor::Redactor;
 pub use secret::{RedactedUrl, Secret};
@@ -374,10 +375,12 @@ impl Settings {
         for (key, address) in addresses {
             let Some(address) = address else { continue };
             if !address.is_http() {
-                return Err(self.wrong(
-                    key,
-                    format!("must begin with http:// or https://, not `{address}`"),
-                ));
+                let what = format!("must begin with http:// or https://, not `{address}`");
+                let error = self.wrong(key, what);
+                return Err(match address.reveal().contains("://") {
+                    true => error,
+                    false => error.hint(format!("did you mean `http://{address}`?")),
+                });
             }
         }
         for (key, name) in [

@@ -81,7 +81,9 @@ impl Sources {
             (None, None) => return Ok(None),
         };
         if !path.exists() {
-            return Err(Error::usage(READING).cause(format!("{} does not exist", path.display())));
+            return Err(Error::usage(READING)
+                .cause(format!("{} does not exist", path.display()))
+                .hint("pass the path of an existing file"));
         }
         Ok(Some(path))
     }

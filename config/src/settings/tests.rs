@@ -264,6 +264,7 @@ fn file_errors_name_line_and_key() {
     insta::assert_snapshot!(refused, @r"
     error: failed to read the settings
       cause: DIR/home/testwright.toml:2: `model.base-url` must begin with http:// or https://, not `localhost:8000`
+      hint: did you mean `http://localhost:8000`?
     ");
 }
 

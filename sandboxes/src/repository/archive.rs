@@ -92,10 +92,10 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
 
     let entries: Vec<_> = listing.split(|b| *b == 0).filter_map(parse).collect();
     if entries.is_empty() {
-        return Err(SandboxError::new(
-            ErrorKind::Input,
-            "the repository has no files",
-        ));
+        return Err(
+            SandboxError::new(ErrorKind::Input, "the repository has no files")
+                .hint("pass the folder of the code with --repo"),
+        );
     }
     check(&entries)?;
     let empty = entries.iter().filter(|e| e.mode == submodules::MODE);

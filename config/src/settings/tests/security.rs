@@ -244,6 +244,7 @@ fn named_file_is_trusted() {
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
       cause: DIR/none.toml does not exist
+      hint: pass the path of an existing file
     ");
     insta::assert_snapshot!(TestDir::new().variable("TESTWRIGHT_CONFIG", FILE).refused(), @r"
     error: failed to read the settings
