@@ -187,13 +187,13 @@ enum Command {
 /// Parses the command line. clap suggests a command for a misspelled one, but not after `help`.
 fn parse(mut words: Vec<OsString>) -> Result<Cli, clap::Error> {
     let is_unknown = |error: &clap::Error| error.kind() == ErrorKind::InvalidSubcommand;
-    Cli::try_parse_from(&words).or_else(|error| {
+    Cli::try_parse_from(&words).map_err(|error| {
         if !is_unknown(&error) || words.get(1).is_none_or(|word| word != "help") {
-            return Err(error);
+            return error;
         }
         words.remove(1);
         let without_help = Cli::try_parse_from(&words).err();
-        Err(without_help.filter(is_unknown).unwrap_or(error))
+        without_help.filter(is_unknown).unwrap_or(error)
     })
 }
 
