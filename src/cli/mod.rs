@@ -308,9 +308,9 @@ mod tests {
 
     #[test]
     fn misspelled_command_after_help_has_suggestion() {
-        let words = ["testwright", "help", "rnu"].map(OsString::from);
+        let words = ["testwright", "help", "histor"].map(OsString::from);
         let error = parse(words.to_vec()).err().map(|error| error.to_string());
-        assert!(error.is_some_and(|error| error.contains("'run'")));
+        assert!(error.is_some_and(|error| error.contains("'history'")));
     }
 
     #[test]

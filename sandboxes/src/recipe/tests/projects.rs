@@ -204,7 +204,7 @@ fn chosen_project_brings_its_dependencies() {
     assert!(
         error
             .to_string()
-            .contains("the repository has no such folder"),
+            .contains("the repository has no folder"),
         "{error}"
     );
     assert!(chosen("../other").is_err());
