@@ -14,7 +14,9 @@ pub(super) fn page() -> String {
                     without the prediction. F→P (fail-to-pass) means that a test fails on the old code and passes on the new code; \
                     F→× means that it fails on the old code.\n\n\
                     `test.patch` is a unified diff for `git apply`.\n\n\
-                    JSON files and the lines of results have the field `format`, the version of their format. It is 1 now. A \
+                    JSON files and the lines of results have the field `format`, the version of their format. It is 1 now. \
+                    Fields may be added without another number; a field that is renamed, removed or has another meaning \
+                    makes the number larger. A \
                     trajectory has it in its first line; datasets and predictions have none. `testwright schema NAME` prints the JSON \
                     Schema of a type.\n"
         .to_owned();
