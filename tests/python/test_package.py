@@ -197,7 +197,7 @@ def test_problems_are_typed_errors(client, accepted_run, issue):
         client.write_failing_test(issue, "/etc")
     problem = raised.value
     assert (problem.status, problem.type, problem.title) == (422, "about:blank", "Unprocessable Entity")
-    assert "does not allow it" in problem.detail and problem.hint.startswith("the server allows:")
+    assert "does not allow it" in problem.detail and problem.hint.startswith("choose one of ")
     assert "--allow-repository" in problem.hint
     with pytest.raises(testwright.TestwrightError) as raised:
         client.cancel(accepted_run)

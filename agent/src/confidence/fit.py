@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the coefficients of the confidence in a test, and measures it.
 
-    uv run --with scikit-learn==1.7.2 fit.py [--collect CHECKS VERDICTS DATASET]… [--forged CHECKS DATASET]… [--add]
+    uv run --no-project --with scikit-learn==1.7.2 fit.py [--collect CHECKS VERDICTS DATASET]… [--forged CHECKS DATASET]… [--add]
 
 With --collect, data.csv is written first: from the checks.jsonl of `testwright check`, from the results.jsonl of
 `testwright eval` or the selection.json of `testwright select` with the golden patches as candidates, and from the dataset.
