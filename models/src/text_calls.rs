@@ -60,9 +60,12 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut at = blocks::end_of_unopened_thought(text);
     let mut remaining_blocks = MAX_BLOCKS;
     while let Some((start, block)) = blocks::next(text, at) {
-        if !matches!(block, Block::Bracket | Block::Element { .. }) {
-            remaining_blocks -= 1;
-        }
+        let is_counted = match &block {
+            Block::Bracket => false,
+            Block::Element { name, .. } => tools.iter().any(|tool| tool.name == *name),
+            _ => true,
+        };
+        remaining_blocks -= usize::from(is_counted);
         if remaining_blocks == 0 {
             break;
         }

@@ -389,6 +389,8 @@ fn long_replies_are_read_quickly() {
         "<｜DSML｜invoke name=\"search\">",
         "[search(pattern=",
         "<tool_call>search<arg_key>",
+        "<search>",
+        "<p>",
     ];
     for piece in pieces {
         let text = piece.repeat(100_000 / piece.len());

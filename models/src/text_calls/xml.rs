@@ -48,9 +48,11 @@ impl Scan<'_> {
 
     /// Reads an element that is named after a tool and contains its parameters, as Cline's prompts teach it.
     pub(super) fn element(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
-        let tool = self.tools.iter().find(|tool| tool.name == name);
-        let inner = text[body..].split_once(&format!("</{name}>"));
-        let (Some(tool), Some((inner, after))) = (tool, inner) else {
+        // Replies may have many other tags, so only tools are worth a search for the end.
+        let Some(tool) = self.tools.iter().find(|tool| tool.name == name) else {
+            return (body, Vec::new());
+        };
+        let Some((inner, after)) = text[body..].split_once(&format!("</{name}>")) else {
             return (body, Vec::new());
         };
         let children = elements(inner);
