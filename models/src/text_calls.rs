@@ -129,7 +129,14 @@ pub fn read_thought(thought: &str, tools: &[ToolSpec], whole: bool) -> Option<Te
         return None;
     }
     let in_thought = read(thought, tools, whole);
-    (!in_thought.calls.is_empty() && in_thought.malformed.is_empty()).then_some(in_thought)
+    if in_thought.calls.is_empty() || !in_thought.malformed.is_empty() {
+        return None;
+    }
+    // After a call that was only considered, the reasoning goes on.
+    let last = in_thought.content.lines().last().unwrap_or_default();
+    let plain = marks::without_marks(thought);
+    let goes_on = !last.is_empty() && plain.trim_end().ends_with(last);
+    (!goes_on).then_some(in_thought)
 }
 
 impl TextCalls {

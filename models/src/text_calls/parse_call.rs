@@ -85,7 +85,9 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
         && text.ends_with('>')
     {
         let pairs = [blocks::parameters(text), blocks::arg_pairs(text)].concat();
-        return from_text(&name, &pairs, tools);
+        if !pairs.is_empty() {
+            return from_text(&name, &pairs, tools);
+        }
     }
     match object(arguments, whole) {
         Ok(arguments) => ParsedCall::Call {

@@ -161,8 +161,13 @@ async fn arguments_in(act: Act) -> Vec<Value> {
 
 #[tokio::test]
 async fn calls_in_unfinished_reasoning_are_read() {
-    let thought = "I look.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>";
-    for (content, expected) in [("", vec![json!({"pattern": "x"})]), ("Done.", vec![])] {
+    let call = "I look.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>";
+    for (content, end, expected) in [
+        ("", "", vec![json!({"pattern": "x"})]),
+        ("Done.", "", vec![]),
+        ("", "\nOr should I read <main>", vec![]),
+    ] {
+        let thought = format!("{call}{end}");
         let message = json!({"content": content, "reasoning_content": thought});
         let act = Act::json(200, &build_completion(message, "stop"));
         assert_eq!(arguments_in(act).await, expected);
