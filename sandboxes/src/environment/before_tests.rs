@@ -50,7 +50,12 @@ impl FailedCommand {
     /// Adds this failure to the error of tests that were not prepared because of it.
     pub(super) fn explain(&self, error: SandboxError) -> SandboxError {
         let message = format!("{}\n  {}", error.message, self.summary());
-        SandboxError { message, ..error }.hint(self.hint())
+        let hint = failure_hints::hint(&self.printed.text).or(error.hint);
+        SandboxError {
+            message,
+            hint,
+            ..error
+        }
     }
 
     /// Returns advice, one imperative.
@@ -69,7 +74,7 @@ impl FailedCommand {
             .map(|line| format!("\n    {line}"))
             .collect();
         let message = format!(
-            "prepare the tests: `{}` failed with exit code {}{tail}",
+            "`{}` failed before the tests with exit code {}{tail}",
             self.command, self.printed.code
         );
         SandboxError::new(ErrorKind::System, message).hint(self.hint())

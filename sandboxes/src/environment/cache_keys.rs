@@ -106,10 +106,15 @@ pub(super) fn plan(
     if !recipe.projects.is_empty() {
         environment["projects"] = json!(recipe.projects);
     }
-    if !recipe.before_tests.is_empty() {
-        environment["before-tests"] = json!(recipe.before_tests);
-    }
     let guess = Guess::new(recipe, origin);
+    if !recipe.before_tests.is_empty() {
+        // A guessed command that fails is omitted from the environment, but the same stated one is not.
+        let key = match guess.before_tests {
+            true => "guessed-before-tests",
+            false => "before-tests",
+        };
+        environment[key] = json!(recipe.before_tests);
+    }
     let environment = name("env", &environment);
     Ok(Plan {
         dependencies,
