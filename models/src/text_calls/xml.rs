@@ -12,6 +12,9 @@ use super::parse_call::{self, ParsedCall};
 static ELEMENT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"<([A-Za-z_]\w*)>").expect("the pattern of elements"));
 
+/// Elements with the name of a tool.
+const NAMES: [&str; 4] = ["name", "tool_name", "function", "tool"];
+
 impl Scan<'_> {
     /// Reads calls in XML: an element for the name and one for the arguments, or one with the tool's name.
     pub(super) fn xml_calls(&self, inner: &str) -> Vec<ParsedCall> {
@@ -22,9 +25,13 @@ impl Scan<'_> {
                 .find(|(key, _)| keys.contains(&key.as_str()));
             element.map(|(_, text)| text.as_str())
         };
-        if let Some(name) = text_of(&["name", "tool_name", "function", "tool"]) {
-            let arguments = text_of(&["arguments", "parameters", "args", "input"]);
-            return vec![self.call_with(name, arguments.unwrap_or_default())];
+        if let Some(name) = text_of(&NAMES) {
+            if let Some(arguments) = text_of(&["arguments", "parameters", "args", "input"]) {
+                return vec![self.call_with(name, arguments)];
+            }
+            let mut arguments = children.clone();
+            arguments.retain(|(key, _)| !NAMES.contains(&key.as_str()));
+            return vec![parse_call::from_text(name, &arguments, self.tools)];
         }
         let calls = children
             .iter()

@@ -52,7 +52,7 @@ const HEADER_WORDS: [&str; 7] = [
     "tool_call_argument_begin",
 ];
 
-/// A prefix. All of it is removed, so that no tag with a prefix is left to read.
+/// The prefix of a tag, however often it is repeated. Otherwise, a tag with a prefix would be left to read.
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static DSML: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"<(/?)(?:\s*[｜|]\s*DSML\s*[｜|])+\s*").expect("the pattern of tags")

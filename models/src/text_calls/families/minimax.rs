@@ -44,6 +44,10 @@ const SAMPLES: &[Sample] = &[
         calls: &[("search", r#"{"pattern":"a"}"#)],
     },
     Sample {
+        text: "<tool_use><name>search</name><pattern>a</pattern></tool_use>",
+        calls: &[("search", r#"{"pattern":"a"}"#)],
+    },
+    Sample {
         text: "I look.\n<search>\n<pattern>a</pattern>\n</search>",
         calls: &[("search", r#"{"pattern":"a"}"#)],
     },
