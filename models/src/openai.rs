@@ -116,7 +116,7 @@ impl OpenAi {
         let mut raw = match self.exchange(body, &watch, capabilities).await {
             Ok(raw) => raw,
             Err(error) => {
-                let refused = endpoint::refusal(&error).and_then(reply_errors::refused_reply);
+                let refused = endpoint::refusal(&error).and_then(response::refused_reply);
                 refused.ok_or_else(|| watch.explain(error))?
             }
         };

@@ -11,6 +11,7 @@ mod blocks;
 mod families;
 mod marks;
 mod names;
+mod pairs;
 pub mod parse_call;
 mod pythonic;
 mod xml;
@@ -367,7 +368,7 @@ impl Scan<'_> {
                 },
             };
         }
-        let pairs = blocks::arg_pairs(rest);
+        let pairs = pairs::arg_pairs(rest);
         if rest.is_empty() || !pairs.is_empty() {
             return parse_call::from_text(name, &pairs, self.tools);
         }
@@ -392,7 +393,7 @@ impl Scan<'_> {
             };
             return (end, vec![piece]);
         }
-        let parameters = blocks::parameters(inner);
+        let parameters = pairs::parameters(inner);
         if !closed && !self.whole {
             return (
                 end,

@@ -1,11 +1,10 @@
-//! Errors of services in bodies with status 200, and replies in refusals.
+//! Errors of services in bodies with status 200.
 
 use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
 
 use super::endpoint::Refusal;
 use super::fault;
-use super::response::Raw;
 
 /// Checks for an error in the body, because some gateways report errors with status 200.
 pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
@@ -85,24 +84,4 @@ pub(super) fn service_error(error: &Value, default: u16) -> OpenAIError {
         .filter(|n| (400..600).contains(n));
     let body = json!({ "error": error }).to_string();
     OpenAIError::Boxed(Box::new(Refusal::new(code.unwrap_or(default), body)))
-}
-
-/// Reads a reply that the service refused to pass on, because it could not parse the call in it (Groq), or
-/// because it reached its limit before any text (OpenAI).
-pub(super) fn refused_reply(refusal: &Refusal) -> Option<Raw> {
-    let body: Value = serde_json::from_str(&refusal.body).ok()?;
-    if refusal
-        .body
-        .contains("Could not finish the message because max_tokens")
-    {
-        return Some(Raw {
-            finish: Some("length".to_owned()),
-            ..Raw::default()
-        });
-    }
-    let content = body.pointer("/error/failed_generation")?.as_str()?;
-    (!content.trim().is_empty()).then(|| Raw {
-        content: content.to_owned(),
-        ..Raw::default()
-    })
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use async_openai::error::OpenAIError;
 use serde_json::{Map, Value, json};
 
-use super::endpoint::OTHER_API;
+use super::endpoint::{OTHER_API, Refusal};
 use super::error_text::message_in;
 use super::extra_fields;
 use super::fault;
@@ -184,6 +184,26 @@ fn finish_of(finish: Option<&str>) -> Finish {
         "content_filter" | "safety" | "sensitive" | "recitation" => Finish::ContentFilter,
         _ => Finish::Stop,
     }
+}
+
+/// Reads a reply that the service refused to pass on, because it could not parse the call in it (Groq), or
+/// because it reached its limit before any text (OpenAI).
+pub(super) fn refused_reply(refusal: &Refusal) -> Option<Raw> {
+    let body: Value = serde_json::from_str(&refusal.body).ok()?;
+    if refusal
+        .body
+        .contains("Could not finish the message because max_tokens")
+    {
+        return Some(Raw {
+            finish: Some("length".to_owned()),
+            ..Raw::default()
+        });
+    }
+    let content = body.pointer("/error/failed_generation")?.as_str()?;
+    (!content.trim().is_empty()).then(|| Raw {
+        content: content.to_owned(),
+        ..Raw::default()
+    })
 }
 
 /// Converts the reply. `body` is the request, which serves to estimate the usage if none was reported.

@@ -9,8 +9,8 @@ use testwright_tools::tool::ToolSpec;
 
 pub use super::arguments::object;
 use super::arguments::{fitted, kind};
-use super::blocks;
 pub use super::names::tool_name;
+use super::pairs;
 use crate::near_json::{self, Problem};
 
 /// Instructions on how to write a call, for models that got it wrong.
@@ -84,7 +84,7 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
         && (text.starts_with("<parameter") || text.starts_with("<arg_key>"))
         && text.ends_with('>')
     {
-        let pairs = [blocks::parameters(text), blocks::arg_pairs(text)].concat();
+        let pairs = [pairs::parameters(text), pairs::arg_pairs(text)].concat();
         if !pairs.is_empty() {
             return from_text(&name, &pairs, tools);
         }

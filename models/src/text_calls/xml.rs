@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Scan;
-use super::blocks::unwrap_lines;
+use super::pairs::unwrap_lines;
 use super::parse_call::{self, ParsedCall};
 
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
