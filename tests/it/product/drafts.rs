@@ -252,7 +252,7 @@ fn test_with_low_confidence_is_withheld() {
     assert_exit_code(&output, 1);
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
-        stdout.contains("withheld: the confidence of 0.97 is below 0.99"),
+        stdout.contains("withheld: the confidence of 0.98 is below 0.99"),
         "{stdout}"
     );
     assert!(place.path("out/withheld.patch").exists());
