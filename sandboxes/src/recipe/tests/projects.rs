@@ -202,9 +202,7 @@ fn chosen_project_brings_its_dependencies() {
     assert_eq!(texts(chosen(".").unwrap().install), "-e .");
     let error = chosen("nowhere").unwrap_err();
     assert!(
-        error
-            .to_string()
-            .contains("the repository has no folder"),
+        error.to_string().contains("the repository has no folder"),
         "{error}"
     );
     assert!(chosen("../other").is_err());
