@@ -66,3 +66,8 @@ fn captured(pattern: &str, text: &str) -> Option<String> {
     let pattern = regex::Regex::new(pattern).ok()?;
     Some(pattern.captures(text)?.get(1)?.as_str().to_owned())
 }
+
+/// Returns the first group of the first pattern that is in the text.
+fn captured_by_any(patterns: &[&str], text: &str) -> Option<String> {
+    patterns.iter().find_map(|pattern| captured(pattern, text))
+}

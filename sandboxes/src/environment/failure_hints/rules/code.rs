@@ -1,7 +1,7 @@
 //! Errors of the repository's own code and tests when they run.
 
 use super::super::decisive::Failure;
-use super::captured;
+use super::{captured, captured_by_any};
 
 /// Modules that Python no longer has, and the last version with them.
 const REMOVED: [(&str, &str); 12] = [
@@ -128,9 +128,7 @@ pub(super) fn missing_table(failure: &Failure<'_>) -> Option<String> {
         r"no such table: ([\w.]+)",
         r"Table '([^']+)' doesn't exist",
     ];
-    let table = patterns
-        .iter()
-        .find_map(|pattern| captured(pattern, &failure.error))?;
+    let table = captured_by_any(&patterns, &failure.error)?;
     Some(format!(
         "the database has no table {table}: add the command that creates its tables, such as `alembic upgrade head`, \
          to before-tests under [environment] of testwright.toml"

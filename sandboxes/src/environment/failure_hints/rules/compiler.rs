@@ -1,7 +1,7 @@
 //! Missing compilers, headers and libraries.
 
 use super::super::decisive::Failure;
-use super::{captured, debian};
+use super::{captured, captured_by_any, debian};
 
 fn system_package(what: &str, package: Option<&str>) -> String {
     match package {
@@ -46,9 +46,7 @@ pub(super) fn program(failure: &Failure<'_>) -> Option<String> {
         r"([\w-]+_config|[\w-]+-config) (?:executable )?(?:is )?not found",
         r"(?:Could not|could not|Cannot|cannot) find (?:the )?`?([\w+-]+)`?(?: program| executable)",
     ];
-    let program = patterns
-        .iter()
-        .find_map(|pattern| captured(pattern, &failure.error))?;
+    let program = captured_by_any(&patterns, &failure.error)?;
     let package = debian::of_program(&program)?;
     Some(system_package(
         &format!("the program {program} is missing"),
@@ -66,9 +64,7 @@ pub(super) fn library(failure: &Failure<'_>) -> Option<String> {
         r"Specify (\w+)_CFLAGS",
         r"lib([\w-]+)\.so[\w.]*: cannot open shared object file",
     ];
-    let library = patterns
-        .iter()
-        .find_map(|pattern| captured(pattern, &failure.error))?;
+    let library = captured_by_any(&patterns, &failure.error)?;
     if library.starts_with("Python") {
         return None;
     }
