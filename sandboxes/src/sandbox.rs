@@ -261,6 +261,15 @@ impl Command {
     }
 }
 
+/// Quotes a word for a shell, if it needs quotes.
+pub fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// A running process. Dropping it does not end the process; [`Sandbox::stop`] does.
 pub struct Process {
     /// Standard input of the process. Dropping it closes the stream.

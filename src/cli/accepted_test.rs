@@ -10,6 +10,7 @@ use testwright_agent::gate::Evidence;
 use testwright_agent::job::Record;
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::repository::{Placement, WorkTree, touched_paths};
+pub(super) use testwright_sandboxes::sandbox::quote;
 use testwright_server::expected_failure::{self, Tests};
 use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::file_of;
@@ -365,15 +366,6 @@ fn current_folder() -> Option<PathBuf> {
 /// Quotes a path for a shell, if it needs quotes. An untrusted repository can choose the names of folders.
 pub(super) fn quote_path(path: &Path) -> String {
     quote(&path.to_string_lossy())
-}
-
-/// Quotes a word for a shell, if it needs quotes.
-pub(super) fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]

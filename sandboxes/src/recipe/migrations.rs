@@ -10,7 +10,7 @@ use super::named_requirements::named_requirements;
 use super::named_variables::named_variables;
 use super::{Recipe, normalized_name};
 use crate::repository::Tree;
-use crate::sandbox::Result;
+use crate::sandbox::{Result, quote};
 
 /// A program that creates tables.
 #[derive(Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Migration {
             && let Some(named) = named_variables(tree)?.get(variable)
             && !named.value.contains(char::is_control)
         {
-            words.push(format!("{prefix}{}", quoted(&named.value)));
+            words.push(format!("{prefix}{}", quote(&named.value)));
         }
         words.extend(self.assignments.iter().cloned());
         let name = self.program.words.first().copied().unwrap_or_default();
@@ -219,11 +219,11 @@ impl Migration {
             false if name == "manage.py" => format!("python {name}"),
             false => name.to_owned(),
         });
-        words.extend(self.arguments.iter().map(|argument| quoted(argument)));
+        words.extend(self.arguments.iter().map(|argument| quote(argument)));
         let command = words.join(" ");
         Ok(match self.place(tree).as_str() {
             "" => command,
-            folder => format!("cd {} && {command}", quoted(folder)),
+            folder => format!("cd {} && {command}", quote(folder)),
         })
     }
 
@@ -296,15 +296,6 @@ fn is_assignment(word: &str) -> bool {
     };
     word.split_once('=')
         .is_some_and(|(name, value)| is_name(name) && !value.is_empty() && is_literal(value))
-}
-
-/// Quotes a word for a shell if needed.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 #[cfg(test)]
@@ -389,7 +380,7 @@ mod tests {
             ("it's", "'it'\\''s'"),
             ("", "''"),
         ] {
-            assert_eq!(quoted(word), expected);
+            assert_eq!(quote(word), expected);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Migration;
+use super::{Migration, base_name};
 use crate::recipe::detect::{command_files, join, text};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -71,11 +71,10 @@ fn joined_lines(tree: &Tree, path: &str) -> Result<String> {
 }
 
 fn is_test_script(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    path.ends_with(".sh") && name.contains("test") && path.matches('/').count() <= 2
+    path.ends_with(".sh") && base_name(path).contains("test") && path.matches('/').count() <= 2
 }
 
-/// How the lines of a file form parts with commands of their own.
+/// Division of a file into parts with commands of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// Jobs of a workflow.
