@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::environment::BuildSettings;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::programs::command_outside_cwd;
 use crate::recipe::parse_python;
 use crate::sandbox::{Result, Sandbox};
@@ -54,9 +54,7 @@ impl Coverage {
 /// output of uv.
 pub async fn package(python_version: &str, settings: &BuildSettings) -> Result<Coverage> {
     let (python, settings) = (python_version.to_owned(), settings.clone());
-    tokio::task::spawn_blocking(move || build(&python, &settings))
-        .await
-        .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?
+    tokio::task::spawn_blocking(move || build(&python, &settings)).await?
 }
 
 fn release(python: &str) -> Result<&'static str> {
@@ -64,8 +62,7 @@ fn release(python: &str) -> Result<&'static str> {
     let entry = minor.and_then(|minor| RELEASES.iter().rev().find(|(from, _)| *from <= minor));
     entry.map(|(_, release)| *release).ok_or_else(|| {
         let text = format!("measure coverage on Python `{python}`: it is not supported");
-        SandboxError::new(ErrorKind::Input, text)
-            .hint("use CPython 3.6 or later to measure coverage")
+        SandboxError::input(text).hint("use CPython 3.6 or later to measure coverage")
     })
 }
 
@@ -166,10 +163,9 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
             text = text.replace(&secret, "***");
         }
     }
-    Err(SandboxError::new(
-        ErrorKind::Unavailable,
-        format!("download coverage {version} for Python {python}: {text}"),
-    ))
+    Err(SandboxError::unavailable(format!(
+        "download coverage {version} for Python {python}: {text}"
+    )))
 }
 
 /// Packs a folder. Equal files give equal bytes, and every user can read the entries.

@@ -37,7 +37,6 @@ use async_trait::async_trait;
 pub use engine::EngineSecurity;
 pub use settings::DockerSettings;
 
-use crate::error::SandboxError;
 use crate::sandbox::{Backend, ImageBuild, Result, Sandbox, SandboxSource, Spec};
 use container::Container;
 use engine::Engine;
@@ -148,8 +147,4 @@ impl Backend for Docker {
     async fn clean(&self) -> Result<Vec<String>> {
         reaper::clean(&self.engine).await
     }
-}
-
-fn unavailable(message: impl Into<String>) -> SandboxError {
-    SandboxError::new(crate::error::ErrorKind::Unavailable, message)
 }

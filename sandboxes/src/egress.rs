@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Result, Sandbox};
 use downloads::Downloads;
 pub use hosts::Host;
@@ -378,8 +378,9 @@ impl Index {
         let Some(mut url) = url else {
             let hidden = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
             let text = format!("invalid package index {hidden}");
-            return Err(SandboxError::new(ErrorKind::Input, text)
-                .hint("write its address as https://host/path/simple"));
+            return Err(
+                SandboxError::input(text).hint("write its address as https://host/path/simple")
+            );
         };
         url.set_fragment(None);
         if !url.path().ends_with('/') {

@@ -152,6 +152,31 @@ impl SandboxError {
         }
     }
 
+    /// Creates an error of kind [`ErrorKind::Input`].
+    pub fn input(message: impl Into<String>) -> Self {
+        SandboxError::new(ErrorKind::Input, message)
+    }
+
+    /// Creates an error of kind [`ErrorKind::Unavailable`].
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        SandboxError::new(ErrorKind::Unavailable, message)
+    }
+
+    /// Creates an error of kind [`ErrorKind::NotFound`].
+    pub fn not_found(message: impl Into<String>) -> Self {
+        SandboxError::new(ErrorKind::NotFound, message)
+    }
+
+    /// Creates an error of kind [`ErrorKind::Dead`].
+    pub fn dead(message: impl Into<String>) -> Self {
+        SandboxError::new(ErrorKind::Dead, message)
+    }
+
+    /// Creates an error of kind [`ErrorKind::System`].
+    pub fn system(message: impl Into<String>) -> Self {
+        SandboxError::new(ErrorKind::System, message)
+    }
+
     /// Returns the resource that the machine lacks, if that is the cause.
     pub fn shortage(&self) -> Option<Shortage> {
         match self.kind {
@@ -170,7 +195,7 @@ impl SandboxError {
         let message = format!("{what}: {e}");
         match Shortage::reported_by_spawn(e) {
             Some(shortage) => SandboxError::exhausted(shortage, message),
-            None => SandboxError::new(ErrorKind::System, message),
+            None => SandboxError::system(message),
         }
     }
 
@@ -191,8 +216,15 @@ impl From<std::io::Error> for SandboxError {
     fn from(e: std::io::Error) -> Self {
         match Shortage::reported_by(&e) {
             Some(shortage) => SandboxError::exhausted(shortage, e.to_string()),
-            None => SandboxError::new(ErrorKind::System, e.to_string()),
+            None => SandboxError::system(e.to_string()),
         }
+    }
+}
+
+/// Converts the panic of a task on another thread.
+impl From<tokio::task::JoinError> for SandboxError {
+    fn from(e: tokio::task::JoinError) -> Self {
+        SandboxError::system(e.to_string())
     }
 }
 

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 
 /// Result of an operation that can fail with a [`SandboxError`].
 pub type Result<T> = std::result::Result<T, SandboxError>;
@@ -95,7 +95,7 @@ pub trait Backend: Send + Sync {
 
 fn no_images() -> SandboxError {
     let message = "build an image from a Dockerfile: this kind of sandbox has no images";
-    SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
+    SandboxError::input(message).hint("use --sandbox docker")
 }
 
 /// A build of an image from a Dockerfile.
@@ -386,14 +386,11 @@ pub async fn output_with_input(
     };
     match tokio::time::timeout(deadline, work).await {
         Ok(result) => result,
-        Err(_) => Err(SandboxError::new(
-            ErrorKind::System,
-            format!(
-                "run `{}`: it did not end within {} s",
-                command.argv.join(" "),
-                deadline.as_secs()
-            ),
-        )),
+        Err(_) => Err(SandboxError::system(format!(
+            "run `{}`: it did not end within {} s",
+            command.argv.join(" "),
+            deadline.as_secs()
+        ))),
     }
 }
 
@@ -409,14 +406,11 @@ pub(crate) async fn read_all(
     if stream.limit() > 0 {
         return Ok(read);
     }
-    Err(SandboxError::new(
-        ErrorKind::System,
-        format!(
-            "read {}: it is larger than {} MiB",
-            name(),
-            MAX_OUTPUT_LEN >> 20
-        ),
-    ))
+    Err(SandboxError::system(format!(
+        "read {}: it is larger than {} MiB",
+        name(),
+        MAX_OUTPUT_LEN >> 20
+    )))
 }
 
 /// Reads messages to their end and returns the beginning.

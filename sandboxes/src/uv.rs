@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::local::python_candidates;
 use crate::programs::{command_outside_cwd, named};
 use crate::recipe::KNOWN_PYTHONS;
@@ -34,10 +34,7 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
     let variable = std::env::var_os("TESTWRIGHT_UV").map(PathBuf::from);
     if let Some(path) = program.map(Path::to_owned).or(variable) {
         return check(&path).map_err(|reason| {
-            SandboxError::new(
-                ErrorKind::Input,
-                format!("{} cannot be used as uv: {reason}", path.display()),
-            )
+            SandboxError::input(format!("{} cannot be used as uv: {reason}", path.display()))
         });
     }
     let mut reasons = Vec::new();
@@ -68,10 +65,9 @@ pub fn find(program: Option<&Path>, cache: &Path, may_install: bool) -> Result<P
     } else {
         format!(" ({})", reasons.join("; "))
     };
-    Err(SandboxError::new(
-        ErrorKind::Unavailable,
-        format!("there is no usable uv, which installs packages{reasons}"),
-    )
+    Err(SandboxError::unavailable(format!(
+        "there is no usable uv, which installs packages{reasons}"
+    ))
     .hint(match pythons.is_empty() {
         true => NO_PYTHON_HINT,
         false => "run `pip install uv`, or set TESTWRIGHT_UV to the program",
@@ -91,7 +87,7 @@ pub fn require_python(cache: &Path) -> Result<()> {
     match is_known {
         true => Ok(()),
         false => {
-            let error = SandboxError::new(ErrorKind::Unavailable, "no Python found");
+            let error = SandboxError::unavailable("no Python found");
             Err(error.hint(NO_PYTHON_HINT))
         }
     }
@@ -236,6 +232,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn python_without_pip_is_passed_over() {

@@ -134,10 +134,7 @@ impl Container {
         }
         if let (true, Some(bundle)) = (self.spec.network, &self.engine.settings.ca_bundle) {
             let content = tokio::fs::read(bundle).await.map_err(|e| {
-                SandboxError::new(
-                    ErrorKind::Input,
-                    format!("read the CA bundle {}: {e}", bundle.display()),
-                )
+                SandboxError::input(format!("read the CA bundle {}: {e}", bundle.display()))
             })?;
             let relative = Path::new(CA_BUNDLE)
                 .strip_prefix("/")
@@ -239,7 +236,7 @@ impl Container {
             archive.extend_from_slice(&part);
             if archive.len() > max {
                 let text = format!("{doing}: it is larger than {} MiB", max >> 20);
-                return Err(SandboxError::new(ErrorKind::Input, text));
+                return Err(SandboxError::input(text));
             }
         }
         Ok(archive)
@@ -248,13 +245,10 @@ impl Container {
     /// Splits a path into its deepest existing parent folder and the rest.
     pub(super) async fn split_at_existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         if !path.is_absolute() || path.components().any(|c| c == Component::ParentDir) {
-            return Err(SandboxError::new(
-                ErrorKind::Input,
-                format!(
-                    "write {}: the path must be absolute and must not contain `..`",
-                    path.display()
-                ),
-            ));
+            return Err(SandboxError::input(format!(
+                "write {}: the path must be absolute and must not contain `..`",
+                path.display()
+            )));
         }
         let own_folders = [WORKSPACE, STORE, "/tmp", "/"];
         let mut folder = path;
@@ -291,10 +285,10 @@ impl Container {
         let parent = path.parent().unwrap_or(Path::new("/"));
         let (folder, missing_part) = self.split_at_existing(parent).await?;
         let name = path.file_name().ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::Input,
-                format!("write {}: the path does not name a file", path.display()),
-            )
+            SandboxError::input(format!(
+                "write {}: the path does not name a file",
+                path.display()
+            ))
         })?;
         Ok((folder, missing_part.join(name)))
     }
@@ -339,7 +333,7 @@ pub(super) enum Tar {
 fn tool_user(engine: &Engine) -> Result<Ids> {
     let user = &engine.settings.user;
     Ids::parse(user).ok_or_else(|| {
-        SandboxError::new(ErrorKind::Input, format!("read the docker user `{user}`"))
+        SandboxError::input(format!("read the docker user `{user}`"))
             .hint("write it as UID or UID:GID, such as 1000:1000")
     })
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::error::to_sandbox_error;
 use super::settings::DockerSettings;
-use super::unavailable;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// A connected engine.
@@ -55,7 +54,7 @@ impl Engine {
             }
         }
         Err(first.unwrap_or_else(|| {
-            unavailable(
+            SandboxError::unavailable(
                 "reach a container engine: no Docker or Podman socket exists in the usual places",
             )
             .hint("start Docker, set DOCKER_HOST to another engine, or use --sandbox local")
@@ -128,10 +127,7 @@ async fn connect_to(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine
     let (api, version) = tokio::time::timeout(CONNECT_TIMEOUT, conversation)
         .await
         .map_err(|_| {
-            SandboxError::new(
-                ErrorKind::Unavailable,
-                format!("{doing}: it did not answer within {} s", CONNECT_TIMEOUT.as_secs()),
-            )
+            SandboxError::unavailable(format!("{doing}: it did not answer within {} s", CONNECT_TIMEOUT.as_secs()))
             .hint("check that `docker info` answers at once; the machine may be overloaded, or the engine stuck")
         })?
         .map_err(|e| to_sandbox_error(&doing, e))?;
@@ -142,10 +138,10 @@ async fn connect_to(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine
         .any(|c| c.name.to_lowercase().contains("podman"));
     let product = if podman { "Podman" } else { "Docker" };
     if version.os.as_deref().is_some_and(|os| os != "linux") {
-        return Err(
-            unavailable(format!("{doing}: it does not run Linux containers"))
-                .hint("switch it to Linux containers"),
-        );
+        return Err(SandboxError::unavailable(format!(
+            "{doing}: it does not run Linux containers"
+        ))
+        .hint("switch it to Linux containers"));
     }
     Ok(Engine {
         description: format!(

@@ -14,23 +14,14 @@ pub(super) fn to_sandbox_error(doing: &str, error: Error) -> SandboxError {
             status_code,
             message,
         } => refused(doing, *status_code, message),
-        Error::RequestTimeoutError => SandboxError::new(
-            ErrorKind::Unavailable,
-            format!("{doing}: the engine did not answer in time"),
-        )
+        Error::RequestTimeoutError => SandboxError::unavailable(format!("{doing}: the engine did not answer in time"))
         .hint(
             "check that `docker info` answers at once; the machine may be overloaded, or the engine stuck",
         ),
-        Error::SocketNotFoundError(path) => SandboxError::new(
-            ErrorKind::Unavailable,
-            format!("{doing}: the socket {path} does not exist"),
-        )
+        Error::SocketNotFoundError(path) => SandboxError::unavailable(format!("{doing}: the socket {path} does not exist"))
         .hint(NOT_RUNNING),
         Error::DockerStreamError { error } => refused(doing, 500, error),
-        Error::UnsupportedURISchemeError { uri } => SandboxError::new(
-            ErrorKind::Input,
-            format!("{doing}: `{uri}` is not a valid engine address"),
-        )
+        Error::UnsupportedURISchemeError { uri } => SandboxError::input(format!("{doing}: `{uri}` is not a valid engine address"))
         .hint("use unix:///path, tcp://host:port or ssh://user@host"),
         _ => lost(doing, &error),
     }
@@ -47,7 +38,7 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
             .hint("free disk space where the engine stores its images");
     }
     if says("container-init binary not found") {
-        return SandboxError::new(ErrorKind::System, full).hint(
+        return SandboxError::system(full).hint(
             "install the package catatonit, which Podman needs to end a container's processes",
         );
     }
@@ -70,12 +61,12 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
         _ => false,
     };
     if container_is_gone {
-        return SandboxError::new(ErrorKind::Dead, full);
+        return SandboxError::dead(full);
     }
     match status {
-        404 => SandboxError::new(ErrorKind::NotFound, full),
-        400 => SandboxError::new(ErrorKind::Input, full),
-        _ => SandboxError::new(ErrorKind::System, full),
+        404 => SandboxError::not_found(full),
+        400 => SandboxError::input(full),
+        _ => SandboxError::system(full),
     }
 }
 
@@ -98,7 +89,7 @@ fn lost(doing: &str, error: &Error) -> SandboxError {
     if let Some(shortage) = shortage {
         return SandboxError::exhausted(shortage, format!("{doing}: {deepest}"));
     }
-    let failed = SandboxError::new(ErrorKind::Unavailable, format!("{doing}: {deepest}"));
+    let failed = SandboxError::unavailable(format!("{doing}: {deepest}"));
     match (kind, error) {
         (Some(io::ErrorKind::PermissionDenied), _) => failed.hint(
             "add yourself to the group that owns the engine's socket (often `docker`), or use --sandbox local",

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::engine::Engine;
 use super::error::to_sandbox_error;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Process, Result};
 
 /// Bytes of output that can wait for a reader before the process blocks, as in a Linux pipe.
@@ -56,10 +56,9 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
         .await
         .map_err(|e| to_sandbox_error(&doing, e))?;
     let StartExecResults::Attached { output, input } = started else {
-        return Err(SandboxError::new(
-            ErrorKind::System,
-            format!("{doing}: the engine returned no streams"),
-        ));
+        return Err(SandboxError::system(format!(
+            "{doing}: the engine returned no streams"
+        )));
     };
     let (stdout, to_stdout) = tokio::io::duplex(PIPE_CAPACITY);
     let (stderr, to_stderr) = tokio::io::duplex(PIPE_CAPACITY);
@@ -156,10 +155,7 @@ async fn exit_code(
                 return Ok(127);
             }
             return code.ok_or_else(|| {
-                SandboxError::new(
-                    ErrorKind::System,
-                    format!("{doing}: the engine reported no exit code"),
-                )
+                SandboxError::system(format!("{doing}: the engine reported no exit code"))
             });
         }
         pause = (pause * 2).min(Duration::from_millis(500));

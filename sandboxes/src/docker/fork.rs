@@ -128,13 +128,10 @@ async fn chown_workspace(container: &Container) -> Result<()> {
     if result.code == 0 {
         return Ok(());
     }
-    Err(SandboxError::new(
-        ErrorKind::System,
-        format!(
-            "give the workspace to user {uid}: {}",
-            String::from_utf8_lossy(&result.stderr).trim()
-        ),
-    ))
+    Err(SandboxError::system(format!(
+        "give the workspace to user {uid}: {}",
+        String::from_utf8_lossy(&result.stderr).trim()
+    )))
 }
 
 /// Forks a container. Copies only the changes if they are known to be complete, and commits otherwise.

@@ -23,7 +23,7 @@ use crate::sandbox::{ImageBuild, Result};
 pub(super) async fn build(engine: &Engine, build: &ImageBuild<'_>) -> Result<()> {
     if engine.podman {
         let message = "build an image: Podman cannot limit the network of the build";
-        return Err(SandboxError::new(ErrorKind::Input, message)
+        return Err(SandboxError::input(message)
             .hint("build it with `podman build`, and name it with --image"));
     }
     for name in build.images {

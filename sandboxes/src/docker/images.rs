@@ -106,10 +106,7 @@ async fn local_base(engine: &Engine, version: &str) -> Result<Option<String>> {
 
 fn no_base(engine: &Engine, version: &str, why: &str) -> SandboxError {
     let names = bases(engine, version).join(" or ");
-    SandboxError::new(
-        ErrorKind::NotFound,
-        format!("there is no base image for Python {version}: the engine does not have {names}{why}"),
-    )
+    SandboxError::not_found(format!("there is no base image for Python {version}: the engine does not have {names}{why}"))
     .hint(format!(
         "run `docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
     ))
@@ -202,18 +199,14 @@ async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!("the image {name} is the saved state of a sandbox");
-    Err(SandboxError::new(ErrorKind::Input, message)
-        .hint("omit --image to use the environment of the repository"))
+    Err(SandboxError::input(message).hint("omit --image to use the environment of the repository"))
 }
 
 /// Checks an image that a repository's Dockerfile names, and pulls it if needed.
 pub(super) async fn check_reference(engine: &Engine, name: &str) -> Result<()> {
     let refused = |why: &str| {
-        SandboxError::new(
-            ErrorKind::Input,
-            format!("the image {name} cannot be used: {why}"),
-        )
-        .hint("name another image in the Dockerfile")
+        SandboxError::input(format!("the image {name} cannot be used: {why}"))
+            .hint("name another image in the Dockerfile")
     };
     // The image may contain the code of another repository.
     if belongs_to(engine, name, &[BUILT]).await {
@@ -234,10 +227,9 @@ pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
     refuse_copy(engine, name).await?;
     if !present(engine, name).await? {
         if !engine.settings.pull {
-            return Err(SandboxError::new(
-                ErrorKind::NotFound,
-                format!("the engine does not have the image {name}"),
-            )
+            return Err(SandboxError::not_found(format!(
+                "the engine does not have the image {name}"
+            ))
             .hint(format!("run `docker pull {name}`, or allow pulling")));
         }
         pull(engine, name).await?;
@@ -262,10 +254,9 @@ pub(super) async fn saved(engine: &Engine, name: &str) -> Result<Image> {
 }
 
 pub(super) fn absent(name: &str, tag: &str) -> SandboxError {
-    SandboxError::new(
-        ErrorKind::NotFound,
-        format!("the saved state {name} is missing: the engine has no image {tag}"),
-    )
+    SandboxError::not_found(format!(
+        "the saved state {name} is missing: the engine has no image {tag}"
+    ))
     .hint("build the environment again")
 }
 

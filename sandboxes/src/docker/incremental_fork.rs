@@ -19,7 +19,7 @@ use super::archive::{self, Ids};
 use super::container::{Container, Tar};
 use super::container_config::WRITABLE;
 use super::images::Image;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, Process, Result, Sandbox, read_all, read_messages};
 
 /// Maximum time of a fork; beyond it, a commit would have been faster.
@@ -47,7 +47,7 @@ pub(super) async fn fork(original: &Container) -> Result<Container> {
 }
 
 fn unsure(why: impl std::fmt::Display) -> SandboxError {
-    SandboxError::new(ErrorKind::System, format!("copy what changed: {why}"))
+    SandboxError::system(format!("copy what changed: {why}"))
 }
 
 /// Paths as bytes, each with its type as printed by `find`.

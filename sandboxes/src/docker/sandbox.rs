@@ -9,7 +9,7 @@ use super::archive::{self, FirstEntry};
 use super::container::{Container, Tar};
 use super::error::to_sandbox_error;
 use super::fork;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, MAX_OUTPUT_LEN, Process, Result, Sandbox, SandboxInfo};
 
 #[async_trait]
@@ -32,9 +32,9 @@ impl Sandbox for Container {
     }
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
-        tokio::fs::metadata(archive).await.map_err(|e| {
-            SandboxError::new(ErrorKind::Input, format!("read {}: {e}", archive.display()))
-        })?;
+        tokio::fs::metadata(archive)
+            .await
+            .map_err(|e| SandboxError::input(format!("read {}: {e}", archive.display())))?;
         let (existing, missing_part) = self.split_at_existing(folder).await?;
         let tar = archive::owned(archive, missing_part, self.owner_of(folder));
         self.upload_archive(&existing, Tar::Stream(Box::pin(tar)))
@@ -55,10 +55,10 @@ impl Sandbox for Container {
                 FirstEntry::Other => break,
             }
         }
-        Err(SandboxError::new(
-            ErrorKind::Input,
-            format!("read {}: it is not a file", path.display()),
-        ))
+        Err(SandboxError::input(format!(
+            "read {}: it is not a file",
+            path.display()
+        )))
     }
 
     async fn spawn(&self, command: &Command) -> Result<Process> {
@@ -95,10 +95,7 @@ impl Sandbox for Container {
             ),
             None => "it has ended".to_owned(),
         };
-        Err(SandboxError::new(
-            ErrorKind::Dead,
-            format!("{doing}: {why}"),
-        ))
+        Err(SandboxError::dead(format!("{doing}: {why}")))
     }
 
     async fn stop(&self) -> Result<()> {

@@ -12,7 +12,7 @@ use super::archive::stream_from_writer;
 use super::engine::Engine;
 use super::error::to_sandbox_error;
 use super::images;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 pub(super) async fn export(engine: &Engine, name: &str, to: &Path) -> Result<()> {
@@ -51,7 +51,7 @@ pub(super) async fn import(engine: &Engine, name: &str, from: &Path) -> Result<(
         true => Ok(()),
         false => {
             let text = format!("{doing}: the archive contains another state");
-            Err(SandboxError::new(ErrorKind::NotFound, text))
+            Err(SandboxError::not_found(text))
         }
     }
 }

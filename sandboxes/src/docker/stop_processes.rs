@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::archive::Ids;
 use super::container::Container;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, Process, Result};
 
 /// Script that stops all processes at once, so that none can start another. Then it kills all except itself, the
@@ -32,8 +32,7 @@ pub(super) async fn end_processes(container: &Container) -> Result<()> {
     match tokio::time::timeout(Duration::from_secs(30), exit).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(e)) => Err(e),
-        Err(_) => Err(SandboxError::new(
-            ErrorKind::System,
+        Err(_) => Err(SandboxError::system(
             "stop the container's processes: it took too long",
         )),
     }

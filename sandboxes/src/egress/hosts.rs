@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// A reachable host: `github.com`, `*.example.org`, `build.example.org:8443`. Without a port, 80 and 443 are allowed.
@@ -22,7 +22,7 @@ impl Host {
     /// Fails if the text is not a host name with an optional `*.` and port.
     pub fn parse(text: &str) -> Result<Host> {
         let refused = || {
-            SandboxError::new(ErrorKind::Input, format!("allow the host `{text}`"))
+            SandboxError::input(format!("allow the host `{text}`"))
                 .hint("use a host name, such as github.com, *.example.org or example.org:8443")
         };
         let (name, port) = match text.rsplit_once(':') {
@@ -133,6 +133,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn embedded_private_addresses_are_detected() {

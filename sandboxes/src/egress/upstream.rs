@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::hosts::{Host, is_public, literal};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::http_client;
 use crate::plain_file::{self, Links, MAX_DOCUMENT};
 use crate::sandbox::Result;
@@ -96,7 +96,6 @@ impl Upstream {
         proxies: &BTreeMap<String, String>,
         ca_bundle: Option<&Path>,
     ) -> Result<Upstream> {
-        let input = |text: String| SandboxError::new(ErrorKind::Input, text);
         let get = |name: &str| {
             let text = proxies
                 .get(name)
@@ -113,7 +112,7 @@ impl Upstream {
             };
             let url = Url::parse(&whole).ok().filter(|url| url.scheme() == "http");
             url.ok_or_else(|| {
-                input("invalid proxy in https_proxy or http_proxy".to_owned())
+                SandboxError::input("invalid proxy in https_proxy or http_proxy")
                     .hint("write it as http://host:port; other kinds of proxies are not supported")
             })
         };
@@ -138,7 +137,8 @@ impl Upstream {
                     "http" => Proxy::http(url.clone()),
                     _ => Proxy::https(url.clone()),
                 };
-                let proxy = proxy.map_err(|_| input(format!("invalid proxy in {scheme}_proxy")))?;
+                let proxy = proxy
+                    .map_err(|_| SandboxError::input(format!("invalid proxy in {scheme}_proxy")))?;
                 Ok(proxy.no_proxy(NoProxy::from_string(no)))
             };
             builder = builder.proxy(proxy()?);
@@ -147,7 +147,7 @@ impl Upstream {
         }
         if let Some(path) = ca_bundle {
             let unusable = |e: &dyn std::fmt::Display| {
-                input(format!(
+                SandboxError::input(format!(
                     "the certificates in {} cannot be read: {e}",
                     path.display()
                 ))
@@ -165,7 +165,9 @@ impl Upstream {
             .collect();
         let client = |builder: reqwest::ClientBuilder| {
             let built = builder.build();
-            built.map_err(|e| input(format!("create a client for package indexes: {e}")))
+            built.map_err(|e| {
+                SandboxError::input(format!("create a client for package indexes: {e}"))
+            })
         };
         Ok(Upstream {
             public: client(builder.dns_resolver(PublicOnly { except }))?,

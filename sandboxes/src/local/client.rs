@@ -20,7 +20,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 
 use super::protocol::{self, Reply, Request, Setup, Task};
-use crate::error::{ErrorKind, SandboxError, Shortage};
+use crate::error::{SandboxError, Shortage};
 use crate::sandbox::{Process, Result};
 
 /// Maximum time for setting up a jail, and for its end.
@@ -55,7 +55,7 @@ impl ClientState {
             Some(why) => format!("reach the sandbox: it was stopped because {why}"),
             None => "reach the sandbox: it has ended".to_owned(),
         };
-        SandboxError::new(ErrorKind::Dead, text)
+        SandboxError::dead(text)
     }
 
     fn is_dead(&self) -> bool {
@@ -67,9 +67,9 @@ impl ClientState {
 pub(super) async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<Jail> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let (program, arguments) = launcher.split_first().ok_or_else(|| {
-        SandboxError::new(ErrorKind::Input, "start a jail: no launcher is configured")
-    })?;
+    let (program, arguments) = launcher
+        .split_first()
+        .ok_or_else(|| SandboxError::input("start a jail: no launcher is configured"))?;
     let keeper = tokio::process::Command::new(program)
         .args(arguments)
         .env_clear()
@@ -115,7 +115,7 @@ fn refused(why: &str) -> SandboxError {
     let message = format!("set up the jail: {why}");
     match Shortage::in_message(why) {
         Some(shortage) => SandboxError::exhausted(shortage, message),
-        None => SandboxError::new(ErrorKind::Unavailable, message),
+        None => SandboxError::unavailable(message),
     }
 }
 
@@ -209,13 +209,10 @@ impl Jail {
             Ok(Ok(0)) => Ok(()),
             Ok(Ok(_)) => {
                 let text = "stop the sandbox's processes: some could not be reached";
-                Err(SandboxError::new(ErrorKind::System, text))
+                Err(SandboxError::system(text))
             }
             Ok(Err(e)) => Err(e),
-            Err(_) => Err(SandboxError::new(
-                ErrorKind::Dead,
-                "reach the sandbox: it does not answer",
-            )),
+            Err(_) => Err(SandboxError::dead("reach the sandbox: it does not answer")),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::protocol::{Bind, Isolation, Overlay};
 use super::sandbox_dirs::SandboxDirs;
 use super::{LocalContext, openat2};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Paths, Result, Spec};
 
 pub(super) struct Layout {
@@ -84,7 +84,7 @@ pub(super) fn layout(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> R
     for mount in &spec.mounts {
         let host = fs::canonicalize(&mount.host).map_err(|e| {
             let text = format!("mount {}: {e}", mount.host.display());
-            SandboxError::new(ErrorKind::Input, text)
+            SandboxError::input(text)
         })?;
         if !mount.read_only {
             give_to_owner(&host, dirs.owner)?;

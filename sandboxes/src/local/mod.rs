@@ -44,7 +44,6 @@ pub(crate) use python::candidates as python_candidates;
 pub use python::{Interpreter, find as find_python};
 pub(crate) use size::disk_usage;
 
-use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
 use linked_files::LinkedFiles;
 use state_store::Cache;
@@ -233,36 +232,22 @@ impl Backend for Local {
 
     async fn saved_bytes(&self, name: &str) -> Result<u64> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
-        tokio::task::spawn_blocking(move || inner.cache.state_bytes(&name))
-            .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("read a saved state: {e}")))?
+        tokio::task::spawn_blocking(move || inner.cache.state_bytes(&name)).await?
     }
 
     async fn remove_saved(&self, name: &str) -> Result<()> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
-        tokio::task::spawn_blocking(move || inner.cache.remove_state(&name))
-            .await
-            .map_err(|e| {
-                SandboxError::new(ErrorKind::System, format!("remove a saved state: {e}"))
-            })?
+        tokio::task::spawn_blocking(move || inner.cache.remove_state(&name)).await?
     }
 
     async fn export_saved(&self, name: &str, to: &Path) -> Result<()> {
         let (inner, name, to) = (self.inner.clone(), name.to_owned(), to.to_owned());
-        tokio::task::spawn_blocking(move || state_archive::export(&inner.cache, &name, &to))
-            .await
-            .map_err(|e| {
-                SandboxError::new(ErrorKind::System, format!("export a saved state: {e}"))
-            })?
+        tokio::task::spawn_blocking(move || state_archive::export(&inner.cache, &name, &to)).await?
     }
 
     async fn import_saved(&self, name: &str, from: &Path) -> Result<()> {
         let (inner, name, from) = (self.inner.clone(), name.to_owned(), from.to_owned());
-        tokio::task::spawn_blocking(move || state_archive::import(&inner, &name, &from))
-            .await
-            .map_err(|e| {
-                SandboxError::new(ErrorKind::System, format!("import a saved state: {e}"))
-            })?
+        tokio::task::spawn_blocking(move || state_archive::import(&inner, &name, &from)).await?
     }
 
     /// Describes the system and the interpreter: both are this machine's own, and virtual environments name the
@@ -276,15 +261,12 @@ impl Backend for Local {
             };
             Ok(format!("{}\n{python}", python::system()))
         })
-        .await
-        .map_err(|e| SandboxError::new(ErrorKind::System, format!("look for Python: {e}")))?
+        .await?
     }
 
     async fn check_python(&self, version: &str) -> Result<()> {
         let (inner, version) = (self.inner.clone(), version.to_owned());
-        tokio::task::spawn_blocking(move || inner.interpreter(&version).map(drop))
-            .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("look for Python: {e}")))?
+        tokio::task::spawn_blocking(move || inner.interpreter(&version).map(drop)).await?
     }
 
     async fn image_digest(&self, name: &str) -> Result<String> {
@@ -293,8 +275,6 @@ impl Backend for Local {
 
     async fn clean(&self) -> Result<Vec<String>> {
         let inner = self.inner.clone();
-        tokio::task::spawn_blocking(move || inner.cache.clean())
-            .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, format!("clean up: {e}")))
+        Ok(tokio::task::spawn_blocking(move || inner.cache.clean()).await?)
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::protocol::{self, Isolation, Overlay, Reply, Setup};
 use super::state_store::Cache;
 use super::{LocalSettings, SANDBOX_UID};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Limits, Paths, Result};
 
 /// Capabilities of this machine.
@@ -50,7 +50,7 @@ pub(super) fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
         return Ok(NO_ISOLATION);
     }
     let message = format!("isolate processes on this machine ({})", reasons.join("; "));
-    Err(SandboxError::new(ErrorKind::Unavailable, message).hint(
+    Err(SandboxError::unavailable(message).hint(
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0; on Ubuntu \
          kernel.apparmor_restrict_unprivileged_userns=0), or use --sandbox docker (Docker or Podman), --sandbox \
          landlock (reduced isolation) or, only for code that you trust, --no-isolation",
@@ -110,13 +110,12 @@ fn set_up(
         limits: Limits::default(),
         env: Default::default(),
     };
-    let refused = |why: String| SandboxError::new(ErrorKind::Unavailable, why);
     let (mut ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(Duration::from_secs(20)))?;
     let (program, arguments) = settings
         .launcher
         .split_first()
-        .ok_or_else(|| refused("no launcher is configured".to_owned()))?;
+        .ok_or_else(|| SandboxError::unavailable("no launcher is configured"))?;
     let mut keeper = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -124,7 +123,7 @@ fn set_up(
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|e| refused(format!("start {}: {e}", program.display())))?;
+        .map_err(|e| SandboxError::unavailable(format!("start {}: {e}", program.display())))?;
     let reply = protocol::write(&mut ours, &setup).and_then(|()| protocol::read(&mut ours));
     drop(ours);
     keeper.wait()?;
@@ -132,8 +131,12 @@ fn set_up(
         Ok(Reply::Ready {
             memory_is_counted, ..
         }) => Ok(memory_is_counted),
-        Ok(Reply::Failed { message }) => Err(refused(message)),
-        Ok(_) => Err(refused("the launcher gave an unexpected answer".to_owned())),
-        Err(e) => Err(refused(format!("the launcher did not answer: {e}"))),
+        Ok(Reply::Failed { message }) => Err(SandboxError::unavailable(message)),
+        Ok(_) => Err(SandboxError::unavailable(
+            "the launcher gave an unexpected answer",
+        )),
+        Err(e) => Err(SandboxError::unavailable(format!(
+            "the launcher did not answer: {e}"
+        ))),
     }
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorKind, SandboxError, Shortage};
+use crate::error::{SandboxError, Shortage};
 use crate::programs::{command_outside_cwd, named};
 use crate::sandbox::Result;
 
@@ -33,7 +33,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
     });
     if !well_formed {
         let message = format!("Python {version} is not a version of the form X.Y");
-        return Err(SandboxError::new(ErrorKind::Input, message));
+        return Err(SandboxError::input(message));
     }
     for candidate in candidates(version) {
         if let Some(interpreter) = ask(&candidate, version)? {
@@ -46,11 +46,9 @@ pub fn find(version: &str) -> Result<Interpreter> {
         return Ok(interpreter);
     }
     let message = format!("Python {version} is not installed");
-    Err(
-        SandboxError::new(ErrorKind::NotFound, message).hint(format!(
-            "install it with `uv python install {version}`, or use --sandbox docker"
-        )),
-    )
+    Err(SandboxError::not_found(message).hint(format!(
+        "install it with `uv python install {version}`, or use --sandbox docker"
+    )))
 }
 
 /// Returns programs that may be a Python of this version, without starting any.
@@ -70,7 +68,7 @@ print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('
         .output()?;
     if !out.status.success() {
         let text = format!("ask {executable} for its version");
-        return Err(SandboxError::new(ErrorKind::System, text));
+        return Err(SandboxError::system(text));
     }
     let (prefix, version) = (
         interpreter.prefix.display(),

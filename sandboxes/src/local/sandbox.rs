@@ -33,7 +33,7 @@ pub(super) struct LocalSandbox {
 pub(super) async fn start(inner: Arc<LocalContext>, spec: &Spec) -> Result<LocalSandbox> {
     if spec.network && inner.isolation == Isolation::Landlock {
         let text = "start a sandbox with network access: a Landlock sandbox has no network";
-        return Err(SandboxError::new(ErrorKind::Input, text).hint("use --sandbox docker"));
+        return Err(SandboxError::input(text).hint("use --sandbox docker"));
     }
     let (for_files, spec_copy) = (inner.clone(), spec.clone());
     let dirs = blocking(move || create_dirs(&for_files, &spec_copy)).await?;
@@ -76,9 +76,7 @@ async fn enter(inner: Arc<LocalContext>, spec: Spec, dirs: SandboxDirs) -> Resul
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|e| SandboxError::new(ErrorKind::System, format!("prepare a sandbox: {e}")))?
+    tokio::task::spawn_blocking(work).await?
 }
 
 /// The remains of a dropped sandbox, in the order in which they must end.
@@ -138,12 +136,12 @@ impl LocalSandbox {
         let (out, message) = read?;
         match exit.await? {
             0 => Ok(out),
-            NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, message)),
+            NOT_FOUND => Err(SandboxError::not_found(message)),
             code if message.is_empty() => {
                 let text = format!("access {}: the task ended with code {code}", path.display());
-                Err(SandboxError::new(ErrorKind::System, text))
+                Err(SandboxError::system(text))
             }
-            _ => Err(SandboxError::new(ErrorKind::System, message)),
+            _ => Err(SandboxError::system(message)),
         }
     }
 
@@ -161,7 +159,7 @@ impl LocalSandbox {
             0 => Ok(file),
             code => {
                 let text = format!("pack the workspace: the task ended with code {code}");
-                Err(SandboxError::new(ErrorKind::System, text))
+                Err(SandboxError::system(text))
             }
         }
     }

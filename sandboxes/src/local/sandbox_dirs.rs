@@ -9,7 +9,7 @@ use super::copy::{CopyMode, copy_tree};
 use super::protocol::Isolation;
 use super::python::Interpreter;
 use super::state_store::{LockedFolder, StateLease, with_context};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Result, SandboxSource, Spec};
 
 /// Everything that a sandbox consists of, except its processes.
@@ -64,9 +64,7 @@ pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDi
             "{}, which the environment was built with, does not exist",
             python.executable.display()
         );
-        return Err(
-            SandboxError::new(ErrorKind::NotFound, message).hint("build the environment again")
-        );
+        return Err(SandboxError::not_found(message).hint("build the environment again"));
     }
     let owned = inner.cache.new_sandbox(&spec.purpose)?;
     let folder = owned.folder.clone();
@@ -84,7 +82,7 @@ pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDi
 
 pub(super) fn no_images(name: &str) -> SandboxError {
     let message = format!("local sandboxes cannot start from the image {name}");
-    SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
+    SandboxError::input(message).hint("use --sandbox docker")
 }
 
 /// Creates the folders, and copies the content of those that `from` has.

@@ -12,7 +12,7 @@ use super::copy::{CopyMode, SETID_BITS, copy_tree};
 use super::removal::remove_tree;
 use super::state_store::{Cache, SavedState, with_context};
 use super::tree_archive::append_tree;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Entry that describes the state.
@@ -48,7 +48,7 @@ pub(super) fn import(inner: &LocalContext, name: &str, from: &Path) -> Result<()
             "import the saved state {name}: it needs {}, which this machine does not have",
             python.executable.display()
         );
-        return Err(SandboxError::new(ErrorKind::NotFound, text));
+        return Err(SandboxError::not_found(text));
     }
     inner.cache.save(name, state, None, |folder| {
         let aside = folder.join("unpacked");
@@ -89,8 +89,5 @@ fn description(from: &Path) -> Result<SavedState> {
 }
 
 fn not_a_state() -> SandboxError {
-    SandboxError::new(
-        ErrorKind::System,
-        "import a saved state: the archive does not contain one",
-    )
+    SandboxError::system("import a saved state: the archive does not contain one")
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::python::Interpreter;
 use super::removal::remove_tree;
 use super::size::own_bytes;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::private;
 use crate::sandbox::{Paths, Result};
 
@@ -98,21 +98,14 @@ impl Cache {
     pub(super) fn use_state(&self, name: &str) -> Result<StateLease> {
         let folder = self.state_folder(name);
         let missing = || {
-            SandboxError::new(
-                ErrorKind::NotFound,
-                format!("the saved state {name} does not exist"),
-            )
-            .hint("build the environment again")
+            SandboxError::not_found(format!("the saved state {name} does not exist"))
+                .hint("build the environment again")
         };
         let lock = File::open(folder.join("lock")).map_err(|_| missing())?;
         lock.lock_shared()?;
         let text = fs::read(folder.join("state.json")).map_err(|_| missing())?;
-        let state = serde_json::from_slice(&text).map_err(|e| {
-            SandboxError::new(
-                ErrorKind::System,
-                format!("read the saved state {name}: {e}"),
-            )
-        })?;
+        let state = serde_json::from_slice(&text)
+            .map_err(|e| SandboxError::system(format!("read the saved state {name}: {e}")))?;
         Ok(StateLease {
             folder,
             state,

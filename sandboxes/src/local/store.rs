@@ -10,7 +10,7 @@ use super::copy::{CopyMode, copy_tree};
 use super::program_writer::{self, Content};
 use super::sandbox_dirs::{SandboxDirs, copy_file};
 use super::state_store::{unique_id, with_context};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// The store of one sandbox. Sandboxed code cannot change the folders on the way to a file.
@@ -119,6 +119,6 @@ impl Store {
     fn refused(&self, relative: &Path, why: &str) -> SandboxError {
         let path = self.inside.join(relative);
         let text = format!("write {}: {why}", path.display());
-        SandboxError::new(ErrorKind::Input, text)
+        SandboxError::input(text)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Token;
 use super::git::Credential;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Returns the protocols that git may use for a URL: its own, and those that a user's `insteadOf` usually leads to.
@@ -10,7 +10,7 @@ use crate::sandbox::Result;
 /// Any other word in front of `://` or `::` would start a program of that name.
 pub(super) fn protocols(address: &str) -> Result<&'static str> {
     let refused = |what: String| {
-        SandboxError::new(ErrorKind::Input, what).hint(
+        SandboxError::input(what).hint(
             "use a URL with https://, http://, ssh://, git:// or file://, or an address such as git@HOST:PATH",
         )
     };

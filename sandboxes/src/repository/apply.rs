@@ -204,10 +204,9 @@ fn apply_with_fuzz(
         .args(["--unified", "--get=0"])
         .args(["--no-backup-if-mismatch", "--reject-file=-"]);
     let output = run_limited(command, folder, patch).map_err(|error| match error.kind {
-        ErrorKind::Unavailable => SandboxError::new(
-            ErrorKind::Unavailable,
-            "`patch`, which applies patches with fuzz, is not installed",
-        ),
+        ErrorKind::Unavailable => {
+            SandboxError::unavailable("`patch`, which applies patches with fuzz, is not installed")
+        }
         _ => error,
     })?;
     let output = match output {

@@ -17,7 +17,7 @@ use super::listing::{Entry, list, parse, too_large};
 use super::object_hash::{HashingReader, ObjectHash, check_tree};
 use super::patch_base::is_plain;
 use super::{Repository, Source, archive_cache, limits, process, submodules};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::sandbox::Result;
 
@@ -57,8 +57,8 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
                 &repository.tree,
             )?;
             if let (Some(record), true) = (record, whole) {
-                let text = serde_json::to_vec(&source)
-                    .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+                let text =
+                    serde_json::to_vec(&source).map_err(|e| SandboxError::system(e.to_string()))?;
                 crate::private::write(&record, &text)?;
             }
             source
@@ -92,10 +92,8 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
 
     let entries: Vec<_> = listing.split(|b| *b == 0).filter_map(parse).collect();
     if entries.is_empty() {
-        return Err(
-            SandboxError::new(ErrorKind::Input, "the repository has no files")
-                .hint("pass the folder of the code with --repo"),
-        );
+        return Err(SandboxError::input("the repository has no files")
+            .hint("pass the folder of the code with --repo"));
     }
     check(&entries)?;
     let empty = entries.iter().filter(|e| e.mode == submodules::MODE);
@@ -213,7 +211,7 @@ fn check(entries: &[Entry<'_>]) -> Result<()> {
     let refused = |path: &[u8], why: &str| {
         let name = list_few(&[String::from_utf8_lossy(path).into_owned()]);
         let text = format!("the commit contains `{}`, {why}", name.escape_debug());
-        SandboxError::new(ErrorKind::Input, text)
+        SandboxError::input(text)
             .hint("use another commit: this one is damaged or was tampered with, and git refuses to check it out")
     };
     let mut seen = HashSet::with_capacity(entries.len());
@@ -316,10 +314,7 @@ fn write(
     let child = &mut program.child;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
-        return Err(SandboxError::new(
-            ErrorKind::System,
-            "git cat-file has no pipes",
-        ));
+        return Err(SandboxError::system("git cat-file has no pipes"));
     };
     let aside = tempfile::NamedTempFile::new_in(folder)?;
     let list = names(&files);
@@ -339,7 +334,7 @@ fn write(
             if began.elapsed() > limits::ARCHIVE_TIMEOUT {
                 let seconds = limits::ARCHIVE_TIMEOUT.as_secs();
                 let text = format!("reading the repository's files took more than {seconds} s");
-                return Err(SandboxError::new(ErrorKind::Input, text));
+                return Err(SandboxError::input(text));
             }
             let size = read_header(&mut objects)?;
             let hash = ObjectHash::new(entry.object, "blob", size);
@@ -388,7 +383,7 @@ fn read_header(from: &mut impl BufRead) -> Result<u64> {
     let size = size.and_then(|size| size.parse::<u64>().ok());
     size.filter(|size| *size <= limits::FILE).ok_or_else(|| {
         let text = format!("git cat-file: {}", header.trim_end());
-        SandboxError::new(ErrorKind::System, text)
+        SandboxError::system(text)
     })
 }
 
@@ -413,7 +408,7 @@ fn append(
             "the target of the link {} is too long",
             list_few(&[entry.name()])
         );
-        return Err(SandboxError::new(ErrorKind::Input, text));
+        return Err(SandboxError::input(text));
     }
     let mut start = Vec::new();
     let first = if link { size } else { size.min(200) };

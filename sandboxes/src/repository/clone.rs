@@ -14,7 +14,7 @@ use super::isolated_repository::{self, IsolatedRepository, isolate};
 use super::process::{self, GitOutput};
 use super::revision::resolve;
 use super::{clone_cache, limits};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
@@ -70,11 +70,10 @@ pub(super) fn clone(
         refresh(&git, &url, revision, options, &mut notes)?;
     } else {
         if options.offline {
-            return Err(SandboxError::new(
-                ErrorKind::Unavailable,
-                format!("{url} is not in the cache"),
-            )
-            .hint("run once without build.offline (TESTWRIGHT_BUILD_OFFLINE)"));
+            return Err(
+                SandboxError::unavailable(format!("{url} is not in the cache"))
+                    .hint("run once without build.offline (TESTWRIGHT_BUILD_OFFLINE)"),
+            );
         }
         // An interrupted clone left this folder.
         if directory.exists() {
@@ -186,12 +185,7 @@ fn isolate_file_url(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> 
     let (Some(path), Some(directory)) = (url.strip_prefix("file://"), &git.directory) else {
         return Ok(None);
     };
-    let absent = |why: &str| {
-        SandboxError::new(
-            ErrorKind::Input,
-            format!("{url} is not a repository ({why})"),
-        )
-    };
+    let absent = |why: &str| SandboxError::input(format!("{url} is not a repository ({why})"));
     let path = Path::new(path).canonicalize();
     let path = path.map_err(|e| absent(&e.to_string()))?;
     let git_folder = if path.is_dir() {
@@ -223,10 +217,7 @@ fn remote_error(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
         "permission denied",
         "403",
     ]) {
-        return SandboxError::new(
-            ErrorKind::Input,
-            format!("{url} does not exist, or needs a login"),
-        )
+        return SandboxError::input(format!("{url} does not exist, or needs a login"))
         .hint(match git.remote.as_ref().map(|r| r.credential.is_some()) {
             Some(true) => "renew the login, which was rejected, or use an ssh URL with an agent",
             _ => "set GITHUB_TOKEN (it is sent only to github.com, or to the server in github.base-url), or use an ssh URL with an agent",
@@ -238,19 +229,13 @@ fn remote_error(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
         "does not appear to be a git repository",
         "no such file",
     ]) {
-        return SandboxError::new(
-            ErrorKind::Input,
-            format!("{url} is not a repository ({last})"),
-        );
+        return SandboxError::input(format!("{url} is not a repository ({last})"));
     }
     if any(&["couldn't find remote ref head"]) {
-        return SandboxError::new(ErrorKind::Input, format!("{url} has no commits"));
+        return SandboxError::input(format!("{url} has no commits"));
     }
-    SandboxError::new(
-        ErrorKind::Unavailable,
-        format!("{url} cannot be reached ({last})"),
-    )
-    .hint("check the network and the proxy settings (https_proxy, http.proxy)")
+    SandboxError::unavailable(format!("{url} cannot be reached ({last})"))
+        .hint("check the network and the proxy settings (https_proxy, http.proxy)")
 }
 
 /// Fetches the files of a tree that the clone lacks, except files that exceed the size limit. Returns the names of

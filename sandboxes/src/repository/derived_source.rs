@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::archive::make_readable;
 use super::patch_base::{File, FileKind, Files, in_tree, is_plain};
 use super::{Source, Tree, archive_cache};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::sandbox::Result;
 
@@ -39,7 +39,7 @@ pub(super) fn with_files(source: &Source, files: &Files, cache: &Path) -> Result
 fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<Source> {
     if let Some(path) = files.keys().find(|path| !is_plain(path)) {
         let text = format!("change the file {path}: it is not a valid path in the tree");
-        return Err(SandboxError::new(ErrorKind::Input, text));
+        return Err(SandboxError::input(text));
     }
     let mut same = Vec::new();
     for (path, file) in &files {

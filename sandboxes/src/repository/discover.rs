@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::config::Config;
 use super::{git_files, limits};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// An untrusted git folder.
@@ -76,7 +76,7 @@ fn is_git_folder(folder: &Path) -> bool {
 fn follow_git_file(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
     let refused = |why: &str, hint: String| {
         let text = format!("{} cannot be used: {why}", dot_git.display());
-        SandboxError::new(ErrorKind::Input, text).hint(hint)
+        SandboxError::input(text).hint(hint)
     };
     if dot_git.is_symlink() {
         let target = std::fs::read_link(dot_git)?;

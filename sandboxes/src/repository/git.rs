@@ -324,5 +324,5 @@ pub(super) fn failed(what: &str, stderr: &str) -> SandboxError {
     let message = last
         .trim_start_matches("fatal: ")
         .trim_start_matches("error: ");
-    SandboxError::new(ErrorKind::System, format!("git {what}: {message}"))
+    SandboxError::system(format!("git {what}: {message}"))
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind as Io, Read};
 use std::path::Path;
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
 
@@ -62,6 +62,6 @@ pub(super) fn unexpected_content(path: &Path, what: &str) -> SandboxError {
 
 fn refused(path: &Path, why: &str) -> SandboxError {
     let text = format!("read {}: {why}", path.display());
-    SandboxError::new(ErrorKind::Input, text)
+    SandboxError::input(text)
         .hint("clone the repository again: its git folder is damaged or was tampered with")
 }

@@ -9,7 +9,7 @@ use super::Repository;
 use super::clone::{self, fetch_blobs};
 use super::git::failed;
 use super::revision::resolve;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// A commit without its files.
@@ -256,8 +256,7 @@ impl Repository {
         let output = self.git.try_run(all.chain(paths.iter().copied()), b"")?;
         if !output.ok && self.partial {
             let message = format!("the repository is a partial clone that lacks files of {new}");
-            return Err(SandboxError::new(ErrorKind::Input, message)
-                .hint("use its URL, or a complete clone"));
+            return Err(SandboxError::input(message).hint("use its URL, or a complete clone"));
         }
         if !output.ok {
             return Err(failed("diff-tree", &output.stderr));
@@ -301,8 +300,7 @@ fn commit(record: &str) -> Result<Commit> {
             committed,
             message: parts.next().unwrap_or_default().trim_end().to_owned(),
         }),
-        _ => Err(SandboxError::new(
-            ErrorKind::Input,
+        _ => Err(SandboxError::input(
             "git log: its output contains an invalid commit",
         )),
     }

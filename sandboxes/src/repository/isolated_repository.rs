@@ -20,7 +20,7 @@ use super::git::Git;
 use super::git_files::{self, unexpected_content};
 use super::limits;
 use super::objects;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 #[derive(Debug)]
@@ -185,7 +185,7 @@ fn head(folder: &Path) -> Result<String> {
 fn too_many() -> SandboxError {
     let max_refs = limits::REF_COUNT;
     let text = format!("read the refs of the repository: there are more than {max_refs}");
-    SandboxError::new(ErrorKind::Input, text)
+    SandboxError::input(text)
 }
 
 /// Copies all refs into `packed-refs`, and symbolic refs as files.

@@ -51,6 +51,5 @@ pub(super) fn too_large(bytes: u64) -> SandboxError {
     } else {
         format!("the repository has more than {} files", limits::ENTRIES)
     };
-    SandboxError::new(ErrorKind::Input, text)
-        .hint("if it contains several projects, use the folder of one of them")
+    SandboxError::input(text).hint("if it contains several projects, use the folder of one of them")
 }

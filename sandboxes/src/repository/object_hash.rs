@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::git::{Git, failed};
 use super::process;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::sandbox::Result;
 
@@ -52,7 +52,7 @@ impl ObjectHash {
             return Ok(());
         }
         let text = format!("the repository's object {name} does not match its hash");
-        Err(SandboxError::new(ErrorKind::Input, text).hint(
+        Err(SandboxError::input(text).hint(
             "run `git fsck` there, or clone it again: the repository is damaged or was tampered with",
         ))
     }

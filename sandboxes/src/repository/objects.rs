@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::git_files::{self, unexpected_content};
 use super::limits;
 use super::patch::unquote;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Maximum depth to which git follows alternates, and maximum number of folders of objects.
@@ -19,7 +19,7 @@ const COUNT: usize = 32;
 pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
     let first = objects.canonicalize().map_err(|_| {
         let text = format!("read {}: it does not exist", objects.display());
-        SandboxError::new(ErrorKind::Input, text)
+        SandboxError::input(text)
     })?;
     let mut seen = BTreeSet::from([first.clone()]);
     let mut all = vec![first.clone()];

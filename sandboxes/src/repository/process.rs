@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::limits;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::programs;
 use crate::sandbox::Result;
 
@@ -158,7 +158,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &ProcessLimits) ->
     let Some(ok) = ok else {
         drop(program);
         let what = exceeded.unwrap_or_else(|| too_long(bounds.time));
-        return Err(SandboxError::new(ErrorKind::Input, what));
+        return Err(SandboxError::input(what));
     };
     Ok(GitOutput {
         ok,
@@ -172,11 +172,8 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &ProcessLimits) ->
 /// Returns the error for a git that could not be started.
 fn not_started(error: std::io::Error) -> SandboxError {
     if error.kind() == std::io::ErrorKind::NotFound {
-        return SandboxError::new(
-            ErrorKind::Unavailable,
-            "git is not installed, or not on the PATH",
-        )
-        .hint("install git (Debian: apt-get install git)");
+        return SandboxError::unavailable("git is not installed, or not on the PATH")
+            .hint("install git (Debian: apt-get install git)");
     }
     SandboxError::from_spawn_error("start git", &error)
 }

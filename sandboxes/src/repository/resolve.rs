@@ -9,7 +9,7 @@ use super::isolated_repository::isolate;
 use super::repository_name::{folder_name, name_of};
 use super::revision::{resolve, unknown_revision};
 use super::{OpenOptions, Repository, clone, snapshot, status, submodules};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 pub(super) fn open(
@@ -23,10 +23,10 @@ pub(super) fn open(
             || revision.trim().is_empty()
             || revision.contains(char::is_control))
     {
-        return Err(SandboxError::new(
-            ErrorKind::Input,
-            format!("`{}` is not a valid revision", revision.escape_debug()),
-        )
+        return Err(SandboxError::input(format!(
+            "`{}` is not a valid revision",
+            revision.escape_debug()
+        ))
         .hint("use a full commit hash, a branch or a tag"));
     }
     let path = Path::new(location);
@@ -40,17 +40,13 @@ pub(super) fn open(
         return Ok(repository);
     }
     let path = path.canonicalize().map_err(|e| {
-        SandboxError::new(
-            ErrorKind::Input,
-            format!("there is no repository at {location} ({e})"),
-        )
-        .hint("use a folder, a bare repository, or a URL such as https://github.com/OWNER/NAME")
+        SandboxError::input(format!("there is no repository at {location} ({e})"))
+            .hint("use a folder, a bare repository, or a URL such as https://github.com/OWNER/NAME")
     })?;
     if !path.is_dir() {
-        return Err(SandboxError::new(
-            ErrorKind::Input,
-            format!("{location} is a file, not a repository"),
-        ));
+        return Err(SandboxError::input(format!(
+            "{location} is a file, not a repository"
+        )));
     }
     let Some(folder) = discover(&path)? else {
         let name = folder_name(&path);
@@ -131,10 +127,9 @@ fn at_commit(
             &format!("{commit}:{prefix}"),
         ])?
         .ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::Input,
-                format!("the folder {prefix} does not exist at {target_revision}"),
-            )
+            SandboxError::input(format!(
+                "the folder {prefix} does not exist at {target_revision}"
+            ))
         })?;
     let date = git.line([
         "rev-list",

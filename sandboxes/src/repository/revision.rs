@@ -1,7 +1,7 @@
 //! Lookup of revisions.
 
 use super::git::Git;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Returns the commit that a revision names. Branches of the remote are searched too.
@@ -17,10 +17,7 @@ pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
 
 /// Returns the error for an unknown revision, with the nearest names.
 pub(super) fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
-    let error = SandboxError::new(
-        ErrorKind::Input,
-        format!("the repository has no revision `{revision}`"),
-    );
+    let error = SandboxError::input(format!("the repository has no revision `{revision}`"));
     let Ok(refs) = git.run([
         "for-each-ref",
         "--format=%(refname:short)",

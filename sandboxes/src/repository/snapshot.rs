@@ -9,7 +9,7 @@ use super::listing::too_large;
 use super::process::{self, ProcessLimits};
 use super::repository_name::folder_name;
 use super::{Repository, isolated_repository, limits};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 pub(super) fn take_snapshot(
@@ -19,13 +19,10 @@ pub(super) fn take_snapshot(
     mut notes: Vec<String>,
 ) -> Result<Repository> {
     if let Some(revision) = revision {
-        return Err(SandboxError::new(
-            ErrorKind::Input,
-            format!(
-                "{} is not a git repository, so it has no revision `{revision}`",
-                path.display()
-            ),
-        ));
+        return Err(SandboxError::input(format!(
+            "{} is not a git repository, so it has no revision `{revision}`",
+            path.display()
+        )));
     }
     // This also creates the cache.
     let store = isolated_repository::empty(cache, false, false)?;
@@ -114,8 +111,7 @@ fn reject_special_files(path: &Path, own: Option<&Path>) -> Result<()> {
             } else if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
                 let what = if kind.is_fifo() { "pipe" } else { "device" };
                 let text = format!("read {}: it is a {what}", entry.path().display());
-                return Err(SandboxError::new(ErrorKind::Input, text)
-                    .hint("remove it, or use a folder without it"));
+                return Err(SandboxError::input(text).hint("remove it, or use a folder without it"));
             }
         }
         if count > limits::FOLDER_ENTRIES {
@@ -124,8 +120,7 @@ fn reject_special_files(path: &Path, own: Option<&Path>) -> Result<()> {
                 path.display(),
                 limits::FOLDER_ENTRIES
             );
-            return Err(SandboxError::new(ErrorKind::Input, text)
-                .hint("use the folder of the project itself"));
+            return Err(SandboxError::input(text).hint("use the folder of the project itself"));
         }
     }
     Ok(())

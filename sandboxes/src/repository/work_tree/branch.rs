@@ -5,7 +5,7 @@
 
 use super::commit::{PreparedCommit, find_commit, new_ref};
 use super::{Placement, WorkTree, plain_paths};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::repository::address::{protocols, split_credentials};
 use crate::repository::config::Config;
 use crate::repository::discover::{GitFolder, is_hash, is_ref};
@@ -249,7 +249,7 @@ impl WorkTree {
     fn git_folder(&self) -> Result<&GitFolder> {
         self.git.as_ref().ok_or_else(|| {
             let text = format!("{} is not a git repository", self.root.display());
-            SandboxError::new(ErrorKind::Input, text)
+            SandboxError::input(text)
         })
     }
 }
