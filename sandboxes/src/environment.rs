@@ -66,7 +66,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::recipe::Recipe;
 use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
@@ -414,10 +414,10 @@ fn require_python_files(source: &Source) -> Result<()> {
     if source.has_python()? {
         return Ok(());
     }
-    Err(SandboxError::new(
-        ErrorKind::Input,
-        format!("{} has no Python files at this commit", source.name),
-    )
+    Err(SandboxError::input(format!(
+        "{} has no Python files at this commit",
+        source.name
+    ))
     .hint("choose a repository with Python code (--repo) or another commit (--commit)"))
 }
 
@@ -433,9 +433,5 @@ async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
         return Ok(file);
     }
     progress(BuildEvent::Waiting);
-    let waited = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
-    match waited {
-        Ok(file) => Ok(file?),
-        Err(e) => Err(SandboxError::new(ErrorKind::System, e.to_string())),
-    }
+    Ok(tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await??)
 }

@@ -47,7 +47,7 @@ pub use python_version::{
 pub(crate) use service_catalog::{LIBPQ, for_port as service_for_port};
 pub use stated_commands::{StatedCommand, stated_commands};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
@@ -371,7 +371,7 @@ fn repository_table(tree: &Tree) -> Result<Option<(toml::Table, &'static str)>> 
     let file = "testwright.toml";
     if tree.is_larger(file, MAX_FILE_LEN) {
         let message = "read testwright.toml: it is larger than 1 MiB";
-        return Err(SandboxError::new(ErrorKind::Input, message));
+        return Err(SandboxError::input(message));
     }
     if let Some(text) = tree.text(file)?
         && let Some(table) = parse::environment_table(&text, file)?

@@ -214,10 +214,7 @@ impl<'a> Amendments<'a> {
     /// recipe then stays as it was. Otherwise as [`prepare`].
     pub async fn amend(&mut self, keys: toml::Table) -> Result<Environment> {
         if let Some(key) = IMAGE_KEYS.iter().find(|key| keys.contains_key(**key)) {
-            return Err(SandboxError::new(
-                ErrorKind::Input,
-                format!("`{key}` cannot be amended"),
-            ));
+            return Err(SandboxError::input(format!("`{key}` cannot be amended")));
         }
         let amended = recipe::amend(&self.recipe, keys)?;
         let before = std::mem::replace(&mut self.recipe, amended);

@@ -118,7 +118,7 @@ impl ImageSource {
     fn find(tree: &Tree, file: &str) -> Result<ImageSource> {
         let missing = |path: &str| {
             let message = format!("the repository has no file {path}");
-            SandboxError::new(ErrorKind::Input, message)
+            SandboxError::input(message)
                 .hint("pass a Dockerfile or a devcontainer.json, relative to the repository's root")
         };
         let read = |path: &str| tree.text(path)?.ok_or_else(|| missing(path));
@@ -206,8 +206,7 @@ impl BaseImageBuild<'_> {
             }
         };
         let stopped = sandbox.stop().await;
-        let downloads = tokio::task::spawn_blocking(move || egress.finish()).await;
-        downloads.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+        tokio::task::spawn_blocking(move || egress.finish()).await?;
         built.and(stopped)
     }
 
@@ -256,12 +255,10 @@ impl BaseImageBuild<'_> {
         let (archive, folder) = (archive.map(Path::to_owned), self.image.context.clone());
         let path = self.image.path_in_context(self.references);
         let dockerfile = (path == OUTSIDE).then(|| self.image.dockerfile.clone());
-        let written = tokio::task::spawn_blocking(move || {
+        tokio::task::spawn_blocking(move || {
             write_context(archive.as_deref(), &folder, dockerfile.as_deref(), to)
-        });
-        written
-            .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
+        })
+        .await??;
         Ok(file)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::steps::{StepOutput, keep_end, text};
 use super::{Environment, failure_hints};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, Result, Sandbox, output};
 
 /// Time limit for each command.
@@ -77,7 +77,7 @@ impl FailedCommand {
             "`{}` failed before the tests with exit code {}{tail}",
             self.command, self.printed.code
         );
-        SandboxError::new(ErrorKind::System, message).hint(self.hint())
+        SandboxError::system(message).hint(self.hint())
     }
 }
 
@@ -149,6 +149,7 @@ async fn run(sandbox: &dyn Sandbox, command: &Command) -> Result<StepOutput> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     fn failed(output: &str) -> FailedCommand {
         FailedCommand {

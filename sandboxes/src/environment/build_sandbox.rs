@@ -11,7 +11,7 @@ use super::build::Build;
 use super::rust;
 use super::steps::{Steps, text};
 use crate::egress::{Gateway, HostPort};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, SandboxSource, Spec, output};
 use crate::starting::retry_start;
 
@@ -195,11 +195,8 @@ impl Build<'_> {
             (None, _) => text(&paths.environment.join("bin/python")),
             (Some(_), Some(interpreter)) => interpreter.clone(),
             (Some(image), None) => programs.image_python.ok_or_else(|| {
-                SandboxError::new(
-                    ErrorKind::Input,
-                    format!("the image {image} has no `python` on its PATH"),
-                )
-                .hint("set interpreter = \"/path/to/python\" in [environment]")
+                SandboxError::input(format!("the image {image} has no `python` on its PATH"))
+                    .hint("set interpreter = \"/path/to/python\" in [environment]")
             })?,
         };
         let gateway = match port {

@@ -12,7 +12,7 @@ use super::lease::{ExclusiveLock, last_used};
 use super::log::Log;
 use super::records::{self, Record};
 use super::{BuildEvent, Progress};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Backend, Result};
 
 /// A state in the cache.
@@ -112,9 +112,7 @@ async fn try_evict(
     // Two concurrent evictions would each remove the whole excess.
     let one_at_a_time = File::create(folder.join("room.lock"))?;
     let _one_at_a_time =
-        tokio::task::spawn_blocking(move || one_at_a_time.lock().map(|()| one_at_a_time))
-            .await
-            .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
+        tokio::task::spawn_blocking(move || one_at_a_time.lock().map(|()| one_at_a_time)).await??;
     finish(backend, folder, notes).await?;
     let kept = list_states(backend, folder).await?;
     let doomed = select_for_removal(kept, limit, |name| ExclusiveLock::take(folder, name))?;

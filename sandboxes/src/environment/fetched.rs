@@ -8,7 +8,7 @@ use super::log::Log;
 use super::records;
 use super::sharing::FetchOutcome;
 use super::{Environment, eviction, surroundings};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, Limits, Result, output};
 use crate::starting::retry_start;
 
@@ -90,5 +90,5 @@ async fn check(input: &BuildInput<'_>, environment: &Environment) -> Result<()> 
         version.trim(),
         String::from_utf8_lossy(&asked.stderr).trim()
     );
-    Err(SandboxError::new(ErrorKind::System, text))
+    Err(SandboxError::system(text))
 }

@@ -351,7 +351,7 @@ fn unknown_extra(metadata: &Metadata, stated: &[String]) -> Option<SandboxError>
         None => format!("leave it out: {name} has no extras"),
     };
     let message = format!("{name} has no extra `{unknown}`");
-    Some(SandboxError::new(ErrorKind::Input, message).hint(hint))
+    Some(SandboxError::input(message).hint(hint))
 }
 
 /// Returns the folder that the arguments install, relative to the workspace.

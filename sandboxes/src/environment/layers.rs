@@ -16,7 +16,7 @@ use super::sharing::FetchOutcome;
 use super::steps::{Steps, label, text};
 use super::{Environment, lock};
 use crate::egress::Host;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::{Command, Result, SandboxSource, output};
 use crate::uv;
 
@@ -55,8 +55,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         !settings.offline,
     );
     let uv = tokio::task::spawn_blocking(move || uv::find(given.as_deref(), &cache, may_install))
-        .await
-        .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
+        .await??;
     let egress = settings.egress()?;
     let build = Build {
         backend,
@@ -74,8 +73,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     };
     let done = build.layers(origin).await;
     // Runs after failures too: a build that fails on purpose must not leave more downloads behind than others.
-    let downloads = tokio::task::spawn_blocking(move || egress.finish()).await;
-    let downloads = downloads.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let downloads = tokio::task::spawn_blocking(move || egress.finish()).await?;
     let (environment, layer) = done?;
     Ok(BuildResult {
         environment,
@@ -148,11 +146,7 @@ impl<'a> Build<'a> {
             (Some(image), _) => SandboxSource::Image(image.clone()),
             (None, Some(python)) => SandboxSource::Python(python.clone()),
             (None, None) => {
-                return Err(SandboxError::new(
-                    ErrorKind::Input,
-                    "the recipe sets no Python version",
-                )
-                .hint(
+                return Err(SandboxError::input("the recipe sets no Python version").hint(
                     "set python = \"X.Y\" in [environment] of testwright.toml, or use --python X.Y",
                 ));
             }

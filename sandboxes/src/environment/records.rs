@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Environment;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Start of the names of images that were built from Dockerfiles.
@@ -109,8 +109,8 @@ async fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 pub(super) async fn write<T: Serialize>(path: &Path, record: &T) -> Result<()> {
-    let text = serde_json::to_vec_pretty(record)
-        .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let text =
+        serde_json::to_vec_pretty(record).map_err(|e| SandboxError::system(e.to_string()))?;
     let aside = path.with_extension("json.new");
     tokio::fs::write(&aside, text).await?;
     tokio::fs::rename(&aside, path).await?;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::recipe::{self, Recipe};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -53,10 +53,9 @@ pub(super) fn gather(recipe: &Recipe, tree: &Tree, date: Option<&str>) -> Result
     let mut seen = BTreeSet::new();
     for path in &recipe.requirements_files {
         if !tree.contains(path) {
-            return Err(SandboxError::new(
-                ErrorKind::Input,
-                format!("the requirements file {path} is missing in the repository"),
-            ));
+            return Err(SandboxError::input(format!(
+                "the requirements file {path} is missing in the repository"
+            )));
         }
         include(tree, path, false, &mut all, &mut seen)?;
     }

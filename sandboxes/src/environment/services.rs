@@ -11,7 +11,7 @@ use super::Environment;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::steps::{Steps, text};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::recipe::Service;
 use crate::sandbox::{Command, Paths, Result, Sandbox, output};
 
@@ -212,11 +212,8 @@ async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> Sandbox
         .iter()
         .map(|line| format!("\n    {line}"))
         .collect();
-    SandboxError::new(
-        ErrorKind::System,
-        format!(
-            "the service {} did not start: port {} accepts no connections{tail}",
-            service.name, service.port
-        ),
-    )
+    SandboxError::system(format!(
+        "the service {} did not start: port {} accepts no connections{tail}",
+        service.name, service.port
+    ))
 }

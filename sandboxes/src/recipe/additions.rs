@@ -2,7 +2,7 @@
 
 use super::extras::{split_extras, with_extras};
 use super::{Overrides, ProjectMetadata, Recipe, normalized_name};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -37,7 +37,7 @@ pub(super) fn apply(recipe: &mut Recipe, tree: &Tree, overrides: &Overrides) -> 
 }
 
 fn invalid(what: &str, text: &str) -> SandboxError {
-    SandboxError::new(ErrorKind::Input, format!("invalid {what} `{text}`"))
+    SandboxError::input(format!("invalid {what} `{text}`"))
 }
 
 fn is_variable(name: &str) -> bool {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::{Recipe, parse};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
@@ -141,9 +141,9 @@ fn match_version(
     place: &str,
 ) -> Result<Option<Recipe>> {
     let when: VersionCondition = match table.remove("when") {
-        Some(when) => when.try_into().map_err(|e: toml::de::Error| {
-            SandboxError::new(ErrorKind::System, format!("{place}: {e}"))
-        })?,
+        Some(when) => when
+            .try_into()
+            .map_err(|e: toml::de::Error| SandboxError::system(format!("{place}: {e}")))?,
         None => VersionCondition::default(),
     };
     let fits = when.version.is_none_or(|bounds| version.as_ref().is_some_and(|v| within(v, &bounds)))

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::Recipe;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Parses a recipe from TOML. `place` is the name of the file for error messages.
@@ -43,17 +43,16 @@ pub(super) fn take_environment(
     match settings.remove("environment") {
         None => Ok(None),
         Some(toml::Value::Table(table)) => Ok(Some(table)),
-        Some(_) => Err(SandboxError::new(
-            ErrorKind::Input,
-            format!("{place}: `environment` is not a table"),
-        )),
+        Some(_) => Err(SandboxError::input(format!(
+            "{place}: `environment` is not a table"
+        ))),
     }
 }
 
 /// Replaces keys of `recipe` by those of `table`. Nested tables (`env`, `runner`) are merged key by key.
 pub(super) fn merge_recipe(recipe: &Recipe, table: toml::Table, place: &str) -> Result<Recipe> {
-    let mut base = toml::Table::try_from(recipe)
-        .map_err(|e| SandboxError::new(ErrorKind::System, format!("{place}: {e}")))?;
+    let mut base =
+        toml::Table::try_from(recipe).map_err(|e| SandboxError::system(format!("{place}: {e}")))?;
     merge(&mut base, table);
     parse_table(base, place)
 }
@@ -88,10 +87,7 @@ fn refused(message: &str, place: &str) -> SandboxError {
     if message.starts_with("unknown field")
         && let Some(unknown) = quoted.next()
     {
-        let error = SandboxError::new(
-            ErrorKind::Input,
-            format!("{place}: unknown key `{unknown}`"),
-        );
+        let error = SandboxError::input(format!("{place}: unknown key `{unknown}`"));
         let nearest = quoted.max_by(|a, b| {
             strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
         });
@@ -100,13 +96,12 @@ fn refused(message: &str, place: &str) -> SandboxError {
             None => error,
         };
     }
-    SandboxError::new(ErrorKind::Input, format!("{place}: {}", message.trim()))
+    SandboxError::input(format!("{place}: {}", message.trim()))
 }
 
 /// Checks the constraints that the types alone cannot express.
 pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
-    let input =
-        |message: String| SandboxError::new(ErrorKind::Input, format!("{place}: {message}"));
+    let input = |message: String| SandboxError::input(format!("{place}: {message}"));
     if let Some(python) = &recipe.python
         && super::python_version::parse(python).is_none()
     {

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::{PreferredPython, Recipe};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::repository::Source;
 use crate::sandbox::{Backend, Result};
 
@@ -169,9 +169,7 @@ pub(super) fn require_available(hints: &Hints, available: &[String]) -> Result<(
         return Ok(());
     }
     let specifiers = hints.requires.join(", ");
-    Err(SandboxError::new(
-        ErrorKind::NotFound,
-        format!(
+    Err(SandboxError::not_found(format!(
             "the code needs Python {specifiers}, but only {} are available",
             available.join(", ")
         ),

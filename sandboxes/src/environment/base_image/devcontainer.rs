@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::ImageSource;
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::recipe::join_path;
 use crate::sandbox::Result;
 
@@ -13,7 +13,7 @@ use crate::sandbox::Result;
 pub(super) fn parse(text: &str, folder: &str) -> Result<ImageSource> {
     let invalid = |why: String| {
         let message = format!("the devcontainer in `{folder}` cannot be used: {why}");
-        SandboxError::new(ErrorKind::Input, message)
+        SandboxError::input(message)
     };
     let json: Value =
         serde_json::from_str(&plain_json(text)).map_err(|error| invalid(error.to_string()))?;
@@ -95,6 +95,7 @@ fn plain_json(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn dockerfile_paths_are_relative_to_file() {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use regex::{Captures, Regex};
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::sandbox::Result;
 
 /// Everything outside of the Dockerfile that it uses.
@@ -90,7 +90,7 @@ impl References {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
         if image.is_empty() || !image.chars().all(is_plain) {
             let message = format!("invalid Dockerfile: `{image}` is not the name of an image");
-            return Err(SandboxError::new(ErrorKind::Input, message)
+            return Err(SandboxError::input(message)
                 .hint("write the name of the image out, or give the variable in it a default"));
         }
         self.images.push(image.to_owned());
@@ -100,7 +100,7 @@ impl References {
 
 fn refused(instruction: &str, why: &str, hint: &str) -> SandboxError {
     let message = format!("unsupported Dockerfile: `{}`: {why}", instruction.trim());
-    SandboxError::new(ErrorKind::Input, message).hint(hint)
+    SandboxError::input(message).hint(hint)
 }
 
 /// Splits a Dockerfile into instructions, each on one line.
@@ -170,6 +170,7 @@ fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::error::ErrorKind;
 
     fn read(text: &str) -> Result<References> {
         references(text, &BTreeMap::new())

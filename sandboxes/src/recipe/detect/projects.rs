@@ -9,7 +9,7 @@ use toml::Value;
 use super::local_lines::{self, LocalLine};
 use super::project_metadata::ProjectMetadata;
 use super::{Files, ci, installable, package_name};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::SandboxError;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -142,11 +142,8 @@ pub(super) fn find(
         let folder = local_lines::join("", project)
             .filter(|folder| tree.has_folder(folder) || folder.is_empty());
         let folder = folder.ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::Input,
-                format!("the repository has no folder {project}"),
-            )
-            .hint("pass a folder of the repository, relative to its root")
+            SandboxError::input(format!("the repository has no folder {project}"))
+                .hint("pass a folder of the repository, relative to its root")
         })?;
         with_root = folder.is_empty() || members.contains(&folder);
         chosen.push(folder);

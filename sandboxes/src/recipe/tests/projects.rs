@@ -1,6 +1,7 @@
 //! Tests of repositories with several projects, and of projects that are not installed.
 
 use super::*;
+use crate::error::ErrorKind;
 
 const HATCHLING: &str =
     "[build-system]\nrequires = ['hatchling']\nbuild-backend = 'hatchling.build'\n";
