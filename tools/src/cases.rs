@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::coverage::{Coverage, Statements};
 use crate::outcomes::report::TestReport;
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 
 use session::CaseSession;
 
@@ -113,11 +113,7 @@ pub struct StatementsAnswer {
 /// # Errors
 ///
 /// Fails if the checkout cannot be opened, a request is not valid, or an answer cannot be written.
-pub fn serve(
-    settings: Settings,
-    requests: impl BufRead,
-    mut answers: impl Write,
-) -> Result<(), ToolError> {
+pub fn serve(settings: Settings, requests: impl BufRead, mut answers: impl Write) -> Result<()> {
     let mut session = CaseSession::open(settings)?;
     for line in requests.lines() {
         let request = serde_json::from_str(&line?)
@@ -139,6 +135,6 @@ pub fn serve(
     Ok(())
 }
 
-fn encode(answer: &impl Serialize) -> Result<Vec<u8>, ToolError> {
+fn encode(answer: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(answer).map_err(|e| ToolError::Broken(e.to_string()))
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::outcomes;
 use crate::process::{self, Command, ExitReason};
 use crate::workspace::read_itself;
@@ -130,7 +130,7 @@ struct DriverReport {
 
 impl Measurement {
     /// Prepares a measurement. `root` is the workspace with links resolved.
-    pub(crate) fn new(measure: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
+    pub(crate) fn new(measure: &Measure, root: &Path, config: &Config) -> Result<Self> {
         let folder = config.scratch.join("coverage");
         process::recreate_folder(&folder)?;
         let private = config.private().join("coverage");
@@ -170,7 +170,7 @@ impl Measurement {
     }
 
     /// Sets a Python command up to be measured; its arguments begin with `-m` or with the path of a file.
-    pub(crate) fn instrument(&self, command: &mut Command) -> Result<(), ToolError> {
+    pub(crate) fn instrument(&self, command: &mut Command) -> Result<()> {
         if self.is_idle() {
             return Ok(());
         }
@@ -198,7 +198,7 @@ impl Measurement {
     }
 
     /// Adds the data of the program that has just ended, and of the processes that it started.
-    pub(crate) fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
+    pub(crate) fn add(&mut self, ended: ExitReason) -> Result<()> {
         if self.is_idle() {
             return Ok(());
         }
@@ -234,7 +234,7 @@ impl Measurement {
     }
 
     /// Lists the data files `RESULT.PID.child`, one for each process that the program started.
-    fn children(&self) -> Result<Vec<PathBuf>, ToolError> {
+    fn children(&self) -> Result<Vec<PathBuf>> {
         let (Some(folder), Some(name)) = (self.result.parent(), self.result.file_name()) else {
             return Ok(Vec::new());
         };
@@ -252,7 +252,7 @@ impl Measurement {
     }
 
     /// Adds the lines of a report and returns its problems.
-    fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
+    fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
         let report: DriverReport = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("could not read the measured lines: {e}")))?;
         self.contexts.extend(report.contexts);
@@ -312,7 +312,7 @@ const MAX_DATA_LEN: u64 = 64 << 20;
 
 /// Reads a file and removes it; `None` if it does not exist. The content is untrusted, so a link, a pipe and an
 /// oversized file count as missing.
-fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+fn take_file(path: &Path) -> Result<Option<Vec<u8>>> {
     let Ok(Ok(bytes)) = read_itself(path, MAX_DATA_LEN) else {
         return Ok(None);
     };

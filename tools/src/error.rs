@@ -1,5 +1,8 @@
 //! Errors of tools, in three kinds by audience.
 
+/// The result of a tool, or of a step of one.
+pub type Result<T, E = ToolError> = std::result::Result<T, E>;
+
 /// Three kinds, by who sees them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {

@@ -27,7 +27,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::metadata;
 use confinement::ChildConfinement;
 use streams::{StdinWriter, Streams, WaitEnd};
@@ -149,7 +149,7 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
 /// # Errors
 ///
 /// Fails if a folder cannot be created.
-pub fn make_home(scratch: &Path) -> Result<(), ToolError> {
+pub fn make_home(scratch: &Path) -> Result<()> {
     make_folder(scratch)?;
     make_folder(&scratch.join("home"))
 }
@@ -159,7 +159,7 @@ pub fn make_home(scratch: &Path) -> Result<(), ToolError> {
 /// # Errors
 ///
 /// Fails if the folder cannot be created or made accessible.
-pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
+pub fn make_folder(folder: &Path) -> Result<()> {
     match std::fs::symlink_metadata(folder) {
         Ok(folder_metadata) if folder_metadata.is_dir() => {
             if folder_metadata.permissions().mode() & 0o700 != 0o700 {
@@ -179,7 +179,7 @@ pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
 /// # Errors
 ///
 /// Fails if the earlier content cannot be renamed, or the folder cannot be created.
-pub fn recreate_folder(folder: &Path) -> Result<(), ToolError> {
+pub fn recreate_folder(folder: &Path) -> Result<()> {
     if let Some(above) = folder.parent() {
         make_folder(above)?;
     }
@@ -199,7 +199,7 @@ pub fn recreate_folder(folder: &Path) -> Result<(), ToolError> {
 /// # Errors
 ///
 /// Returns [`ToolError::Broken`] if it cannot be started, and [`ToolError::Cancelled`] if the call is interrupted.
-pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput, ToolError> {
+pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput> {
     run_recorded(command, deadline, None)
 }
 
@@ -212,7 +212,7 @@ pub fn run_recorded(
     command: &Command,
     deadline: Instant,
     report: Option<&mut ProcessReport>,
-) -> Result<ProcessOutput, ToolError> {
+) -> Result<ProcessOutput> {
     let _turn = lock_programs();
     interrupt::check()?;
     let started = Instant::now();
@@ -253,12 +253,12 @@ pub fn run_recorded(
 ///
 /// Fails like [`run_recorded`], or if `fork` does.
 pub fn run_forked(
-    fork: impl FnOnce() -> Result<i32, ToolError>,
+    fork: impl FnOnce() -> Result<i32>,
     output: OwnedFd,
     keep: usize,
     deadline: Instant,
     report: &mut ProcessReport,
-) -> Result<ProcessOutput, ToolError> {
+) -> Result<ProcessOutput> {
     let _turn = lock_programs();
     interrupt::check()?;
     let started = Instant::now();
@@ -279,11 +279,7 @@ pub fn lock_programs() -> MutexGuard<'static, ()> {
 }
 
 /// Starts a program with its standard streams and its report pipe.
-fn launch(
-    command: &Command,
-    streams: [Stdio; 3],
-    report: Option<&ProcessReport>,
-) -> Result<Child, ToolError> {
+fn launch(command: &Command, streams: [Stdio; 3], report: Option<&ProcessReport>) -> Result<Child> {
     let confined = confinement::child_confinement();
     let report = report.map(ProcessReport::writer).transpose()?;
     let [stdin, stdout, stderr] = streams;
@@ -339,7 +335,7 @@ fn watch(
     mut streams: Streams<'_>,
     started: Instant,
     deadline: Instant,
-) -> Result<ProcessOutput, ToolError> {
+) -> Result<ProcessOutput> {
     let end = streams.until_ended(pid, deadline)?;
     tree::end(pid);
     let status = waitpid(pid, None).map_err(std::io::Error::from)?;

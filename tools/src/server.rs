@@ -26,7 +26,7 @@ use crate::process::{self, interrupt};
 use crate::python::STACK;
 use crate::registry;
 use crate::runners;
-use crate::tool::{AnyTool, Context, Effect, ToolAnswer, ToolError};
+use crate::tool::{AnyTool, Context, Effect, Result, ToolAnswer, ToolError};
 use crate::visible::visible;
 use crate::workspace::Workspace;
 
@@ -79,10 +79,8 @@ pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
 
 /// Serves on any stream, for the fuzz targets: `answer` replaces the thread that runs tools.
 #[cfg(fuzzing)]
-pub async fn serve_on<S>(
-    stream: S,
-    answer: fn(&dyn AnyTool, Value) -> Result<ToolAnswer, ToolError>,
-) where
+pub async fn serve_on<S>(stream: S, answer: fn(&dyn AnyTool, Value) -> Result<ToolAnswer>)
+where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
 {
     let (jobs, queue) = mpsc::channel::<Job>();
@@ -110,7 +108,7 @@ pub fn call(
     workspace: &mut Workspace,
     arguments: Value,
     time: Duration,
-) -> Result<ToolAnswer, ToolError> {
+) -> Result<ToolAnswer> {
     let mut context = Context {
         workspace,
         deadline: Instant::now() + time,
@@ -133,7 +131,7 @@ pub fn call(
 /// # Errors
 ///
 /// Returns the given error, with its text escaped.
-pub fn with_visible_text(result: Result<ToolAnswer, ToolError>) -> Result<ToolAnswer, ToolError> {
+pub fn with_visible_text(result: Result<ToolAnswer>) -> Result<ToolAnswer> {
     let text = |text: String| visible(&text).into_owned();
     match result {
         Ok(answer) => Ok(ToolAnswer {
@@ -151,7 +149,7 @@ pub fn with_visible_text(result: Result<ToolAnswer, ToolError>) -> Result<ToolAn
 /// # Errors
 ///
 /// Fails if there is no such tool; the error names the nearest ones.
-pub fn find(name: &str) -> Result<&'static dyn AnyTool, ToolError> {
+pub fn find(name: &str) -> Result<&'static dyn AnyTool> {
     registry::find(name).ok_or_else(|| {
         let mut names: Vec<&str> = registry::for_models().map(|tool| tool.name()).collect();
         names.sort_by(|a, b| {
@@ -170,7 +168,7 @@ struct Job {
     tool: &'static dyn AnyTool,
     arguments: Value,
     time: Duration,
-    answer: oneshot::Sender<Result<ToolAnswer, ToolError>>,
+    answer: oneshot::Sender<Result<ToolAnswer>>,
     is_cancelled: CancelFlag,
 }
 
@@ -246,7 +244,7 @@ impl Server {
         arguments: Value,
         time: Option<Duration>,
         cancelled: impl Future<Output = ()>,
-    ) -> Result<ToolAnswer, ToolError> {
+    ) -> Result<ToolAnswer> {
         let tool = find(name)?;
         let (answer, answered) = oneshot::channel();
         let is_cancelled = CancelFlag::default();

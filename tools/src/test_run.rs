@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::coverage::{Coverage, Measure};
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::outcomes::file_of;
 use crate::outcomes::report::TestReport;
 use crate::process;
@@ -70,7 +70,7 @@ const MAX_TEST_SECONDS: u64 = 7 * 24 * 3600;
 /// # Errors
 ///
 /// Returns `Refused` for an invalid request, and `Broken` if no test could be run. A test failure is not an error.
-pub fn perform(request: Request) -> Result<TestRunResult, ToolError> {
+pub fn perform(request: Request) -> Result<TestRunResult> {
     let begun = Instant::now();
     if let Some(name) = request.first_outside_path() {
         return Err(ToolError::Refused(format!(
@@ -99,7 +99,7 @@ pub fn perform(request: Request) -> Result<TestRunResult, ToolError> {
 /// # Errors
 ///
 /// Fails if a folder cannot be created.
-pub fn make_folders(config: &Config) -> Result<(), ToolError> {
+pub fn make_folders(config: &Config) -> Result<()> {
     let cannot = |folder: &Path, e: &dyn std::fmt::Display| {
         let folder = folder.display();
         ToolError::Broken(format!("could not create the folder {folder}: {e}"))

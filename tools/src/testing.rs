@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::tool::{Context, ToolAnswer, ToolError};
+use crate::tool::{Context, Result, ToolAnswer, ToolError};
 use crate::workspace::Workspace;
 
 pub(crate) struct Fixture {
@@ -42,7 +42,7 @@ impl Fixture {
         Fixture { folder, workspace }
     }
 
-    pub(crate) fn answer(&mut self, tool: &str, arguments: Value) -> Result<ToolAnswer, ToolError> {
+    pub(crate) fn answer(&mut self, tool: &str, arguments: Value) -> Result<ToolAnswer> {
         let tool = crate::registry::find(tool).expect("a tool of this name");
         let mut context = Context {
             workspace: &mut self.workspace,

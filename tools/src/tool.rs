@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use crate::error::ToolError;
+pub use crate::error::{Result, ToolError};
 use crate::workspace::Workspace;
 
 /// A tool's result: a text for the model, and the same facts for programs.
@@ -49,7 +49,7 @@ pub struct ToolAnswer {
 
 impl<D: Serialize> Reply<D> {
     /// Encodes the data, or refuses if it is too large to send.
-    fn encode(self) -> Result<ToolAnswer, ToolError> {
+    fn encode(self) -> Result<ToolAnswer> {
         let Reply { text, data } = self;
         let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
         let mut length = Length(0);
@@ -176,11 +176,7 @@ pub trait Tool: Send + Sync {
     /// # Errors
     ///
     /// Returns `Refused` if the model must change its call, and `Broken` if the sandbox or the toolbox failed.
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: Self::Args,
-    ) -> Result<Reply<Self::Data>, ToolError>;
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>>;
 }
 
 /// A tool as a model sees it.
@@ -227,11 +223,11 @@ pub trait AnyTool: Send + Sync {
     /// # Errors
     ///
     /// Returns the error that [`AnyTool::call`] would.
-    fn check(&self, arguments: Value) -> Result<(), ToolError>;
+    fn check(&self, arguments: Value) -> Result<()>;
     /// Calls the tool.
     ///
     /// # Errors
     ///
     /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the nearest known one.
-    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer, ToolError>;
+    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer>;
 }

@@ -41,7 +41,7 @@ pub(crate) use text_file::{read_text, transcoded};
 pub use {archive::Archive, patch::patch};
 
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::metadata;
 #[cfg(not(fuzzing))]
 use archive::Archive;
@@ -70,7 +70,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the checkout, the archive or the baseline cannot be read, or the baseline cannot be stored.
-    pub fn open(config: Config) -> Result<Workspace, ToolError> {
+    pub fn open(config: Config) -> Result<Workspace> {
         let checkout = Checkout::open(config)?;
         let base = Archive::open(&checkout.config().base_archive)?;
         // Use the base commit: later changes must not turn other files into tests.
@@ -117,7 +117,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the path leaves the workspace, also through links.
-    pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
+    pub fn resolve(&self, path: &str) -> Result<PathBuf> {
         paths::resolve(self.root(), &self.config().workspace, path)
     }
 
@@ -126,7 +126,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the path leaves the workspace, or is not a file; the error names the nearest paths.
-    pub fn resolve_file(&self, path: &str) -> Result<PathBuf, ToolError> {
+    pub fn resolve_file(&self, path: &str) -> Result<PathBuf> {
         let relative = self.resolve(path)?;
         let whole = self.root().join(&relative);
         if whole.is_file() {
@@ -154,7 +154,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the file is missing, not a regular file, over the size limit, or outside the workspace.
-    pub fn read(&self, relative: &Path) -> Result<Vec<u8>, ToolError> {
+    pub fn read(&self, relative: &Path) -> Result<Vec<u8>> {
         let relative = self.resolve_again(relative)?;
         let whole = self.root().join(&relative);
         let display_path = forward(&relative);
@@ -180,7 +180,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the file cannot be read, is binary, or is over [`MAX_TEXT_LEN`].
-    pub fn read_text(&self, relative: &Path) -> Result<String, ToolError> {
+    pub fn read_text(&self, relative: &Path) -> Result<String> {
         let display_path = forward(relative);
         let bytes = self.read(relative)?;
         if bytes.len() as u64 > MAX_TEXT_LEN {
@@ -202,7 +202,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the encoding cannot represent the text, or the file cannot be written.
-    pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<(), ToolError> {
+    pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<()> {
         let relative = self.resolve_again(relative)?;
         let now = match self.root().join(&relative).exists() {
             true => TextFile::read(&relative, &self.read(&relative)?).ok(),
@@ -223,7 +223,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the path leaves the workspace or cannot be written.
-    pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+    pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<()> {
         let relative = self.resolve_again(relative)?;
         self.write_bytes(&relative, bytes, None)
     }
@@ -233,12 +233,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails under the same conditions.
-    pub fn write_as(
-        &mut self,
-        relative: &Path,
-        bytes: &[u8],
-        git_mode: Option<u32>,
-    ) -> Result<(), ToolError> {
+    pub fn write_as(&mut self, relative: &Path, bytes: &[u8], git_mode: Option<u32>) -> Result<()> {
         let relative = self.resolve_again(relative)?;
         self.write_bytes(&relative, bytes, git_mode.map(|mode| mode & 0o777))
     }
@@ -248,7 +243,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the path leaves the workspace, or the link cannot be created.
-    pub fn link(&mut self, relative: &Path, target: &[u8]) -> Result<(), ToolError> {
+    pub fn link(&mut self, relative: &Path, target: &[u8]) -> Result<()> {
         use std::os::unix::ffi::OsStrExt;
         let relative = self.entry(relative)?;
         let whole = self.root().join(&relative);
@@ -263,12 +258,7 @@ impl Workspace {
             .map_err(|e| cannot_write(&display_path, &e))
     }
 
-    fn write_bytes(
-        &mut self,
-        relative: &Path,
-        bytes: &[u8],
-        mode: Option<u32>,
-    ) -> Result<(), ToolError> {
+    fn write_bytes(&mut self, relative: &Path, bytes: &[u8], mode: Option<u32>) -> Result<()> {
         let display_path = forward(relative);
         if relative.as_os_str().is_empty() || relative.starts_with(".git") {
             return Err(ToolError::Refused(format!(
@@ -324,7 +314,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the path leaves the workspace, or the file is missing or cannot be removed.
-    pub fn remove(&mut self, relative: &Path) -> Result<(), ToolError> {
+    pub fn remove(&mut self, relative: &Path) -> Result<()> {
         let relative = self.entry(relative)?;
         let display_path = forward(&relative);
         let whole = self.root().join(&relative);
@@ -351,7 +341,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the archive cannot be read.
-    pub fn base(&self, relative: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+    pub fn base(&self, relative: &Path) -> Result<Option<Vec<u8>>> {
         self.base.read(relative)
     }
 
@@ -360,7 +350,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the file is part of the baseline, whose content is not known, or cannot be written or removed.
-    pub fn restore(&mut self, relative: &Path) -> Result<(), ToolError> {
+    pub fn restore(&mut self, relative: &Path) -> Result<()> {
         if self.tracker.is_baseline(relative) {
             return Err(ToolError::Refused(format!(
                 "`{}` was generated when the environment was built; it cannot be put back.",
@@ -401,7 +391,7 @@ impl Workspace {
     /// # Errors
     ///
     /// Fails if the workspace or the archive cannot be read.
-    pub fn changes(&mut self) -> Result<Vec<FileChange>, ToolError> {
+    pub fn changes(&mut self) -> Result<Vec<FileChange>> {
         self.tracker.changes(self.checkout.root(), &self.base)
     }
 
@@ -421,7 +411,7 @@ impl Workspace {
     }
 
     /// Resolves a path that did not come from [`Workspace::resolve`].
-    fn resolve_again(&self, relative: &Path) -> Result<PathBuf, ToolError> {
+    fn resolve_again(&self, relative: &Path) -> Result<PathBuf> {
         match relative.to_str() {
             Some(text) => self.resolve(text),
             None => Err(ToolError::refused("The path is not UTF-8.")),
@@ -429,7 +419,7 @@ impl Workspace {
     }
 
     /// Returns the path of a directory entry. Links in its parent folders are followed, but not the entry itself.
-    fn entry(&self, relative: &Path) -> Result<PathBuf, ToolError> {
+    fn entry(&self, relative: &Path) -> Result<PathBuf> {
         match (relative.parent(), relative.file_name()) {
             (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => {
                 Ok(self.resolve_again(folder)?.join(name))

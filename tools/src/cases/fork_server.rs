@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::config::Config;
 use crate::process::{self, BackgroundProcess, Command, ProcessOutput, ProcessReport, REPORT_FD};
 use crate::runners::{Control, FORKING, Launcher, Module, anonymous_file};
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 
 const PROGRAM: &str = include_str!("fork_server.py");
 /// Time limit for a fork, and for the imports before it.
@@ -46,7 +46,7 @@ impl ForkServer {
         root: &Path,
         package: Option<&Path>,
         hash_seed: u32,
-    ) -> Result<ForkServer, ToolError> {
+    ) -> Result<ForkServer> {
         let folder = config.private().join("fork-server");
         std::fs::create_dir_all(&folder)?;
         let program = folder.join("fork_server.py");
@@ -118,12 +118,7 @@ impl ForkServer {
         self.is_broken |= sent.is_err() || answer.is_none();
     }
 
-    fn fork(
-        &mut self,
-        command: &Command,
-        output: [OwnedFd; 2],
-        deadline: Instant,
-    ) -> Result<i32, ToolError> {
+    fn fork(&mut self, command: &Command, output: [OwnedFd; 2], deadline: Instant) -> Result<i32> {
         let program: Vec<_> = command
             .args
             .iter()

@@ -17,7 +17,7 @@ use crate::outcomes::report::{Outcome, TestReport};
 use crate::process;
 use crate::runners::{self, DetailedRun, Launcher, Options};
 use crate::test_run::make_folders;
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 use crate::workspace::Checkout;
 
 /// The first `LEARNING_RUNS` runs of a fork server report their imports; after those, one run in `REPORT_IMPORTS_EVERY` does.
@@ -37,7 +37,7 @@ pub(super) struct CaseSession {
 }
 
 impl CaseSession {
-    pub(super) fn open(settings: Settings) -> Result<CaseSession, ToolError> {
+    pub(super) fn open(settings: Settings) -> Result<CaseSession> {
         make_folders(&settings.config)?;
         process::adopt_orphans()?;
         let checkout = Checkout::open(settings.config.clone())?;
@@ -51,17 +51,14 @@ impl CaseSession {
         })
     }
 
-    pub(super) fn statements(
-        &self,
-        files: &[String],
-    ) -> Result<BTreeMap<String, Statements>, ToolError> {
+    pub(super) fn statements(&self, files: &[String]) -> Result<BTreeMap<String, Statements>> {
         let package = self.settings.coverage.as_deref();
         let package =
             package.ok_or_else(|| ToolError::refused("There is no coverage.py to ask."))?;
         statements(self.checkout.config(), package, files)
     }
 
-    pub(super) fn run(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
+    pub(super) fn run(&mut self, run: &CaseRun) -> Result<CaseAnswer> {
         let path = checked_path(&run.path)?;
         let original = OriginalFile::take(self.checkout.root(), &path)?;
         let written = original.replace(&run.source);
@@ -94,7 +91,7 @@ impl CaseSession {
         Ok(self.snapshot.clean()?.is_empty())
     }
 
-    fn run_in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
+    fn run_in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer> {
         let time = Duration::from_millis(run.milliseconds).min(MAX_RUN_TIME);
         let ids: Vec<String> = match run.tests.as_slice() {
             [] => vec![run.path.clone()],
@@ -201,7 +198,7 @@ fn named_recorder(source: &str) -> Option<&'static str> {
     names.find(|name| source.contains(name))
 }
 
-fn checked_path(path: &str) -> Result<PathBuf, ToolError> {
+fn checked_path(path: &str) -> Result<PathBuf> {
     let relative = Path::new(path);
     let is_inside = relative
         .components()
@@ -222,7 +219,7 @@ struct OriginalFile {
 }
 
 impl OriginalFile {
-    fn take(root: &Path, relative: &Path) -> Result<OriginalFile, ToolError> {
+    fn take(root: &Path, relative: &Path) -> Result<OriginalFile> {
         let path = root.join(relative);
         let mut new_folder = None;
         let mut above = root.to_owned();
@@ -257,7 +254,7 @@ impl OriginalFile {
         self.content.is_some()
     }
 
-    fn replace(&self, source: &str) -> Result<(), ToolError> {
+    fn replace(&self, source: &str) -> Result<()> {
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -268,7 +265,7 @@ impl OriginalFile {
         Ok(())
     }
 
-    fn restore(&self) -> Result<(), ToolError> {
+    fn restore(&self) -> Result<()> {
         remove(&self.path)?;
         if let Some((content, permissions, modified)) = &self.content {
             if let Some(folder) = self.path.parent() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::process::{self, Command};
 
 const PROGRAM: &str = include_str!("statements.py");
@@ -48,7 +48,7 @@ pub fn statements(
     config: &Config,
     package: &Path,
     files: &[String],
-) -> Result<BTreeMap<String, Statements>, ToolError> {
+) -> Result<BTreeMap<String, Statements>> {
     if files.is_empty() {
         return Ok(BTreeMap::new());
     }

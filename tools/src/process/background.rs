@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use nix::unistd::Pid;
 
 use super::{Command, launch, tree};
-use crate::error::ToolError;
+use crate::error::Result;
 
 /// A background process, which is ended with all its descendants when this is dropped.
 pub struct BackgroundProcess {
@@ -21,7 +21,7 @@ impl BackgroundProcess {
     /// # Errors
     ///
     /// Fails if the program cannot be started.
-    pub fn start(command: &Command, stdin: OwnedFd, output: &File) -> Result<Self, ToolError> {
+    pub fn start(command: &Command, stdin: OwnedFd, output: &File) -> Result<Self> {
         let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
         let streams = [stdin.into(), stdout.into(), stderr.into()];
         let child = launch(command, streams.map(|fd: Stdio| fd), None)?;

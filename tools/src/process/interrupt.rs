@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 
 struct Interrupt {
     is_raised: AtomicBool,
@@ -62,7 +62,7 @@ pub fn is_raised() -> bool {
 /// # Errors
 ///
 /// Returns [`ToolError::Cancelled`] if the call has been interrupted.
-pub fn check() -> Result<(), ToolError> {
+pub fn check() -> Result<()> {
     match is_raised() {
         true => Err(ToolError::Cancelled),
         false => Ok(()),

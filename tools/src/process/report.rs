@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, recvmsg, shutdown};
 
-use crate::error::ToolError;
+use crate::error::Result;
 
 /// Descriptor number in the program: above the numbers that programs usually use, and below every usual limit.
 pub const REPORT_FD: RawFd = 200;
@@ -32,7 +32,7 @@ impl ProcessReport {
     /// # Errors
     ///
     /// Fails if the sockets cannot be created.
-    pub fn new() -> Result<Self, ToolError> {
+    pub fn new() -> Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         shutdown(writer.as_raw_fd(), Shutdown::Read).map_err(std::io::Error::from)?;

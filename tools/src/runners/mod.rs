@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
-use crate::error::ToolError;
+use crate::error::Result;
 use crate::outcomes::report::TestReport;
 use crate::outcomes::{CollectedItem, USAGE_EXIT_CODE, covers, file_of, merge_reports};
 use crate::process::{self, Command, ProcessOutput};
@@ -87,11 +87,7 @@ impl Options {
 /// # Errors
 ///
 /// Returns `Broken` if the runner cannot be started.
-pub fn run(
-    checkout: &Checkout,
-    ids: &[String],
-    options: &Options,
-) -> Result<TestReport, ToolError> {
+pub fn run(checkout: &Checkout, ids: &[String], options: &Options) -> Result<TestReport> {
     Ok(run_measured(checkout, ids, options, None)?.0)
 }
 
@@ -105,7 +101,7 @@ pub fn run_measured(
     ids: &[String],
     options: &Options,
     measure: Option<&Measure>,
-) -> Result<(TestReport, Option<Coverage>), ToolError> {
+) -> Result<(TestReport, Option<Coverage>)> {
     let ran = run_in(checkout, ids, options, measure, None)?;
     Ok((ran.report, ran.coverage))
 }
@@ -120,7 +116,7 @@ pub fn collect(
     checkout: &Checkout,
     ids: &[String],
     deadline: Instant,
-) -> Result<Vec<CollectedItem>, ToolError> {
+) -> Result<Vec<CollectedItem>> {
     if checkout.config().runner.kind != RunnerKind::Pytest {
         return Ok(Vec::new());
     }
@@ -160,7 +156,7 @@ pub(crate) fn run_in<'a>(
     options: &'a Options,
     measure: Option<&Measure>,
     launcher: Option<&'a mut dyn Launcher>,
-) -> Result<DetailedRun, ToolError> {
+) -> Result<DetailedRun> {
     let measurement = measure
         .map(|request| Measurement::new(request, checkout.root(), checkout.config()))
         .transpose()?;
@@ -199,7 +195,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn all(&mut self, ids: &[String]) -> Result<TestReport, ToolError> {
+    fn all(&mut self, ids: &[String]) -> Result<TestReport> {
         let mut report = TestReport::default();
         let mut existing_ids = Vec::new();
         let mut seen = HashSet::new();
@@ -224,7 +220,7 @@ impl Run<'_> {
     }
 
     /// Runs the tests of each project from its folder, as its developers do.
-    fn pytest(&mut self, ids: &[String]) -> Result<TestReport, ToolError> {
+    fn pytest(&mut self, ids: &[String]) -> Result<TestReport> {
         let checkout = self.checkout;
         let projects = &checkout.config().runner.projects;
         let mut parts: Vec<(&str, Vec<String>)> = Vec::new();
@@ -258,7 +254,7 @@ impl Run<'_> {
         &mut self,
         mut command: Command,
         report: &mut process::ProcessReport,
-    ) -> Result<ProcessOutput, ToolError> {
+    ) -> Result<ProcessOutput> {
         if let Some(measurement) = &self.measurement {
             measurement.instrument(&mut command)?;
         }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use super::Run;
 use super::recording::{MAX_PRINTED_BYTES, Recording};
 use crate::config::RunnerKind;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::outcomes::report::TestReport;
 use crate::outcomes::{Classifier, Session, normalize, seconds};
 use crate::process::Command;
@@ -32,11 +32,7 @@ fn modules(kind: RunnerKind) -> (&'static str, Vec<(&'static str, &'static str)>
     }
 }
 
-pub(super) fn run(
-    run: &mut Run<'_>,
-    kind: RunnerKind,
-    ids: &[String],
-) -> Result<TestReport, ToolError> {
+pub(super) fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<TestReport> {
     let (checkout, options) = (run.checkout, run.options);
     let (config, root) = (checkout.config(), checkout.root());
     let (name, modules) = modules(kind);

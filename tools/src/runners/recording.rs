@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::Options;
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::Result;
 use crate::outcomes::{self, PluginEvent};
 use crate::process::{self, ProcessReport};
 
@@ -47,7 +47,7 @@ impl Recording {
         modules: &[(&str, &str)],
         ids: &[String],
         options: &Options,
-    ) -> Result<Self, ToolError> {
+    ) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let runner = match options.lane {
             0 => runner.to_owned(),
@@ -127,7 +127,7 @@ impl Recording {
     }
 
     /// Writes the settings, and returns the complete environment of the program.
-    pub(super) fn environment(&self) -> Result<BTreeMap<String, String>, ToolError> {
+    pub(super) fn environment(&self) -> Result<BTreeMap<String, String>> {
         std::fs::write(&self.settings_path, self.settings.to_string())?;
         let mut env = self.env.clone();
         env.insert(
@@ -153,11 +153,7 @@ impl Drop for Recording {
 
 /// Sets another name of the user and of the home folder, unless the configuration sets them. Returns the new path of the
 /// home folder: a link, so that programs still find the caches that they have there.
-fn rename_user(
-    env: &mut BTreeMap<String, String>,
-    config: &Config,
-    user: &str,
-) -> Result<PathBuf, ToolError> {
+fn rename_user(env: &mut BTreeMap<String, String>, config: &Config, user: &str) -> Result<PathBuf> {
     let home = config.scratch.join(user);
     match symlink("home", &home) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
@@ -173,7 +169,7 @@ fn rename_user(
 }
 
 /// Creates an empty folder, and removes any earlier content.
-fn recreate(folder: &Path) -> Result<(), ToolError> {
+fn recreate(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
         _ => {}

@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{Request, TestRunResult};
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::outcomes::report::TestReport;
 use crate::process::{self, interrupt};
 use crate::runners::Options;
@@ -57,7 +57,7 @@ pub struct Job {
 /// # Errors
 ///
 /// Fails if the call is interrupted, or waiting for the runs fails.
-pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<TestReport>>, ToolError> {
+pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<TestReport>>> {
     let _turn = process::lock_programs();
     let mut waiting = jobs.iter().enumerate();
     let mut running: Vec<Running> = Vec::new();
@@ -96,7 +96,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(checkout: &Checkout, index: usize, job: &Job) -> Result<Running, ToolError> {
+    fn start(checkout: &Checkout, index: usize, job: &Job) -> Result<Running> {
         let remaining_time = job
             .options
             .deadline
@@ -185,7 +185,7 @@ impl Drop for Running {
 }
 
 /// Waits until a run has written data or reached its time limit, or the call is interrupted.
-fn wait(running: &[Running]) -> Result<(), ToolError> {
+fn wait(running: &[Running]) -> Result<()> {
     let first_end = running.iter().map(|one| one.end).min();
     let remaining_time = first_end.map_or(GRACE_PERIOD, |end| {
         end.saturating_duration_since(Instant::now())

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 use super::{
-    AnyTool, Audience, Context, Effect, Route, Tool, ToolAnswer, ToolError, ToolSpec, schema,
+    AnyTool, Audience, Context, Effect, Result, Route, Tool, ToolAnswer, ToolError, ToolSpec,
+    schema,
 };
 
 impl<T: Tool> AnyTool for T {
@@ -61,11 +62,11 @@ impl<T: Tool> AnyTool for T {
         schema::data::<T::Data>()
     }
 
-    fn check(&self, arguments: Value) -> Result<(), ToolError> {
+    fn check(&self, arguments: Value) -> Result<()> {
         read::<T>(arguments).map(drop)
     }
 
-    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer> {
         let args = read::<T>(arguments)?;
         Tool::call(self, context, args)?.encode()
     }
@@ -82,12 +83,12 @@ impl ToolSpec {
     /// # Errors
     ///
     /// Returns `Refused`, with the field and the nearest known one.
-    pub fn check(&self, arguments: Value) -> Result<Value, ToolError> {
+    pub fn check(&self, arguments: Value) -> Result<Value> {
         repair(&self.name, &self.parameters, arguments)
     }
 }
 
-fn read<T: Tool>(arguments: Value) -> Result<T::Args, ToolError> {
+fn read<T: Tool>(arguments: Value) -> Result<T::Args> {
     let schema = schema::parameters::<T::Args>();
     let arguments = repair(T::NAME, &schema, arguments)?;
     serde_json::from_value(arguments).map_err(|e| refuse(T::NAME, &schema, &e.to_string()))
@@ -95,7 +96,7 @@ fn read<T: Tool>(arguments: Value) -> Result<T::Args, ToolError> {
 
 /// Checks the top level against the schema, and repairs values with only one possible meaning: a number or a list
 /// written as a string, one string instead of a list, `null` for an omitted field.
-fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError> {
+fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
     let arguments = match arguments {
         Value::Null => Value::Object(Map::new()),
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
@@ -298,7 +299,7 @@ mod tests {
         type Data = Value;
         const NAME: &'static str = "probe";
         const DESCRIPTION: &'static str = "Nothing.";
-        fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Value>, ToolError> {
+        fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Value>> {
             Ok(Reply::new("", Value::Null))
         }
     }

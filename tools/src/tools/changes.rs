@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tool::{Audience, Context, MAX_DATA_LEN, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, MAX_DATA_LEN, Reply, Result, Tool};
 use crate::workspace::Change;
 use crate::workspace::FileChange;
 
@@ -57,11 +57,7 @@ impl Tool for Changes {
     const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. If that is too much, the largest files are only named.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        _: ChangesArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
         // The deletion of a large file can be reported.

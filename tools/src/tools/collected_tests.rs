@@ -10,7 +10,7 @@ use globset::Glob;
 use crate::outcomes::{CollectedItem, file_of};
 use crate::python::ContributedTest;
 use crate::runners;
-use crate::tool::ToolError;
+use crate::tool::Result;
 use crate::workspace::{Change, FileChange, Layout, Workspace, decode_source, is_conftest};
 
 /// Maximum time for collecting tests, with and without the changes.
@@ -31,7 +31,7 @@ const CODE: [&str; 18] = [
 pub(super) fn contributed(
     workspace: &mut Workspace,
     changes: &[FileChange],
-) -> Result<Vec<ContributedTest>, ToolError> {
+) -> Result<Vec<ContributedTest>> {
     let layout = workspace.layout();
     let is_candidate = |change: &&FileChange| {
         let is_support = is_conftest(&change.path) || change.path.ends_with("__init__.py");
@@ -66,7 +66,7 @@ pub(super) fn contributed(
 pub(super) fn collected_files(
     workspace: &mut Workspace,
     changes: &[FileChange],
-) -> Result<BTreeSet<String>, ToolError> {
+) -> Result<BTreeSet<String>> {
     let layout = workspace.layout();
     let is_candidate = |change: &&FileChange| {
         let path = change.path.as_str();
@@ -109,11 +109,7 @@ fn is_in_package(workspace: &Workspace, path: &str) -> bool {
     folders.any(|folder| workspace.root().join(folder).join("__init__.py").exists())
 }
 
-fn collect(
-    workspace: &Workspace,
-    ids: &[String],
-    deadline: Instant,
-) -> Result<Vec<CollectedItem>, ToolError> {
+fn collect(workspace: &Workspace, ids: &[String], deadline: Instant) -> Result<Vec<CollectedItem>> {
     match ids.is_empty() {
         true => Ok(Vec::new()),
         false => runners::collect(workspace.checkout(), ids, deadline),
@@ -237,8 +233,8 @@ fn can_be_reverted(change: &FileChange) -> bool {
 fn without<T>(
     workspace: &mut Workspace,
     changes: &[FileChange],
-    work: impl FnOnce(&Workspace) -> Result<T, ToolError>,
-) -> Result<T, ToolError> {
+    work: impl FnOnce(&Workspace) -> Result<T>,
+) -> Result<T> {
     let reverted = changes
         .iter()
         .try_for_each(|change| workspace.restore(Path::new(&change.path)));

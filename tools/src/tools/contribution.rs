@@ -3,7 +3,7 @@
 use super::collected_tests;
 use crate::outcomes::covers;
 use crate::python;
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 use crate::tools::submission::{Change, ContributedTest};
 use crate::workspace::{FileChange, Layout, Workspace, decode_source};
 
@@ -12,7 +12,7 @@ use crate::workspace::{FileChange, Layout, Workspace, decode_source};
 /// # Errors
 ///
 /// Fails if the changes of the workspace cannot be read.
-pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, ToolError> {
+pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>> {
     let changes = workspace.changes()?;
     collected(workspace, &changes)
 }
@@ -26,7 +26,7 @@ pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, T
 pub fn collected(
     workspace: &mut Workspace,
     changes: &[FileChange],
-) -> Result<Vec<ContributedTest>, ToolError> {
+) -> Result<Vec<ContributedTest>> {
     let mut tests = of_changes(changes, workspace.layout());
     if ids(&tests).is_empty() {
         tests.extend(collected_tests::contributed(workspace, changes)?);
@@ -66,10 +66,7 @@ pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
 /// # Errors
 ///
 /// Fails if the changes of the workspace cannot be read.
-pub fn includes_contributed(
-    workspace: &mut Workspace,
-    requested_ids: &[String],
-) -> Result<bool, ToolError> {
+pub fn includes_contributed(workspace: &mut Workspace, requested_ids: &[String]) -> Result<bool> {
     let contributed = ids(&of_workspace(workspace)?);
     let mut requested_ids = requested_ids.iter();
     Ok(requested_ids.any(|requested_id| {
@@ -86,7 +83,7 @@ pub fn includes_contributed(
 pub fn named_or_contributed(
     workspace: &mut Workspace,
     named_ids: &[String],
-) -> Result<Vec<String>, ToolError> {
+) -> Result<Vec<String>> {
     if !named_ids.is_empty() {
         return named_ids.iter().map(|id| relative(workspace, id)).collect();
     }
@@ -101,7 +98,7 @@ pub fn named_or_contributed(
 }
 
 /// Makes the path of a node id relative to the workspace.
-fn relative(workspace: &Workspace, id: &str) -> Result<String, ToolError> {
+fn relative(workspace: &Workspace, id: &str) -> Result<String> {
     let id = id.trim();
     let (path, rest) = match id.find("::") {
         Some(at) => id.split_at(at),

@@ -13,7 +13,7 @@ use crate::outcomes::report::TestReport;
 use crate::outcomes::text;
 use crate::python::{DecidingLine, Module};
 use crate::runners::{self, Options};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 
 /// Maximum number of missed ranges that are shown.
 const MAX_SHOWN: usize = 40;
@@ -68,11 +68,7 @@ impl Tool for Cover {
     const RUNS_CODE: bool = true;
     const NEEDS_WANTED_LINES: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: CoverArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let Some(wanted_lines) = context.workspace.config().wanted.clone() else {
             return Err(ToolError::refused("There are no wanted lines in this run."));
         };

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::editing::{self, EditAction, EditResult};
 use super::line_numbers::count;
 use crate::python::Module;
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 use crate::workspace::forward;
 
 /// A tool that creates a file.
@@ -41,11 +41,7 @@ impl Tool for CreateFile {
     const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Make a new file.";
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: CreateFileArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
         let display_path = forward(&relative);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::count;
 use crate::process::{self, Command};
-use crate::tool::{Audience, Context, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Result, Tool};
 
 /// Maximum number of test folders named in the answer.
 const TEST_FOLDERS: usize = 3;
@@ -44,11 +44,7 @@ impl Tool for Describe {
         "Versions of Python and pytest, the repository's folders, and where its tests are.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        _: DescribeArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
         let mut facts = WorkspaceFacts {
             python: None,
             pytest: None,
@@ -83,7 +79,7 @@ impl Tool for Describe {
     }
 }
 
-fn versions(context: &Context<'_>) -> Result<(Option<String>, Option<String>), ToolError> {
+fn versions(context: &Context<'_>) -> Result<(Option<String>, Option<String>)> {
     let config = context.workspace.config();
     process::make_home(&config.scratch)?;
     // The folder name of an installed package contains its version; importing pytest takes much longer.

@@ -11,7 +11,7 @@ use super::revert::{self, Revert};
 use super::rewrite_function::{self, RewriteFunction};
 use crate::python::Module;
 use crate::python::edit::LineEnding;
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 use crate::workspace::{forward, unified};
 
 /// Maximum lines of the change that are shown; the model has just sent a longer change itself.
@@ -50,11 +50,7 @@ impl Tool for Edit {
     const TITLE: &'static str = "Edit a file";
     const DESCRIPTION: &'static str = "Change or make a text file. `path` alone: put it back.";
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: EditArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let old = args.old.filter(|old| !old.is_empty());
         let Some(new) = args.new else {
             if old.is_some() || args.function.is_some() {

@@ -7,7 +7,7 @@ use super::editing::{self, EditAction, EditResult};
 use super::line_numbers::{count, numbered};
 use crate::python::Module;
 use crate::python::edit::LineEnding;
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 use crate::workspace::forward;
 
 /// Lines shown above and below the edit.
@@ -43,11 +43,7 @@ impl Tool for EditLines {
         file would no longer parse; the answer then shows how it would have looked. Line numbers after the edit change.";
     const LOW_LEVEL: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: EditLinesArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let display_path = forward(&relative);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::python::edit::EditedText;
 use crate::python::{Module, new_undefined_names, suggest};
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 use crate::workspace::{Workspace, forward};
 
 /// The files that a call changed; empty if all stayed the same.
@@ -62,7 +62,7 @@ pub(super) fn check(
     path: &str,
     before: Option<&Module>,
     after: &Module,
-) -> Result<(), ToolError> {
+) -> Result<()> {
     check_syntax(path, before, after)?;
     let undefined = undefined(workspace, before, after);
     if undefined.is_empty() {
@@ -79,11 +79,7 @@ pub(super) fn check(
 /// # Errors
 ///
 /// Returns the refusal, which shows the lines around the first error.
-pub(super) fn check_syntax(
-    path: &str,
-    before: Option<&Module>,
-    after: &Module,
-) -> Result<(), ToolError> {
+pub(super) fn check_syntax(path: &str, before: Option<&Module>, after: &Module) -> Result<()> {
     let errors = after.new_errors(before);
     let Some(first) = errors.first() else {
         return Ok(());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::count;
 use super::path_glob::path_glob;
-use crate::tool::{Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const MAX_SHOWN: usize = 50;
@@ -44,11 +44,7 @@ impl Tool for FindFile {
     const DESCRIPTION: &'static str = "Find files by name.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: FindFileArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         list(context.workspace, &args.name, args.path.as_deref(), "name")
     }
 }
@@ -63,7 +59,7 @@ pub fn list(
     name: &str,
     folder: Option<&str>,
     field: &str,
-) -> Result<Reply<FileList>, ToolError> {
+) -> Result<Reply<FileList>> {
     let mut files = workspace.files();
     if let Some(folder) = folder {
         let relative = workspace.resolve(folder)?;

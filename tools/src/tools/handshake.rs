@@ -2,7 +2,7 @@
 
 use crate::DIGEST;
 use crate::process::confinement;
-use crate::tool::{Audience, Context, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Result, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl Tool for Handshake {
     const DESCRIPTION: &'static str = "The toolbox's version, the SHA-256 of its sources, and the layers that protect it from programs.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, _: &mut Context<'_>, _: HandshakeArgs) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, _: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
         let version = env!("CARGO_PKG_VERSION");
         Ok(Reply::new(
             format!("testwright-toolbox {version} {DIGEST}"),

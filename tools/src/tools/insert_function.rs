@@ -11,7 +11,7 @@ use super::unknown_name::unknown;
 use crate::python::edit::{Code, InsertionPoint, insert};
 use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 use crate::workspace::forward;
 
 /// A tool that inserts functions or classes into a file.
@@ -49,11 +49,7 @@ impl Tool for InsertFunction {
     const IS_DESTRUCTIVE: bool = false;
     const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, at that of a `class`, or `after` another.";
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: InsertFunctionArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
         let display_path = forward(&relative);
@@ -150,7 +146,7 @@ impl Tool for InsertFunction {
 /// # Errors
 ///
 /// Fails if a given import is not an import statement.
-pub fn wanted_imports(statements: &[String], code: &Code) -> Result<Vec<Binding>, ToolError> {
+pub fn wanted_imports(statements: &[String], code: &Code) -> Result<Vec<Binding>> {
     let mut bindings = read_imports(statements)
         .map_err(|what| ToolError::Refused(format!("Not written: in `imports`, {what}.")))?;
     bindings.extend(code.imports.iter().cloned());
@@ -183,11 +179,7 @@ impl Place {
     }
 }
 
-fn find_place(
-    module: &Module,
-    display_path: &str,
-    args: &InsertFunctionArgs,
-) -> Result<Place, ToolError> {
+fn find_place(module: &Module, display_path: &str, args: &InsertFunctionArgs) -> Result<Place> {
     let class = match &args.class {
         Some(name) => {
             let name = plain_name(name);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, lines_between, numbered};
-use crate::tool::{Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
 use crate::workspace::forward;
 
 const DEFAULT_LINES: usize = 100;
@@ -54,11 +54,7 @@ impl Tool for OpenFile {
     const DESCRIPTION: &'static str = "Show lines of a file, 100 by default.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: OpenFileArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let relative = context.workspace.resolve_file(&args.path)?;
         let display_path = forward(&relative);
         let text = context.workspace.read_text(&relative)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, cut};
 use crate::python::{Definition, Kind, Module, flatten, plain_name};
-use crate::tool::{Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool};
 use crate::workspace::{Workspace, forward};
 
 const MAX_SHOWN: usize = 200;
@@ -84,11 +84,7 @@ impl Tool for Outline {
     const DESCRIPTION: &'static str = "List the classes and functions of a Python file; of a test file also the fixtures that it may use.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: OutlineArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let relative = context.workspace.resolve_file(&args.path)?;
         let display_path = forward(&relative);
         let text = context.workspace.read_text(&relative)?;

@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 
 /// Parses a glob for relative paths. `*` stays within a folder, `**` does not. Without a slash, it matches the file
 /// name only.
@@ -10,7 +10,7 @@ use crate::tool::ToolError;
 /// # Errors
 ///
 /// Fails if the pattern is not a valid glob.
-pub(super) fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+pub(super) fn path_glob(pattern: &str) -> Result<GlobMatcher> {
     let whole = match pattern.trim_start_matches("./") {
         p if p.contains('/') => p.trim_start_matches('/').to_owned(),
         p => format!("**/{p}"),

@@ -18,7 +18,7 @@ use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, joined_imports, outer_names,
     plain_name,
 };
-use crate::tool::{Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const MAX_LINES: usize = 300;
@@ -81,11 +81,7 @@ impl Tool for ReadFunction {
     const DESCRIPTION: &'static str = "Show a function or class (`Class.method`) and what of its file it uses. Without `name`: the outline of a file.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: ReadFunctionArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let mut path = args.path.clone();
         let mut name = match (args.name.as_deref().map(str::trim), &path) {
             (Some(name), _) => name.to_owned(),
@@ -135,7 +131,7 @@ struct Candidate {
     found: Vec<Definition>,
 }
 
-fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>, ToolError> {
+fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>> {
     let last = name.rsplit('.').next().unwrap_or(name);
     let pattern = format!(
         r"^\s*(?:(?:async\s+)?def|class)\s+{}\b",

@@ -2,7 +2,7 @@
 
 use super::line_numbers::cut;
 use crate::python::{Module, flatten};
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 use crate::visible::visible;
 
 /// Maximum number of places that are shown.
@@ -21,7 +21,7 @@ pub(super) fn replace_text(
     old: &str,
     new: &str,
     line: Option<usize>,
-) -> Result<String, ToolError> {
+) -> Result<String> {
     let at = find_text(path, now, old, line)?;
     Ok(format!("{}{new}{}", &now[..at], &now[at + old.len()..]))
 }
@@ -31,12 +31,7 @@ pub(super) fn replace_text(
 /// # Errors
 ///
 /// Fails if the text is missing or ambiguous.
-pub(super) fn find_text(
-    path: &str,
-    now: &str,
-    old: &str,
-    line: Option<usize>,
-) -> Result<usize, ToolError> {
+pub(super) fn find_text(path: &str, now: &str, old: &str, line: Option<usize>) -> Result<usize> {
     let places: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
     let at_line = |number: usize| {
         let mut places = places.iter().copied();

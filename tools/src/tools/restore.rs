@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::changes::{FileContent, LINK};
-use crate::tool::{Audience, Context, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Result, Tool, ToolError};
 
 /// A tool that writes a recorded state into the workspace, for the host.
 pub struct Restore;
@@ -30,11 +30,7 @@ impl Tool for Restore {
         commit afterwards.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: RestoreArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let mut entries = Vec::new();
         for file in args.files {
             let content = file

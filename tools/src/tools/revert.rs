@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing::{EditAction, EditResult};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 use crate::workspace::Change;
 use crate::workspace::forward;
 
@@ -38,11 +38,7 @@ impl Tool for Revert {
     const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Put files back as they were.";
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: RevertArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::contribution;
 use crate::outcomes::file_of;
 use crate::python::{Definition, Excerpt, Kind, Module, used_code};
-use crate::tool::{Audience, Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, Effect, Reply, Result, Tool};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Maximum lines of one excerpt, and of all excerpts of a kind.
@@ -60,11 +60,7 @@ impl Tool for ReviewContext {
     const AUDIENCE: Audience = Audience::Host;
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: ReviewContextArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let changes = context.workspace.changes()?;
         let excerpts = Excerpts {
             used: used(context.workspace, &changes, &args.tests),

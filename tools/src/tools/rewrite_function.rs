@@ -9,7 +9,7 @@ use super::unknown_name::unknown;
 use crate::python::edit::{Code, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Definition, Module, flatten, plain_name};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 use crate::workspace::forward;
 
 /// A tool that replaces or deletes a function or class.
@@ -54,11 +54,7 @@ impl Tool for RewriteFunction {
     const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Replace a function or class.";
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: RewriteFunctionArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let display_path = forward(&relative);

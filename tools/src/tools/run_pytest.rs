@@ -10,7 +10,7 @@ use crate::outcomes::report::TestReport;
 use crate::outcomes::{covers, file_of, text};
 use crate::python::{Module, flatten, unreached_assertions};
 use crate::runners::{self, Options};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool};
 use crate::workspace::Workspace;
 
 /// A tool that runs tests.
@@ -54,11 +54,7 @@ impl Tool for RunPytest {
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: RunPytestArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let ids = named_or_contributed(context.workspace, &args.tests)?;
         let mut options = Options::with_deadline(deadline(context, args.timeout));
         options.keyword = args.keyword;
@@ -136,7 +132,7 @@ fn not_reached(workspace: &Workspace, report: &TestReport) -> String {
 }
 
 /// Warns about contributed tests whose parameter ids contain spaces: programs that read pytest's output end ids there.
-fn ids_with_spaces(workspace: &mut Workspace, report: &TestReport) -> Result<String, ToolError> {
+fn ids_with_spaces(workspace: &mut Workspace, report: &TestReport) -> Result<String> {
     let ids = report.tests.iter().map(|test| test.id.as_str());
     let with_space: Vec<&str> = ids
         .filter(|id| id.split_once('[').is_some_and(|(_, p)| p.contains(' ')))

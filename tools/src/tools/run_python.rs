@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcomes::normalize;
 use crate::process::{self, Command, ExitReason, ProcessOutput};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool};
 
 /// Maximum bytes kept of each stream.
 const MAX_OUTPUT_BYTES: usize = 10_000;
@@ -51,11 +51,7 @@ impl Tool for RunPython {
     const SECONDS: u64 = 60;
     const RUNS_CODE: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: RunPythonArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let config = context.workspace.config();
         let folder = config.private().join("snippet");
         std::fs::create_dir_all(&folder)?;

@@ -14,7 +14,7 @@ use super::find_file::{self, FileList};
 use super::line_numbers::{count, cut};
 use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
-use crate::tool::{Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
 use crate::workspace::{MAX_TEXT_LEN, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
@@ -93,11 +93,7 @@ impl Tool for Search {
         "Search lines of files for a regular expression. Without `pattern`: list files.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: SearchArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let Some(pattern) = args.pattern.as_deref() else {
             if args.glob.is_none() && args.path.is_none() {
                 return Err(ToolError::refused(
@@ -125,7 +121,7 @@ impl Tool for Search {
     }
 }
 
-fn existing(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolError> {
+fn existing(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf> {
     let relative = workspace.resolve(path)?;
     let whole = workspace.root().join(&relative);
     if !whole.is_dir() {
@@ -134,7 +130,7 @@ fn existing(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, Too
     Ok(whole)
 }
 
-fn matcher(pattern: &str, args: &SearchArgs) -> Result<RegexMatcher, ToolError> {
+fn matcher(pattern: &str, args: &SearchArgs) -> Result<RegexMatcher> {
     if pattern.is_empty() {
         return Err(ToolError::refused(
             "`pattern` is empty: it would match every line.",

@@ -10,7 +10,7 @@ use super::run_python::{Limit, ProgramResult, describe_end};
 use crate::outcomes::text::without_repeats;
 use crate::outcomes::with_relative_paths;
 use crate::process::{self, Command};
-use crate::tool::{Context, Reply, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, ToolError};
 
 /// Maximum bytes of output that are kept, before repeated lines are removed.
 const MAX_OUTPUT_BYTES: usize = 64_000;
@@ -47,11 +47,7 @@ impl Tool for Shell {
     const SECONDS: u64 = 120;
     const RUNS_CODE: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: ShellArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let config = context.workspace.config();
         process::make_home(&config.scratch)?;
         let root = context.workspace.root().to_owned();

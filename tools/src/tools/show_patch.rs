@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, cut};
-use crate::tool::{Context, Effect, Reply, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool};
 use crate::workspace::forward;
 
 /// Maximum lines of a patch that are shown.
@@ -45,11 +45,7 @@ impl Tool for ShowPatch {
     const DESCRIPTION: &'static str = "Show what you changed as a diff.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: ShowPatchArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {

@@ -26,7 +26,7 @@ use crate::outcomes::RECORDER_NAMES;
 use crate::outcomes::report::TestReport;
 use crate::outcomes::text::one_line;
 use crate::python::Module;
-use crate::tool::{Context, Reply, Route, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Route, Tool};
 use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
@@ -61,17 +61,13 @@ impl Tool for Submit {
     const SECONDS: u64 = 1200;
     const RUNS_CODE: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        _: SubmitArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
         let submission = gather(context)?;
         Ok(Reply::new(summary(&submission), submission))
     }
 }
 
-fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
+fn gather(context: &mut Context<'_>) -> Result<Submission> {
     let SplitPatch {
         kept,
         files,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::FileContent;
 use super::submit::split_patch;
-use crate::tool::{Audience, Context, Reply, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Result, Tool};
 use crate::tools::submission::{ChangedFile, Problem};
 
 /// A tool that selects the changes of a test patch, for the host.
@@ -36,11 +36,7 @@ impl Tool for TestPatch {
         "The changes that can be part of a test patch. Reverts the others and names them.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        _: TestPatchArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
         let parts = split_patch::split_patch(context.workspace)?;
         let sorted = SortedChanges {
             files: parts.files,

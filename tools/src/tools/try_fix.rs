@@ -17,7 +17,7 @@ use crate::outcomes::report::{Failure, Outcome, Place, TestReport, TestResult};
 use crate::outcomes::text::{one_line, without_passed};
 use crate::python::code_tokens;
 use crate::runners;
-use crate::tool::{Context, Effect, Reply, Route, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Route, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 use fixed_files::FixedFiles;
 use sibling_tests::{SiblingTests, TrialScope, run_some};
@@ -116,11 +116,7 @@ impl Tool for TryFix {
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 
-    fn call(
-        &self,
-        context: &mut Context<'_>,
-        args: TryFixArgs,
-    ) -> Result<Reply<Self::Data>, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Reply<Self::Data>> {
         let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
         for edit in &args.edits {
             let files = variants.entry(edit.variant.unwrap_or(1)).or_default();
@@ -245,7 +241,7 @@ fn trial(
     edited: &[String],
     neighbours: bool,
     parts: u32,
-) -> Result<Trial, ToolError> {
+) -> Result<Trial> {
     let before = context.workspace.changes()?;
     let placebo = !(texts.iter()).any(|(path, after)| has_effect(context.workspace, path, after));
     let mut fix = Vec::new();

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 
 /// Bytes compared at a time.
 const PIECE: usize = 64 << 10;
@@ -49,7 +49,7 @@ impl Archive {
     /// # Errors
     ///
     /// Fails if the archive cannot be read or is damaged.
-    pub fn open(path: &Path) -> Result<Archive, ToolError> {
+    pub fn open(path: &Path) -> Result<Archive> {
         let broken = |e: std::io::Error| {
             ToolError::Broken(format!(
                 "the base archive {} cannot be read: {e}",
@@ -116,7 +116,7 @@ impl Archive {
     /// # Errors
     ///
     /// Fails if the archive cannot be read.
-    pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+    pub fn read(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         match self.entries.get(path) {
             Some(entry) if entry.link.is_none() => Ok(Some(self.content(entry)?)),
             _ => Ok(None),
@@ -153,7 +153,7 @@ impl Archive {
     /// # Errors
     ///
     /// Fails if the archive cannot be read or is damaged.
-    pub fn content(&self, entry: &Entry) -> Result<Vec<u8>, ToolError> {
+    pub fn content(&self, entry: &Entry) -> Result<Vec<u8>> {
         use std::os::unix::ffi::OsStrExt;
         if let Some(link) = &entry.link {
             return Ok(link.as_os_str().as_bytes().to_vec());

@@ -17,7 +17,7 @@ use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
 use super::hex;
 use super::regular::{self, UnreadReason};
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 
 /// Maximum bytes of a file, before or after, whose content is read. A test patch has room for far less.
 const MAX_FILE_LEN: u64 = 16 << 20;
@@ -114,7 +114,7 @@ fn seen_from(folder: &Path, path: &Path) -> PathBuf {
 }
 
 impl Tracker {
-    pub(super) fn open(root: &Path, base: &Archive, scratch: &Path) -> Result<Tracker, ToolError> {
+    pub(super) fn open(root: &Path, base: &Archive, scratch: &Path) -> Result<Tracker> {
         let mut tracker = Tracker {
             baseline: BTreeMap::new(),
             same: HashMap::new(),
@@ -154,11 +154,7 @@ impl Tracker {
     }
 
     /// Implements [`super::Workspace::changes`].
-    pub(super) fn changes(
-        &mut self,
-        root: &Path,
-        base: &Archive,
-    ) -> Result<Vec<FileChange>, ToolError> {
+    pub(super) fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<FileChange>> {
         let mut changes = Vec::new();
         let mut room = MAX_TOTAL_LEN;
         for differing in self.differing(root, base)? {
@@ -174,11 +170,7 @@ impl Tracker {
     }
 
     /// Returns all differences from the base commit, including the baseline: tracked files first, then others, by path.
-    fn differing<'b>(
-        &mut self,
-        root: &Path,
-        base: &'b Archive,
-    ) -> Result<Vec<DifferingPath<'b>>, ToolError> {
+    fn differing<'b>(&mut self, root: &Path, base: &'b Archive) -> Result<Vec<DifferingPath<'b>>> {
         let mut differing_paths = Vec::new();
         for (path, entry) in base.entries() {
             let Some(name) = path.to_str() else { continue };
@@ -250,7 +242,7 @@ impl DifferingPath<'_> {
     }
 
     /// Returns whether the content turns out to be unchanged.
-    fn is_as_in(&self, base: &Archive) -> Result<bool, ToolError> {
+    fn is_as_in(&self, base: &Archive) -> Result<bool> {
         let (Some(entry), Some(data)) = (self.entry, &self.data) else {
             return Ok(false);
         };
@@ -271,7 +263,7 @@ impl DifferingPath<'_> {
         }
     }
 
-    fn now(&self, max_bytes: u64) -> Result<Content, ToolError> {
+    fn now(&self, max_bytes: u64) -> Result<Content> {
         match &self.data {
             None => Ok(Content::Nothing),
             Some(data) if data.is_symlink() => Ok(match fs::read_link(&self.whole) {
@@ -288,7 +280,7 @@ impl DifferingPath<'_> {
         }
     }
 
-    fn state(&self) -> Result<FileState, ToolError> {
+    fn state(&self) -> Result<FileState> {
         let digest = match self.now(MAX_FILE_LEN)? {
             Content::Nothing => return Ok(None),
             Content::Bytes(bytes) => hex(&Sha256::digest(bytes)),
@@ -299,7 +291,7 @@ impl DifferingPath<'_> {
 
     /// Reads the contents if there is room for them; otherwise reports only the kind of change. Returns `None` for a
     /// new file that has disappeared or cannot be read.
-    fn read(self, base: &Archive, room: &mut u64) -> Result<Option<FileChange>, ToolError> {
+    fn read(self, base: &Archive, room: &mut u64) -> Result<Option<FileChange>> {
         let before = self.entry.map_or(0, |entry| entry.size);
         let max_bytes = MAX_FILE_LEN.min(*room);
         let now = match &self.data {

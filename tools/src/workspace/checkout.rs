@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Layout;
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 
 /// A checkout, without the content of the base commit.
 pub struct Checkout {
@@ -21,7 +21,7 @@ impl Checkout {
     /// # Errors
     ///
     /// Fails if the workspace folder cannot be opened.
-    pub fn open(config: Config) -> Result<Checkout, ToolError> {
+    pub fn open(config: Config) -> Result<Checkout> {
         let root = fs::canonicalize(&config.workspace).map_err(|e| {
             ToolError::Broken(format!(
                 "the workspace {} cannot be opened: {e}",

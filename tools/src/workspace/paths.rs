@@ -2,18 +2,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 
 /// Placeholder for the repository's folder in normalized text.
 pub(crate) const REPO: &str = "<repo>/";
 
 /// Implements [`super::Workspace::resolve`]. `root` has its links resolved; `configured_root` is the same folder as written
 /// in the configuration.
-pub(super) fn resolve(
-    root: &Path,
-    configured_root: &Path,
-    path: &str,
-) -> Result<PathBuf, ToolError> {
+pub(super) fn resolve(root: &Path, configured_root: &Path, path: &str) -> Result<PathBuf> {
     let trimmed = path.trim();
     if trimmed.is_empty() {
         return Err(ToolError::refused("The path is empty."));
@@ -51,11 +47,7 @@ pub(super) fn resolve(
 }
 
 /// Follows links one path component at a time, so that none leads out of the root.
-fn follow(
-    root: &Path,
-    parts: &[&std::ffi::OsStr],
-    display_path: &str,
-) -> Result<PathBuf, ToolError> {
+fn follow(root: &Path, parts: &[&std::ffi::OsStr], display_path: &str) -> Result<PathBuf> {
     let mut here = root.to_path_buf();
     let mut exists = true;
     for part in parts {

@@ -69,7 +69,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     );
 }
 
-fn refusal<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+fn refusal<T: std::fmt::Debug>(result: Result<T>) -> String {
     match result {
         Err(ToolError::Refused(text)) => text,
         other => panic!("not refused: {other:?}"),

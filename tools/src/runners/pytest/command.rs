@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::super::Options;
 use super::super::recording::{MAX_PRINTED_BYTES, Recording};
 use crate::config::Config;
-use crate::error::ToolError;
+use crate::error::Result;
 use crate::process::Command;
 
 const PLUGIN: &str = include_str!("plugin.py");
@@ -60,7 +60,7 @@ pub(super) fn prepare(
     arguments: &Arguments,
     ids: &[String],
     options: &Options,
-) -> Result<RecordedCommand, ToolError> {
+) -> Result<RecordedCommand> {
     let modules = [(MODULE, PLUGIN), GUARD, PROCESS_STATE];
     let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
     // Plugins create folders in it before pytest creates it.
@@ -75,7 +75,7 @@ pub(super) fn prepare_server(
     root: &Path,
     arguments: &Arguments,
     ids: &[String],
-) -> Result<RecordedCommand, ToolError> {
+) -> Result<RecordedCommand> {
     let modules = [
         (MODULE, PLUGIN),
         GUARD,
@@ -104,7 +104,7 @@ fn with_command(
     mut recording: Recording,
     cache: &Path,
     plugins: &[&str],
-) -> Result<RecordedCommand, ToolError> {
+) -> Result<RecordedCommand> {
     recording.set("cache", cache.display().to_string());
     let modules = recording.modules.display();
     let path = match recording.env.get("PYTHONPATH") {

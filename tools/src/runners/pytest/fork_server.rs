@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::super::Run;
 use super::super::recording::{MAX_PRINTED_BYTES, Recording};
 use super::command::{Arguments, RecordedCommand, prepare_server};
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::outcomes::Session;
 use crate::process::{self, BackgroundProcess, ProcessOutput};
 use crate::workspace::{Layout, Stamps};
@@ -152,7 +152,7 @@ impl Server {
         ids: &[String],
         took: Duration,
         imports: &[Module],
-    ) -> Result<Option<Server>, ToolError> {
+    ) -> Result<Option<Server>> {
         let checkout = run.checkout;
         let Some(loaded) = Stamps::take(checkout.root()) else {
             return Ok(None);
@@ -196,7 +196,7 @@ impl Server {
         ids: &[String],
         files: Stamps,
         changed: &[String],
-    ) -> Result<(), ToolError> {
+    ) -> Result<()> {
         self.collector = None;
         let (control, peer) = Control::pair()?;
         let request = json!({
@@ -277,12 +277,7 @@ impl Server {
 }
 
 impl Collector {
-    fn fork(
-        &mut self,
-        settings: &Value,
-        output: [OwnedFd; 2],
-        deadline: Instant,
-    ) -> Result<i32, ToolError> {
+    fn fork(&mut self, settings: &Value, output: [OwnedFd; 2], deadline: Instant) -> Result<i32> {
         self.control
             .send(&json!({ "settings": settings }), &output)?;
         let forked: Option<ForkResponse> = self.control.receive(deadline);

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::super::Run;
 use super::command::{Addopts, Arguments, prepare};
 use super::fork_server;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::outcomes::{
     Classifier, Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, normalize, seconds,
@@ -18,15 +18,11 @@ use crate::outcomes::{
 use crate::process::ProcessOutput;
 
 /// Runs the tests below `ids`.
-pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<TestReport, ToolError> {
+pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<TestReport> {
     run_with_addopts(run, ids, Addopts::Kept)
 }
 
-fn run_with_addopts(
-    run: &mut Run<'_>,
-    ids: &[String],
-    addopts: Addopts,
-) -> Result<TestReport, ToolError> {
+fn run_with_addopts(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<TestReport> {
     let (checkout, options) = (run.checkout, run.options);
     let root = checkout.root();
     let mut files: Vec<String> = Vec::new();
@@ -109,7 +105,7 @@ fn one_process(
     run: &mut Run<'_>,
     arguments: &Arguments,
     ids: &[String],
-) -> Result<(Session, ProcessOutput), ToolError> {
+) -> Result<(Session, ProcessOutput)> {
     let (config, root) = (run.checkout.config(), run.checkout.root());
     let mut prepared = prepare(config, root, arguments, ids, run.options)?;
     let is_warm = fork_server::is_possible(run);
@@ -143,7 +139,7 @@ fn run_files_separately(
     ids: &[String],
     files: &[String],
     addopts: Addopts,
-) -> Result<TestReport, ToolError> {
+) -> Result<TestReport> {
     let mut all: Option<TestReport> = None;
     for file in files {
         let of_file: Vec<String> = ids

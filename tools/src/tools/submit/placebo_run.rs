@@ -14,7 +14,7 @@ use crate::metadata;
 use crate::outcomes::report::TestReport;
 use crate::python::{self, LineNumbers};
 use crate::runners::{self, Options};
-use crate::tool::{Context, ToolError};
+use crate::tool::{Context, Result, ToolError};
 use crate::tools::submission::{ContributedTest, Rerun};
 use crate::workspace::{FileChange, Workspace, decode_source, forward, is_conftest, open_regular};
 
@@ -48,7 +48,7 @@ pub(super) fn rerun(
     kept_changes: &[FileChange],
     contributed: &[ContributedTest],
     old: &TestReport,
-) -> Result<Option<Rerun>, ToolError> {
+) -> Result<Option<Rerun>> {
     let ids = failing_ids(old, contributed);
     let executed = executed_files(context.workspace, old, contributed);
     if ids.is_empty() || executed.is_empty() {
@@ -163,7 +163,7 @@ fn run_with_placebo(
     files: &[PlaceboFile],
     aged: &[String],
     ids: &[String],
-) -> Result<TestReport, ToolError> {
+) -> Result<TestReport> {
     let written = files.iter().try_for_each(|file| {
         let written = context.workspace.write_text(&file.path, &file.changed_text);
         remove_bytecode(context.workspace.root(), &file.path);
@@ -179,7 +179,7 @@ fn run_with_placebo(
 }
 
 /// Accepts a file that cannot be written; the run then goes without its placebo.
-fn unless_refused(written: Result<(), ToolError>) -> Result<(), ToolError> {
+fn unless_refused(written: Result<()>) -> Result<()> {
     match written {
         Err(ToolError::Refused(_)) | Ok(()) => Ok(()),
         Err(broken) => Err(broken),
@@ -211,7 +211,7 @@ fn run_with_older_files(
     context: &Context<'_>,
     aged: &[String],
     ids: &[String],
-) -> Result<TestReport, ToolError> {
+) -> Result<TestReport> {
     let times: Vec<(PathBuf, SystemTime)> = aged
         .iter()
         .filter_map(|path| make_older(context.workspace, path))

@@ -13,7 +13,7 @@ use crate::outcomes;
 use crate::outcomes::report::{FailureClass, TestReport, TestResult};
 use crate::runners::{self, Options};
 use crate::test_run::side_by_side::{self, Job};
-use crate::tool::{Context, ToolError};
+use crate::tool::{Context, Result};
 use crate::tools::submission::{ContributedTest, Rerun};
 
 use super::failures::failing_ids;
@@ -45,7 +45,7 @@ impl Order {
     }
 
     /// Returns the options of the rerun's processes.
-    fn options(self, deadline: Instant) -> Result<Options, ToolError> {
+    fn options(self, deadline: Instant) -> Result<Options> {
         let mut options = Options::with_deadline(deadline);
         options.hash_seed = random_hash_seed()?;
         options.user = match self {
@@ -77,7 +77,7 @@ pub(super) fn with_others(
     changed: &[String],
     ids: &[String],
     contributed: &[ContributedTest],
-) -> Result<Option<(TestReport, Vec<Rerun>)>, ToolError> {
+) -> Result<Option<(TestReport, Vec<Rerun>)>> {
     if side_by_side::max_parallel(context.workspace.config()) < 2 {
         return Ok(None);
     }
@@ -164,7 +164,7 @@ pub(super) fn one_by_one(
     context: &Context<'_>,
     old: &TestReport,
     contributed: &[ContributedTest],
-) -> Result<Vec<Rerun>, ToolError> {
+) -> Result<Vec<Rerun>> {
     let ids = failing_ids(old, contributed);
     let mut reruns = Vec::new();
     if ids.is_empty() {
@@ -198,7 +198,7 @@ fn rerun(order: Order, report: TestReport) -> Rerun {
 /// # Errors
 ///
 /// Fails if the operating system has none.
-fn random_hash_seed() -> Result<u32, ToolError> {
+fn random_hash_seed() -> Result<u32> {
     let [a, b, c, d, ..] = random_bytes()?;
     let number = u32::from_ne_bytes([a, b, c, d]);
     Ok(MIN_HASH_SEED + number % (u32::MAX - MIN_HASH_SEED + 1))
@@ -209,7 +209,7 @@ fn random_hash_seed() -> Result<u32, ToolError> {
 /// # Errors
 ///
 /// Fails if the operating system has none.
-fn random_user() -> Result<String, ToolError> {
+fn random_user() -> Result<String> {
     let letters = random_bytes()?.map(|byte| char::from(b'a' + byte % 26));
     Ok(letters.into_iter().collect())
 }
@@ -219,7 +219,7 @@ fn random_user() -> Result<String, ToolError> {
 /// # Errors
 ///
 /// Fails if the operating system has none.
-pub(super) fn random_bytes() -> Result<[u8; 8], ToolError> {
+pub(super) fn random_bytes() -> Result<[u8; 8]> {
     let mut bytes = [0; 8];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)

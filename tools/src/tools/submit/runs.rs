@@ -4,7 +4,7 @@ use crate::outcomes;
 use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::python;
 use crate::runners::{self, Options};
-use crate::tool::{Context, ToolError};
+use crate::tool::{Context, Result, ToolError};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
 use crate::tools::submission::{Change, ContributedTest, Rerun, SiblingTests};
@@ -34,7 +34,7 @@ pub(super) fn run(
     context: &mut Context<'_>,
     kept_changes: &[FileChange],
     contributed: &[ContributedTest],
-) -> Result<Runs, ToolError> {
+) -> Result<Runs> {
     let ids = contribution::ids(contributed);
     let is_test = |change: &&FileChange| context.workspace.layout().is_test_file(&change.path);
     let of_kind = |kinds: &[Change]| -> Vec<String> {
@@ -113,7 +113,7 @@ fn finish(
     before: Option<TestReport>,
     old: TestReport,
     mut reruns: Vec<Rerun>,
-) -> Result<Runs, ToolError> {
+) -> Result<Runs> {
     let neighbours = sibling_tests(context, kept_changes)?;
     let changed_before = changed_before(context, kept_changes, contributed)?;
     // The last run and the only one at that time, because it changes files that all tests share.
@@ -137,7 +137,7 @@ fn finish(
 fn sibling_tests(
     context: &mut Context<'_>,
     kept_changes: &[FileChange],
-) -> Result<Option<SiblingTests>, ToolError> {
+) -> Result<Option<SiblingTests>> {
     let shared = sibling_tests::shared(context.workspace, kept_changes);
     let files = sibling_tests::find_files(context.workspace, &shared, kept_changes);
     if files.is_empty() {
@@ -161,7 +161,7 @@ fn before(
     kept_changes: &[FileChange],
     modified: &[String],
     suspects: &[String],
-) -> Result<Option<TestReport>, ToolError> {
+) -> Result<Option<TestReport>> {
     if suspects.is_empty() {
         return Ok(None);
     }
@@ -191,7 +191,7 @@ fn changed_before(
     context: &mut Context<'_>,
     kept_changes: &[FileChange],
     contributed: &[ContributedTest],
-) -> Result<Option<TestReport>, ToolError> {
+) -> Result<Option<TestReport>> {
     let is_changed = |test: &&ContributedTest| test.change == Change::Modified;
     let changed = contributed.iter().filter(is_changed);
     let ids: Vec<String> = changed.map(|test| test.id.clone()).collect();
@@ -294,8 +294,8 @@ fn without_the_rest(
 fn with_base<T>(
     workspace: &mut Workspace,
     kept_changes: &[FileChange],
-    work: impl FnOnce(&Workspace) -> Result<T, ToolError>,
-) -> Result<T, ToolError> {
+    work: impl FnOnce(&Workspace) -> Result<T>,
+) -> Result<T> {
     let base = kept_changes
         .iter()
         .try_for_each(|change| workspace.restore(super::path(change)));
@@ -309,10 +309,7 @@ fn with_base<T>(
 }
 
 /// Reverts changes that a test run made, so that they do not influence the next run.
-fn revert_test_changes(
-    workspace: &mut Workspace,
-    kept_changes: &[FileChange],
-) -> Result<(), ToolError> {
+fn revert_test_changes(workspace: &mut Workspace, kept_changes: &[FileChange]) -> Result<()> {
     for change in workspace.changes()? {
         let path = super::path(&change);
         let kept_change = kept_changes.iter().find(|other| other.path == change.path);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::code_dependencies::is_script;
 use crate::process::{self, Command};
-use crate::tool::ToolError;
+use crate::tool::Result;
 use crate::workspace::Change;
 use crate::workspace::{FileChange, Workspace, is_conftest};
 
@@ -38,7 +38,7 @@ for name in sys.argv[1:]:
 pub(super) fn shadows(
     workspace: &Workspace,
     changes: &[FileChange],
-) -> Result<BTreeMap<String, String>, ToolError> {
+) -> Result<BTreeMap<String, String>> {
     let layout = workspace.layout();
     let new: Vec<(&FileChange, String, String)> = (changes.iter())
         .filter(|change| change.change == Change::Added && layout.is_test_path(&change.path))
@@ -136,7 +136,7 @@ fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
 }
 
 /// Returns the names that Python finds without the repository's tests.
-fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<String>, ToolError> {
+fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<String>> {
     let config = workspace.config();
     let mut args = vec!["-c".into(), QUESTION.into()];
     // A folder `test` may become a package although the standard library has one, which is only for its own tests.

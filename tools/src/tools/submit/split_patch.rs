@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 use crate::tools::changes::LINK;
 use crate::tools::collected_tests::collected_files;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
@@ -34,7 +34,7 @@ type DropReason = (String, Option<ProblemKind>);
 /// # Errors
 ///
 /// Fails if the workspace cannot be read or changed.
-pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch, ToolError> {
+pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch> {
     let changes = workspace.changes()?;
     let mut parts = SplitPatch {
         kept: Vec::new(),

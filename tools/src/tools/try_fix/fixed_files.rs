@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::FixEdit;
 use crate::python::edit::LineEnding;
 use crate::python::{Definition, Module, flatten};
-use crate::tool::ToolError;
+use crate::tool::{Result, ToolError};
 use crate::tools::replacement::find_text;
 use crate::workspace::{Workspace, forward};
 
@@ -73,7 +73,7 @@ impl FixedFiles {
         names
     }
 
-    pub(super) fn add(&mut self, workspace: &Workspace, edit: &FixEdit) -> Result<(), ToolError> {
+    pub(super) fn add(&mut self, workspace: &Workspace, edit: &FixEdit) -> Result<()> {
         let path = workspace.resolve(&edit.path)?;
         let display_path = forward(&path);
         if workspace.layout().is_test_path(&display_path) && !display_path.contains("/testing/") {
@@ -126,7 +126,7 @@ impl FixedFiles {
     /// # Errors
     ///
     /// Fails if a file that parsed before no longer does.
-    pub(super) fn texts(&self) -> Result<Vec<(&PathBuf, String)>, ToolError> {
+    pub(super) fn texts(&self) -> Result<Vec<(&PathBuf, String)>> {
         let mut texts = Vec::new();
         for (path, file) in &self.files {
             let fixed = file.fixed();
@@ -142,7 +142,7 @@ impl FixedFiles {
 }
 
 /// Returns the byte range that an edit replaces, and the new text.
-fn place(path: &str, text: &str, edit: &FixEdit) -> Result<(usize, usize, String), ToolError> {
+fn place(path: &str, text: &str, edit: &FixEdit) -> Result<(usize, usize, String)> {
     match (&edit.old, &edit.function) {
         (Some(old), None) if !old.is_empty() => {
             let (old, _) = LineEnding::split(old);
@@ -161,12 +161,7 @@ fn place(path: &str, text: &str, edit: &FixEdit) -> Result<(usize, usize, String
 }
 
 /// Finds a definition by its name. Its decorators stay unless the new code has its own.
-fn definition(
-    path: &str,
-    now: &str,
-    name: &str,
-    new: &str,
-) -> Result<(usize, usize, String), ToolError> {
+fn definition(path: &str, now: &str, name: &str, new: &str) -> Result<(usize, usize, String)> {
     let module = Module::parse(now);
     let definitions = module.find(name);
     let definition = match definitions.as_slice() {
@@ -227,7 +222,7 @@ fn indented(code: &str, indent: usize) -> String {
     })
 }
 
-fn check(path: &str, was: &str, after: &str) -> Result<(), ToolError> {
+fn check(path: &str, was: &str, after: &str) -> Result<()> {
     if !path.ends_with(".py") {
         return Ok(());
     }

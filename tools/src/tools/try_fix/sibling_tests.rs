@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::outcomes::{covers, file_of, text};
 use crate::runners::{self, Options};
-use crate::tool::{Context, ToolError};
+use crate::tool::{Context, Result};
 use crate::tools::line_numbers::count;
 use crate::tools::run_pytest::failing;
 
@@ -199,7 +199,7 @@ impl SiblingTests {
     /// # Errors
     ///
     /// Fails if the run cannot be made.
-    pub(super) fn run_alone(&mut self, context: &Context<'_>) -> Result<(), ToolError> {
+    pub(super) fn run_alone(&mut self, context: &Context<'_>) -> Result<()> {
         let failing = self.failing.iter().take(MAX_COMPARED);
         let ids: Vec<String> = failing.map(|n| n.with_fix.id.clone()).collect();
         let Some(alone) = run_some(context, &ids, &[], 3)? else {
@@ -465,7 +465,7 @@ pub(super) fn run_some(
     ids: &[String],
     whole_values: &[String],
     parts: u32,
-) -> Result<Option<Vec<TestResult>>, ToolError> {
+) -> Result<Option<Vec<TestResult>>> {
     let time = Duration::from_secs(SECONDS).min(context.left() / parts);
     if ids.is_empty() || time < Duration::from_secs(5) {
         return Ok(None);

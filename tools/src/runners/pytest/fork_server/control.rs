@@ -13,7 +13,7 @@ use nix::sys::socket::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::ToolError;
+use crate::error::Result;
 use crate::process::interrupt;
 
 /// Maximum bytes of an answer.
@@ -26,7 +26,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// Creates a socket pair: one end, and the other for a new process.
-    pub(crate) fn pair() -> Result<(Control, OwnedFd), ToolError> {
+    pub(crate) fn pair() -> Result<(Control, OwnedFd)> {
         let (socket, other) = socketpair(
             AddressFamily::Unix,
             SockType::SeqPacket,
@@ -47,7 +47,7 @@ impl Control {
     }
 
     /// Sends a request without blocking; fails if it does not fit into the socket's buffer.
-    pub(crate) fn send(&mut self, request: &Value, fds: &[OwnedFd]) -> Result<(), ToolError> {
+    pub(crate) fn send(&mut self, request: &Value, fds: &[OwnedFd]) -> Result<()> {
         let bytes = request.to_string();
         let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
@@ -86,7 +86,7 @@ impl Control {
 }
 
 /// Creates a file without a name.
-pub(crate) fn anonymous_file() -> Result<File, ToolError> {
+pub(crate) fn anonymous_file() -> Result<File> {
     let mut file = tempfile::tempfile()?;
     file.seek(SeekFrom::End(0))?;
     Ok(file)
