@@ -109,11 +109,7 @@ impl Build<'_> {
         for target in targets {
             let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
             if metadata.is_built_by_meson() {
-                let place = if target.folder.is_empty() {
-                    "."
-                } else {
-                    &target.folder
-                };
+                let place = target.place();
                 let script = format!(
                     "for folder in '{place}'/build/*/; do [ ! -f \"$folder/build.ninja\" ] || ninja -C \"$folder\"; done"
                 );

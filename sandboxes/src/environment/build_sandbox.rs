@@ -366,6 +366,20 @@ impl BuildSandbox {
         Command::new(std::iter::once(self.uv.clone()).chain(arguments.into_iter().map(Into::into)))
     }
 
+    /// Uploads a file that only the build uses. Returns its path in the sandbox.
+    pub(super) async fn upload(&self, name: &str, content: &[u8]) -> Result<String> {
+        let file = self.tools.join(name);
+        self.sandbox.upload(&file, content, 0o644).await?;
+        Ok(text(&file))
+    }
+
+    /// Uploads a Python script. Returns the command that runs it for a folder of the workspace.
+    pub(super) async fn script(&self, name: &str, code: &str, folder: &str) -> Result<Command> {
+        let script = self.upload(name, code.as_bytes()).await?;
+        let folder = text(&self.paths.workspace.join(folder));
+        Ok(Command::new([self.python.clone(), script, folder]))
+    }
+
     /// Returns all installed packages as `name==version`.
     pub(super) async fn packages(&self) -> Result<Vec<String>> {
         let mut command = self.uv([

@@ -4,7 +4,7 @@ use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::editable;
 use super::install_attempt::{Attempt, STEP};
-use super::install_targets::{InstallTarget, install_targets, without_extras};
+use super::install_targets::{InstallTarget, folder_of, install_targets, without_extras};
 use super::metadata::Metadata;
 use super::omissions::{omission, reason};
 use super::steps::{StepOutput, Steps, text};
@@ -41,12 +41,7 @@ impl Build<'_> {
             match attempt.install().await {
                 Ok(more) => notes.extend(more),
                 Err(error) if error.kind == ErrorKind::Build => {
-                    let place = if target.folder.is_empty() {
-                        "."
-                    } else {
-                        &target.folder
-                    };
-                    let reason = reason(&error.message);
+                    let (place, reason) = (target.place(), reason(&error.message));
                     notes.push(format!(
                         "the project {place} could not be installed and was omitted{reason}"
                     ));
@@ -202,18 +197,10 @@ impl Build<'_> {
         install: &[String],
         general: bool,
     ) -> Result<()> {
-        let script = builder.tools.join("editable.py");
-        builder
-            .sandbox
-            .upload(&script, editable::FIND_MISSING_SCRIPT.as_bytes(), 0o644)
-            .await?;
-        let command = Command::new([
-            builder.python.clone(),
-            text(&script),
-            text(&builder.paths.workspace.join(folder_of(install))),
-        ]);
+        let (code, folder) = (editable::FIND_MISSING_SCRIPT, folder_of(install));
+        let check = builder.script("editable.py", code, &folder).await?;
         let lost = steps
-            .run("check the imports of the package", &command)
+            .run("check the imports of the package", &check)
             .await?;
         if let Some(name) = lost.split_whitespace().next() {
             let mut command = self.install_command(builder, install);
@@ -236,14 +223,9 @@ impl Build<'_> {
         if !editable.by_setuptools {
             return Ok(());
         }
-        let file = builder.tools.join("editable.cfg");
-        builder
-            .sandbox
-            .upload(&file, editable::CONFIGURATION.as_bytes(), 0o644)
-            .await?;
-        command
-            .env
-            .insert("DIST_EXTRA_CONFIG".to_owned(), text(&file));
+        let content = editable::CONFIGURATION.as_bytes();
+        let file = builder.upload("editable.cfg", content).await?;
+        command.env.insert("DIST_EXTRA_CONFIG".to_owned(), file);
         if let Some(name) = &editable.name {
             command.argv.push(format!(
                 "--config-settings-package={name}:editable_mode=compat"
@@ -265,17 +247,9 @@ impl Build<'_> {
         let mut command = self.install_command(builder, &plain);
         command.env.extend(self.plan.version.variables(true));
         steps.run("install a copy of the package", &command).await?;
-        let script = builder.tools.join("link.py");
-        builder
-            .sandbox
-            .upload(&script, LINK.as_bytes(), 0o644)
-            .await?;
-        let command = Command::new([
-            builder.python.clone(),
-            text(&script),
-            text(&builder.paths.workspace.join(folder_of(install))),
-        ]);
-        steps.run("link the package", &command).await?;
+        let folder = folder_of(install);
+        let link = builder.script("link.py", LINK, &folder).await?;
+        steps.run("link the package", &link).await?;
         Ok(())
     }
 
@@ -320,15 +294,12 @@ impl Build<'_> {
         builder: &BuildSandbox,
         lines: &[String],
     ) -> Result<Command> {
-        let file = builder.tools.join("requirements.txt");
         let content = lines.join("\n") + "\n";
         self.log
             .line(&format!("-- requirements.txt\n{}", content.trim_end()));
-        builder
-            .sandbox
-            .upload(&file, content.as_bytes(), 0o644)
-            .await?;
-        Ok(self.install_command(builder, &["-r".to_owned(), text(&file)]))
+        let content = content.as_bytes();
+        let file = builder.upload("requirements.txt", content).await?;
+        Ok(self.install_command(builder, &["-r".to_owned(), file]))
     }
 }
 
@@ -352,12 +323,6 @@ fn unknown_extra(metadata: &Metadata, stated: &[String]) -> Option<SandboxError>
     };
     let message = format!("{name} has no extra `{unknown}`");
     Some(SandboxError::input(message).hint(hint))
-}
-
-/// Returns the folder that the arguments install, relative to the workspace.
-fn folder_of(install: &[String]) -> String {
-    let target = install_targets(install).into_iter().next();
-    target.map(|target| target.folder).unwrap_or_default()
 }
 
 #[cfg(test)]

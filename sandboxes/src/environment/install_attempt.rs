@@ -4,7 +4,7 @@ use super::build::Build;
 use super::build_isolation::Unisolated;
 use super::build_sandbox::BuildSandbox;
 use super::editable;
-use super::install_targets::{InstallTarget, install_targets, without_extras};
+use super::install_targets::{InstallTarget, folder_of, install_targets, without_extras};
 use super::metadata::Metadata;
 use super::scm_version::lacks_version;
 use super::steps::{StepOutput, Steps};
@@ -169,9 +169,7 @@ impl<'a> Attempt<'a> {
             tried.push(format!("without the extras {}", extras.join(", ")));
             if self.run_with(&bare, general, |_| {}).await?.code == 0 {
                 build.after_package(builder, steps, &bare, general).await?;
-                let folder = install_targets(install).into_iter().next();
-                let folder = folder.map(|target| target.folder).unwrap_or_default();
-                let metadata = Metadata::read(builder, steps, &folder).await?;
+                let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
                 let lines = metadata.extra_requirements(&extras);
                 return build.install_one_by_one(builder, steps, &lines).await;
             }

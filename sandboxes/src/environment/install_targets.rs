@@ -12,6 +12,16 @@ pub(super) struct InstallTarget {
     pub arguments: Vec<String>,
 }
 
+impl InstallTarget {
+    /// Returns the folder as a path that is never empty.
+    pub(super) fn place(&self) -> &str {
+        match self.folder.as_str() {
+            "" => ".",
+            folder => folder,
+        }
+    }
+}
+
 /// Returns the folders that the arguments of an editable install name. Other arguments, such as options, apply to all
 /// of them.
 pub(super) fn install_targets(install: &[String]) -> Vec<InstallTarget> {
@@ -41,6 +51,12 @@ pub(super) fn install_targets(install: &[String]) -> Vec<InstallTarget> {
         }
     };
     named.into_iter().map(target).collect()
+}
+
+/// Returns the folder that the arguments install, relative to the workspace.
+pub(super) fn folder_of(install: &[String]) -> String {
+    let target = install_targets(install).into_iter().next();
+    target.map(|target| target.folder).unwrap_or_default()
 }
 
 /// Removes the extras: `-e .[test,doc]` becomes `-e .` and the two extras.

@@ -4,9 +4,9 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::build_sandbox::BuildSandbox;
-use super::steps::{Steps, text};
+use super::steps::Steps;
 use crate::recipe::normalized_name;
-use crate::sandbox::{Command, Result};
+use crate::sandbox::Result;
 
 const SCRIPT: &str = include_str!("metadata.py");
 const MARK: &str = "testwright-metadata: ";
@@ -27,16 +27,7 @@ impl Metadata {
         steps: &Steps<'_>,
         folder: &str,
     ) -> Result<Metadata> {
-        let script = builder.tools.join("metadata.py");
-        builder
-            .sandbox
-            .upload(&script, SCRIPT.as_bytes(), 0o644)
-            .await?;
-        let command = Command::new([
-            builder.python.clone(),
-            text(&script),
-            text(&builder.paths.workspace.join(folder)),
-        ]);
+        let command = builder.script("metadata.py", SCRIPT, folder).await?;
         let printed = steps.run("read the package's metadata", &command).await?;
         let json = printed.lines().find_map(|line| line.strip_prefix(MARK));
         Ok(json

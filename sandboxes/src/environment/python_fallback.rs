@@ -13,7 +13,7 @@ use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::requirements;
 use super::smoke_test::SmokeTestReport;
-use super::steps::{StepOutput, text};
+use super::steps::StepOutput;
 use crate::error::SandboxError;
 use crate::recipe;
 use crate::sandbox::{Result, output};
@@ -135,9 +135,7 @@ impl Build<'_> {
 
     /// Returns whether the index has a wheel of a pinned requirement for a version.
     async fn has_wheel(&self, builder: &BuildSandbox, pin: &str, version: &str) -> Result<bool> {
-        let file = builder.tools.join("pin.txt");
-        let sandbox = builder.sandbox.as_ref();
-        sandbox.upload(&file, pin.as_bytes(), 0o644).await?;
+        let file = builder.upload("pin.txt", pin.as_bytes()).await?;
         let mut ask = builder.uv([
             "pip",
             "compile",
@@ -149,10 +147,10 @@ impl Build<'_> {
             version,
             "--python",
             &builder.python,
-            &text(&file),
+            &file,
         ]);
         ask.env = builder.env.clone();
-        let answer = output(sandbox, &ask, TIMEOUT).await?;
+        let answer = output(builder.sandbox.as_ref(), &ask, TIMEOUT).await?;
         Ok(answer.code == 0)
     }
 }

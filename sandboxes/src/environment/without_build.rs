@@ -108,20 +108,12 @@ impl Build<'_> {
             version: version.unwrap_or("0.0.0"),
             roots: roots.unwrap_or_default(),
         };
-        let script = builder.tools.join("without_build.py");
-        builder
-            .sandbox
-            .upload(&script, SCRIPT.as_bytes(), 0o644)
-            .await?;
-        let file = builder.tools.join("without_build.json");
+        let code = SCRIPT.as_bytes();
+        let script = builder.upload("without_build.py", code).await?;
         let request = serde_json::to_vec(&request).map_err(std::io::Error::from)?;
-        builder.sandbox.upload(&file, &request, 0o644).await?;
-        let command = Command::new([
-            builder.python.clone(),
-            text(&script),
-            text(&builder.paths.workspace),
-            text(&file),
-        ]);
+        let request = builder.upload("without_build.json", &request).await?;
+        let workspace = text(&builder.paths.workspace);
+        let command = Command::new([builder.python.clone(), script, workspace, request]);
         steps
             .run("put the code on the import path", &command)
             .await?;
