@@ -42,7 +42,7 @@ pub use jail::jail_main;
 pub use protocol::Isolation;
 pub(crate) use python::candidates as python_candidates;
 pub use python::{Interpreter, find as find_python};
-pub(crate) use size::disk_usage;
+pub(crate) use size::{DiskUsage, FileSystem, disk_usage};
 
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
 use linked_files::LinkedFiles;

@@ -12,11 +12,16 @@ use std::rc::Rc;
 use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use nix::sys::statvfs::statvfs;
 
 use super::openat2::open_beneath;
+use crate::sandbox::Limits;
 
 /// Length from which a path is looked up from a folder on the way: the kernel accepts at most 4096 bytes.
 const MAX_RELATIVE_LEN: usize = 2000;
+
+/// Factor for the limits while an environment is built.
+const BUILD_FACTOR: u64 = 4;
 
 /// Disk usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +34,33 @@ pub(crate) struct DiskUsage {
 }
 
 impl DiskUsage {
+    /// Returns the usage that the limits allow.
+    pub(crate) fn allowed(limits: &Limits, is_build: bool) -> DiskUsage {
+        let factor = if is_build { BUILD_FACTOR } else { 1 };
+        DiskUsage {
+            bytes: limits.disk.saturating_mul(factor),
+            files: limits.files.saturating_mul(factor),
+            is_hidden: false,
+        }
+    }
+
+    /// Returns why a sandbox with this usage must end, if it exceeds the limit.
+    pub(crate) fn excess(self, limit: DiskUsage) -> Option<String> {
+        if self.bytes > limit.bytes {
+            return Some(format!(
+                "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
+                self.bytes >> 20,
+                limit.bytes >> 20
+            ));
+        }
+        (self.files > limit.files).then(|| {
+            format!(
+                "it created {} files and folders, more than the limit of {} (limits.files)",
+                self.files, limit.files
+            )
+        })
+    }
+
     /// Returns the usage beyond that of `other`.
     pub(crate) fn beyond(self, other: DiskUsage) -> DiskUsage {
         DiskUsage {
@@ -36,6 +68,31 @@ impl DiskUsage {
             files: self.files.saturating_sub(other.files),
             is_hidden: self.is_hidden,
         }
+    }
+}
+
+/// A file system, with the usage of all its users.
+pub(crate) struct FileSystem {
+    pub used: DiskUsage,
+    /// Whether the file system reports a number of files; btrfs does not.
+    pub counts_files: bool,
+    /// Bytes that this user can still write.
+    pub free: u64,
+}
+
+impl FileSystem {
+    pub(crate) fn from_folder(folder: &Path) -> Option<FileSystem> {
+        let stats = statvfs(folder).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stats.fragment_size());
+        Some(FileSystem {
+            used: DiskUsage {
+                bytes: bytes(stats.blocks().saturating_sub(stats.blocks_free())),
+                files: stats.files().saturating_sub(stats.files_free()),
+                is_hidden: false,
+            },
+            counts_files: stats.files() > 0,
+            free: bytes(stats.blocks_available()),
+        })
     }
 }
 

@@ -12,15 +12,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
-use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
 use super::super::protocol::Setup;
-use super::super::size::{DiskUsage, disk_usage};
+use super::super::size::{DiskUsage, FileSystem, disk_usage};
 use super::processes::{self, descendants, mappings};
-
-/// Factor for the limits while an environment is built.
-const BUILD_FACTOR: u64 = 4;
 
 /// Maximum time between two measurements if the file system shows no significant change.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
@@ -62,18 +58,13 @@ impl DiskWatch {
             .filter(|host| host.starts_with(home))
             .chain(upper)
             .collect();
-        let factor = if setup.building { BUILD_FACTOR } else { 1 };
         let everybody = folders
             .first()
             .and_then(|folder| FileSystem::from_folder(folder))
             .map_or(DiskUsage::default(), |file_system| file_system.used);
         DiskWatch {
             folders,
-            max: DiskUsage {
-                bytes: setup.limits.disk.saturating_mul(factor),
-                files: setup.limits.files.saturating_mul(factor),
-                ..DiskUsage::default()
-            },
+            max: DiskUsage::allowed(&setup.limits, setup.building),
             supervisor,
             has_toolbox: !setup.building,
             at_start: everybody,
@@ -119,12 +110,14 @@ impl DiskWatch {
         let begun = Instant::now();
         self.own = self.measure(now.used.beyond(self.at_start));
         (self.everybody, self.measured, self.cost) = (now.used, Instant::now(), begun.elapsed());
-        exceeded_limit(self.own, self.max).or_else(|| full(self.own, now.free))
+        self.own
+            .excess(self.max)
+            .or_else(|| full(self.own, now.free))
     }
 
     fn measure(&self, gained: DiskUsage) -> DiskUsage {
         let own = self.count();
-        if !own.is_hidden || exceeded_limit(gained, self.max).is_none() {
+        if !own.is_hidden || gained.excess(self.max).is_none() {
             return own;
         }
         // A folder that is renamed constantly cannot be followed while the sandbox runs.
@@ -153,23 +146,6 @@ impl DiskWatch {
     }
 }
 
-/// Returns why a sandbox with this usage must end.
-fn exceeded_limit(own: DiskUsage, limit: DiskUsage) -> Option<String> {
-    if own.bytes > limit.bytes {
-        return Some(format!(
-            "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
-            own.bytes >> 20,
-            limit.bytes >> 20
-        ));
-    }
-    (own.files > limit.files).then(|| {
-        format!(
-            "it created {} files and folders, more than the limit of {} (limits.files)",
-            own.files, limit.files
-        )
-    })
-}
-
 /// Returns why a sandbox with large files must end on a nearly full disk.
 fn full(own: DiskUsage, free: u64) -> Option<String> {
     (free < MIN_FREE_BYTES && own.bytes > MIN_FREE_BYTES).then(|| {
@@ -179,30 +155,6 @@ fn full(own: DiskUsage, free: u64) -> Option<String> {
             own.bytes >> 20
         )
     })
-}
-
-struct FileSystem {
-    used: DiskUsage,
-    /// Whether the file system reports a number of files; btrfs does not.
-    counts_files: bool,
-    /// Bytes that this user can still write.
-    free: u64,
-}
-
-impl FileSystem {
-    fn from_folder(folder: &Path) -> Option<FileSystem> {
-        let stats = statvfs(folder).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(stats.fragment_size());
-        Some(FileSystem {
-            used: DiskUsage {
-                bytes: bytes(stats.blocks().saturating_sub(stats.blocks_free())),
-                files: stats.files().saturating_sub(stats.files_free()),
-                is_hidden: false,
-            },
-            counts_files: stats.files() > 0,
-            free: bytes(stats.blocks_available()),
-        })
-    }
 }
 
 /// Counts deleted files that a process still has open or mapped. The size of a file that is only mapped is unknown, so
