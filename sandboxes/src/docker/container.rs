@@ -17,7 +17,7 @@ use super::container_config::{CA_BUNDLE, STORE, WORKSPACE, WRITABLE, container_c
 use super::container_guard::ContainerGuard;
 use super::disk::DiskWatch;
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::{EngineResult, to_sandbox_error};
 use super::exec::{self, Exec};
 use super::images::Image;
 use super::owner;
@@ -73,7 +73,7 @@ impl Container {
             .long_timeout()
             .create_container(Some(options), config)
             .await
-            .map_err(|e| to_sandbox_error(&doing, e))?;
+            .doing(&doing)?;
         for warning in &created.warnings {
             tracing::debug!(warning, "the engine warns");
         }
@@ -105,14 +105,12 @@ impl Container {
         container.create_directories().await?;
         container.lifeline = Some(parent_death::tie(engine, container.id()).await?);
         let api = engine.long_timeout();
-        api.start_container(&created.id, None)
-            .await
-            .map_err(|e| to_sandbox_error(&doing, e))?;
+        api.start_container(&created.id, None).await.doing(&doing)?;
         let state = engine
             .api
             .inspect_container(&created.id, None)
             .await
-            .map_err(|e| to_sandbox_error(&doing, e))?;
+            .doing(&doing)?;
         let labels = state.config.and_then(|c| c.labels).unwrap_or_default();
         container.image.foreign |= labels.contains_key(owner::FOREIGN);
         container.image_id = state.image.unwrap_or_default();
@@ -212,7 +210,7 @@ impl Container {
         let sent = api
             .upload_to_container(self.id(), Some(options), body)
             .await;
-        sent.map_err(|e| to_sandbox_error(&doing, e))
+        sent.doing(&doing)
     }
 
     /// Downloads the archive of a path, with the last component of the path at its top. An archive of more than `max`
@@ -228,11 +226,7 @@ impl Container {
             .download_from_container(self.id(), Some(options));
         let mut parts = std::pin::pin!(download);
         let mut archive = Vec::new();
-        while let Some(part) = parts
-            .try_next()
-            .await
-            .map_err(|e| to_sandbox_error(&doing, e))?
-        {
+        while let Some(part) = parts.try_next().await.doing(&doing)? {
             archive.extend_from_slice(&part);
             if archive.len() > max {
                 let text = format!("{doing}: it is larger than {} MiB", max >> 20);

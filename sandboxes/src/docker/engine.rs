@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use super::settings::DockerSettings;
 use crate::error::SandboxError;
 use crate::sandbox::Result;
@@ -71,7 +71,7 @@ impl Engine {
             .api
             .info()
             .await
-            .map_err(|e| to_sandbox_error("ask the engine about its storage", e))?;
+            .doing("ask the engine about its storage")?;
         Ok(info.driver.as_deref() == Some("fuse-overlayfs"))
     }
 
@@ -80,7 +80,7 @@ impl Engine {
             .api
             .info()
             .await
-            .map_err(|e| to_sandbox_error("ask the engine about its isolation", e))?;
+            .doing("ask the engine about its isolation")?;
         let options = info.security_options.unwrap_or_default();
         // An option has the form `name=seccomp,profile=builtin`.
         let has = |name: &str| {
@@ -117,12 +117,11 @@ async fn connect_to(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine
     } else {
         host.to_owned()
     };
-    let api =
-        bollard::Docker::connect_with_host(&address).map_err(|e| to_sandbox_error(&doing, e))?;
+    let api = bollard::Docker::connect_with_host(&address).doing(&doing)?;
     let conversation = async {
         let api = api.negotiate_version().await?;
         let version = api.version().await?;
-        Ok((api, version))
+        Ok::<_, bollard::errors::Error>((api, version))
     };
     let (api, version) = tokio::time::timeout(CONNECT_TIMEOUT, conversation)
         .await
@@ -130,7 +129,7 @@ async fn connect_to(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine
             SandboxError::unavailable(format!("{doing}: it did not answer within {} s", CONNECT_TIMEOUT.as_secs()))
             .hint("check that `docker info` answers at once; the machine may be overloaded, or the engine stuck")
         })?
-        .map_err(|e| to_sandbox_error(&doing, e))?;
+        .doing(&doing)?;
     let podman = version
         .components
         .iter()

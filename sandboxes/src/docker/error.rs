@@ -6,6 +6,7 @@ use std::io;
 use bollard::errors::Error;
 
 use crate::error::{ErrorKind, SandboxError, Shortage};
+use crate::sandbox::Result;
 
 /// Converts an error. `doing` is the attempted action, and completes "failed to …".
 pub(super) fn to_sandbox_error(doing: &str, error: Error) -> SandboxError {
@@ -24,6 +25,18 @@ pub(super) fn to_sandbox_error(doing: &str, error: Error) -> SandboxError {
         Error::UnsupportedURISchemeError { uri } => SandboxError::input(format!("{doing}: `{uri}` is not a valid engine address"))
         .hint("use unix:///path, tcp://host:port or ssh://user@host"),
         _ => lost(doing, &error),
+    }
+}
+
+/// An answer of the engine.
+pub(super) trait EngineResult<T> {
+    /// Converts the error; `doing` is as for [`to_sandbox_error`].
+    fn doing(self, doing: &str) -> Result<T>;
+}
+
+impl<T> EngineResult<T> for std::result::Result<T, Error> {
+    fn doing(self, doing: &str) -> Result<T> {
+        self.map_err(|error| to_sandbox_error(doing, error))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use crate::error::SandboxError;
 use crate::sandbox::{Process, Result};
 
@@ -44,7 +44,7 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
         .api
         .create_exec(container, options)
         .await
-        .map_err(|e| to_sandbox_error(&doing, e))?
+        .doing(&doing)?
         .id;
     let start = StartExecOptions {
         output_capacity: Some(PIPE_CAPACITY),
@@ -54,7 +54,7 @@ pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Resul
         .api
         .start_exec(&id, Some(start))
         .await
-        .map_err(|e| to_sandbox_error(&doing, e))?;
+        .doing(&doing)?;
     let StartExecResults::Attached { output, input } = started else {
         return Err(SandboxError::system(format!(
             "{doing}: the engine returned no streams"
@@ -143,11 +143,7 @@ async fn exit_code(
         } else {
             tokio::time::sleep(pause).await;
         }
-        let state = engine
-            .api
-            .inspect_exec(id)
-            .await
-            .map_err(|e| to_sandbox_error(doing, e))?;
+        let state = engine.api.inspect_exec(id).await.doing(doing)?;
         if state.running != Some(true) {
             let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
             if missing && code == Some(126) {

@@ -9,7 +9,7 @@ use bollard::query_parameters::CommitContainerOptions;
 use super::archive::Ids;
 use super::container::{Container, unique};
 use super::container_config::WRITABLE;
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use super::images::{self, Image};
 use super::incremental_fork;
 use super::owner;
@@ -107,7 +107,7 @@ async fn commit(
         .commit_container(options, config)
         .await;
     let id = committed
-        .map_err(|e| to_sandbox_error(&format!("commit the container as {image}"), e))?
+        .doing(&format!("commit the container as {image}"))?
         .id;
     Ok(id)
 }

@@ -5,7 +5,7 @@ use futures::StreamExt;
 use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::{EngineResult, to_sandbox_error};
 use super::registry_answers::{self, RegistryAnswer};
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
@@ -66,7 +66,7 @@ pub(super) async fn tag(engine: &Engine, id: &str, name: &str) -> Result<()> {
         tag: Some(tag.to_owned()),
     };
     let result = engine.api.tag_image(id, Some(options)).await;
-    result.map_err(|e| to_sandbox_error(&format!("name an image {name}"), e))
+    result.doing(&format!("name an image {name}"))
 }
 
 /// Removes an image if possible.
@@ -214,7 +214,7 @@ pub(super) async fn check_reference(engine: &Engine, name: &str) -> Result<()> {
     }
     named(engine, name).await?;
     let image = engine.api.inspect_image(name).await;
-    let image = image.map_err(|e| to_sandbox_error(&format!("look for image {name}"), e))?;
+    let image = image.doing(&format!("look for image {name}"))?;
     let triggers = image.config.and_then(|config| config.on_build);
     match triggers.is_none_or(|lines| lines.is_empty()) {
         true => Ok(()),

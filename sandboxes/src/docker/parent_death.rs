@@ -11,7 +11,7 @@ use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::AttachContainerOptions;
 
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use crate::sandbox::Result;
 
 /// A connection to a container. Nothing is written to it or read from it.
@@ -41,8 +41,6 @@ pub(super) async fn tie(engine: &Engine, container: &str) -> Result<ContainerAtt
     };
     let connection = engine.api.attach_container(container, Some(options)).await;
     Ok(ContainerAttachment {
-        _connection: Mutex::new(
-            connection.map_err(|e| to_sandbox_error("attach to a container", e))?,
-        ),
+        _connection: Mutex::new(connection.doing("attach to a container")?),
     })
 }

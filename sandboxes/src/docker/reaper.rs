@@ -7,7 +7,7 @@ use bollard::models::ContainerSummaryStateEnum;
 use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
 
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use super::owner::{KIND, OWNER, Owner, RUN};
 use super::{container_guard, images};
 use crate::sandbox::Result;
@@ -44,7 +44,7 @@ async fn remove_where(
         .api
         .list_containers(Some(options))
         .await
-        .map_err(|e| to_sandbox_error(doing, e))?;
+        .doing(doing)?;
     let mut removals = Vec::new();
     for container in containers {
         let running = container.state == Some(ContainerSummaryStateEnum::RUNNING);
@@ -71,11 +71,7 @@ async fn remove_where(
         )])),
         ..ListImagesOptions::default()
     };
-    let images = engine
-        .api
-        .list_images(Some(options))
-        .await
-        .map_err(|e| to_sandbox_error(doing, e))?;
+    let images = engine.api.list_images(Some(options)).await.doing(doing)?;
     for image in images {
         if !owned(&image.labels, false, &whose) {
             continue;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::archive::{self, FirstEntry};
 use super::container::{Container, Tar};
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use super::fork;
 use crate::error::SandboxError;
 use crate::sandbox::{Command, MAX_OUTPUT_LEN, Process, Result, Sandbox, SandboxInfo};
@@ -80,10 +80,7 @@ impl Sandbox for Container {
             .short_timeout()
             .inspect_container(self.id(), None)
             .await;
-        let state = answer
-            .map_err(|e| to_sandbox_error(doing, e))?
-            .state
-            .unwrap_or_default();
+        let state = answer.doing(doing)?.state.unwrap_or_default();
         if state.running == Some(true) {
             return Ok(());
         }

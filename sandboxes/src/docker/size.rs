@@ -1,7 +1,7 @@
 //! Size of a saved state in the engine: the layers that saving added to those of its base image.
 
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::{EngineResult, to_sandbox_error};
 use super::images::{absent, state_tag};
 use super::owner;
 use crate::error::ErrorKind;
@@ -37,8 +37,7 @@ fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
 /// Returns the bytes that each step of the history added, the last first.
 async fn sizes(engine: &Engine, image: &str) -> Result<Vec<u64>> {
     let history = engine.api.image_history(image).await;
-    let history =
-        history.map_err(|e| to_sandbox_error(&format!("read the history of image {image}"), e))?;
+    let history = history.doing(&format!("read the history of image {image}"))?;
     let size = |step: &bollard::models::ImageHistoryResponseItem| u64::try_from(step.size);
     Ok(history.iter().map(|step| size(step).unwrap_or(0)).collect())
 }

@@ -10,7 +10,7 @@ use futures::StreamExt;
 
 use super::archive::stream_from_writer;
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::EngineResult;
 use super::images;
 use crate::error::SandboxError;
 use crate::sandbox::Result;
@@ -21,7 +21,7 @@ pub(super) async fn export(engine: &Engine, name: &str, to: &Path) -> Result<()>
     let api = engine.long_timeout();
     let mut parts = std::pin::pin!(api.export_image(&tag));
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|e| to_sandbox_error(&format!("read the image {tag}"), e))?;
+        let part = part.doing(&format!("read the image {tag}"))?;
         // A part is small, so this blocking write is short.
         archive.write_all(&part)?;
     }
@@ -45,7 +45,7 @@ pub(super) async fn import(engine: &Engine, name: &str, from: &Path) -> Result<(
     let api = engine.long_timeout();
     let mut steps = std::pin::pin!(api.import_image_stream(options, parts, None));
     while let Some(step) = steps.next().await {
-        step.map_err(|e| to_sandbox_error(&doing, e))?;
+        step.doing(&doing)?;
     }
     match images::present(engine, &images::state_tag(name)).await? {
         true => Ok(()),
