@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::coverage::{Coverage, Statements};
 use crate::outcomes::report::TestReport;
-use crate::tool::{Result, ToolError};
+use crate::tool::{Result, ToolError, refusal};
 
 use session::CaseSession;
 
@@ -117,7 +117,7 @@ pub fn serve(settings: Settings, requests: impl BufRead, mut answers: impl Write
     let mut session = CaseSession::open(settings)?;
     for line in requests.lines() {
         let request = serde_json::from_str(&line?)
-            .map_err(|e| ToolError::Refused(format!("the request cannot be read: {e}")))?;
+            .map_err(|e| refusal!("the request cannot be read: {e}"))?;
         let mut answer = match request {
             CaseRequest::Run(run) => match session.run(&run) {
                 Err(ToolError::Refused(why)) => encode(&CaseAnswer::refused(why))?,

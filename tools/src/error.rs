@@ -24,6 +24,14 @@ impl ToolError {
     }
 }
 
+/// Creates a [`ToolError::Refused`] from a format string and its arguments.
+macro_rules! refusal {
+    ($($text:tt)*) => {
+        $crate::error::ToolError::Refused(format!($($text)*))
+    };
+}
+pub(crate) use refusal;
+
 impl From<std::io::Error> for ToolError {
     fn from(e: std::io::Error) -> Self {
         ToolError::Broken(e.to_string())

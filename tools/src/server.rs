@@ -26,7 +26,7 @@ use crate::process::{self, interrupt};
 use crate::python::STACK;
 use crate::registry;
 use crate::runners;
-use crate::tool::{AnyTool, Context, Effect, Result, ToolAnswer, ToolError};
+use crate::tool::{AnyTool, Context, Effect, Result, ToolAnswer, ToolError, refusal};
 use crate::visible::visible;
 use crate::workspace::Workspace;
 
@@ -157,10 +157,10 @@ pub fn find(name: &str) -> Result<&'static dyn AnyTool> {
             near(b).total_cmp(&near(a))
         });
         names.truncate(3);
-        ToolError::Refused(format!(
+        refusal!(
             "There is no tool `{name}`. The nearest are: {}.",
             names.join(", ")
-        ))
+        )
     })
 }
 

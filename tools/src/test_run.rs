@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::coverage::{Coverage, Measure};
-use crate::error::{Result, ToolError};
+use crate::error::{Result, ToolError, refusal};
 use crate::outcomes::file_of;
 use crate::outcomes::report::TestReport;
 use crate::process;
@@ -73,9 +73,7 @@ const MAX_TEST_SECONDS: u64 = 7 * 24 * 3600;
 pub fn perform(request: Request) -> Result<TestRunResult> {
     let begun = Instant::now();
     if let Some(name) = request.first_outside_path() {
-        return Err(ToolError::Refused(format!(
-            "`{name}` is not a path relative to the workspace"
-        )));
+        return Err(refusal!("`{name}` is not a path relative to the workspace"));
     }
     let seconds = request.seconds.min(MAX_TEST_SECONDS);
     let mut options = Options::with_deadline(begun + Duration::from_secs(seconds));

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use crate::error::refusal;
 pub use crate::error::{Result, ToolError};
 use crate::workspace::Workspace;
 
@@ -55,12 +56,12 @@ impl<D: Serialize> Reply<D> {
         let mut length = Length(0);
         serde_json::to_writer(&mut length, &data).map_err(broken)?;
         if length.0 > MAX_DATA_LEN {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "The answer would take {} MiB; the limit is {} MiB. Fewer or smaller files, fewer tests and \
                  shorter messages make it less.",
                 length.0.div_ceil(1 << 20),
                 MAX_DATA_LEN >> 20
-            )));
+            ));
         }
         let data = serde_json::to_value(data).map_err(broken)?;
         Ok(ToolAnswer { text, data })

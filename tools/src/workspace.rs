@@ -41,7 +41,7 @@ pub(crate) use text_file::{read_text, transcoded};
 pub use {archive::Archive, patch::patch};
 
 use crate::config::Config;
-use crate::error::{Result, ToolError};
+use crate::error::{Result, ToolError, refusal};
 use crate::metadata;
 #[cfg(not(fuzzing))]
 use archive::Archive;
@@ -134,9 +134,7 @@ impl Workspace {
         }
         let display_path = forward(&relative);
         if whole.is_dir() {
-            return Err(ToolError::Refused(format!(
-                "`{display_path}` is a folder, not a file."
-            )));
+            return Err(refusal!("`{display_path}` is a folder, not a file."));
         }
         let near = self.nearest(&display_path);
         Err(ToolError::Refused(if near.is_empty() {
@@ -184,15 +182,15 @@ impl Workspace {
         let display_path = forward(relative);
         let bytes = self.read(relative)?;
         if bytes.len() as u64 > MAX_TEXT_LEN {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "`{display_path}` is too large to be shown as text ({} MB; the limit is {} MB).",
                 bytes.len() >> 20,
                 MAX_TEXT_LEN >> 20
-            )));
+            ));
         }
         match TextFile::read(relative, &bytes) {
             Ok(file) => Ok(file.text),
-            Err(what) => Err(ToolError::Refused(format!("`{display_path}` {what}."))),
+            Err(what) => Err(refusal!("`{display_path}` {what}.")),
         }
     }
 
@@ -211,7 +209,7 @@ impl Workspace {
         let bytes = match now {
             Some(file) => file
                 .encode(&relative, text)
-                .map_err(|what| ToolError::Refused(format!("`{}` {what}.", forward(&relative))))?,
+                .map_err(|what| refusal!("`{}` {what}.", forward(&relative)))?,
             None => text.as_bytes().to_vec(),
         };
         self.write(&relative, &bytes)
@@ -261,18 +259,14 @@ impl Workspace {
     fn write_bytes(&mut self, relative: &Path, bytes: &[u8], mode: Option<u32>) -> Result<()> {
         let display_path = forward(relative);
         if relative.as_os_str().is_empty() || relative.starts_with(".git") {
-            return Err(ToolError::Refused(format!(
-                "`{display_path}` cannot be written."
-            )));
+            return Err(refusal!("`{display_path}` cannot be written."));
         }
         let whole = self.root().join(relative);
         let folder = whole.parent().unwrap_or(self.root());
         fs::create_dir_all(folder).map_err(|e| cannot_write(&display_path, &e))?;
         let old = fs::symlink_metadata(&whole).ok();
         if old.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(ToolError::Refused(format!(
-                "`{display_path}` is a folder, not a file."
-            )));
+            return Err(refusal!("`{display_path}` is a folder, not a file."));
         }
         let mut aside = tempfile::Builder::new()
             .prefix(".testwright-")
@@ -320,9 +314,7 @@ impl Workspace {
         let whole = self.root().join(&relative);
         let data = fs::symlink_metadata(&whole).map_err(|e| refuse_missing(&display_path, &e))?;
         if data.is_dir() {
-            return Err(ToolError::Refused(format!(
-                "`{display_path}` is a folder, not a file."
-            )));
+            return Err(refusal!("`{display_path}` is a folder, not a file."));
         }
         self.record_stamp(&relative, &data);
         fs::remove_file(&whole).map_err(|e| cannot_write(&display_path, &e))?;
@@ -352,10 +344,10 @@ impl Workspace {
     /// Fails if the file is part of the baseline, whose content is not known, or cannot be written or removed.
     pub fn restore(&mut self, relative: &Path) -> Result<()> {
         if self.tracker.is_baseline(relative) {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "`{}` was generated when the environment was built; it cannot be put back.",
                 forward(relative)
-            )));
+            ));
         }
         let relative = &self.entry(relative)?;
         let Some(entry) = self.base.entry(relative) else {
@@ -448,9 +440,9 @@ pub fn forward(path: &Path) -> String {
 
 fn refuse_missing(path: &str, e: &std::io::Error) -> ToolError {
     match e.kind() {
-        std::io::ErrorKind::NotFound => ToolError::Refused(format!("There is no file `{path}`.")),
+        std::io::ErrorKind::NotFound => refusal!("There is no file `{path}`."),
         std::io::ErrorKind::PermissionDenied => {
-            ToolError::Refused(format!("`{path}` is not readable."))
+            refusal!("`{path}` is not readable.")
         }
         _ => ToolError::Broken(format!("{path}: {e}")),
     }
@@ -460,7 +452,7 @@ fn cannot_write(path: &str, e: &std::io::Error) -> ToolError {
     use std::io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
     match e.kind() {
         PermissionDenied | NotADirectory | AlreadyExists => {
-            ToolError::Refused(format!("`{path}` cannot be written: {e}."))
+            refusal!("`{path}` cannot be written: {e}.")
         }
         _ => ToolError::Broken(format!("{path} could not be written: {e}")),
     }

@@ -17,7 +17,7 @@ use crate::outcomes::report::{Outcome, TestReport};
 use crate::process;
 use crate::runners::{self, DetailedRun, Launcher, Options};
 use crate::test_run::make_folders;
-use crate::tool::{Result, ToolError};
+use crate::tool::{Result, ToolError, refusal};
 use crate::workspace::Checkout;
 
 /// The first `LEARNING_RUNS` runs of a fork server report their imports; after those, one run in `REPORT_IMPORTS_EVERY` does.
@@ -284,8 +284,8 @@ impl OriginalFile {
 }
 
 fn not_a_file(path: &Path) -> ToolError {
-    ToolError::Refused(format!(
+    refusal!(
         "`{}` cannot be written: something else is in its place",
         path.display()
-    ))
+    )
 }

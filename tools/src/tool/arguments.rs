@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     AnyTool, Audience, Context, Effect, Result, Route, Tool, ToolAnswer, ToolError, ToolSpec,
-    schema,
+    refusal, schema,
 };
 
 impl<T: Tool> AnyTool for T {
@@ -229,9 +229,7 @@ fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
         true => String::new(),
         false => format!(" Example: {example}"),
     };
-    ToolError::Refused(format!(
-        "This call was not carried out: bad arguments for `{tool}`: {what}.{example}"
-    ))
+    refusal!("This call was not carried out: bad arguments for `{tool}`: {what}.{example}")
 }
 
 /// Returns an example call with the required fields, from the schema's examples. If no field is required, it uses the

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::editing::{self, EditAction, EditResult};
 use super::line_numbers::count;
 use crate::python::Module;
-use crate::tool::{Context, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
 
 /// A tool that creates a file.
@@ -46,9 +46,7 @@ impl Tool for CreateFile {
         let relative = workspace.resolve(&args.path)?;
         let display_path = forward(&relative);
         if workspace.root().join(&relative).exists() {
-            return Err(ToolError::Refused(format!(
-                "`{display_path}` already exists."
-            )));
+            return Err(refusal!("`{display_path}` already exists."));
         }
         let mut content = args.content;
         if !content.is_empty() && !content.ends_with('\n') {

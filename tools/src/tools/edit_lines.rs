@@ -7,7 +7,7 @@ use super::editing::{self, EditAction, EditResult};
 use super::line_numbers::{count, numbered};
 use crate::python::Module;
 use crate::python::edit::LineEnding;
-use crate::tool::{Context, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
 
 /// Lines shown above and below the edit.
@@ -55,12 +55,12 @@ impl Tool for EditLines {
             || args.last > total
             || args.last + 1 < args.first
         {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "Lines {}-{} do not fit: {display_path} has {} (`first` from 1, `last` at least `first` minus 1).",
                 args.first,
                 args.last,
                 count(total, "line")
-            )));
+            ));
         }
         let mut new: String = lines[..args.first - 1].concat();
         if !new.is_empty() && !new.ends_with('\n') {

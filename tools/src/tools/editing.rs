@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::python::edit::EditedText;
 use crate::python::{Module, new_undefined_names, suggest};
-use crate::tool::{Result, ToolError};
+use crate::tool::{Result, refusal};
 use crate::workspace::{Workspace, forward};
 
 /// The files that a call changed; empty if all stayed the same.
@@ -68,10 +68,10 @@ pub(super) fn check(
     if undefined.is_empty() {
         return Ok(());
     }
-    Err(ToolError::Refused(format!(
+    Err(refusal!(
         "Not written: the code uses names that are defined nowhere in {path}.\n{undefined}\
          Import them (above the functions that you insert, or by an `edit` before this one), or define them."
-    )))
+    ))
 }
 
 /// Refuses new syntax errors.
@@ -84,7 +84,7 @@ pub(super) fn check_syntax(path: &str, before: Option<&Module>, after: &Module) 
     let Some(first) = errors.first() else {
         return Ok(());
     };
-    Err(ToolError::Refused(format!(
+    Err(refusal!(
         "Not written: {path} would not parse. Line {}: {}.\nIt would read:\n{}",
         first.line,
         first.what,
@@ -93,7 +93,7 @@ pub(super) fn check_syntax(path: &str, before: Option<&Module>, after: &Module) 
             first.line.saturating_sub(5).max(1),
             first.line + 5
         )
-    )))
+    ))
 }
 
 /// Lists each undefined name that `before` did not have on one line, with imports that would define it.

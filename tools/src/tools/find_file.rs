@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::count;
 use super::path_glob::path_glob;
-use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, refusal};
 use crate::workspace::{Workspace, forward};
 
 const MAX_SHOWN: usize = 50;
@@ -64,9 +64,7 @@ pub fn list(
     if let Some(folder) = folder {
         let relative = workspace.resolve(folder)?;
         if !workspace.root().join(&relative).is_dir() {
-            return Err(ToolError::Refused(format!(
-                "There is no folder `{folder}`."
-            )));
+            return Err(refusal!("There is no folder `{folder}`."));
         }
         let prefix = forward(&relative);
         files.retain(|f| {
@@ -77,7 +75,7 @@ pub fn list(
     }
     let pattern = name.trim();
     if pattern.is_empty() {
-        return Err(ToolError::Refused(format!("`{field}` is empty.")));
+        return Err(refusal!("`{field}` is empty."));
     }
     let matches: Vec<String> = if pattern.contains(['*', '?', '[']) {
         let glob = path_glob(pattern)?;

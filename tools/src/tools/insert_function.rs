@@ -11,7 +11,7 @@ use super::unknown_name::unknown;
 use crate::python::edit::{Code, InsertionPoint, insert};
 use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
-use crate::tool::{Context, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
 
 /// A tool that inserts functions or classes into a file.
@@ -54,9 +54,7 @@ impl Tool for InsertFunction {
         let relative = workspace.resolve(&args.path)?;
         let display_path = forward(&relative);
         if !display_path.ends_with(".py") {
-            return Err(ToolError::Refused(format!(
-                "`{display_path}` is not a Python file."
-            )));
+            return Err(refusal!("`{display_path}` is not a Python file."));
         }
         let exists = workspace.root().join(&relative).exists();
         let text = match exists {
@@ -64,12 +62,11 @@ impl Tool for InsertFunction {
             false => String::new(),
         };
         let before = exists.then(|| Module::parse(text.clone()));
-        let code = Code::read(&args.code)
-            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+        let code = Code::read(&args.code).map_err(|what| refusal!("Not written: {what}."))?;
         let imports = wanted_imports(&args.imports, &code)?;
         let is_own = |top: &str| editing::is_own_package(workspace, top);
         let imported = add_imports(&Module::parse(text), &imports, &is_own)
-            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+            .map_err(|what| refusal!("Not written: {what}."))?;
         let module = Module::parse(imported.text.as_str());
         let place = find_place(&module, &display_path, &args)?;
         let prefix = match &place {
@@ -88,20 +85,20 @@ impl Tool for InsertFunction {
                 .first()
                 .filter(|_| !args.code.contains(".setter") && !args.code.contains("overload"))
             {
-                return Err(ToolError::Refused(format!(
+                return Err(refusal!(
                     "Not written: {display_path} defines `{prefix}{name}` already (line {}). Replace that one, or use another name.",
                     existing.line
-                )));
+                ));
             }
         }
         if let Place::In(class) = &place {
             let head = module.text().get(..class.body.start).unwrap_or_default();
             let start = head.rsplit('\n').next().unwrap_or_default();
             if !start.trim().is_empty() {
-                return Err(ToolError::Refused(format!(
+                return Err(refusal!(
                     "Not written: the body of `{}` stands on the line of `class`; replace the whole class.",
                     class.qualified
-                )));
+                ));
             }
         }
         let edited = insert(&module, &code, place.insertion_point());
@@ -147,8 +144,8 @@ impl Tool for InsertFunction {
 ///
 /// Fails if a given import is not an import statement.
 pub fn wanted_imports(statements: &[String], code: &Code) -> Result<Vec<Binding>> {
-    let mut bindings = read_imports(statements)
-        .map_err(|what| ToolError::Refused(format!("Not written: in `imports`, {what}.")))?;
+    let mut bindings =
+        read_imports(statements).map_err(|what| refusal!("Not written: in `imports`, {what}."))?;
     bindings.extend(code.imports.iter().cloned());
     Ok(bindings)
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, lines_between, numbered};
-use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
 
 const DEFAULT_LINES: usize = 100;
@@ -73,10 +73,10 @@ impl Tool for OpenFile {
         let size = args.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
         let requested_line = args.line.or(args.first).unwrap_or(1);
         if requested_line > total {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "{display_path} has only {}.",
                 count(total, "line")
-            )));
+            ));
         }
         let first = match args.line {
             Some(line) => line

@@ -2,7 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::tool::{Result, ToolError};
+use crate::tool::{Result, refusal};
 
 /// Parses a glob for relative paths. `*` stays within a folder, `**` does not. Without a slash, it matches the file
 /// name only.
@@ -19,7 +19,7 @@ pub(super) fn path_glob(pattern: &str) -> Result<GlobMatcher> {
         .literal_separator(true)
         .build()
         .map(|g| g.compile_matcher())
-        .map_err(|e| ToolError::Refused(format!("`{pattern}` is not a glob: {}.", e.kind())))
+        .map_err(|e| refusal!("`{pattern}` is not a glob: {}.", e.kind()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::line_numbers::cut;
 use crate::python::{Module, flatten};
-use crate::tool::{Result, ToolError};
+use crate::tool::{Result, refusal};
 use crate::visible::visible;
 
 /// Maximum number of places that are shown.
@@ -40,25 +40,25 @@ pub(super) fn find_text(path: &str, now: &str, old: &str, line: Option<usize>) -
     let at = match (places.as_slice(), line) {
         ([at], _) => *at,
         ([], _) if visible(now).contains(old) => {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "`{path}` holds characters there that are only shown as escapes such as `\\u{{1b}}`. Take the text beside \
                  them."
-            )));
+            ));
         }
         ([], _) => {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "`old` does not occur in `{path}`. It has to be the text as it stands there, indentation included.{}",
                 nearest_lines(now, old)
-            )));
+            ));
         }
         (many, line) => match line.and_then(at_line) {
             Some(at) => at,
             None => {
-                return Err(ToolError::Refused(format!(
+                return Err(refusal!(
                     "`old` occurs {} times in `{path}`; say which by `line`, or take more of the text around it:\n{}",
                     many.len(),
                     shown_places(path, now, many)
-                )));
+                ));
             }
         },
     };
@@ -147,6 +147,7 @@ fn similarity(line: &str, target: &str) -> f64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::tool::ToolError;
 
     const CODE: &str =
         "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 1\n";

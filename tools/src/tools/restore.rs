@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::changes::{FileContent, LINK};
-use crate::tool::{Audience, Context, Reply, Result, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Result, Tool, refusal};
 
 /// A tool that writes a recorded state into the workspace, for the host.
 pub struct Restore;
@@ -37,9 +37,7 @@ impl Tool for Restore {
                 .content
                 .map(|text| BASE64_STANDARD.decode(text))
                 .transpose()
-                .map_err(|e| {
-                    ToolError::refused(format!("The content of {} is not Base64: {e}.", file.path))
-                })?;
+                .map_err(|e| refusal!("The content of {} is not Base64: {e}.", file.path))?;
             entries.push((file.path, content, file.mode));
         }
         let names: BTreeSet<&str> = entries.iter().map(|(path, ..)| path.as_str()).collect();

@@ -9,7 +9,7 @@ use super::unknown_name::unknown;
 use crate::python::edit::{Code, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Definition, Module, flatten, plain_name};
-use crate::tool::{Context, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
 
 /// A tool that replaces or deletes a function or class.
@@ -65,10 +65,10 @@ impl Tool for RewriteFunction {
             [_] => {}
             several => {
                 let at: Vec<String> = several.iter().map(|d| d.line.to_string()).collect();
-                return Err(ToolError::Refused(format!(
+                return Err(refusal!(
                     "{display_path} defines `{name}` more than once (lines {}); rewrite the class or function around them.",
                     at.join(", ")
-                )));
+                ));
             }
         }
         if args.code.trim().is_empty() && args.imports.is_empty() {
@@ -83,12 +83,11 @@ impl Tool for RewriteFunction {
             let data = EditResult::one(&display_path, EditAction::Modified, None);
             return Ok(Reply::new(text, data));
         }
-        let code = Code::read(&args.code)
-            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+        let code = Code::read(&args.code).map_err(|what| refusal!("Not written: {what}."))?;
         let imports = wanted_imports(&args.imports, &code)?;
         let is_own = |top: &str| editing::is_own_package(workspace, top);
         let imported = add_imports(&before, &imports, &is_own)
-            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+            .map_err(|what| refusal!("Not written: {what}."))?;
         let module = Module::parse(imported.text.as_str());
         let definitions = module.find(&name);
         let Some(definition) = definitions.first() else {

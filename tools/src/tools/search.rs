@@ -14,7 +14,7 @@ use super::find_file::{self, FileList};
 use super::line_numbers::{count, cut};
 use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
-use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError, refusal};
 use crate::workspace::{MAX_TEXT_LEN, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
@@ -145,10 +145,10 @@ fn matcher(pattern: &str, args: &SearchArgs) -> Result<RegexMatcher> {
         .line_terminator(Some(b'\n'))
         .build(&pattern)
         .map_err(|e| {
-            ToolError::Refused(format!(
+            refusal!(
                 "The pattern is not a regular expression that can be searched for:\n{e}\n\
                  Escape special characters with `\\` (e.g. `foo\\(`), or set `literal` to true."
-            ))
+            )
         })
 }
 

@@ -17,7 +17,7 @@ use crate::outcomes::report::{Failure, Outcome, Place, TestReport, TestResult};
 use crate::outcomes::text::{one_line, without_passed};
 use crate::python::code_tokens;
 use crate::runners;
-use crate::tool::{Context, Effect, Reply, Result, Route, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Route, Tool, ToolError, refusal};
 use crate::workspace::{Workspace, forward};
 use fixed_files::FixedFiles;
 use sibling_tests::{SiblingTests, TrialScope, run_some};
@@ -128,9 +128,9 @@ impl Tool for TryFix {
             ));
         }
         if variants.len() > MAX_VARIANTS {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "At most {MAX_VARIANTS} variants are tried in one call."
-            )));
+            ));
         }
         let test_ids = contribution::named_or_contributed(context.workspace, &args.tests)?;
         let scope = TrialScope::new(&test_ids, !args.tests.is_empty());

@@ -1,7 +1,7 @@
 //! Explains that a file does not define a name.
 
 use crate::python::{Module, flatten};
-use crate::tool::ToolError;
+use crate::tool::{ToolError, refusal};
 
 /// Returns the refusal for a name that a file does not define.
 pub(super) fn unknown(module: &Module, path: &str, name: &str) -> ToolError {
@@ -9,10 +9,10 @@ pub(super) fn unknown(module: &Module, path: &str, name: &str) -> ToolError {
     let all = flatten(&outline);
     let near = nearest(all.iter().map(|d| d.qualified.as_str()), name);
     if !near.is_empty() {
-        return ToolError::Refused(format!(
+        return refusal!(
             "{path} defines no `{name}`. The nearest are: {}.",
             near.join(", ")
-        ));
+        );
     }
     let outer = name.rsplit_once('.').map_or("", |(outer, _)| outer);
     let mut others: Vec<&str> = all

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{Result, ToolError};
+use crate::error::{Result, ToolError, refusal};
 
 /// Placeholder for the repository's folder in normalized text.
 pub(crate) const REPO: &str = "<repo>/";
@@ -18,9 +18,9 @@ pub(super) fn resolve(root: &Path, configured_root: &Path, path: &str) -> Result
         return Err(ToolError::refused("The path holds a NUL character."));
     }
     let outside = || {
-        ToolError::Refused(format!(
+        refusal!(
             "`{trimmed}` lies outside the workspace. Give a path relative to the repository's root, e.g. `tests/test_x.py`."
-        ))
+        )
     };
     // Answers show paths with this placeholder.
     let written_path = Path::new(trimmed.strip_prefix(REPO).unwrap_or(trimmed));
@@ -58,14 +58,12 @@ fn follow(root: &Path, parts: &[&std::ffi::OsStr], display_path: &str) -> Result
         match std::fs::symlink_metadata(&here) {
             Ok(data) if data.is_symlink() => {
                 here = std::fs::canonicalize(&here).map_err(|_| {
-                    ToolError::Refused(format!(
-                        "`{display_path}` goes through a link that leads nowhere."
-                    ))
+                    refusal!("`{display_path}` goes through a link that leads nowhere.")
                 })?;
                 if !here.starts_with(root) {
-                    return Err(ToolError::Refused(format!(
+                    return Err(refusal!(
                         "`{display_path}` goes through a link that leads out of the workspace."
-                    )));
+                    ));
                 }
             }
             Ok(_) => {}
@@ -74,5 +72,5 @@ fn follow(root: &Path, parts: &[&std::ffi::OsStr], display_path: &str) -> Result
     }
     here.strip_prefix(root)
         .map(Path::to_path_buf)
-        .map_err(|_| ToolError::Refused(format!("`{display_path}` lies outside the workspace.")))
+        .map_err(|_| refusal!("`{display_path}` lies outside the workspace."))
 }

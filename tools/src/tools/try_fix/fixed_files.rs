@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::FixEdit;
 use crate::python::edit::LineEnding;
 use crate::python::{Definition, Module, flatten};
-use crate::tool::{Result, ToolError};
+use crate::tool::{Result, ToolError, refusal};
 use crate::tools::replacement::find_text;
 use crate::workspace::{Workspace, forward};
 
@@ -77,9 +77,9 @@ impl FixedFiles {
         let path = workspace.resolve(&edit.path)?;
         let display_path = forward(&path);
         if workspace.layout().is_test_path(&display_path) && !display_path.contains("/testing/") {
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "`{display_path}` is test code. A fix changes the code under test; change tests with the editing tools."
-            )));
+            ));
         }
         if !self.files.contains_key(&path) {
             let is_new = !workspace.root().join(&path).exists();
@@ -154,9 +154,9 @@ fn place(path: &str, text: &str, edit: &FixEdit) -> Result<(usize, usize, String
         (Some(_), Some(_)) => Err(ToolError::refused(
             "Give either `old` or `function` in an edit, not both.",
         )),
-        _ => Err(ToolError::Refused(format!(
+        _ => Err(refusal!(
             "Say what to replace in `{path}`: `old` (text that occurs once) or `function` (its name)."
-        ))),
+        )),
     }
 }
 
@@ -177,18 +177,18 @@ fn definition(path: &str, now: &str, name: &str, new: &str) -> Result<(usize, us
                 near(b).total_cmp(&near(a))
             });
             names.truncate(3);
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "There is no `{name}` in `{path}`. The nearest are: {}.",
                 names.join(", ")
-            )));
+            ));
         }
         many => {
             let lines: Vec<String> = many.iter().map(|d| d.line.to_string()).collect();
-            return Err(ToolError::Refused(format!(
+            return Err(refusal!(
                 "`{name}` is defined {} times in `{path}` (lines {}). Use `old` instead.",
                 many.len(),
                 lines.join(", ")
-            )));
+            ));
         }
     };
     let lines: Vec<&str> = now.split_inclusive('\n').collect();
@@ -229,10 +229,11 @@ fn check(path: &str, was: &str, after: &str) -> Result<()> {
     let errors = Module::parse(after).new_errors(Some(&Module::parse(was)));
     match errors.first() {
         None => Ok(()),
-        Some(error) => Err(ToolError::Refused(format!(
+        Some(error) => Err(refusal!(
             "With this edit `{path}` does not parse: line {}: {}. Nothing was changed.",
-            error.line, error.what
-        ))),
+            error.line,
+            error.what
+        )),
     }
 }
 
