@@ -20,8 +20,7 @@ pub struct CreateFileArgs {
     #[schemars(example = "tests/test_new.py")]
     path: String,
     /// The complete content.
-    #[schemars(extend("plain" = true))]
-    #[schemars(example = "def test_one():\n    assert True\n")]
+    #[schemars(extend("plain" = true), example = "def test_one():\n    assert True\n")]
     content: String,
 }
 

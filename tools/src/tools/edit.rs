@@ -28,17 +28,13 @@ pub struct EditArgs {
     /// The file.
     path: String,
     /// Occurs once; not for a new file.
-    #[serde(default)]
     old: Option<String>,
     /// `Class.method`, replaced whole; its decorators stay unless `new` has some. Empty `new`: delete.
-    #[serde(default)]
     function: Option<String>,
     /// The replacement text.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     new: Option<String>,
     /// The line at which `old` begins, if it occurs more than once.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
 }

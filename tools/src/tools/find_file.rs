@@ -21,7 +21,6 @@ pub struct FindFileArgs {
     #[schemars(example = "test_*.py")]
     name: String,
     /// Search only below this folder.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     path: Option<String>,
 }

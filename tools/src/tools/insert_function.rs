@@ -32,11 +32,9 @@ pub struct InsertFunctionArgs {
     #[schemars(extend("unlisted" = true))]
     imports: Vec<String>,
     /// The function or class to insert it after.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     after: Option<String>,
     /// The class to insert it into.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     class: Option<String>,
 }

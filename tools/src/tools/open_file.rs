@@ -21,15 +21,12 @@ pub struct OpenFileArgs {
     /// The file.
     path: String,
     /// First line to show.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     first: Option<usize>,
     /// A line to centre on, instead of `first`.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
     /// Number of lines.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     lines: Option<usize>,
 }

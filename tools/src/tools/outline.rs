@@ -26,11 +26,9 @@ pub struct OutlineArgs {
     #[schemars(example = "src/package/module.py")]
     path: String,
     /// Show only this class or function.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     within: Option<String>,
     /// Only names that contain this.
-    #[serde(default)]
     name: Option<String>,
 }
 

@@ -42,12 +42,9 @@ pub struct ReadFunction;
 #[serde(deny_unknown_fields)]
 pub struct ReadFunctionArgs {
     /// `function`, `Class.method` or `Class`.
-    #[serde(default)]
-    #[schemars(extend("plain" = true))]
-    #[schemars(example = "PreparedRequest.prepare_url")]
+    #[schemars(extend("plain" = true), example = "PreparedRequest.prepare_url")]
     name: Option<String>,
     /// The file; by default, any file.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     path: Option<String>,
 }

@@ -18,7 +18,6 @@ pub struct Revert;
 #[serde(deny_unknown_fields)]
 pub struct RevertArgs {
     /// Default: all that you changed.
-    #[serde(default)]
     #[schemars(example = "tests/test_module.py")]
     path: Option<String>,
 }

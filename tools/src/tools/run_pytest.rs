@@ -22,15 +22,12 @@ pub struct RunPytest;
 pub struct RunPytestArgs {
     /// Node ids or files.
     #[serde(default)]
-    #[schemars(extend("plain" = true))]
-    #[schemars(example = ["tests/test_module.py::test_empty"])]
+    #[schemars(extend("plain" = true), example = ["tests/test_module.py::test_empty"])]
     tests: Vec<String>,
     /// pytest's -k.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     keyword: Option<String>,
     /// Maximum seconds for the run.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     timeout: Option<u64>,
 }

@@ -26,7 +26,6 @@ pub struct RunPythonArgs {
     #[schemars(extend("plain" = true))]
     code: String,
     /// Maximum seconds. Default: 60.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     timeout: Option<u64>,
 }

@@ -36,16 +36,12 @@ pub struct Search;
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {
     /// Regular expression.
-    #[serde(default)]
-    #[schemars(extend("plain" = true))]
-    #[schemars(example = r"def prepare_\w+\(")]
+    #[schemars(extend("plain" = true), example = r"def prepare_\w+\(")]
     pattern: Option<String>,
     /// A folder or file.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     path: Option<String>,
     /// A glob such as `test_*.py`, `src/**/*.py`.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     glob: Option<String>,
     /// Ignore the difference between upper and lower case.

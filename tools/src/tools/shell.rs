@@ -29,7 +29,6 @@ pub struct ShellArgs {
     /// A command line for bash (sh where there is no bash).
     command: String,
     /// Seconds after which it is ended. Default: 120.
-    #[serde(default)]
     timeout: Option<u64>,
 }
 

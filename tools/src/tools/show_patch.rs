@@ -23,7 +23,6 @@ pub struct ShowPatch;
 #[serde(deny_unknown_fields)]
 pub struct ShowPatchArgs {
     /// A file or folder.
-    #[serde(default)]
     #[schemars(example = "tests/test_module.py")]
     path: Option<String>,
 }

@@ -41,11 +41,9 @@ pub struct Submit;
 #[serde(deny_unknown_fields)]
 pub struct SubmitArgs {
     /// The sentence that the test checks; why its input differs from the example.
-    #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,
     /// `false`: it cannot fail here.
-    #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reproducible: Option<bool>,
 }

@@ -54,22 +54,18 @@ pub struct FixEdit {
     /// The file.
     path: String,
     /// Text that occurs once; not with `function`.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     old: Option<String>,
     /// The line at which `old` begins, if it occurs more than once.
-    #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
     /// `function` or `Class.method`, replaced whole; its decorators stay unless `new` has some.
-    #[serde(default)]
     #[schemars(extend("plain" = true))]
     function: Option<String>,
     /// The replacement text.
     #[schemars(extend("plain" = true))]
     new: String,
     /// Number of the fix, if several.
-    #[serde(default)]
     variant: Option<u32>,
 }
 
