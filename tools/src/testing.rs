@@ -62,6 +62,20 @@ impl Fixture {
         }
     }
 
+    /// Checks that a call is answered with these words.
+    #[track_caller]
+    pub(crate) fn shows(&mut self, tool: &str, arguments: Value, words: &str) {
+        let text = self.text(tool, arguments);
+        assert!(text.contains(words), "{text}");
+    }
+
+    /// Checks that a call is refused with these words.
+    #[track_caller]
+    pub(crate) fn refuses(&mut self, tool: &str, arguments: Value, words: &str) {
+        let text = self.refusal(tool, arguments);
+        assert!(text.contains(words), "{text}");
+    }
+
     pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.workspace.root().join(path)).unwrap()
     }

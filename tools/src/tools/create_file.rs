@@ -93,24 +93,25 @@ mod tests {
             "Made n/b.py, 2 lines.\nIt uses names that are defined nowhere:\n`pytest` in `pytest`: `import pytest`\n"
         );
         assert_eq!(f.read("n/b.py"), "pytest\ny = 1\n");
-        assert!(
-            f.refusal("create_file", json!({"path": "a.py", "content": ""}))
-                .contains("exists")
+        f.refuses(
+            "create_file",
+            json!({"path": "a.py", "content": ""}),
+            "exists",
         );
-        assert!(
-            f.refusal(
-                "create_file",
-                json!({"path": "c.py", "content": "def f(:\n"})
-            )
-            .contains("Line 1")
+        f.refuses(
+            "create_file",
+            json!({"path": "c.py", "content": "def f(:\n"}),
+            "Line 1",
         );
-        assert!(
-            f.refusal("create_file", json!({"path": "../c.py", "content": ""}))
-                .contains("outside")
+        f.refuses(
+            "create_file",
+            json!({"path": "../c.py", "content": ""}),
+            "outside",
         );
-        assert!(
-            f.refusal("create_file", json!({"path": "a.py/c.py", "content": ""}))
-                .contains("cannot be written")
+        f.refuses(
+            "create_file",
+            json!({"path": "a.py/c.py", "content": ""}),
+            "cannot be written",
         );
         assert!(!f.workspace.root().join("c.py").exists());
     }

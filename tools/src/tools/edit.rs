@@ -177,9 +177,9 @@ mod tests {
             "import a\nimport b\n\n\n@a.mark\ndef test_a():\n    assert b.f()\n"
         );
         let both = edit(json!({"function": "test_a", "old": "b.f()", "new": "x"}));
-        assert!(f.refusal("edit", both).contains("not both"));
+        f.refuses("edit", both, "not both");
         let nothing = edit(json!({"function": "test_a"}));
-        assert!(f.refusal("edit", nothing).contains("`new`"));
+        f.refuses("edit", nothing, "`new`");
         let text = f.text("edit", edit(json!({})));
         assert!(text.contains("tests/test_a.py"), "{text}");
         assert_eq!(f.read("tests/test_a.py"), file);

@@ -167,19 +167,15 @@ mod tests {
             refused.contains("would not parse") && refused.contains("2      return (1"),
             "{refused}"
         );
-        assert!(
-            f.refusal(
-                "edit_lines",
-                json!({"path": "a.py", "first": 4, "last": 4, "text": ""})
-            )
-            .contains("2 lines")
+        f.refuses(
+            "edit_lines",
+            json!({"path": "a.py", "first": 4, "last": 4, "text": ""}),
+            "2 lines",
         );
-        assert!(
-            f.refusal(
-                "edit_lines",
-                json!({"path": "a.py", "first": 0, "last": 1, "text": ""})
-            )
-            .contains("from 1")
+        f.refuses(
+            "edit_lines",
+            json!({"path": "a.py", "first": 0, "last": 1, "text": ""}),
+            "from 1",
         );
         assert_eq!(f.read("a.py"), "def f():\n    return 1\n");
         // Existing errors do not cause a refusal.

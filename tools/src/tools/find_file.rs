@@ -173,13 +173,7 @@ mod tests {
         );
         assert!(find(json!({"name": "modles.py"})).contains("nearest"));
         assert!(find(json!({"name": "*.rst"})).contains("No file fits"));
-        assert!(
-            f.refusal("find_file", json!({"name": "x", "path": "no"}))
-                .contains("no folder")
-        );
-        assert!(
-            f.refusal("find_file", json!({"name": "[x"}))
-                .contains("not a glob")
-        );
+        f.refuses("find_file", json!({"name": "x", "path": "no"}), "no folder");
+        f.refuses("find_file", json!({"name": "[x"}), "not a glob");
     }
 }

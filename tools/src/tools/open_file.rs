@@ -135,21 +135,13 @@ mod tests {
         );
         assert!(open(json!({"path": "a.txt", "first": 245})).ends_with("250  line 250\n"));
         assert_eq!(open(json!({"path": "empty"})), "empty is empty.\n");
-        assert!(
-            f.refusal("open_file", json!({"path": "a.txt", "first": 251}))
-                .contains("only 250 lines")
+        f.refuses(
+            "open_file",
+            json!({"path": "a.txt", "first": 251}),
+            "only 250 lines",
         );
-        assert!(
-            f.refusal("open_file", json!({"path": "bin"}))
-                .contains("binary")
-        );
-        assert!(
-            f.refusal("open_file", json!({"path": "a.tx"}))
-                .contains("nearest are: a.txt")
-        );
-        assert!(
-            f.refusal("open_file", json!({"path": "../base.tar"}))
-                .contains("outside")
-        );
+        f.refuses("open_file", json!({"path": "bin"}), "binary");
+        f.refuses("open_file", json!({"path": "a.tx"}), "nearest are: a.txt");
+        f.refuses("open_file", json!({"path": "../base.tar"}), "outside");
     }
 }

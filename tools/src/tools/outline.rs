@@ -304,9 +304,10 @@ mod tests {
             f.text("outline", json!({"path": "a.py"})),
             "a.py, 11 lines\n3-8 @deco(1) class A(B)\n  5-8 @property def f(self, x=1)\n11-11 async def g()\n"
         );
-        assert!(
-            f.text("outline", json!({"path": "a.py", "within": "A.f"}))
-                .contains("  8-8 def inner()")
+        f.shows(
+            "outline",
+            json!({"path": "a.py", "within": "A.f"}),
+            "  8-8 def inner()",
         );
         assert_eq!(
             f.text("outline", json!({"path": "a.py", "name": "A.F"})),
@@ -316,17 +317,12 @@ mod tests {
             f.text("outline", json!({"path": "a.py", "name": "g"})),
             "a.py, 11 lines\n11-11 async def g()\n"
         );
-        assert!(
-            f.refusal("outline", json!({"path": "a.py", "name": "zz"}))
-                .contains("defines no `zz`")
+        f.refuses(
+            "outline",
+            json!({"path": "a.py", "name": "zz"}),
+            "defines no `zz`",
         );
-        assert!(
-            f.text("outline", json!({"path": "b.py"}))
-                .contains("No classes")
-        );
-        assert!(
-            f.refusal("outline", json!({"path": "a.py", "within": "A.ff"}))
-                .contains("A.f")
-        );
+        f.shows("outline", json!({"path": "b.py"}), "No classes");
+        f.refuses("outline", json!({"path": "a.py", "within": "A.ff"}), "A.f");
     }
 }

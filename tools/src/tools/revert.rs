@@ -109,9 +109,10 @@ mod tests {
         std::fs::remove_file(root.join("b.py")).unwrap();
         std::fs::create_dir(root.join("new")).unwrap();
         std::fs::write(root.join("new/d.py"), "d\n").unwrap();
-        assert!(
-            f.text("revert", json!({"path": "t/c.py"}))
-                .contains("What differs: a.py, b.py, new/d.py")
+        f.shows(
+            "revert",
+            json!({"path": "t/c.py"}),
+            "What differs: a.py, b.py, new/d.py",
         );
         assert_eq!(
             f.text("revert", json!({"path": "./a.py"})),

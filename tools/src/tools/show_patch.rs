@@ -117,9 +117,10 @@ mod tests {
             one.ends_with("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+x\n"),
             "{one}"
         );
-        assert!(
-            f.text("show_patch", json!({}))
-                .contains("lines more. Changed files: a.py, b.py.")
+        f.shows(
+            "show_patch",
+            json!({}),
+            "lines more. Changed files: a.py, b.py.",
         );
     }
 }

@@ -104,9 +104,6 @@ fn refusals_leave_file_unchanged() {
     assert!(refuse(json!({"path": "x.txt"})).contains("is not a Python file"));
     assert!(refuse(json!({"path": "/etc/x.py"})).contains("outside"));
     let short = json!({"path": "tests/short.py", "code": "def f(self): pass", "class": "A"});
-    assert!(
-        f.refusal("insert_function", short)
-            .contains("on the line of `class`")
-    );
+    f.refuses("insert_function", short, "on the line of `class`");
     assert!(f.workspace.changes().unwrap().is_empty());
 }

@@ -30,7 +30,7 @@ fn source_includes_decorators_and_imports() {
         json!({"name": "pkg/a.py::A::f"}),
     ] {
         if args["name"] == "f" {
-            assert!(f.refusal("read_function", args).contains("A.f"));
+            f.refuses("read_function", args, "A.f");
         } else {
             assert_eq!(f.text("read_function", args), expected);
         }
@@ -49,17 +49,20 @@ fn ambiguous_and_unknown_names_are_refused() {
         f.text("read_function", json!({"name": "g"}))
             .starts_with("pkg/b.py, g, lines 1-2")
     );
-    assert!(
-        f.refusal("read_function", json!({"name": "C.f"}))
-            .contains("There is: A.f, B.f")
+    f.refuses(
+        "read_function",
+        json!({"name": "C.f"}),
+        "There is: A.f, B.f",
     );
-    assert!(
-        f.refusal("read_function", json!({"name": "zzz"}))
-            .contains("Nothing in the repository")
+    f.refuses(
+        "read_function",
+        json!({"name": "zzz"}),
+        "Nothing in the repository",
     );
-    assert!(
-        f.refusal("read_function", json!({"name": "A.ff", "path": "pkg/a.py"}))
-            .contains("A.f")
+    f.refuses(
+        "read_function",
+        json!({"name": "A.ff", "path": "pkg/a.py"}),
+        "A.f",
     );
 }
 
@@ -136,5 +139,5 @@ fn missing_name_shows_file_outline() {
     let outline = f.text("outline", json!({"path": "a.py"}));
     assert_eq!(f.text("read_function", json!({"path": "a.py"})), outline);
     assert!(outline.contains("def f(x)"), "{outline}");
-    assert!(f.refusal("read_function", json!({})).contains("`name`"));
+    f.refuses("read_function", json!({}), "`name`");
 }

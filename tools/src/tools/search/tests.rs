@@ -49,9 +49,10 @@ fn matches_are_grouped_by_file() {
         f.text("search", json!({"pattern": "needle", "path": "src/a.py"}))
             .starts_with("2 matches")
     );
-    assert!(
-        f.text("search", json!({"pattern": "NEEDLE"}))
-            .contains("`(?i)` in front of it ignores case")
+    f.shows(
+        "search",
+        json!({"pattern": "NEEDLE"}),
+        "`(?i)` in front of it ignores case",
     );
     let data = f
         .answer("search", json!({"pattern": "needle"}))
@@ -129,18 +130,9 @@ fn invalid_patterns_are_refused_with_hint() {
         let text = f.refusal("search", json!({"pattern": pattern}));
         assert!(pattern.is_empty() || text.contains("`literal`"), "{text}");
     }
-    assert!(
-        f.refusal("search", json!({"pattern": "foo("}))
-            .contains("unclosed group")
-    );
-    assert!(
-        f.refusal("search", json!({"pattern": "x", "path": "nope"}))
-            .contains("no file")
-    );
-    assert!(
-        f.refusal("search", json!({"pattern": "x", "path": ".."}))
-            .contains("outside")
-    );
+    f.refuses("search", json!({"pattern": "foo("}), "unclosed group");
+    f.refuses("search", json!({"pattern": "x", "path": "nope"}), "no file");
+    f.refuses("search", json!({"pattern": "x", "path": ".."}), "outside");
 }
 
 #[test]
@@ -162,5 +154,5 @@ fn missing_pattern_lists_files() {
         f.text("search", json!({"glob": "data"})),
         "1 file\ntests/data.txt\n"
     );
-    assert!(f.refusal("search", json!({})).contains("`pattern`"));
+    f.refuses("search", json!({}), "`pattern`");
 }
