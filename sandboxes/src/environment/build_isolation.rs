@@ -4,15 +4,13 @@
 //! Other projects need it if they use packages at build time that they do not declare.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::install_targets::InstallTarget;
 use super::requirements::name;
 use super::steps::{StepOutput, Steps};
+use crate::pattern::Pattern;
 use crate::recipe::ProjectMetadata;
 use crate::sandbox::Result;
 
@@ -215,21 +213,14 @@ fn build_requirements(metadata: &ProjectMetadata, setup_py: &str) -> Vec<String>
     lines
 }
 
-static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"Failed to (?:download and )?build:? `?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:==| @|\[|`|$)",
-    )
-    .ok()
-});
+static FAILED: Pattern = Pattern::new(
+    r"Failed to (?:download and )?build:? `?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:==| @|\[|`|$)",
+);
 
 /// Returns the normalised names of packages whose build failed, according to uv.
 pub(super) fn failed_packages(output: &str) -> BTreeSet<String> {
-    let found = FAILED.as_ref().map(|failed| failed.captures_iter(output));
-    found
-        .into_iter()
-        .flatten()
-        .map(|failed| name(&failed[1]))
-        .collect()
+    let failed = FAILED.captures_iter(output);
+    failed.map(|failed| name(&failed[1])).collect()
 }
 
 #[cfg(test)]

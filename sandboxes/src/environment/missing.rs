@@ -7,12 +7,10 @@
 //! - It is a well-known package whose module has another name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::module_packages::package_of;
 use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
+use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
 
 /// Fixtures, marks, options and settings of pytest, and the plugins that provide them.
@@ -147,29 +145,18 @@ fn plugin(sign: &str) -> Option<String> {
     known.map(|(_, plugin)| (*plugin).to_owned())
 }
 
-static MODULE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"No module named '?([A-Za-z_]\w*)((?:\.\w+)*)'?").ok());
-static ADVICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"pip3? install [`'"]?([A-Za-z][\w.-]*)(?:\[([\w,.-]+)\])?"#).ok()
-});
-static FIXTURE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"fixture '(\w+)' not found").ok());
-static MARK: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"'(\w+)' not found in `markers`").ok());
-static OPTIONS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"unrecognized arguments: (.+)").ok());
-static SETTING: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"Unknown config (?:ini key|option): (\w+)").ok());
-static REQUIRED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"Missing required plugins: (.+)").ok());
+static MODULE: Pattern = Pattern::new(r"No module named '?([A-Za-z_]\w*)((?:\.\w+)*)'?");
+static ADVICE: Pattern =
+    Pattern::new(r#"pip3? install [`'"]?([A-Za-z][\w.-]*)(?:\[([\w,.-]+)\])?"#);
+static FIXTURE: Pattern = Pattern::new(r"fixture '(\w+)' not found");
+static MARK: Pattern = Pattern::new(r"'(\w+)' not found in `markers`");
+static OPTIONS: Pattern = Pattern::new(r"unrecognized arguments: (.+)");
+static SETTING: Pattern = Pattern::new(r"Unknown config (?:ini key|option): (\w+)");
+static REQUIRED: Pattern = Pattern::new(r"Missing required plugins: (.+)");
 
-fn captured<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
-    let captures = pattern.as_ref().map(|pattern| pattern.captures_iter(text));
-    captures
-        .into_iter()
-        .flatten()
-        .filter_map(|c| Some(c.get(1)?.as_str()))
-        .collect()
+fn captured<'t>(pattern: &Pattern, text: &'t str) -> Vec<&'t str> {
+    let captures = pattern.captures_iter(text);
+    captures.filter_map(|c| Some(c.get(1)?.as_str())).collect()
 }
 
 /// Returns the normalised names of the packages that a text asks for.

@@ -4,10 +4,8 @@
 //! A pin says when the code was written better than its date does. So a version that has a wheel for the pin, or whose
 //! compiler interface it knows, is tried before the pin is left out.
 
-use std::sync::{LazyLock, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
-
-use regex::Regex;
 
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
@@ -15,6 +13,7 @@ use super::requirements;
 use super::smoke_test::SmokeTestReport;
 use super::steps::StepOutput;
 use crate::error::SandboxError;
+use crate::pattern::Pattern;
 use crate::recipe;
 use crate::sandbox::{Result, output};
 
@@ -25,14 +24,11 @@ const OLDEST: u32 = 8;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A package that uv could not build, or whose release does not support this Python.
-static FAILED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"Failed to (?:build|download and build|prepare) `([\w.-]+)(?:==[^`]*)?`",
-        r"|Because (?:only )?([\w.-]+)(?:\[[^\]]*\])?[=<>!~][^\s]* (?:depends on Python|has no (?:usable )?wheels|requires Python)",
-        r"|and ([\w.-]+)==[^\s]+ depends on Python",
-    ))
-    .ok()
-});
+static FAILED: Pattern = Pattern::new(concat!(
+    r"Failed to (?:build|download and build|prepare) `([\w.-]+)(?:==[^`]*)?`",
+    r"|Because (?:only )?([\w.-]+)(?:\[[^\]]*\])?[=<>!~][^\s]* (?:depends on Python|has no (?:usable )?wheels|requires Python)",
+    r"|and ([\w.-]+)==[^\s]+ depends on Python",
+));
 
 /// Errors of old code under a newer Python, and the last version without them.
 const REMOVED: [(&str, &str); 24] = [
@@ -167,8 +163,7 @@ fn newest_with(error: &str, versions: &[String]) -> Option<String> {
 
 /// Returns the pinned line of the first package that the output says could not be installed.
 fn failed_pin<'a>(output: &str, lines: impl Iterator<Item = &'a String>) -> Option<String> {
-    let pattern = FAILED.as_ref()?;
-    let names: Vec<String> = pattern
+    let names: Vec<String> = FAILED
         .captures_iter(output)
         .filter_map(|found| found.iter().skip(1).flatten().next())
         .map(|name| requirements::name(name.as_str()))

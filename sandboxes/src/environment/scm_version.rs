@@ -1,9 +1,6 @@
 //! The version that a package would derive from git. Old code is installed from its files alone, without git history.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use crate::pattern::Pattern;
 use crate::recipe::{ProjectMetadata, is_version};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
@@ -144,21 +141,15 @@ impl ScmVersion {
 
 /// Returns whether a build failed because its version could not be derived from git.
 pub(super) fn lacks_version(output: &str) -> bool {
-    static LACKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)unable to detect version|cannot find the version|versioning.{0,80}(?:git|vcs|tag)|version.{0,80}\b(?:scm|vcs|git|tags?)\b|\b(?:scm|vcs|git|tags?)\b.{0,80}version|not a git repository|git describe|dunamai",
-        )
-        .ok()
-    });
-    LACKS.as_ref().is_some_and(|lacks| lacks.is_match(output))
+    static LACKS: Pattern = Pattern::new(
+        r"(?i)unable to detect version|cannot find the version|versioning.{0,80}(?:git|vcs|tag)|version.{0,80}\b(?:scm|vcs|git|tags?)\b|\b(?:scm|vcs|git|tags?)\b.{0,80}version|not a git repository|git describe|dunamai",
+    );
+    LACKS.is_match(output)
 }
 
-static HEADING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"(?im)^[^\w\n]{0,6}(?:([a-z][\w.-]*)\s+)?(?:version|release)?\s*[\[(`]?v?(\d+\.\d+(?:\.\d+){0,2})(?:(?:a|b|rc|\.post|\.dev)\d+)?[\])`]?\s*(?:$|[:,(–—-]|\d{4})",
-    )
-    .ok()
-});
+static HEADING: Pattern = Pattern::new(
+    r"(?im)^[^\w\n]{0,6}(?:([a-z][\w.-]*)\s+)?(?:version|release)?\s*[\[(`]?v?(\d+\.\d+(?:\.\d+){0,2})(?:(?:a|b|rc|\.post|\.dev)\d+)?[\])`]?\s*(?:$|[:,(–—-]|\d{4})",
+);
 
 /// Returns the highest version in the headings of a changelog.
 fn newest_in_changelog(tree: &Tree) -> Result<Option<String>> {
@@ -183,7 +174,7 @@ fn newest_in_changelog(tree: &Tree) -> Result<Option<String>> {
 }
 
 fn highest_heading(text: &str) -> Option<String> {
-    let headings = HEADING.as_ref()?.captures_iter(text);
+    let headings = HEADING.captures_iter(text);
     // Lines such as `Python 3.14:` name another product.
     let is_other = |word: regex::Match| word.as_str().eq_ignore_ascii_case("python");
     let headings = headings.filter(|heading| !heading.get(1).is_some_and(is_other));

@@ -1,28 +1,23 @@
 //! Assignments of environment variables in text files.
 
-use std::sync::LazyLock;
+use regex::Captures;
 
-use regex::{Captures, Regex};
+use crate::pattern::Pattern;
 
 /// `NAME=value` or `NAME: value`, as in shell scripts, .env files, YAML, tox.ini and Dockerfiles.
-static ASSIGNMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r#"(?m)^\s*(?:export |set |ENV |- |["'])*([A-Z][A-Z0-9_]{2,})\s*[=:]\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#,]+))["']?,?\s*(?:#.*)?$"#,
-    )
-    .ok()
-});
+static ASSIGNMENT: Pattern = Pattern::new(
+    r#"(?m)^\s*(?:export |set |ENV |- |["'])*([A-Z][A-Z0-9_]{2,})\s*[=:]\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#,]+))["']?,?\s*(?:#.*)?$"#,
+);
 
 /// Assignments before a command, as in `NAME=value pytest`.
-static BEFORE_COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"\b([A-Z][A-Z0-9_]{2,})=["']?([^\s"'$`]+)["']?\s+(?:\S+=\S+\s+)*(?:python|pytest|py\.test|coverage|tox|flask|\./manage|uv|poetry)"#).ok()
-});
+static BEFORE_COMMAND: Pattern = Pattern::new(
+    r#"\b([A-Z][A-Z0-9_]{2,})=["']?([^\s"'$`]+)["']?\s+(?:\S+=\S+\s+)*(?:python|pytest|py\.test|coverage|tox|flask|\./manage|uv|poetry)"#,
+);
 
 /// Returns the variables that a text sets, with literal values.
 pub(super) fn assignments(text: &str) -> Vec<(String, String)> {
     let patterns = [&ASSIGNMENT, &BEFORE_COMMAND].into_iter();
-    let captures = patterns
-        .filter_map(|pattern| pattern.as_ref())
-        .flat_map(|pattern| pattern.captures_iter(text));
+    let captures = patterns.flat_map(|pattern| pattern.captures_iter(text));
     let assignment = |captures: Captures<'_>| {
         let value = captures.iter().skip(2).flatten().next()?.as_str().trim();
         // Values that refer to others, or that a person must fill in, are of no use.
@@ -57,7 +52,7 @@ mod tests {
             ("ENV NAME=x", "x"),
             ("    \"NAME=x\",", "x"),
         ] {
-            let captures = ASSIGNMENT.as_ref().unwrap().captures(line);
+            let captures = ASSIGNMENT.captures(line);
             let value_of = |c: regex::Captures<'_>| {
                 c.iter()
                     .skip(2)
@@ -72,8 +67,6 @@ mod tests {
             );
         }
         let command = BEFORE_COMMAND
-            .as_ref()
-            .unwrap()
             .captures("\tA_B=1 NAME=x pytest tests")
             .unwrap();
         assert_eq!((&command[1], &command[2]), ("A_B", "1"));

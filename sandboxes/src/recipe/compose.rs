@@ -1,12 +1,12 @@
 //! Compose files: the values of their variables, and the files with a container's variables.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::Captures;
 
 use super::assignments::assignments;
 use super::detect::{join, text};
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -22,15 +22,14 @@ const TEMPLATES: [&str; 7] = [
 ];
 
 /// `${NAME}`, `${NAME:-default}` and `$NAME`.
-static VARIABLE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|([A-Za-z_]\w*))").ok());
+static VARIABLE: Pattern = Pattern::new(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|([A-Za-z_]\w*))");
 
 /// Returns the text of a compose file with the values of its variables: those in `.env` beside it, otherwise their
 /// defaults. Returns other files unchanged.
 pub(super) fn expanded(tree: &Tree, path: &str) -> Result<String> {
     let text = text(tree, path)?.unwrap_or_default();
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let Some(variable) = VARIABLE.as_ref().filter(|_| name.contains("compose")) else {
+    let Some(variable) = VARIABLE.regex().filter(|_| name.contains("compose")) else {
         return Ok(text);
     };
     let env = variables_file(tree, folder, ".env")?.unwrap_or_default();

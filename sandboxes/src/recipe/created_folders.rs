@@ -1,18 +1,15 @@
 //! Folders that CI creates before it runs the tests: they are not committed, but hold databases, uploads or logs.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::detect::{runs_tests, text};
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
 /// A command `mkdir` in a script of YAML, with its arguments.
-static MKDIR: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?m)(?:^[ \t]*(?:- )?(?:run:[ \t]*)?|[;&|][ \t]*)mkdir[ \t]+([^\n;&|]*)").ok()
-});
+static MKDIR: Pattern =
+    Pattern::new(r"(?m)(?:^[ \t]*(?:- )?(?:run:[ \t]*)?|[;&|][ \t]*)mkdir[ \t]+([^\n;&|]*)");
 
 /// Names of folders that only builds need.
 const OF_BUILDS: [&str; 3] = ["build", "dist", "wheelhouse"];
@@ -35,9 +32,8 @@ pub(super) fn command(tree: &Tree) -> Result<Option<String>> {
 
 /// Returns the folders of the repository that a text creates.
 fn folders_in(text: &str) -> Vec<String> {
-    let calls = MKDIR.as_ref().map(|mkdir| mkdir.captures_iter(text));
     let mut folders = Vec::new();
-    for call in calls.into_iter().flatten() {
+    for call in MKDIR.captures_iter(text) {
         // The words of an expression say nothing.
         if call[1].contains("${{") {
             continue;

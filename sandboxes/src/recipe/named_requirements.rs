@@ -4,15 +4,14 @@
 //! first.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use toml::Value;
 
 use super::MAX_FILE_LEN;
 use super::detect::package_name;
 use super::ini::Ini;
 use super::setup_py;
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -72,8 +71,7 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
     }
     for path in paths.iter().filter(|path| installs(path)) {
         let text = text(path)?.unwrap_or_default();
-        let commands = INSTALL.as_ref().map(|pattern| pattern.captures_iter(&text));
-        for command in commands.into_iter().flatten() {
+        for command in INSTALL.captures_iter(&text) {
             let words = command[1].split(|c: char| c.is_whitespace() || ",()\"'".contains(c));
             words.for_each(|word| all.add(word));
         }
@@ -89,8 +87,7 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
     Ok(all.0)
 }
 
-static INSTALL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?:pip3?|session|uv pip)[ .]install\b([^\n;&|]*)").ok());
+static INSTALL: Pattern = Pattern::new(r"(?:pip3?|session|uv pip)[ .]install\b([^\n;&|]*)");
 
 fn is_requirements_file(path: &str) -> bool {
     let lower = path.to_lowercase();
@@ -129,10 +126,7 @@ impl RequirementSet {
     fn add(&mut self, line: &str) {
         let line = line.split(" #").next().unwrap_or(line);
         let line = line.split(';').next().unwrap_or(line).trim();
-        let Some(captures) = REQUIREMENT
-            .as_ref()
-            .and_then(|pattern| pattern.captures(line))
-        else {
+        let Some(captures) = REQUIREMENT.captures(line) else {
             return;
         };
         let bounds = captures.get(3).map_or("", |bounds| bounds.as_str());
@@ -166,12 +160,9 @@ impl RequirementSet {
     }
 }
 
-static REQUIREMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"^([A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z])\s*(\[[\w, .-]*\])?\s*\(?((?:\s*,?\s*(?:[<>=!~]=?=?)\s*[\w.*+!-]+)*)\)?$",
-    )
-    .ok()
-});
+static REQUIREMENT: Pattern = Pattern::new(
+    r"^([A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z])\s*(\[[\w, .-]*\])?\s*\(?((?:\s*,?\s*(?:[<>=!~]=?=?)\s*[\w.*+!-]+)*)\)?$",
+);
 
 #[cfg(test)]
 mod tests {

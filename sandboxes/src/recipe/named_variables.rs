@@ -3,12 +3,10 @@
 //! They are used for variables that turn out to be missing when tests run.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::assignments::assignments;
 use super::compose;
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -20,9 +18,8 @@ pub(crate) struct NamedVariable {
 }
 
 /// A URL of PostgreSQL or Redis, whose host has no domain.
-static CONTAINER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^((?:postgres|redis)[\w+]*://(?:[^@/]*@)?)[A-Za-z][\w-]*(:|/|$)").ok()
-});
+static CONTAINER: Pattern =
+    Pattern::new(r"^((?:postgres|redis)[\w+]*://(?:[^@/]*@)?)[A-Za-z][\w-]*(:|/|$)");
 
 /// Common names of containers with databases.
 const CONTAINER_NAMES: [&str; 6] = ["db", "database", "postgres", "postgresql", "redis", "cache"];
@@ -49,7 +46,7 @@ pub(crate) fn named_variables(tree: &Tree) -> Result<BTreeMap<String, NamedVaria
 
 /// Replaces the name of another container by this machine, where a test finds its services.
 fn local_address(name: &str, value: &str) -> String {
-    match CONTAINER.as_ref() {
+    match CONTAINER.regex() {
         Some(url) if url.is_match(value) => url.replace(value, "${1}localhost$2").into_owned(),
         _ if name.ends_with("HOST") && CONTAINER_NAMES.contains(&value) => "localhost".to_owned(),
         _ => value.to_owned(),

@@ -6,12 +6,11 @@ mod postgresql;
 mod redis;
 mod variables;
 
-use std::sync::LazyLock;
-
 use regex::Regex;
 
 use super::detect::{runs_tests, text};
 use super::{Recipe, Service, compose};
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 pub(crate) use variables::LIBPQ;
@@ -128,24 +127,18 @@ pub(super) fn has_client(
     clients.iter().any(required)
 }
 
-static IMAGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r#"(?m)^([ \t]*)(?:- )?image:\s*["']?(?:[\w.:-]+/)*([\w.-]+)(?:[:@].*)?["']?[ \t]*$"#,
-    )
-    .ok()
-});
+static IMAGE: Pattern = Pattern::new(
+    r#"(?m)^([ \t]*)(?:- )?image:\s*["']?(?:[\w.:-]+/)*([\w.-]+)(?:[:@].*)?["']?[ \t]*$"#,
+);
 
 /// Returns the images in a YAML file, each with its block: the lines with at least the same indentation.
 fn declared(text: &str) -> Vec<(String, String)> {
-    let Some(pattern) = IMAGE.as_ref() else {
-        return Vec::new();
-    };
     let image = |captures: regex::Captures<'_>| {
         let indentation = captures[1].len();
         let start = captures.get(0).map_or(0, |all| all.start());
         Some((captures[2].to_lowercase(), block(text, start, indentation)))
     };
-    pattern.captures_iter(text).filter_map(image).collect()
+    IMAGE.captures_iter(text).filter_map(image).collect()
 }
 
 fn block(text: &str, at: usize, indentation: usize) -> String {

@@ -1,10 +1,7 @@
 //! Commands in a repository's files that install or test it, as advice for the repair of its environment.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::MAX_FILE_LEN;
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -24,26 +21,19 @@ pub struct StatedCommand {
     pub text: String,
 }
 
-static COMMAND: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"\b(?:pip3?|uv pip|conda|mamba|poetry|pdm|apt|apt-get|npm|brew)\s+(?:-\S+\s+)*install\b|session\.install",
-        r"|\buv (?:sync|run)\b|\bpdm sync\b|\b(?:py\.?test|unittest|nose2?|tox|nox|runtests\.py|manage\.py)\b",
-        r"|\bsetup\.py (?:develop|install|build|build_ext)\b|\bcargo (?:build|install)\b|DJANGO_SETTINGS_MODULE",
-    ))
-    .ok()
-});
+static COMMAND: Pattern = Pattern::new(concat!(
+    r"\b(?:pip3?|uv pip|conda|mamba|poetry|pdm|apt|apt-get|npm|brew)\s+(?:-\S+\s+)*install\b|session\.install",
+    r"|\buv (?:sync|run)\b|\bpdm sync\b|\b(?:py\.?test|unittest|nose2?|tox|nox|runtests\.py|manage\.py)\b",
+    r"|\bsetup\.py (?:develop|install|build|build_ext)\b|\bcargo (?:build|install)\b|DJANGO_SETTINGS_MODULE",
+));
 
 /// Further lines of files that are not prose.
-static SETTING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r"\bmake [a-z]|\bimage:\s*\S|^FROM \S|\b[A-Z][A-Z_]*(?:URL|HOST|PORT|SECRET_KEY)\s*[:=]",
-    )
-    .ok()
-});
+static SETTING: Pattern = Pattern::new(
+    r"\bmake [a-z]|\bimage:\s*\S|^FROM \S|\b[A-Z][A-Z_]*(?:URL|HOST|PORT|SECRET_KEY)\s*[:=]",
+);
 
 /// Lines that state the Python version.
-static PYTHON: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"requires-python|python_requires|^python(?:-|\s*=\s*.)?\d").ok());
+static PYTHON: Pattern = Pattern::new(r"requires-python|python_requires|^python(?:-|\s*=\s*.)?\d");
 
 /// Returns the commands, of the files that state them most reliably first. Lines with one of the `names` count too,
 /// such as a variable that an error names.
@@ -103,16 +93,11 @@ fn rank(path: &str) -> Option<usize> {
 }
 
 fn commands_of(path: &str, rank: usize, text: &str, names: &[String]) -> Vec<StatedCommand> {
-    let is_in = |pattern: &LazyLock<Option<Regex>>, line: &str| {
-        pattern
-            .as_ref()
-            .is_some_and(|pattern| pattern.is_match(line))
-    };
     let counts = |line: &str| match rank {
-        METADATA => is_in(&PYTHON, line),
+        METADATA => PYTHON.is_match(line),
         rank => {
-            is_in(&COMMAND, line)
-                || (rank < PROSE && is_in(&SETTING, line))
+            COMMAND.is_match(line)
+                || (rank < PROSE && SETTING.is_match(line))
                 || names.iter().any(|name| line.contains(name))
         }
     };

@@ -1,8 +1,6 @@
 //! Search for the error that decided a failure, among warnings and the errors that follow from it.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use crate::pattern::Pattern;
 
 /// Maximum lines that explain an error, beginning with its own.
 const MAX_LINES: usize = 14;
@@ -17,34 +15,28 @@ pub(super) struct Failure<'a> {
 }
 
 /// Lines with which an error begins, without marks.
-static STARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        // Exceptions of Python, e.g. `django.core.exceptions.ImproperlyConfigured: …`.
-        r"^(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|ImproperlyConfigured|NotFound|NotReady|Unavailable|Timeout|Failure|Missing|Undefined\w+)\b(?::|$)",
-        // uv and pip.
-        r"|No solution found|Because |Failed to parse|Failed to (?:fetch|download|clone)|Git operation failed|ERROR: |TOML parse error",
-        r"|[^\s]* was not found in the package registry",
-        // Compilers, linkers, CMake, Meson and cargo.
-        r"|(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error(?:\[E\d+\])?: |fatal: |CMake Error|[^\s:]*meson\.build:\d+:\d+: ERROR: |(?:\S+/)?ld: |collect2: |Caused by:",
-        // Shells and make.
-        r"|(?:\S+: )?(?:\d+: |line \d+: )?\S+: (?:command )?not found$|make(?:\[\d+\])?: \*\*\* No rule|(?:\S+: )+No such file or directory",
-        r")",
-    ))
-    .ok()
-});
+static STARTS: Pattern = Pattern::new(concat!(
+    // Exceptions of Python, e.g. `django.core.exceptions.ImproperlyConfigured: …`.
+    r"^(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|ImproperlyConfigured|NotFound|NotReady|Unavailable|Timeout|Failure|Missing|Undefined\w+)\b(?::|$)",
+    // uv and pip.
+    r"|No solution found|Because |Failed to parse|Failed to (?:fetch|download|clone)|Git operation failed|ERROR: |TOML parse error",
+    r"|[^\s]* was not found in the package registry",
+    // Compilers, linkers, CMake, Meson and cargo.
+    r"|(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error(?:\[E\d+\])?: |fatal: |CMake Error|[^\s:]*meson\.build:\d+:\d+: ERROR: |(?:\S+/)?ld: |collect2: |Caused by:",
+    // Shells and make.
+    r"|(?:\S+: )?(?:\d+: |line \d+: )?\S+: (?:command )?not found$|make(?:\[\d+\])?: \*\*\* No rule|(?:\S+: )+No such file or directory",
+    r")",
+));
 
 /// Errors that only follow from another one.
-static CONSEQUENCES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)returned non-zero exit status|failed with exit (?:status|code)|exit status: |^failed to build|^call to `",
-        r"|build backend returned|metadata-generation-failed|subprocess-exited-with-error|^error: command .* failed",
-        r"|^ninja: |^make(?:\[\d+\])?: \*\*\* \[|CompileError: command|`cargo \w+` failed|Compilation failed|could not compile",
-        r"|aborting due to|CMake configuration failed|ImportError while|^error: failed-wheel-build|SystemExit",
-        r"|errors? during collection|^collect2: |^hint: |^Failed to (?:install|resolve|download and build|prepare)|CMakeError",
-        r"|^Caused by:$|^CalledProcessError|^subprocess\.|could not be collected|backend_editable|^ERROR: (?:usage|not found)",
-    ))
-    .ok()
-});
+static CONSEQUENCES: Pattern = Pattern::new(concat!(
+    r"(?i)returned non-zero exit status|failed with exit (?:status|code)|exit status: |^failed to build|^call to `",
+    r"|build backend returned|metadata-generation-failed|subprocess-exited-with-error|^error: command .* failed",
+    r"|^ninja: |^make(?:\[\d+\])?: \*\*\* \[|CompileError: command|`cargo \w+` failed|Compilation failed|could not compile",
+    r"|aborting due to|CMake configuration failed|ImportError while|^error: failed-wheel-build|SystemExit",
+    r"|errors? during collection|^collect2: |^hint: |^Failed to (?:install|resolve|download and build|prepare)|CMakeError",
+    r"|^Caused by:$|^CalledProcessError|^subprocess\.|could not be collected|backend_editable|^ERROR: (?:usage|not found)",
+));
 
 /// Lines that can be ignored wherever they occur: advice of other programs and testwright's own notices.
 const NOISE: [&str; 6] = [
@@ -60,10 +52,9 @@ impl<'a> Failure<'a> {
     /// Finds the last error that is not a consequence of another one. Returns `None` if no line looks like an error.
     pub(super) fn read(output: &'a str) -> Option<Failure<'a>> {
         let lines: Vec<&str> = output.lines().map(without_marks).collect();
-        let (starts, consequences) = (STARTS.as_ref()?, CONSEQUENCES.as_ref()?);
         let is_noise = |line: &str| NOISE.iter().any(|noise| line.starts_with(noise));
         let is_error =
-            |line: &&str| !is_noise(line) && starts.is_match(line) && !consequences.is_match(line);
+            |line: &&str| !is_noise(line) && STARTS.is_match(line) && !CONSEQUENCES.is_match(line);
         let at = lines.iter().rposition(is_error)?;
         // A resolver explains its error over several lines, each of which may begin like one.
         let at = lines[..at]

@@ -2,11 +2,9 @@
 //! workflows, Makefiles, tox and nox.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::text;
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -40,13 +38,10 @@ const OTHER_PURPOSES: [&str; 12] = [
     "bench", "prod",
 ];
 
-static PIP: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?:(?:pip3?|session|uv pip)[ .]install\b|pip-sync )((?:\\\n|[^\n;&|])*)").ok()
-});
-static PROJECT_TOOL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?:uv (?:sync|run)|poetry install|pdm (?:install|sync))\b((?:\\\n|[^\n;&|])*)")
-        .ok()
-});
+static PIP: Pattern =
+    Pattern::new(r"(?:(?:pip3?|session|uv pip)[ .]install\b|pip-sync )((?:\\\n|[^\n;&|])*)");
+static PROJECT_TOOL: Pattern =
+    Pattern::new(r"(?:uv (?:sync|run)|poetry install|pdm (?:install|sync))\b((?:\\\n|[^\n;&|])*)");
 
 /// Returns what the repository's own commands install for its tests.
 pub(super) fn read(tree: &Tree) -> Result<CiInstalls> {
@@ -116,9 +111,8 @@ pub(in crate::recipe) fn runs_tests(text: &str) -> bool {
 
 impl CiInstalls {
     fn add(&mut self, text: &str) {
-        let arguments = |pattern: &LazyLock<Option<Regex>>| -> Vec<Vec<String>> {
-            let calls = pattern.as_ref().map(|pattern| pattern.captures_iter(text));
-            let calls = calls.into_iter().flatten();
+        let arguments = |pattern: &Pattern| -> Vec<Vec<String>> {
+            let calls = pattern.captures_iter(text);
             calls.map(|call| words(&call[1])).collect()
         };
         for words in arguments(&PIP) {

@@ -3,12 +3,9 @@
 //! Tests run with pytest and pytest-django, in the way `manage.py test` would run them. Django itself, and its forks,
 //! keep their own runner.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use super::project_metadata::ProjectMetadata;
 use super::{Files, package_name, test_files, text};
+use crate::pattern::Pattern;
 use crate::recipe::Runner;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -183,17 +180,13 @@ pub(super) fn own_runner(tree: &Tree) -> Option<Runner> {
     })
 }
 
-static ASSIGNED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r#"DJANGO_SETTINGS_MODULE["']?\s*[\]]?\s*[,=:]\s*["']?([A-Za-z_][\w.]*)"#).ok()
-});
-static OPTION: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\btest\b[^\n]*--settings[= ]([A-Za-z_][\w.]*)").ok());
+static ASSIGNED: Pattern =
+    Pattern::new(r#"DJANGO_SETTINGS_MODULE["']?\s*[\]]?\s*[,=:]\s*["']?([A-Za-z_][\w.]*)"#);
+static OPTION: Pattern = Pattern::new(r"\btest\b[^\n]*--settings[= ]([A-Za-z_][\w.]*)");
 
 /// Returns the module that a text assigns to `DJANGO_SETTINGS_MODULE`.
 fn assigned(text: &str) -> Option<String> {
-    let module = ASSIGNED.as_ref()?.captures(text)?[1]
-        .trim_end_matches('.')
-        .to_owned();
+    let module = ASSIGNED.captures(text)?[1].trim_end_matches('.').to_owned();
     // The right side may be a variable.
     let is_name = ["os", "None", "str", "settings_module"].contains(&module.as_str());
     (!is_name).then_some(module)
@@ -216,8 +209,9 @@ fn named_for_tests(tree: &Tree, files: &Files) -> Result<Option<String>> {
     ];
     for path in others.into_iter().chain(tree.paths().filter(is_workflow)) {
         let text = text(tree, path)?.unwrap_or_default();
-        let option = OPTION.as_ref().and_then(|option| option.captures(&text));
-        let option = option.map(|captures| captures[1].to_owned());
+        let option = OPTION
+            .captures(&text)
+            .map(|captures| captures[1].to_owned());
         let settings_module = option.or_else(|| assigned(&text).filter(|_| path != "setup.cfg"));
         if let Some(settings) = settings_module.filter(|module| has_module(tree, module)) {
             return Ok(Some(settings));

@@ -2,11 +2,9 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::{Files, text};
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -23,12 +21,10 @@ const SUITES: [&str; 5] = [
 const SCRIPTS: [&str; 2] = ["run_tests.py", "runtests.py"];
 
 /// The rest of an import statement, and of the path of a module of tests.
-static IMPORTS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^\s*(?:from|import)\s(.*)|\btests?\.([\w.]+)").ok());
+static IMPORTS: Pattern = Pattern::new(r"(?m)^\s*(?:from|import)\s(.*)|\btests?\.([\w.]+)");
 
-static TEST_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?m)TestCase\)|^\s*(?:import|from)\s+(?:unittest|pytest|django\.test)\b").ok()
-});
+static TEST_CODE: Pattern =
+    Pattern::new(r"(?m)TestCase\)|^\s*(?:import|from)\s+(?:unittest|pytest|django\.test)\b");
 
 /// Returns the files that contain tests according to their names. If pytest is configured to search only some folders,
 /// only files in those are returned.
@@ -89,10 +85,7 @@ fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
             continue;
         }
         let code = text(tree, path)?.unwrap_or_default();
-        let has_tests = TEST_CODE
-            .as_ref()
-            .is_some_and(|tests| tests.is_match(&code));
-        if has_tests && code.contains("def test") {
+        if TEST_CODE.is_match(&code) && code.contains("def test") {
             paths.push(path);
         }
     }
@@ -105,8 +98,7 @@ fn imported_names(tree: &Tree, folder: &str, files: &[&str]) -> Result<BTreeSet<
     let mut names = BTreeSet::new();
     for file in files {
         let code = text(tree, &format!("{folder}{file}"))?.unwrap_or_default();
-        let imports = IMPORTS.iter();
-        for captures in imports.flat_map(|imports| imports.captures_iter(&code)) {
+        for captures in IMPORTS.captures_iter(&code) {
             for group in captures.iter().skip(1).flatten() {
                 names.extend(group.as_str().split(is_separator).map(str::to_owned));
             }

@@ -4,11 +4,9 @@
 //! read at the place where a command calls them.
 
 use std::cell::Cell;
-use std::sync::LazyLock;
-
-use regex::Regex;
 
 use super::{Migration, base_name};
+use crate::pattern::Pattern;
 use crate::recipe::detect::{command_files, join, text};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -29,19 +27,15 @@ const MAX_SCRIPTS: usize = 20;
 const MAKEFILES: [&str; 4] = ["Makefile", "makefile", "GNUmakefile", "justfile"];
 
 /// A command that starts tests.
-static TESTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r#"(?:^|[\s"'/=])(?:pytest|py\.test|unittest|nosetests|nose2|tox|nox|run_?tests(?:\.py)?)(?:$|[\s"',)])"#,
-        r"|manage\.py test\b|\b(?:make|just|invoke|inv|task|hatch|poe|pdm)\s+(?:run\s+)?\S*(?:test|check|cov)",
-        r"|test\S*\.sh\b|\bscripts/\S*test",
-    ))
-    .ok()
-});
+static TESTS: Pattern = Pattern::new(concat!(
+    r#"(?:^|[\s"'/=])(?:pytest|py\.test|unittest|nosetests|nose2|tox|nox|run_?tests(?:\.py)?)(?:$|[\s"',)])"#,
+    r"|manage\.py test\b|\b(?:make|just|invoke|inv|task|hatch|poe|pdm)\s+(?:run\s+)?\S*(?:test|check|cov)",
+    r"|test\S*\.sh\b|\bscripts/\S*test",
+));
 
 /// The default folder of a workflow's steps.
-static DEFAULT_FOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"defaults:\s+run:\s+(?:shell:[^\n]*\s+)?(working-directory:[^\n]*)").ok()
-});
+static DEFAULT_FOLDER: Pattern =
+    Pattern::new(r"defaults:\s+run:\s+(?:shell:[^\n]*\s+)?(working-directory:[^\n]*)");
 
 /// Returns the migrations of the first file that runs some before its tests.
 pub(super) fn migrations(tree: &Tree) -> Result<Vec<Migration>> {
@@ -209,8 +203,7 @@ impl Search<'_> {
                 }
             }
             let is_installed = words.iter().any(|word| word == "install" || word == "add");
-            let runs_tests = TESTS.as_ref().is_some_and(|tests| tests.is_match(segment));
-            if runs_tests && !is_installed {
+            if TESTS.is_match(segment) && !is_installed {
                 steps.push(Step::Tests);
             }
         }
@@ -306,7 +299,7 @@ fn step_folder(lines: &[&str]) -> Option<String> {
 }
 
 fn default_folder(workflow: &str) -> Option<String> {
-    working_directory(&DEFAULT_FOLDER.as_ref()?.captures(workflow)?[1])
+    working_directory(&DEFAULT_FOLDER.captures(workflow)?[1])
 }
 
 fn working_directory(line: &str) -> Option<String> {
@@ -353,7 +346,7 @@ mod tests {
 
     #[test]
     fn commands_that_start_tests_are_recognised() {
-        let is_match = |text: &str| TESTS.as_ref().is_some_and(|tests| tests.is_match(text));
+        let is_match = |text: &str| TESTS.is_match(text);
         for text in [
             "run: pytest -q",
             "session.run(\"pytest\")",

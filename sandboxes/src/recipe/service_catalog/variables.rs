@@ -1,9 +1,8 @@
 //! Variables through which the code of a repository finds a service, such as `DATABASE_URL`.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
 
+use crate::pattern::Pattern;
 use crate::recipe::Service;
 use crate::recipe::detect::text;
 use crate::recipe::named_variables::rank;
@@ -16,8 +15,7 @@ const READERS: [&str; 6] = ["settings", "config", "conftest", "database", "db", 
 /// Rank of these modules. Files of a higher rank are images and prose.
 const READER: usize = 6;
 
-static SCHEME: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"([A-Za-z][A-Za-z0-9+]*)://").ok());
+static SCHEME: Pattern = Pattern::new(r"([A-Za-z][A-Za-z0-9+]*)://");
 
 /// Variables that PostgreSQL's own client library reads, for what the code leaves open.
 pub(crate) const LIBPQ: [&str; 5] = ["PGDATABASE", "PGHOST", "PGPASSWORD", "PGPORT", "PGUSER"];
@@ -66,8 +64,7 @@ fn adapted(texts: &str, name: &str, value: &str) -> Option<String> {
     let Some((own, address)) = value.split_once("://") else {
         return Some(value.to_owned());
     };
-    let pattern = SCHEME.as_ref()?;
-    let captures = lines.iter().flat_map(|line| pattern.captures_iter(line));
+    let captures = lines.iter().flat_map(|line| SCHEME.captures_iter(line));
     let schemes: Vec<String> = captures.map(|scheme| scheme[1].to_lowercase()).collect();
     let is_same = |scheme: &&String| scheme.starts_with(own.get(..5).unwrap_or(own));
     match schemes.iter().find(is_same) {
