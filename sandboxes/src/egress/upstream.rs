@@ -117,32 +117,27 @@ impl Upstream {
             })
         };
         let mut list = Vec::new();
-        let mut builder = http_client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT);
-        let mut named_builder = http_client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .read_timeout(READ_TIMEOUT);
+        let new_builder = || {
+            http_client::builder()
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
+                .connect_timeout(CONNECT_TIMEOUT)
+                .read_timeout(READ_TIMEOUT)
+        };
+        let (mut public, mut named) = (new_builder(), new_builder());
         for (scheme, text) in [("http", http.or(all)), ("https", https.or(all))] {
             let Some(text) = text else { continue };
             let url = address(text)?;
-            let proxy = || -> Result<Proxy> {
-                let proxy = match scheme {
-                    "http" => Proxy::http(url.clone()),
-                    _ => Proxy::https(url.clone()),
-                };
-                let proxy = proxy
-                    .map_err(|_| SandboxError::input(format!("invalid proxy in {scheme}_proxy")))?;
-                Ok(proxy.no_proxy(NoProxy::from_string(no)))
+            let proxy = match scheme {
+                "http" => Proxy::http(url.clone()),
+                _ => Proxy::https(url.clone()),
             };
-            builder = builder.proxy(proxy()?);
-            named_builder = named_builder.proxy(proxy()?);
+            let proxy = proxy
+                .map_err(|_| SandboxError::input(format!("invalid proxy in {scheme}_proxy")))?
+                .no_proxy(NoProxy::from_string(no));
+            public = public.proxy(proxy.clone());
+            named = named.proxy(proxy);
             list.push(url);
         }
         if let Some(path) = ca_bundle {
@@ -156,8 +151,8 @@ impl Upstream {
                 plain_file::read(path, Links::Follow, MAX_DOCUMENT).map_err(|e| unusable(&e))?;
             let certificates =
                 reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
-            builder = builder.tls_certs_merge(certificates.clone());
-            named_builder = named_builder.tls_certs_merge(certificates);
+            public = public.tls_certs_merge(certificates.clone());
+            named = named.tls_certs_merge(certificates);
         }
         let except = list
             .iter()
@@ -170,8 +165,8 @@ impl Upstream {
             })
         };
         Ok(Upstream {
-            public: client(builder.dns_resolver(PublicOnly { except }))?,
-            named: client(named_builder)?,
+            public: client(public.dns_resolver(PublicOnly { except }))?,
+            named: client(named)?,
             matcher: Matcher::builder()
                 .http(http.unwrap_or_default())
                 .https(https.unwrap_or_default())
@@ -221,17 +216,14 @@ impl Upstream {
                 return Ok(response);
             };
             if !matches!(next.scheme(), "http" | "https") {
-                return Err(Refusal::Failed(format!(
-                    "{} redirects to an invalid URL",
-                    redacted(&url)
-                )));
+                let url = redacted(&url);
+                let why = format!("{url} redirects to an invalid URL");
+                return Err(Refusal::Failed(why));
             }
             url = next;
         }
-        Err(Refusal::Failed(format!(
-            "{} redirects too often",
-            redacted(&url)
-        )))
+        let url = redacted(&url);
+        Err(Refusal::Failed(format!("{url} redirects too often")))
     }
 
     /// Checks a server that the user did not name: it must be public, and not one of the user's proxies.
@@ -242,10 +234,8 @@ impl Upstream {
             Refusal::Forbidden(format!("{host}{}", port.unwrap_or_default()))
         };
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
-            return Err(Refusal::Failed(format!(
-                "{} is not the URL of a file",
-                redacted(url)
-            )));
+            let url = redacted(url);
+            return Err(Refusal::Failed(format!("{url} is not the URL of a file")));
         }
         let private = literal(host).is_some_and(|address| !is_public(address));
         let local = host == "localhost" || host.ends_with(".localhost");
@@ -278,48 +268,27 @@ impl Upstream {
         let uri = url.as_str().parse().map_err(|e| failed(&e))?;
         let work = async {
             let Some(proxy) = self.matcher.intercept(&uri) else {
-                return self.dial_directly(host, port, is_named).await;
+                let bare = host.trim_start_matches('[').trim_end_matches(']');
+                let addresses = tokio::net::lookup_host((bare, port)).await?;
+                let is_allowed = |address: &SocketAddr| is_named || is_public(address.ip());
+                let allowed: Vec<SocketAddr> = addresses.filter(is_allowed).collect();
+                if allowed.is_empty() {
+                    return Ok(None);
+                }
+                return TcpStream::connect(allowed.as_slice()).await.map(Some);
             };
             let at = proxy.uri();
             let authority = (at.host().unwrap_or_default(), at.port_u16().unwrap_or(80));
-            let mut stream = TcpStream::connect(authority)
-                .await
-                .map_err(|e| failed(&e))?;
+            let mut stream = TcpStream::connect(authority).await?;
             let login = proxy.basic_auth().and_then(|value| value.to_str().ok());
-            tunnel(&mut stream, host, port, login)
-                .await
-                .map_err(|e| failed(&e))?;
-            Ok(stream)
+            tunnel(&mut stream, host, port, login).await?;
+            Ok(Some(stream))
         };
         match tokio::time::timeout(CONNECT_TIMEOUT, work).await {
-            Ok(result) => result,
+            Ok(Ok(stream)) => stream.ok_or_else(|| Refusal::Forbidden(format!("{host}:{port}"))),
+            Ok(Err(e)) => Err(failed(&e)),
             Err(_) => Err(failed(&"the connection timed out")),
         }
-    }
-
-    async fn dial_directly(
-        &self,
-        host: &str,
-        port: u16,
-        is_named: bool,
-    ) -> std::result::Result<TcpStream, Refusal> {
-        let failed =
-            |e: &dyn std::fmt::Display| Refusal::Failed(format!("reach {host}:{port}: {e}"));
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((bare, port))
-            .await
-            .map_err(|e| failed(&e))?
-            .collect();
-        let allowed: Vec<SocketAddr> = addresses
-            .into_iter()
-            .filter(|address| is_named || is_public(address.ip()))
-            .collect();
-        if allowed.is_empty() {
-            return Err(Refusal::Forbidden(format!("{host}:{port}")));
-        }
-        TcpStream::connect(allowed.as_slice())
-            .await
-            .map_err(|e| failed(&e))
     }
 }
 
