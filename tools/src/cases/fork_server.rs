@@ -9,13 +9,12 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::Config;
 use crate::process::{self, BackgroundProcess, Command, ProcessOutput, ProcessReport, REPORT_FD};
 use crate::runners::{Control, FORKING, Launcher, Module, anonymous_file};
-use crate::tool::{Result, ToolError};
+use crate::tool::Result;
 
 const PROGRAM: &str = include_str!("fork_server.py");
 /// Time limit for a fork, and for the imports before it.
@@ -32,11 +31,6 @@ pub(super) struct ForkServer {
     named: BTreeSet<String>,
     is_broken: bool,
     _process: BackgroundProcess,
-}
-
-#[derive(Deserialize)]
-struct ForkResponse {
-    pid: i32,
 }
 
 impl ForkServer {
@@ -125,12 +119,8 @@ impl ForkServer {
             .map(|arg| arg.to_string_lossy())
             .collect();
         let request = json!({ "program": program, "environ": command.env, "report": REPORT_FD });
-        self.control.send(&request, &output)?;
         let until = deadline.min(Instant::now() + START_TIMEOUT);
-        let forked: Option<ForkResponse> = self.control.receive(until);
-        forked
-            .map(|forked| forked.pid)
-            .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
+        self.control.fork(&request, &output, until)
     }
 }
 

@@ -8,7 +8,6 @@
 
 mod control;
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use super::super::Run;
 use super::super::recording::{MAX_PRINTED_BYTES, Recording};
 use super::command::{Arguments, RecordedCommand, prepare_server};
-use crate::error::{Result, ToolError};
+use crate::error::Result;
 use crate::outcomes::Session;
 use crate::process::{self, BackgroundProcess, ProcessOutput};
 use crate::workspace::{Layout, Stamps};
@@ -140,11 +139,6 @@ struct Importer {
     stale: bool,
 }
 
-#[derive(Deserialize)]
-struct ForkResponse {
-    pid: i32,
-}
-
 impl Server {
     fn start(
         run: &Run<'_>,
@@ -237,7 +231,9 @@ impl Server {
         }
         let (output, writer) = std::io::pipe().ok()?;
         let reported = recording.report.writer().ok()?;
-        let fork = || collector.fork(&settings, [writer.into(), reported], deadline);
+        let request = json!({ "settings": settings });
+        let control = &mut collector.control;
+        let fork = || control.fork(&request, &[writer.into(), reported], deadline);
         process::run_forked(
             fork,
             output.into(),
@@ -273,16 +269,5 @@ impl Server {
             .ok()?;
         let answer: Importer = self.importer.receive(deadline)?;
         (!answer.stale).then_some(())
-    }
-}
-
-impl Collector {
-    fn fork(&mut self, settings: &Value, output: [OwnedFd; 2], deadline: Instant) -> Result<i32> {
-        self.control
-            .send(&json!({ "settings": settings }), &output)?;
-        let forked: Option<ForkResponse> = self.control.receive(deadline);
-        forked
-            .map(|forked| forked.pid)
-            .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
     }
 }

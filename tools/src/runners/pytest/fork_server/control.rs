@@ -10,10 +10,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, recv, sendmsg, socketpair,
 };
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::Result;
+use crate::error::{Result, ToolError};
 use crate::process::interrupt;
 
 /// Maximum bytes of an answer.
@@ -22,6 +23,11 @@ const MAX_ANSWER_LEN: usize = 4096;
 pub(crate) struct Control {
     socket: OwnedFd,
     unanswered: usize,
+}
+
+#[derive(Deserialize)]
+struct ForkResponse {
+    pid: i32,
 }
 
 impl Control {
@@ -57,6 +63,20 @@ impl Control {
             .map_err(std::io::Error::from)?;
         self.unanswered += 1;
         Ok(())
+    }
+
+    /// Asks for a new process with these descriptors, and returns its id.
+    pub(crate) fn fork(
+        &mut self,
+        request: &Value,
+        output: &[OwnedFd],
+        deadline: Instant,
+    ) -> Result<i32> {
+        self.send(request, output)?;
+        let forked: Option<ForkResponse> = self.receive(deadline);
+        forked
+            .map(|forked| forked.pid)
+            .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
     }
 
     /// Receives the next answer; `None` after the deadline, an interruption or the end of the connection.
