@@ -68,6 +68,11 @@ impl<D: Serialize> Reply<D> {
     }
 }
 
+/// Arguments of a tool that takes none.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoArguments {}
+
 /// Maximum bytes of an answer's data, and of a call's arguments. Neither end of MCP accepts longer messages, and a
 /// dropped message is never answered.
 pub const MAX_DATA_LEN: usize = 12 << 20;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tool::{Audience, Context, MAX_DATA_LEN, Reply, Result, Tool};
+use crate::tool::{Audience, Context, MAX_DATA_LEN, NoArguments, Reply, Result, Tool};
 use crate::workspace::Change;
 use crate::workspace::FileChange;
 
@@ -45,13 +45,8 @@ impl FileContent {
 /// A tool that returns the changed files with their content, for the host.
 pub struct Changes;
 
-/// Arguments of `changes`: none.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChangesArgs {}
-
 impl Tool for Changes {
-    type Args = ChangesArgs;
+    type Args = NoArguments;
     type Data = Value;
     const NAME: &'static str = "changes";
     const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. If that is too much, the largest files are only named.";

@@ -5,22 +5,17 @@ use std::time::Duration;
 use std::time::Instant;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::line_numbers::count;
 use crate::process::{self, Command};
-use crate::tool::{Audience, Context, Reply, Result, Tool};
+use crate::tool::{Audience, Context, NoArguments, Reply, Result, Tool};
 
 /// Maximum number of test folders named in the answer.
 const TEST_FOLDERS: usize = 3;
 
 /// A tool that returns facts about the workspace, for the host.
 pub struct Describe;
-
-/// Arguments of `describe`: none.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DescribeArgs {}
 
 /// Facts about a workspace, for the first prompt.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,7 +32,7 @@ pub struct WorkspaceFacts {
 }
 
 impl Tool for Describe {
-    type Args = DescribeArgs;
+    type Args = NoArguments;
     type Data = WorkspaceFacts;
     const NAME: &'static str = "describe";
     const DESCRIPTION: &'static str =

@@ -2,21 +2,14 @@
 
 use crate::DIGEST;
 use crate::process::confinement;
-use crate::tool::{Audience, Context, Reply, Result, Tool};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use crate::tool::{Audience, Context, NoArguments, Reply, Result, Tool};
 use serde_json::{Value, json};
 
 /// A tool that identifies the toolbox, for the host.
 pub struct Handshake;
 
-/// Arguments of `handshake`: none.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HandshakeArgs {}
-
 impl Tool for Handshake {
-    type Args = HandshakeArgs;
+    type Args = NoArguments;
     type Data = Value;
     const NAME: &'static str = "handshake";
     const DESCRIPTION: &'static str = "The toolbox's version, the SHA-256 of its sources, and the layers that protect it from programs.";

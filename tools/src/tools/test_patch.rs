@@ -6,16 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::FileContent;
 use super::submit::split_patch;
-use crate::tool::{Audience, Context, Reply, Result, Tool};
+use crate::tool::{Audience, Context, NoArguments, Reply, Result, Tool};
 use crate::tools::submission::{ChangedFile, Problem};
 
 /// A tool that selects the changes of a test patch, for the host.
 pub struct TestPatch;
-
-/// Arguments of `test_patch`: none.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TestPatchArgs {}
 
 /// The changes, sorted.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +24,7 @@ pub struct SortedChanges {
 }
 
 impl Tool for TestPatch {
-    type Args = TestPatchArgs;
+    type Args = NoArguments;
     type Data = SortedChanges;
     const NAME: &'static str = "test_patch";
     const DESCRIPTION: &'static str =
