@@ -159,13 +159,7 @@ fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
 /// Returns the specification of a sandbox that starts from a saved state, without a network or folders of the host.
 pub(crate) fn offline(saved: &str, limits: &Limits, purpose: &str) -> Spec {
     Spec {
-        start: SandboxSource::Saved(saved.to_owned()),
-        network: false,
-        host_port: None,
-        root: false,
         limits: limits.clone(),
-        env: Default::default(),
-        mounts: Vec::new(),
-        purpose: purpose.to_owned(),
+        ..Spec::new(SandboxSource::Saved(saved.to_owned()), purpose)
     }
 }

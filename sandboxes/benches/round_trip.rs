@@ -1,13 +1,12 @@
 //! Measures the round trip of a byte into a running container, relative to `docker exec true` in the same run. The
 //! difference is the reason why the toolbox is started once and used over a stream. The target is at most 1/50.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, SandboxError, SandboxSource, Spec};
+use testwright_sandboxes::{Backend, Command, SandboxError, SandboxSource, Spec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const EXECS: usize = 21;
@@ -26,16 +25,7 @@ async fn main() -> Result<(), SandboxError> {
             return Ok(());
         }
     };
-    let spec = Spec {
-        start: SandboxSource::Python("3.11".to_owned()),
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Limits::default(),
-        env: BTreeMap::new(),
-        mounts: Vec::new(),
-        purpose: "bench".to_owned(),
-    };
+    let spec = Spec::new(SandboxSource::Python("3.11".to_owned()), "bench");
     let begin = Instant::now();
     let sandbox = docker.start(&spec).await?;
     println!("start of a container       {:>10.1?}", begin.elapsed());

@@ -20,22 +20,13 @@ async fn main() {
         let local = Local::new(LocalSettings {
             cache: cache.path().to_owned(),
             launcher: vec![launcher.into()],
-            no_isolation: false,
             force: Some(force),
-            in_container: false,
+            ..LocalSettings::default()
         });
         let local = local.unwrap();
         println!("{force:?}: probe {:?}", clock.elapsed());
-        let mut spec = Spec {
-            start: SandboxSource::Python(version.clone()),
-            network: false,
-            host_port: None,
-            root: true,
-            limits: Default::default(),
-            env: Default::default(),
-            mounts: Vec::new(),
-            purpose: "times".to_owned(),
-        };
+        let mut spec = Spec::new(SandboxSource::Python(version.clone()), "times");
+        spec.root = true;
         let clock = Instant::now();
         let building = local.start(&spec).await.unwrap();
         println!(

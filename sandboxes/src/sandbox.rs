@@ -147,6 +147,22 @@ pub struct Spec {
     pub purpose: String,
 }
 
+impl Spec {
+    /// Returns the spec of a sandbox with the default limits: without network, not as root.
+    pub fn new(start: SandboxSource, purpose: impl Into<String>) -> Spec {
+        Spec {
+            start,
+            network: false,
+            host_port: None,
+            root: false,
+            limits: Limits::default(),
+            env: BTreeMap::new(),
+            mounts: Vec::new(),
+            purpose: purpose.into(),
+        }
+    }
+}
+
 /// Starting point of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SandboxSource {

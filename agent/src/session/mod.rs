@@ -124,15 +124,10 @@ impl Session {
         environment: &Environment,
         settings: &SessionSettings,
     ) -> Result<Self, SandboxError> {
+        let start = SandboxSource::Saved(environment.saved.clone());
         let spec = Spec {
-            start: SandboxSource::Saved(environment.saved.clone()),
-            network: false,
-            host_port: None,
-            root: false,
             limits: settings.limits.clone(),
-            env: BTreeMap::new(),
-            mounts: Vec::new(),
-            purpose: settings.run.clone(),
+            ..Spec::new(start, &settings.run)
         };
         retry_start(|| async {
             let sandbox = backend.start(&spec).await?;

@@ -7,7 +7,7 @@ use testwright_sandboxes::coverage::{Coverage, package};
 use testwright_sandboxes::environment::BuildSettings;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, SandboxSource, Spec};
+use testwright_sandboxes::{Backend, Command, SandboxSource, Spec};
 
 /// Fetches the package. Returns `None` if no index can be reached, or uv is missing.
 async fn fetched(python: &str, cache: &Path) -> Option<Coverage> {
@@ -27,16 +27,7 @@ async fn measures(backend: &dyn Backend, python: &str) {
     let Some(coverage) = fetched(python, cache.path()).await else {
         return;
     };
-    let spec = Spec {
-        start: SandboxSource::Python(python.to_owned()),
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Limits::default(),
-        env: Default::default(),
-        mounts: Vec::new(),
-        purpose: "test".to_owned(),
-    };
+    let spec = Spec::new(SandboxSource::Python(python.to_owned()), "test");
     let sandbox = backend.start(&spec).await.unwrap();
     let inside = coverage.unpack_into(sandbox.as_ref()).await.unwrap();
     sandbox

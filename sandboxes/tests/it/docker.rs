@@ -49,16 +49,7 @@ impl Subject for EngineSubject {
 }
 
 pub(crate) fn spec() -> Spec {
-    Spec {
-        start: SandboxSource::Python("3.11".to_owned()),
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Limits::default(),
-        env: BTreeMap::new(),
-        mounts: Vec::new(),
-        purpose: "test".to_owned(),
-    }
+    Spec::new(SandboxSource::Python("3.11".to_owned()), "test")
 }
 
 pub(crate) async fn run(sandbox: &dyn Sandbox, script: &str) -> Output {

@@ -14,19 +14,11 @@ use tokio::io::AsyncReadExt;
 use crate::conformance::checks;
 use crate::conformance::proofs::{LimitedBackends, prove};
 use crate::conformance::subjects::{Subject, killed_host};
+use crate::place::{python_version, shell};
 
 /// Returns a bare start with this machine's interpreter.
 pub(crate) fn bare_start() -> SandboxSource {
-    static VERSION: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    let version = VERSION.get_or_init(|| {
-        let script = "import sys; print('%d.%d' % sys.version_info[:2])";
-        let out = std::process::Command::new("python3")
-            .args(["-c", script])
-            .output()
-            .unwrap();
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
-    });
-    SandboxSource::Python(version.clone())
+    SandboxSource::Python(python_version())
 }
 
 fn settings(cache: &tempfile::TempDir, force: Isolation) -> LocalSettings {
@@ -37,9 +29,8 @@ fn settings_in(cache: &Path, force: Isolation) -> LocalSettings {
     LocalSettings {
         cache: cache.to_owned(),
         launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
-        no_isolation: false,
         force: Some(force),
-        in_container: false,
+        ..LocalSettings::default()
     }
 }
 
@@ -130,28 +121,8 @@ async fn checks_can_fail_4() {
     prove_part(3).await;
 }
 
-fn spec(start: SandboxSource) -> Spec {
-    Spec {
-        start,
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Default::default(),
-        env: Default::default(),
-        mounts: Vec::new(),
-        purpose: "test".to_owned(),
-    }
-}
-
-async fn run_script(sandbox: &dyn Sandbox, script: &str) -> String {
-    let out = output(sandbox, &Command::shell(script), Duration::from_secs(60))
-        .await
-        .unwrap();
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(&out.stdout),
-        String::from_utf8_lossy(&out.stderr)
-    )
+pub(crate) fn spec(start: SandboxSource) -> Spec {
+    Spec::new(start, "test")
 }
 
 /// Returns a backend for every isolation that this machine supports.
@@ -308,7 +279,7 @@ async fn mounts_are_visible_and_optionally_read_only() {
         spec.env
             .insert("CACHE".to_owned(), "/caches/write".to_owned());
         let sandbox = backend.start(&spec).await.unwrap();
-        let text = run_script(
+        let text = shell(
             sandbox.as_ref(),
             "cat \"$CACHE/file\"; echo inside > \"$CACHE/new\"",
         )
@@ -338,7 +309,7 @@ async fn time_zone_is_utc() {
     for backend in each(&cache) {
         let sandbox = backend.start(&spec(bare_start())).await.unwrap();
         let script = "date +%Z; echo \"${TZ:-$(readlink /etc/localtime)}\"";
-        let zones = run_script(sandbox.as_ref(), script).await;
+        let zones = shell(sandbox.as_ref(), script).await;
         assert!(zones.lines().all(|zone| zone.ends_with("UTC")), "{zones}");
         sandbox.stop().await.unwrap();
     }
@@ -358,7 +329,7 @@ async fn editable_installs_find_copied_modules() {
              python3 -m venv --without-pip '{environment}' && cd '{environment}'/lib/python3*/site-packages &&
              echo \"$OLDPWD/src\" > __editable__.module.pth"
         );
-        assert_eq!(run_script(sandbox.as_ref(), &script).await, "");
+        assert_eq!(shell(sandbox.as_ref(), &script).await, "");
         sandbox.save("editable").await.unwrap();
         sandbox.stop().await.unwrap();
         let sandbox = backend
@@ -367,7 +338,7 @@ async fn editable_installs_find_copied_modules() {
             .unwrap();
         let copy = sandbox.fork().await.unwrap();
         for one in [&sandbox, &copy] {
-            let output = run_script(
+            let output = shell(
                 one.as_ref(),
                 "python -c 'import module; print(module.here)'",
             )
@@ -387,9 +358,7 @@ async fn missing_isolation_needs_consent() {
     let mut settings = LocalSettings {
         cache: cache.path().to_owned(),
         launcher: vec!["false".into()],
-        no_isolation: false,
-        force: None,
-        in_container: false,
+        ..LocalSettings::default()
     };
     let refused = Local::new(settings.clone()).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Unavailable);
@@ -437,7 +406,7 @@ async fn building_leaves_saved_state_unchanged() {
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
         let environment = sandbox.info().paths.environment.display().to_string();
-        let output = run_script(
+        let output = shell(
             sandbox.as_ref(),
             &format!("mkdir '{environment}' && echo first > '{environment}/file'"),
         )
@@ -450,7 +419,7 @@ async fn building_leaves_saved_state_unchanged() {
         let environment = sandbox.info().paths.environment.display().to_string();
         let changed =
             format!("echo second > '{environment}/file'; touch new; cat '{environment}/file'");
-        assert_eq!(run_script(sandbox.as_ref(), &changed).await, "second\n");
+        assert_eq!(shell(sandbox.as_ref(), &changed).await, "second\n");
         sandbox.save("second").await.unwrap();
         sandbox.stop().await.unwrap();
         for name in ["first", "second"] {
@@ -529,7 +498,7 @@ async fn busy_programs_start_once_written() {
         return;
     };
     let sandbox = backend.start(&spec(bare_start())).await.unwrap();
-    run_script(&*sandbox, "cp /bin/true /tmp/program").await;
+    shell(&*sandbox, "cp /bin/true /tmp/program").await;
     let writer = Command::shell("exec 3<>/tmp/program; echo open; sleep 0.3");
     let mut writer = sandbox.spawn(&writer).await.unwrap();
     let mut line = [0; 5];

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crate::index_server::Server;
@@ -271,13 +271,22 @@ pub(crate) async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
     )
 }
 
+/// Returns the version of this machine's interpreter.
+pub(crate) fn python_version() -> String {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    let version = VERSION.get_or_init(|| {
+        let output = std::process::Command::new("python3")
+            .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    });
+    version.clone()
+}
+
 pub(crate) fn recipe() -> Recipe {
-    let version = std::process::Command::new("python3")
-        .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
-        .output()
-        .unwrap();
     Recipe {
-        python: Some(String::from_utf8(version.stdout).unwrap().trim().to_owned()),
+        python: Some(python_version()),
         // Listed as requirements, setuptools and wheel are not added automatically.
         requirements: vec![
             "pytest".into(),

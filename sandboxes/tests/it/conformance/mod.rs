@@ -71,10 +71,6 @@ pub(crate) fn checks() -> Vec<Check> {
 impl Fixture<'_> {
     pub(crate) fn spec(&self) -> Spec {
         Spec {
-            start: self.start.clone(),
-            network: false,
-            host_port: None,
-            root: false,
             limits: Limits {
                 memory: 512 << 20,
                 processes: 64,
@@ -82,8 +78,7 @@ impl Fixture<'_> {
                 ..Limits::default()
             },
             env: BTreeMap::from([("FROM_SPEC".to_owned(), "spec".to_owned())]),
-            mounts: Vec::new(),
-            purpose: "conformance".to_owned(),
+            ..Spec::new(self.start.clone(), "conformance")
         }
     }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use testwright_sandboxes::docker::Docker;
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::sandbox::{Sandbox, output};
-use testwright_sandboxes::{Backend, Command, SandboxSource, Spec};
+use testwright_sandboxes::{Backend, Command};
+
+pub(super) use crate::local::{bare_start as python, spec};
 
 /// Variable with the path of the launcher, for a copy of this program in another place.
 const LAUNCHER: &str = "TESTWRIGHT_CHECK_LAUNCHER";
@@ -22,9 +24,8 @@ pub(super) fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> 
     let settings = LocalSettings {
         cache: cache.to_owned(),
         launcher: vec![launcher()],
-        no_isolation: false,
         force: Some(force),
-        in_container: false,
+        ..LocalSettings::default()
     };
     match Local::new(settings) {
         Ok(local) => Some(Arc::new(local)),
@@ -42,29 +43,6 @@ pub(super) fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> 
 
 pub(super) async fn docker() -> Option<Docker> {
     crate::docker::engine().await
-}
-
-/// Returns a bare start with this machine's interpreter.
-pub(super) fn python() -> SandboxSource {
-    let script = "import sys; print('%d.%d' % sys.version_info[:2])";
-    let out = std::process::Command::new("python3")
-        .args(["-c", script])
-        .output()
-        .unwrap();
-    SandboxSource::Python(String::from_utf8(out.stdout).unwrap().trim().to_owned())
-}
-
-pub(super) fn spec(start: SandboxSource) -> Spec {
-    Spec {
-        start,
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Default::default(),
-        env: Default::default(),
-        mounts: Vec::new(),
-        purpose: "test".to_owned(),
-    }
 }
 
 pub(super) async fn run_script(sandbox: &dyn Sandbox, script: &str) -> String {
