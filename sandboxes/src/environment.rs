@@ -128,14 +128,9 @@ impl Environment {
     /// Returns the spec of a sandbox for tools: without network, not as root.
     pub fn tool_spec(&self, limits: Limits, purpose: &str) -> Spec {
         Spec {
-            start: SandboxSource::Saved(self.saved.clone()),
-            network: false,
-            host_port: None,
-            root: false,
             limits,
             env: self.env.clone(),
-            mounts: Vec::new(),
-            purpose: purpose.to_owned(),
+            ..Spec::new(SandboxSource::Saved(self.saved.clone()), purpose)
         }
     }
 

@@ -183,14 +183,8 @@ impl BaseImageBuild<'_> {
         let context = self.write_context().await?;
         let version = pythons.last().map_or("3.11", String::as_str);
         let spec = Spec {
-            start: SandboxSource::Python(version.to_owned()),
-            network: false,
-            host_port: None,
-            root: false,
             limits: self.settings.limits.clone(),
-            env: BTreeMap::new(),
-            mounts: Vec::new(),
-            purpose: "build".to_owned(),
+            ..Spec::new(SandboxSource::Python(version.to_owned()), "build")
         };
         let sandbox = retry_start(|| self.backend.start(&spec)).await?;
         let python = format!("python{version}");

@@ -70,8 +70,6 @@ impl Build<'_> {
             read_only: true,
         }));
         let spec = Spec {
-            start,
-            network: false,
             host_port: port.as_ref().map(|port| port.port),
             root: true,
             limits: self.settings.limits.clone(),
@@ -79,7 +77,7 @@ impl Build<'_> {
             // still run while system packages are installed. The recipe's own steps set its variables themselves.
             env: only_path(&self.recipe.env),
             mounts,
-            purpose: "build".to_owned(),
+            ..Spec::new(start, "build")
         };
         let sandbox = self
             .timed("start a sandbox", retry_start(|| self.backend.start(&spec)))
