@@ -6,6 +6,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::constants::is_constant;
+use super::nodes::{code_children, named_children};
 use super::tokens::{code_tokens, tokens};
 
 /// An assert statement.
@@ -130,17 +131,13 @@ fn collect(
         "function_definition" | "class_definition" | "lambda"
     );
     let depth = depth + usize::from(is_inside && is_scope);
-    let mut cursor = node.walk();
-    for child in node.named_children(&mut cursor) {
+    for child in named_children(node) {
         collect(module, child, stretch, depth, assertions);
     }
 }
 
 fn assertion(module: &Module, node: Node<'_>, is_nested: bool) -> Option<Assertion> {
-    let mut cursor = node.walk();
-    let mut parts = node
-        .named_children(&mut cursor)
-        .filter(|part| part.kind() != "comment");
+    let mut parts = code_children(node);
     let condition = parts.next()?;
     let message = parts.next();
     Some(Assertion {
@@ -162,11 +159,7 @@ fn comparison(module: &Module, condition: Node<'_>) -> Option<Comparison> {
     let inner = bare(condition);
     match inner.kind() {
         "comparison_operator" => {
-            let mut cursor = inner.walk();
-            let sides: Vec<Node<'_>> = inner
-                .named_children(&mut cursor)
-                .filter(|side| side.kind() != "comment")
-                .collect();
+            let sides: Vec<Node<'_>> = code_children(inner).collect();
             let [left, right] = sides.as_slice() else {
                 return Some(Comparison::Chain);
             };
@@ -198,10 +191,7 @@ fn comparison(module: &Module, condition: Node<'_>) -> Option<Comparison> {
 pub(super) fn bare(node: Node<'_>) -> Node<'_> {
     let mut inner = node;
     while inner.kind() == "parenthesized_expression" {
-        let mut cursor = inner.walk();
-        let next = inner
-            .named_children(&mut cursor)
-            .find(|part| part.kind() != "comment");
+        let next = code_children(inner).next();
         match next {
             Some(next) => inner = next,
             None => break,

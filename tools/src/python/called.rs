@@ -9,6 +9,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::index::binding_name;
+use super::nodes::named_children;
 use super::{Binding, FoundDefinition, Kind, Module, RepositoryIndex, outer_uses};
 
 /// A use of a class or function of the repository.
@@ -122,8 +123,7 @@ impl<'m> ReferenceFinder<'m> {
                 }
             }
             _ => {
-                let mut cursor = node.walk();
-                for child in node.named_children(&mut cursor) {
+                for child in named_children(node) {
                     self.chains(child, nodes);
                 }
             }
@@ -160,9 +160,7 @@ impl<'m> ReferenceFinder<'m> {
                 *instance = None;
             }
         }
-        let mut cursor = node.walk();
-        let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
-        for child in children {
+        for child in named_children(node) {
             self.find_instances(child);
         }
     }

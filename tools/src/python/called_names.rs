@@ -6,6 +6,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::builtins::is_builtin;
+use super::nodes::named_children;
 
 /// Objects that tests use, whose methods are not under test.
 const TEST_OBJECTS: [&str; 4] = ["contextlib", "monkeypatch", "pytest", "self"];
@@ -15,10 +16,8 @@ const TEST_OBJECTS: [&str; 4] = ["contextlib", "monkeypatch", "pytest", "self"];
 pub fn called_names(source: &str) -> Vec<String> {
     let module = Module::parse(source);
     let root = module.root();
-    let mut cursor = root.walk();
-    let statements: Vec<Node<'_>> = root.named_children(&mut cursor).collect();
     let mut names: Vec<String> = Vec::new();
-    for statement in statements.into_iter().rev() {
+    for statement in named_children(root).rev() {
         let mut queue = VecDeque::from([statement]);
         while let Some(node) = queue.pop_front() {
             if let Some(name) = called_name(&module, node)
@@ -26,7 +25,7 @@ pub fn called_names(source: &str) -> Vec<String> {
             {
                 names.push(name.to_owned());
             }
-            queue.extend(node.named_children(&mut cursor));
+            queue.extend(named_children(node));
         }
     }
     names

@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::constants::is_constant;
+use super::nodes::named_children;
 
 /// Functions and context managers that check, in addition to names that begin with `assert`.
 const CHECKS: [&str; 6] = [
@@ -51,11 +52,7 @@ fn holds_check(module: &Module, node: Node<'_>) -> bool {
             }),
         _ => false,
     };
-    let mut cursor = node.walk();
-    is_check
-        || node
-            .named_children(&mut cursor)
-            .any(|child| holds_check(module, child))
+    is_check || named_children(node).any(|child| holds_check(module, child))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::assertions::bare;
+use super::nodes::{code_children, named_children};
 
 /// Decorators that neither expect an exception nor skip the body of a test, besides most marks of pytest.
 const DECORATORS: [&str; 6] = [
@@ -46,8 +47,7 @@ const OF_TWO: [&str; 12] = [
 pub fn constant_failure(source: &str, first: usize, failed: Option<usize>) -> Option<usize> {
     let module = Module::parse(source);
     let body = test_function(&module)?.child_by_field_name("body")?;
-    let mut cursor = body.walk();
-    for statement in body.named_children(&mut cursor) {
+    for statement in named_children(body) {
         let lines = first + statement.start_position().row..=first + statement.end_position().row;
         let has_failed = failed.is_some_and(|line| lines.contains(&line));
         if always_fails(&module, statement)
@@ -65,14 +65,11 @@ pub fn constant_failure(source: &str, first: usize, failed: Option<usize>) -> Op
 /// Returns the function of the source, unless it has a decorator that may expect an exception.
 fn test_function(module: &Module) -> Option<Node<'_>> {
     let root = module.root();
-    let mut cursor = root.walk();
-    let definition = root
-        .named_children(&mut cursor)
-        .find(|node| node.kind() != "comment")?;
+    let definition = code_children(root).next()?;
     if definition.kind() != "decorated_definition" {
         return (definition.kind() == "function_definition").then_some(definition);
     }
-    let mut children = definition.named_children(&mut cursor);
+    let mut children = named_children(definition);
     let expects_error =
         children.any(|child| child.kind() == "decorator" && !is_harmless(module.source(child)));
     let function = definition.child_by_field_name("definition")?;
@@ -91,10 +88,10 @@ fn is_harmless(decorator: &str) -> bool {
 /// Returns whether a statement fails each time that it runs.
 fn always_fails(module: &Module, statement: Node<'_>) -> bool {
     match statement.kind() {
-        "assert_statement" => {
-            first_part(statement).is_some_and(|condition| is_false(module, condition))
-        }
-        "raise_statement" => first_part(statement).is_some_and(|raised| {
+        "assert_statement" => code_children(statement)
+            .next()
+            .is_some_and(|condition| is_false(module, condition)),
+        "raise_statement" => code_children(statement).next().is_some_and(|raised| {
             let class = raised.child_by_field_name("function").unwrap_or(raised);
             module.source(class) == "AssertionError"
         }),
@@ -150,7 +147,7 @@ fn truth(module: &Module, literal: Node<'_>) -> Option<bool> {
 /// Returns whether a statement is `self.fail()`, or an assertion that compares only literals.
 fn checks_only_literals(module: &Module, statement: Node<'_>) -> bool {
     if statement.kind() == "assert_statement" {
-        return first_part(statement).is_some_and(is_literal);
+        return code_children(statement).next().is_some_and(is_literal);
     }
     let Some(method) = called(module, statement).and_then(|name| name.strip_prefix("self.")) else {
         return false;
@@ -165,12 +162,7 @@ fn checks_only_literals(module: &Module, statement: Node<'_>) -> bool {
     let Some(arguments) = call.and_then(|call| call.child_by_field_name("arguments")) else {
         return false;
     };
-    let mut cursor = arguments.walk();
-    let arguments: Vec<Node<'_>> = arguments
-        .named_children(&mut cursor)
-        .filter(|argument| argument.kind() != "comment")
-        .take(compared)
-        .collect();
+    let arguments: Vec<Node<'_>> = code_children(arguments).take(compared).collect();
     arguments.len() == compared && arguments.into_iter().all(is_literal)
 }
 
@@ -184,13 +176,6 @@ fn called<'m>(module: &'m Module, statement: Node<'_>) -> Option<&'m str> {
     (call.kind() == "call").then(|| module.source(function))
 }
 
-fn first_part(statement: Node<'_>) -> Option<Node<'_>> {
-    let mut cursor = statement.walk();
-    statement
-        .named_children(&mut cursor)
-        .find(|part| part.kind() != "comment")
-}
-
 /// Returns whether an expression consists of literals and operators.
 fn is_literal(expression: Node<'_>) -> bool {
     let mut nodes = vec![expression];
@@ -198,9 +183,7 @@ fn is_literal(expression: Node<'_>) -> bool {
         match node.kind() {
             "integer" | "float" | "true" | "false" | "none" | "ellipsis" | "comment" => {}
             "string" => {
-                let mut cursor = node.walk();
-                let mut parts = node.named_children(&mut cursor);
-                if parts.any(|part| part.kind() == "interpolation") {
+                if named_children(node).any(|part| part.kind() == "interpolation") {
                     return false;
                 }
             }
@@ -215,10 +198,7 @@ fn is_literal(expression: Node<'_>) -> bool {
             | "tuple"
             | "set"
             | "dictionary"
-            | "pair" => {
-                let mut cursor = node.walk();
-                nodes.extend(node.named_children(&mut cursor));
-            }
+            | "pair" => nodes.extend(named_children(node)),
             _ => return false,
         }
     }
@@ -232,10 +212,7 @@ fn may_leave(statement: Node<'_>) -> bool {
         match node.kind() {
             "return_statement" | "yield" => return true,
             "function_definition" | "class_definition" | "lambda" => {}
-            _ => {
-                let mut cursor = node.walk();
-                nodes.extend(node.named_children(&mut cursor));
-            }
+            _ => nodes.extend(named_children(node)),
         }
     }
     false

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::named_children;
 
 /// A line that prevented others from running.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,12 +78,10 @@ impl Module {
         let first = first_line(owner);
         match owner.kind() {
             "if_statement" => {
-                let mut cursor = owner.walk();
-                let conditions = owner.named_children(&mut cursor);
-                let conditions = conditions
+                let mut conditions = named_children(owner)
                     .filter(|child| child.kind() == "elif_clause")
                     .map(first_line);
-                let last = conditions.filter(|line| executed.contains(line)).last();
+                let last = conditions.rfind(|line| executed.contains(line));
                 Some((last.unwrap_or(first), "was always true"))
             }
             "for_statement" | "while_statement" => Some((first, "never came to its end")),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::{code_children, named_children};
 
 /// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,8 +80,7 @@ impl Module {
     }
 
     fn collect(&self, node: Node<'_>, prefix: &str, definitions: &mut Vec<Definition>) {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
+        for child in named_children(node) {
             match child.kind() {
                 "decorated_definition" => {
                     if let Some(inner) = child.child_by_field_name("definition") {
@@ -116,9 +116,7 @@ impl Module {
             .unwrap_or_default();
         let head = without_comments(head);
         let signature = head.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut cursor = whole.walk();
-        let decorators = whole
-            .named_children(&mut cursor)
+        let decorators = named_children(whole)
             .filter(|c| c.kind() == "decorator")
             .map(|c| self.source(c).trim_end().to_owned())
             .collect();
@@ -166,10 +164,7 @@ impl Module {
         // If a block holds a single node, both have the same bytes.
         let block = std::iter::successors(innermost, |node| node.parent())
             .find(|node| node.kind() == "block")?;
-        let mut cursor = block.walk();
-        let first = block
-            .named_children(&mut cursor)
-            .find(|child| child.kind() != "comment")?;
+        let first = code_children(block).next()?;
         let string = match first.kind() {
             "expression_statement" => first.named_child(0)?,
             _ => first,

@@ -3,6 +3,7 @@
 //! Texts here use `\n` as line end; [`LineEnding`] restores the file's own line ends.
 
 use super::indentation::{Steps, indentation, step};
+use super::nodes::{code_children, named_children};
 use super::tokens::is_docstring;
 use super::{Binding, Definition, Module, SyntaxError};
 pub use crate::workspace::LineEnding;
@@ -173,8 +174,7 @@ fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
             lines.extend(node.start_position().row + 2..=node.end_position().row + 1);
             continue;
         }
-        let mut cursor = node.walk();
-        open.extend(node.children(&mut cursor));
+        open.extend(named_children(node));
     }
     lines
 }
@@ -334,12 +334,7 @@ fn member_prefix(module: &Module, class: &Definition) -> String {
 
 /// Returns the number of lines before `if __name__ == "__main__"`, if that ends the module.
 fn main_guard(module: &Module) -> Option<usize> {
-    let root = module.root();
-    let mut cursor = root.walk();
-    let last = root
-        .named_children(&mut cursor)
-        .filter(|c| c.kind() != "comment")
-        .last()?;
+    let last = code_children(module.root()).next_back()?;
     let is_guard = last.kind() == "if_statement"
         && last
             .child_by_field_name("condition")

@@ -4,6 +4,7 @@
 use tree_sitter::Node;
 
 use super::indentation::indentation;
+use super::nodes::{field_children, named_children};
 use super::standard_library::is_standard_library;
 use super::{Binding, Definition, Import, Kind, Module, in_function};
 
@@ -132,10 +133,7 @@ fn replaced_once(
         ));
     }
     let at = names.iter().position(|name| name == old)?;
-    let mut cursor = statement.walk();
-    let nodes: Vec<Node<'_>> = statement
-        .children_by_field_name("name", &mut cursor)
-        .collect();
+    let nodes: Vec<Node<'_>> = field_children(statement, "name").collect();
     // Include the comma after the name, or else the one before it.
     let removed_range = match nodes.get(at + 1) {
         Some(next) => nodes.get(at)?.start_byte()..next.start_byte(),
@@ -163,9 +161,7 @@ fn replaced_once(
 
 /// Returns the first statement with this binding.
 fn import_of<'m>(module: &'m Module, node: Node<'m>, binding: &Binding) -> Option<Node<'m>> {
-    let mut cursor = node.walk();
-    let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
-    children.into_iter().find_map(|child| match child.kind() {
+    named_children(node).find_map(|child| match child.kind() {
         "import_from_statement" => module.bindings(child).contains(binding).then_some(child),
         kind if is_compound(kind) => import_of(module, child, binding),
         _ => None,
@@ -243,7 +239,6 @@ fn merged(module: &Module, new_binding: &Binding) -> Option<String> {
         return None;
     }
     let root = module.root();
-    let mut cursor = root.walk();
     let is_same = |node: &Node<'_>| {
         let bindings = match node.kind() {
             "import_from_statement" | "future_import_statement" => module.bindings(*node),
@@ -252,11 +247,8 @@ fn merged(module: &Module, new_binding: &Binding) -> Option<String> {
         let mut bindings = bindings.iter();
         bindings.all(|binding| binding.module == new_binding.module && binding.name != "*")
     };
-    let statement = root.named_children(&mut cursor).filter(is_same).last()?;
-    let mut cursor = statement.walk();
-    let names: Vec<Node<'_>> = statement
-        .children_by_field_name("name", &mut cursor)
-        .collect();
+    let statement = named_children(root).rfind(is_same)?;
+    let names: Vec<Node<'_>> = field_children(statement, "name").collect();
     let (first, last) = (names.first()?, names.last()?);
     let text = match new_binding.name == new_binding.local {
         true => new_binding.name.clone(),
@@ -426,9 +418,8 @@ fn place_in_group(same: &[&Import], new_binding: &Binding) -> usize {
 /// Returns the number of lines of the leading comments and the module's docstring.
 fn header_end(module: &Module) -> usize {
     let root = module.root();
-    let mut cursor = root.walk();
     let mut end = 0;
-    for child in root.named_children(&mut cursor) {
+    for child in named_children(root) {
         let is_header = child.kind() == "comment" && child.start_position().row <= end + 1;
         if is_header || super::tokens::is_docstring(child) {
             end = super::definitions::last_line(child);
@@ -449,8 +440,7 @@ pub fn read_imports(statements: &[String]) -> Result<Vec<Binding>, ImportError> 
     for text in statements {
         let module = Module::parse(format!("{}\n", text.trim()));
         let root = module.root();
-        let mut cursor = root.walk();
-        let only_imports = root.named_children(&mut cursor).all(|c| {
+        let only_imports = named_children(root).all(|c| {
             c.kind().starts_with("import_")
                 || c.kind() == "future_import_statement"
                 || c.kind() == "comment"

@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::{field_children, named_children};
 
 /// One name that an import statement binds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,8 +76,7 @@ impl Module {
     }
 
     fn collect_imports(&self, node: Node<'_>, imports: &mut Vec<Import>) {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
+        for child in named_children(node) {
             match child.kind() {
                 "import_statement" | "import_from_statement" | "future_import_statement" => imports
                     .push(Import {
@@ -110,8 +110,7 @@ impl Module {
             _ => String::new(),
         };
         let mut bindings = Vec::new();
-        let mut cursor = statement.walk();
-        for node in statement.children_by_field_name("name", &mut cursor) {
+        for node in field_children(statement, "name") {
             let (name, alias) = match node.kind() {
                 "aliased_import" => (
                     node.child_by_field_name("name")
@@ -131,11 +130,7 @@ impl Module {
                 name,
             });
         }
-        let mut cursor = statement.walk();
-        if statement
-            .named_children(&mut cursor)
-            .any(|c| c.kind() == "wildcard_import")
-        {
+        if named_children(statement).any(|c| c.kind() == "wildcard_import") {
             bindings.push(Binding {
                 module,
                 name: "*".to_owned(),

@@ -20,6 +20,7 @@ pub mod indentation;
 mod index;
 mod module;
 mod names;
+mod nodes;
 mod placebo;
 mod replaced_code;
 mod resolve;

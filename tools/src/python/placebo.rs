@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::named_children;
 use crate::split_mix::SplitMix;
 use syntax::{
     compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_simple,
@@ -156,9 +157,7 @@ impl<'m> Editor<'m> {
         let module = self.module;
         match statement.kind() {
             "decorated_definition" => {
-                let mut cursor = statement.walk();
-                let is_compiled = statement
-                    .named_children(&mut cursor)
+                let is_compiled = named_children(statement)
                     .any(|part| part.kind() == "decorator" && is_compiler(module.source(part)));
                 if let Some(definition) = statement.child_by_field_name("definition") {
                     let is_compiled = context.is_compiled || is_compiled;

@@ -8,6 +8,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::names::undefined_names;
+use super::nodes::named_children;
 use super::standard_library::is_standard_library;
 
 /// Returns the dotted names of code that the source of a test function replaces, apart from the standard library.
@@ -34,8 +35,7 @@ pub fn replaced_code(test_source: &str) -> Vec<String> {
                 replaced.insert(name);
             }
         }
-        let mut cursor = node.walk();
-        nodes.extend(node.named_children(&mut cursor));
+        nodes.extend(named_children(node));
     }
     replaced.into_iter().collect()
 }

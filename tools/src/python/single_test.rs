@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
+use super::nodes::{code_children, named_children};
 use super::{Module, TestFunction};
 
 /// A test file with one test. Its text is `before`, `header`, `body`, `after`.
@@ -147,11 +148,7 @@ fn strip(
     removed_tests: &RemovedTests<'_>,
     cuts: &mut Vec<Cut>,
 ) -> bool {
-    let mut cursor = block.walk();
-    let statements: Vec<Node<'_>> = block
-        .named_children(&mut cursor)
-        .filter(|child| child.kind() != "comment")
-        .collect();
+    let statements: Vec<Node<'_>> = code_children(block).collect();
     let mut removed_nodes: Vec<Node<'_>> = Vec::new();
     let mut remaining = 0;
     for statement in &statements {
@@ -216,8 +213,7 @@ fn is_named(module: &Module, name: &str, outside: Node<'_>) -> bool {
         if node.kind() == "identifier" && module.source(node) == name {
             return true;
         }
-        let mut cursor = node.walk();
-        open.extend(node.named_children(&mut cursor));
+        open.extend(named_children(node));
     }
     false
 }
@@ -233,9 +229,7 @@ fn definition(statement: Node<'_>) -> Node<'_> {
 
 /// Visits the blocks of a statement, including those of its clauses.
 fn inner_blocks<'m>(statement: Node<'m>, each: &mut dyn FnMut(Node<'m>)) {
-    let mut cursor = statement.walk();
-    let parts: Vec<Node<'m>> = statement.named_children(&mut cursor).collect();
-    for part in parts {
+    for part in named_children(statement) {
         match part.kind() {
             "block" => each(part),
             kind if kind.ends_with("_clause") => inner_blocks(part, each),

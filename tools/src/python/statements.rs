@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::named_children;
 
 /// An assignment. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +25,7 @@ impl Module {
     }
 
     fn collect_assignments(&self, node: Node<'_>, assignments: &mut Vec<Assignment>) {
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
+        for child in named_children(node) {
             match child.kind() {
                 "expression_statement" => {
                     let mut names = Vec::new();
@@ -61,8 +61,7 @@ impl Module {
         match node.kind() {
             "identifier" => names.push(self.source(node).to_owned()),
             "pattern_list" | "tuple_pattern" | "list_pattern" | "list_splat_pattern" => {
-                let mut cursor = node.walk();
-                for child in node.named_children(&mut cursor) {
+                for child in named_children(node) {
                     self.targets(child, names);
                 }
             }

@@ -4,6 +4,7 @@
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::{code_children, named_children};
 
 /// Returns the tokens of a node, in order. `skip` leaves out whole nodes.
 pub(super) fn tokens(
@@ -100,11 +101,9 @@ pub(super) fn is_docstring(node: Node<'_>) -> bool {
     let Some(parent) = node.parent() else {
         return false;
     };
-    let mut cursor = parent.walk();
     is_body(parent)
-        && parent
-            .named_children(&mut cursor)
-            .find(|c| c.kind() != "comment")
+        && code_children(parent)
+            .next()
             .is_some_and(|c| c.id() == node.id())
 }
 
@@ -130,10 +129,8 @@ fn is_definition(node: Node<'_>) -> bool {
 /// Returns the tokens of a whole text; two texts with equal tokens have the same meaning.
 pub fn code_tokens(text: &str) -> Vec<String> {
     let module = Module::parse(text);
-    let mut cursor = module.root().walk();
-    let statements: Vec<Node<'_>> = module.root().named_children(&mut cursor).collect();
     let mut out = Vec::new();
-    for statement in statements {
+    for statement in named_children(module.root()) {
         collect(&module, statement, false, &|_| false, &mut out);
     }
     out

@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::definitions::last_line;
+use super::nodes::named_children;
 
 /// Returns the first and last lines of the assertions after the failed line, in the branch that failed. `first` is the
 /// line of the file at which the source begins; lines are counted from 1. Assertions that a loop or a `try` may have
@@ -35,8 +36,7 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
 fn statements_after<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>) {
     let holds =
         |node: &Node<'_>| node.start_position().row <= row && row <= node.end_position().row;
-    let mut cursor = node.walk();
-    let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
+    let children: Vec<Node<'m>> = named_children(node).collect();
     let Some(at) = children.iter().position(holds) else {
         return;
     };
@@ -73,8 +73,7 @@ fn assertions(module: &Module, node: Node<'_>, out: &mut Vec<(usize, usize)>) {
         out.push((first, last_line(node)));
         return;
     }
-    let mut cursor = node.walk();
-    for child in node.named_children(&mut cursor) {
+    for child in named_children(node) {
         assertions(module, child, out);
     }
 }

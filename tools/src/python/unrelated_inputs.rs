@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use tree_sitter::Node;
 
 use super::Module;
+use super::nodes::named_children;
 
 /// Something that no behaviour depends on, in the order in which it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,8 +66,7 @@ fn children_to_visit(node: Node<'_>) -> Vec<Node<'_>> {
         }
         _ => {}
     }
-    let mut cursor = node.walk();
-    node.named_children(&mut cursor).collect()
+    named_children(node).collect()
 }
 
 struct InputReader<'m> {

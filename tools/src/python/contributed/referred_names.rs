@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tree_sitter::Node;
 
+use crate::python::nodes::named_children;
 use crate::python::{Module, OuterUse, outer_uses};
 use crate::workspace::Layout;
 
@@ -101,7 +102,7 @@ impl<'m> ReferredNames<'m> {
                 }
             }
             "global_statement" => {
-                for name in children(node) {
+                for name in named_children(node) {
                     add(out, self.module.source(name), NameScope::Module);
                 }
             }
@@ -115,7 +116,7 @@ impl<'m> ReferredNames<'m> {
             }
             _ => {}
         }
-        for child in children(node) {
+        for child in named_children(node) {
             self.visit(child, skip, out);
         }
     }
@@ -158,7 +159,7 @@ impl<'m> ReferredNames<'m> {
     /// Returns the names that `parametrize` gives values itself.
     fn parametrized(&self, decorated: Node<'m>) -> BTreeSet<&'m str> {
         let mut parametrized_names = BTreeSet::new();
-        for decorator in children(decorated) {
+        for decorator in named_children(decorated) {
             let text = self.module.source(decorator);
             let is_own = decorator.kind() == "decorator"
                 && text.contains("parametrize")
@@ -186,7 +187,7 @@ impl<'m> ReferredNames<'m> {
     }
 
     fn strings(&self, node: Node<'m>, out: &mut BTreeSet<ReferredName>) {
-        for child in children(node) {
+        for child in named_children(node) {
             match child.kind() {
                 "string_content" => {
                     let name = self.module.source(child);
@@ -204,7 +205,7 @@ impl<'m> ReferredNames<'m> {
     }
 
     fn find_fixtures(&mut self, node: Node<'m>) {
-        for child in children(node) {
+        for child in named_children(node) {
             match child.kind() {
                 "decorated_definition" if self.is_fixture(child) => {
                     let definition = child.child_by_field_name("definition");
@@ -222,24 +223,21 @@ impl<'m> ReferredNames<'m> {
 
     /// Returns the `name` argument of the fixture decorator.
     fn fixture_name(&self, decorated: Node<'m>) -> Option<&'m str> {
-        let decorators = children(decorated).into_iter();
-        let mut calls = decorators
+        let mut calls = named_children(decorated)
             .filter_map(|decorator| decorator.named_child(0))
             .filter(|node| node.kind() == "call");
         let arguments = calls.find_map(|call| call.child_by_field_name("arguments"))?;
-        children(arguments).into_iter().find_map(|argument| {
+        named_children(arguments).find_map(|argument| {
             let name = argument.child_by_field_name("name")?;
             let value = argument.child_by_field_name("value")?;
-            let content = children(value)
-                .into_iter()
-                .find(|part| part.kind() == "string_content")?;
+            let content = named_children(value).find(|part| part.kind() == "string_content")?;
             (self.module.source(name) == "name").then(|| self.module.source(content))
         })
     }
 
     /// Returns whether a definition is decorated with `fixture`, in any form.
     pub(super) fn is_fixture(&self, decorated: Node<'m>) -> bool {
-        children(decorated).into_iter().any(|child| {
+        named_children(decorated).any(|child| {
             let text = self.module.source(child);
             let name = text.split('(').next().unwrap_or_default();
             child.kind() == "decorator" && name.trim_end().ends_with("fixture")
@@ -252,9 +250,4 @@ fn add(out: &mut BTreeSet<ReferredName>, name: &str, scope: NameScope) {
         name: name.to_owned(),
         scope,
     });
-}
-
-fn children(node: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = node.walk();
-    node.named_children(&mut cursor).collect()
 }

@@ -11,6 +11,7 @@ use tree_sitter::Node;
 
 use super::referred_names::{ReferredName, ReferredNames};
 use crate::python::Module;
+use crate::python::nodes::named_children;
 use crate::python::tokens::tokens;
 use crate::workspace::Layout;
 
@@ -165,9 +166,7 @@ struct TestFileReader<'m, 'l> {
 impl<'m> TestFileReader<'m, '_> {
     /// Reads the statements of a module (if `owner` is empty) or of a class.
     fn block(&mut self, block: Node<'m>, owner: &str) {
-        let mut cursor = block.walk();
-        let statements: Vec<Node<'m>> = block.named_children(&mut cursor).collect();
-        for statement in statements {
+        for statement in named_children(block) {
             let inner = match statement.kind() {
                 "decorated_definition" => statement
                     .child_by_field_name("definition")
@@ -200,18 +199,11 @@ impl<'m> TestFileReader<'m, '_> {
                 }
                 "if_statement" | "try_statement" | "else_clause" | "elif_clause"
                 | "except_clause" | "finally_clause" => {
-                    let mut cursor = inner.walk();
-                    let parts: Vec<Node<'m>> = inner.named_children(&mut cursor).collect();
-                    for part in parts {
+                    for part in named_children(inner) {
                         if part.kind() == "block" {
                             self.block(part, owner);
                         } else if part.kind().ends_with("_clause") {
-                            let mut cursor = part.walk();
-                            let blocks: Vec<Node<'m>> = part
-                                .named_children(&mut cursor)
-                                .filter(|b| b.kind() == "block")
-                                .collect();
-                            for block in blocks {
+                            for block in named_children(part).filter(|b| b.kind() == "block") {
                                 self.block(block, owner);
                             }
                         }
@@ -261,8 +253,7 @@ impl<'m> TestFileReader<'m, '_> {
         let names = Rc::new(self.referred.names(node, None));
         let hash = hash(&tokens(self.module, node, &|_| false));
         let is_autouse = node.kind() == "decorated_definition" && {
-            let mut cursor = node.walk();
-            node.named_children(&mut cursor)
+            named_children(node)
                 .any(|c| c.kind() == "decorator" && self.module.source(c).contains("autouse"))
         };
         for name in bound {
@@ -308,8 +299,7 @@ impl<'m> TestFileReader<'m, '_> {
                 }
             }
             _ => {
-                let mut cursor = node.walk();
-                for child in node.named_children(&mut cursor) {
+                for child in named_children(node) {
                     self.identifiers(child, out);
                 }
             }
@@ -332,8 +322,7 @@ impl<'m> TestFileReader<'m, '_> {
             if let Some(target) = bound {
                 self.identifiers(target, &mut names);
             }
-            let mut cursor = node.walk();
-            open.extend(node.named_children(&mut cursor));
+            open.extend(named_children(node));
         }
         // A call such as `parser.add(x)` at module level may change the object that it names.
         if let Some(call) = statement.named_child(0).filter(|c| c.kind() == "call")
@@ -353,8 +342,7 @@ impl<'m> TestFileReader<'m, '_> {
         let Some(list) = class.child_by_field_name("superclasses") else {
             return Vec::new();
         };
-        let mut cursor = list.walk();
-        list.named_children(&mut cursor)
+        named_children(list)
             .filter(|c| matches!(c.kind(), "identifier" | "attribute"))
             .map(|c| self.module.source(c).to_owned())
             .collect()

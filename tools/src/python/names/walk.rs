@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use tree_sitter::Node;
 
 use crate::python::Module;
+use crate::python::nodes::{field_children, named_children};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScopeKind {
@@ -104,21 +105,14 @@ impl<'m> Walk<'m> {
         }
     }
 
-    fn children(&self, node: Node<'m>) -> Vec<Node<'m>> {
-        let mut cursor = node.walk();
-        node.named_children(&mut cursor).collect()
-    }
-
     fn each(&mut self, node: Node<'m>, scope: usize) {
-        for child in self.children(node) {
+        for child in named_children(node) {
             self.visit(child, scope);
         }
     }
 
     fn field(&mut self, node: Node<'m>, field: &str, scope: usize) {
-        let mut cursor = node.walk();
-        let nodes: Vec<Node<'m>> = node.children_by_field_name(field, &mut cursor).collect();
-        for child in nodes {
+        for child in field_children(node, field) {
             self.visit(child, scope);
         }
     }
@@ -126,7 +120,7 @@ impl<'m> Walk<'m> {
     /// Visits the children of a node; the given field binds names.
     fn each_binding(&mut self, node: Node<'m>, field: &str, scope: usize) {
         let target = node.child_by_field_name(field).map(|target| target.id());
-        for child in self.children(node) {
+        for child in named_children(node) {
             if target == Some(child.id()) {
                 self.bind(child, scope);
             } else {
@@ -196,14 +190,14 @@ impl<'m> Walk<'m> {
                 self.import(node, scope)
             }
             "global_statement" => {
-                for name in self.children(node) {
+                for name in named_children(node) {
                     self.declare(self.text(name), 0);
                 }
             }
             "keyword_argument" => self.field(node, "value", scope),
             "attribute" => self.field(node, "object", scope),
             "case_clause" => {
-                for child in self.children(node) {
+                for child in named_children(node) {
                     match child.kind() {
                         "case_pattern" => self.pattern(child, scope),
                         _ => self.visit(child, scope),
@@ -229,7 +223,7 @@ impl<'m> Walk<'m> {
     }
 
     fn try_statement(&mut self, node: Node<'m>, scope: usize) {
-        let children = self.children(node);
+        let children: Vec<Node<'m>> = named_children(node).collect();
         let guards = children
             .iter()
             .filter(|c| c.kind().starts_with("except"))
@@ -258,7 +252,7 @@ impl<'m> Walk<'m> {
             self.field(node, "return_type", scope);
         }
         if let Some(parameters) = node.child_by_field_name("parameters") {
-            for parameter in self.children(parameters) {
+            for parameter in named_children(parameters) {
                 self.parameter(parameter, scope, inner);
             }
         }
@@ -277,7 +271,7 @@ impl<'m> Walk<'m> {
                 self.field(node, "value", outer);
             }
             "typed_parameter" => {
-                for child in self.children(node) {
+                for child in named_children(node) {
                     match child.kind() {
                         "type" => self.visit(child, outer),
                         _ => self.bind(child, inner),
@@ -293,7 +287,7 @@ impl<'m> Walk<'m> {
         let Some(parameters) = node.child_by_field_name("type_parameters") else {
             return;
         };
-        for parameter in self.children(parameters) {
+        for parameter in named_children(parameters) {
             if let Some(name) = first_identifier(parameter) {
                 for &scope in scopes {
                     self.declare(self.text(name), scope);
@@ -313,7 +307,7 @@ impl<'m> Walk<'m> {
                 self.declare(self.text(node), scope);
             }
             _ => {
-                for child in self.children(node) {
+                for child in named_children(node) {
                     self.bind(child, scope);
                 }
             }
@@ -325,7 +319,7 @@ impl<'m> Walk<'m> {
         match node.kind() {
             "identifier" => self.declare(self.text(node), scope),
             "dotted_name" => {
-                let parts = self.children(node);
+                let parts: Vec<Node<'m>> = named_children(node).collect();
                 match parts.as_slice() {
                     [only] => self.declare(self.text(*only), scope),
                     [first, ..] => self.visit(*first, scope),
@@ -333,7 +327,7 @@ impl<'m> Walk<'m> {
                 }
             }
             "class_pattern" => {
-                for child in self.children(node) {
+                for child in named_children(node) {
                     match child.kind() {
                         "dotted_name" => {
                             if let Some(first) = child.named_child(0) {
@@ -345,13 +339,13 @@ impl<'m> Walk<'m> {
                 }
             }
             "keyword_pattern" => {
-                for child in self.children(node).into_iter().skip(1) {
+                for child in named_children(node).skip(1) {
                     self.pattern(child, scope);
                 }
             }
             "string" | "concatenated_string" => {}
             _ => {
-                for child in self.children(node) {
+                for child in named_children(node) {
                     self.pattern(child, scope);
                 }
             }
@@ -359,9 +353,7 @@ impl<'m> Walk<'m> {
     }
 
     fn import(&mut self, node: Node<'m>, scope: usize) {
-        let mut cursor = node.walk();
-        let names: Vec<Node<'m>> = node.children_by_field_name("name", &mut cursor).collect();
-        for name in names {
+        for name in field_children(node, "name") {
             let local = match name.kind() {
                 "aliased_import" => name.child_by_field_name("alias"),
                 _ => name.named_child(0).or(Some(name)),
@@ -370,11 +362,7 @@ impl<'m> Walk<'m> {
                 self.declare(self.text(local), scope);
             }
         }
-        if self
-            .children(node)
-            .iter()
-            .any(|c| c.kind() == "wildcard_import")
-        {
+        if named_children(node).any(|c| c.kind() == "wildcard_import") {
             self.anything_goes = true;
         }
     }
@@ -384,7 +372,5 @@ fn first_identifier(node: Node<'_>) -> Option<Node<'_>> {
     if node.kind() == "identifier" {
         return Some(node);
     }
-    let mut cursor = node.walk();
-    let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
-    children.into_iter().find_map(first_identifier)
+    named_children(node).find_map(first_identifier)
 }

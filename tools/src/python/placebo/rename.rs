@@ -8,6 +8,7 @@ use tree_sitter::Node;
 use super::syntax::{descendants, plain_assignment, statements};
 use super::{Edit, Random};
 use crate::python::Module;
+use crate::python::nodes::named_children;
 
 /// Endings of the new names.
 pub(super) const SUFFIXES: [&str; 4] = ["_val", "_cur", "_tmp", "_obj"];
@@ -190,10 +191,9 @@ impl<'m> Binding<'m> {
         };
         let left = node.child_by_field_name("left")?;
         let value = node.child_by_field_name("right")?.byte_range();
-        let mut cursor = left.walk();
         let targets: Vec<Node<'m>> = match left.kind() {
             "identifier" => vec![left],
-            "pattern_list" | "tuple_pattern" => left.named_children(&mut cursor).collect(),
+            "pattern_list" | "tuple_pattern" => named_children(left).collect(),
             _ => return None,
         };
         if targets.iter().any(|target| target.kind() != "identifier") {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tree_sitter::Node;
 
 use crate::python::Module;
+use crate::python::nodes::named_children;
 
 /// Words in the names of decorators and functions that compile the source of another function. Their compilers may
 /// reject the inserted expressions.
@@ -53,9 +54,7 @@ pub(super) fn expression_offset(module: &Module, block: Node<'_>, is_body: bool)
 
 /// Returns the statements of a block. The block of a `match` consists of its cases.
 pub(super) fn statements(block: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = block.walk();
-    let children = block.named_children(&mut cursor);
-    children
+    named_children(block)
         .filter(|child| !matches!(child.kind(), "comment" | "line_continuation"))
         .collect()
 }
@@ -66,8 +65,7 @@ pub(super) fn inner_blocks<'m>(module: &Module, statement: Node<'m>) -> Vec<Node
         return Vec::new();
     }
     let mut blocks = Vec::new();
-    let mut cursor = statement.walk();
-    for part in statement.named_children(&mut cursor) {
+    for part in named_children(statement) {
         match part.kind() {
             "block" => blocks.push(part),
             kind if kind.ends_with("_clause") && !is_type_checking(module, part) => {
@@ -147,10 +145,8 @@ pub(super) fn compiled_names<'m>(module: &'m Module, nodes: &[Node<'m>]) -> BTre
         };
         let callee = module.source(function);
         if callee.len() <= MAX_CALLEE_BYTES && is_compiler(callee) {
-            let mut cursor = arguments.walk();
-            let identifiers = arguments
-                .named_children(&mut cursor)
-                .filter(|argument| argument.kind() == "identifier");
+            let identifiers =
+                named_children(arguments).filter(|argument| argument.kind() == "identifier");
             names.extend(identifiers.map(|name| module.source(name)));
         }
     }

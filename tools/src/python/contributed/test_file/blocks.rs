@@ -5,6 +5,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::{Test, TestFileReader, hash};
+use crate::python::nodes::named_children;
 use crate::python::tokens::tokens;
 
 impl<'m> TestFileReader<'m, '_> {
@@ -19,8 +20,7 @@ impl<'m> TestFileReader<'m, '_> {
         let Some(body) = definition_of(block).child_by_field_name("body") else {
             return;
         };
-        let mut cursor = body.walk();
-        let statements: Vec<Node<'m>> = body.named_children(&mut cursor).collect();
+        let statements: Vec<Node<'m>> = named_children(body).collect();
         let is_collected = |statement: &Node<'m>| {
             let inner = definition_of(*statement);
             let name = self.name_of(inner).unwrap_or_default();
