@@ -104,50 +104,44 @@ async fn local_base(engine: &Engine, version: &str) -> Result<Option<String>> {
     Ok(None)
 }
 
-fn no_base(engine: &Engine, version: &str, why: &str) -> SandboxError {
-    let names = bases(engine, version).join(" or ");
-    SandboxError::not_found(format!("there is no base image for Python {version}: the engine does not have {names}{why}"))
-    .hint(format!(
-        "run `docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
-    ))
-}
-
-pub(super) async fn python(engine: &Engine, version: &str) -> Result<Image> {
-    let to_image = |name| Image {
-        name,
-        foreign: engine.settings.base.is_some(),
-        state: false,
-    };
+/// Returns the name of an image that the engine has, or that a registry has: it is pulled from there, or only asked for.
+async fn find_base(engine: &Engine, version: &str, pulls: bool) -> Result<String> {
     if let Some(name) = local_base(engine, version).await? {
-        return Ok(to_image(name));
+        return Ok(name);
     }
     let mut why = String::new();
     if engine.settings.pull {
         for name in pullable(engine, version) {
-            match pull(engine, &name).await {
-                Ok(()) => return Ok(to_image(name)),
-                Err(error) => why = format!("; {error}"),
-            }
-        }
-    }
-    Err(no_base(engine, version, &why))
-}
-
-/// Checks like [`python`], but asks the registry instead of pulling from it.
-pub(super) async fn check_python(engine: &Engine, version: &str) -> Result<()> {
-    if local_base(engine, version).await?.is_some() {
-        return Ok(());
-    }
-    let mut why = String::new();
-    if engine.settings.pull {
-        for name in pullable(engine, version) {
-            match ask_registry(engine, &name).await.refused {
-                None => return Ok(()),
+            let refused = match pulls {
+                true => pull(engine, &name).await.err().map(|e| e.to_string()),
+                false => ask_registry(engine, &name).await.refused,
+            };
+            match refused {
+                None => return Ok(name),
                 Some(refused) => why = format!("; {refused}"),
             }
         }
     }
-    Err(no_base(engine, version, &why))
+    let names = bases(engine, version).join(" or ");
+    let what = format!(
+        "there is no base image for Python {version}: the engine does not have {names}{why}"
+    );
+    Err(SandboxError::not_found(what).hint(format!(
+        "run `docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
+    )))
+}
+
+pub(super) async fn python(engine: &Engine, version: &str) -> Result<Image> {
+    Ok(Image {
+        name: find_base(engine, version, true).await?,
+        foreign: engine.settings.base.is_some(),
+        state: false,
+    })
+}
+
+/// Checks like [`python`], but asks the registry instead of pulling from it.
+pub(super) async fn check_python(engine: &Engine, version: &str) -> Result<()> {
+    find_base(engine, version, false).await.map(drop)
 }
 
 async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {

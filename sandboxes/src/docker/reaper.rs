@@ -32,12 +32,10 @@ async fn remove_where(
 ) -> Result<Vec<String>> {
     let doing = "find leftovers of earlier runs";
     let mut removed = Vec::new();
+    let filters = HashMap::from([("label".to_owned(), vec![OWNER.to_owned()])]);
     let options = ListContainersOptions {
         all: true,
-        filters: Some(HashMap::from([(
-            "label".to_owned(),
-            vec![OWNER.to_owned()],
-        )])),
+        filters: Some(filters.clone()),
         ..ListContainersOptions::default()
     };
     let containers = engine
@@ -65,10 +63,7 @@ async fn remove_where(
     }
 
     let options = ListImagesOptions {
-        filters: Some(HashMap::from([(
-            "label".to_owned(),
-            vec![OWNER.to_owned()],
-        )])),
+        filters: Some(filters),
         ..ListImagesOptions::default()
     };
     let images = engine.api.list_images(Some(options)).await.doing(doing)?;
