@@ -2,28 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::protocol::{Bind, Isolation, Overlay};
+use super::protocol::{Bind, Isolation, Overlay, Setup};
 use super::sandbox_dirs::SandboxDirs;
 use super::{LocalContext, openat2};
 use crate::error::SandboxError;
 use crate::sandbox::{Paths, Result, Spec};
-
-pub(super) struct Layout {
-    pub binds: Vec<Bind>,
-    pub overlay: Option<Overlay>,
-    pub paths: Paths,
-    pub home: PathBuf,
-    pub env: BTreeMap<String, String>,
-}
 
 /// Maximum bytes that are read of a file that names an editable install.
 const MAX_HOOK_LEN: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub(super) fn layout(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> {
+/// Returns the setup of a sandbox's jail.
+pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Result<Setup> {
     let folder = &dirs.owned.folder;
     let (paths, home) = match inner.isolation {
         Isolation::Namespaces => (
@@ -92,11 +85,18 @@ pub(super) fn layout(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> R
         binds.push(bind(&host, &mount.inside, !mount.read_only));
     }
     let env = environment(inner, spec, dirs, &paths, &home);
-    Ok(Layout {
+    Ok(Setup {
+        isolation: inner.isolation,
+        network: spec.network,
+        host_port: spec.host_port,
+        root: folder.join("root"),
         binds,
         overlay,
         paths,
         home,
+        owner: dirs.owner,
+        building: spec.root,
+        limits: spec.limits.clone(),
         env,
     })
 }

@@ -12,7 +12,7 @@ use super::LocalContext;
 use super::client::{Jail, ReapOnDrop, launch};
 use super::copy::{CopyMode, copy_tree};
 use super::layout;
-use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
+use super::protocol::{Isolation, NOT_FOUND, Task};
 use super::sandbox_dirs::{SandboxDirs, create_dirs, fill};
 use super::state_store::{SavedState, StateLease, with_context};
 use super::store::Store;
@@ -41,28 +41,14 @@ pub(super) async fn start(inner: Arc<LocalContext>, spec: &Spec) -> Result<Local
 }
 
 async fn enter(inner: Arc<LocalContext>, spec: Spec, dirs: SandboxDirs) -> Result<LocalSandbox> {
-    let layout = layout::layout(&inner, &spec, &dirs)?;
-    let folder = &dirs.owned.folder;
-    let setup = Setup {
-        isolation: inner.isolation,
-        network: spec.network,
-        host_port: spec.host_port,
-        root: folder.join("root"),
-        binds: layout.binds,
-        overlay: layout.overlay,
-        paths: layout.paths.clone(),
-        home: layout.home,
-        owner: dirs.owner,
-        building: spec.root,
-        limits: spec.limits.clone(),
-        env: layout.env,
-    };
-    let jail = launch(&inner.launcher, &setup, &folder.join("launcher.log")).await?;
+    let setup = layout::setup(&inner, &spec, &dirs)?;
+    let log = dirs.owned.folder.join("launcher.log");
+    let jail = launch(&inner.launcher, &setup, &log).await?;
     let facts = SandboxInfo {
         backend: "local".to_owned(),
         isolation: layout::describe(&inner, &spec, &jail.missing_protections),
         id: dirs.owned.id.clone(),
-        paths: layout.paths,
+        paths: setup.paths,
     };
     Ok(LocalSandbox {
         inner,
