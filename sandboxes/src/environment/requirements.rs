@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::error::SandboxError;
+pub(super) use crate::recipe::normalized_name as name;
 use crate::recipe::{self, Recipe};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -166,16 +167,6 @@ fn join(folder: &str, file: &str) -> String {
         }
     }
     parts.join("/")
-}
-
-/// Returns the normalised name: `Py-Test_x[a]>=3; …` becomes `py-test-x`.
-pub(super) fn name(requirement: &str) -> String {
-    let name: String = requirement
-        .trim()
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || "-_.".contains(*c))
-        .collect();
-    name.to_lowercase().replace(['_', '.'], "-")
 }
 
 #[cfg(test)]
