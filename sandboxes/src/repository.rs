@@ -9,6 +9,7 @@
 //!
 //! All functions block; asynchronous callers use `spawn_blocking`.
 
+mod accepted;
 mod address;
 mod apply;
 mod archive;

@@ -4,7 +4,8 @@
 //! `patch` with some fuzz. The method is reported, because these tools differ in what they accept.
 
 use super::Tree;
-use super::patch::{git_apply, rejection_reason, run_limited, touched_paths, write_base_files};
+use super::accepted::{Accepted, accepted};
+use super::patch::{check_text, git_apply, run_limited, touched_paths, write_base_files};
 use super::patch_base::{Base, File, FileKind, Files, is_plain, read_folder};
 use super::process;
 use crate::error::{ErrorKind, SandboxError};
@@ -44,14 +45,8 @@ pub enum ApplyMethod {
 /// # Errors
 ///
 /// Fails if the patch could not be tried, for example because the tree cannot be read or git cannot be run.
-pub fn apply(
-    tree: &Tree,
-    changed: &Files,
-    patch: &str,
-) -> Result<std::result::Result<AppliedPatch, String>> {
-    if let Some(reason) = rejection_reason(patch) {
-        return Ok(Err(reason));
-    }
+pub fn apply(tree: &Tree, changed: &Files, patch: &str) -> Accepted<AppliedPatch> {
+    accepted!(check_text(patch));
     let base = Base::new(tree, changed);
     let mut notes = Vec::new();
     let mut text = patch.to_owned();
@@ -60,13 +55,9 @@ pub fn apply(
         notes.push("the patch's last line had no line end".to_owned());
     }
     let paths = touched_paths(&text);
-    let attempt = |how: ApplyMethod,
-                   patch: &str|
-     -> Result<std::result::Result<AppliedPatch, String>> {
+    let attempt = |how: ApplyMethod, patch: &str| -> Accepted<AppliedPatch> {
         let folder = tempfile::tempdir()?;
-        if let Err(reason) = write_base_files(&base, &text, folder.path())? {
-            return Ok(Err(reason));
-        }
+        accepted!(write_base_files(&base, &text, folder.path())?);
         let before = read_folder(folder.path())?;
         let notes = match how {
             ApplyMethod::WithFuzz => apply_with_fuzz(folder.path(), patch)?,
@@ -83,10 +74,7 @@ pub fn apply(
             }
             ApplyMethod::Exactly => git_apply(folder.path(), patch, &[])?.map(|()| Vec::new()),
         };
-        let notes = match notes {
-            Ok(notes) => notes,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let notes = accepted!(notes);
         let files = difference(before, read_folder(folder.path())?);
         match files.keys().find(|path| !is_plain(path)) {
             Some(path) => Ok(Err(format!("invalid path '{path}'"))),
@@ -184,10 +172,7 @@ fn is_for_ed(line: &str) -> bool {
 }
 
 /// Runs GNU `patch` and returns its messages about hunks that are not in their place.
-fn apply_with_fuzz(
-    folder: &std::path::Path,
-    patch: &str,
-) -> Result<std::result::Result<Vec<String>, String>> {
+fn apply_with_fuzz(folder: &std::path::Path, patch: &str) -> Accepted<Vec<String>> {
     let mut command = process::limited("patch");
     for name in [
         "POSIXLY_CORRECT",
@@ -209,10 +194,7 @@ fn apply_with_fuzz(
         }
         _ => error,
     })?;
-    let output = match output {
-        Ok(output) => output,
-        Err(reason) => return Ok(Err(reason)),
-    };
+    let output = accepted!(output);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.ok {
         return Ok(Err(text));

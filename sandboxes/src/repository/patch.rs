@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use super::accepted::{Accepted, accepted};
 use super::git::Git;
 use super::patch_base::{Base, Files, is_plain};
 use super::process::{self, GitOutput, ProcessLimits};
@@ -18,26 +19,18 @@ use crate::sandbox::Result;
 /// # Errors
 ///
 /// Fails if the patch could not be checked, for example because the tree cannot be read or git cannot be run.
-pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(), String>> {
-    if let Some(reason) = rejection_reason(patch) {
-        return Ok(Err(reason));
-    }
+pub fn apply_check(source: &Source, patch: &str) -> Accepted<()> {
+    accepted!(check_text(patch));
     let tree = source.tree()?;
     let folder = tempfile::tempdir()?;
     let none = Files::new();
     let base = Base::new(&tree, &none);
-    if let Err(reason) = write_base_files(&base, patch, folder.path())? {
-        return Ok(Err(reason));
-    }
+    accepted!(write_base_files(&base, patch, folder.path())?);
     git_apply(folder.path(), patch, &["--check"])
 }
 
 /// Runs `git apply` in a folder that testwright created.
-pub(super) fn git_apply(
-    folder: &Path,
-    patch: &str,
-    options: &[&str],
-) -> Result<std::result::Result<(), String>> {
+pub(super) fn git_apply(folder: &Path, patch: &str, options: &[&str]) -> Accepted<()> {
     let output = run_limited(apply_command(folder, options), folder, patch)?;
     Ok(output.and_then(apply_result))
 }
@@ -69,11 +62,7 @@ pub(super) fn apply_result(output: GitOutput) -> std::result::Result<(), String>
 }
 
 /// Runs a program that applies a patch in a folder. The inner error says which limit the patch exceeds.
-pub(super) fn run_limited(
-    command: Command,
-    folder: &Path,
-    patch: &str,
-) -> Result<std::result::Result<GitOutput, String>> {
+pub(super) fn run_limited(command: Command, folder: &Path, patch: &str) -> Accepted<GitOutput> {
     let bounds = ProcessLimits {
         folder: Some((folder.to_owned(), limits::PATCHED)),
         ..ProcessLimits::default()
@@ -91,17 +80,20 @@ pub(super) fn run_limited(
     Ok(Ok(output))
 }
 
-/// Returns the reason why a patch is rejected without trying it.
-pub(super) fn rejection_reason(patch: &str) -> Option<String> {
+/// Returns the reason if a patch is rejected without trying it.
+pub(super) fn check_text(patch: &str) -> std::result::Result<(), String> {
     if patch.trim().is_empty() {
-        return Some("the patch is empty".to_owned());
+        return Err("the patch is empty".to_owned());
     }
     // git's own message advises one of its options, which users cannot pass here.
     if !patch.lines().any(is_file_header) {
-        return Some("it contains no diff".to_owned());
+        return Err("it contains no diff".to_owned());
     }
-    let max_size = limits::human_size(limits::PATCH);
-    (patch.len() as u64 > limits::PATCH).then(|| format!("the patch is larger than {max_size}"))
+    if patch.len() as u64 > limits::PATCH {
+        let max_size = limits::human_size(limits::PATCH);
+        return Err(format!("the patch is larger than {max_size}"));
+    }
+    Ok(())
 }
 
 fn is_file_header(line: &str) -> bool {
@@ -127,11 +119,7 @@ fn announced(base: &Base<'_>, patch: &str) -> u64 {
 
 /// Writes the files that the patch changes into a folder. The inner error says if they, and the announced ones, exceed
 /// the limit.
-pub(super) fn write_base_files(
-    base: &Base<'_>,
-    patch: &str,
-    folder: &Path,
-) -> Result<std::result::Result<(), String>> {
+pub(super) fn write_base_files(base: &Base<'_>, patch: &str, folder: &Path) -> Accepted<()> {
     let paths = touched_paths(patch);
     let mut bytes = announced(base, patch);
     for path in paths {
@@ -283,21 +271,15 @@ pub(super) fn unquote(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{rejection_reason, touched_paths};
+    use super::{check_text, touched_paths};
 
     #[test]
     fn text_without_diff_is_rejected() {
-        let no_diff = Some("it contains no diff".to_owned());
-        assert_eq!(
-            rejection_reason("I would change f.\n--- see above\n"),
-            no_diff
-        );
-        assert_eq!(
-            rejection_reason(" \n"),
-            Some("the patch is empty".to_owned())
-        );
-        assert_eq!(rejection_reason("text\ndiff --git a/x b/x\n"), None);
-        assert_eq!(rejection_reason("--- a/x\r\n+++ b/x\r\n"), None);
+        let no_diff = Err("it contains no diff".to_owned());
+        assert_eq!(check_text("I would change f.\n--- see above\n"), no_diff);
+        assert_eq!(check_text(" \n"), Err("the patch is empty".to_owned()));
+        assert_eq!(check_text("text\ndiff --git a/x b/x\n"), Ok(()));
+        assert_eq!(check_text("--- a/x\r\n+++ b/x\r\n"), Ok(()));
     }
 
     #[test]

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::accepted::{Accepted, accepted};
 use super::archive::list_few;
 use super::config::Config;
 use super::discover::{GitFolder, discover};
 use super::git::Git;
 use super::isolated_repository::isolate;
-use super::patch::{apply_command, apply_result, git_apply, rejection_reason, touched_paths};
+use super::patch::{apply_command, apply_result, check_text, git_apply, touched_paths};
 use super::patch_base::is_plain;
 use super::process::{self, ProcessLimits};
 use super::repository_name::name_of;
@@ -109,10 +110,8 @@ impl WorkTree {
     /// # Errors
     ///
     /// Fails if the check cannot be made, for example because git cannot be run.
-    pub fn check(&self, patch: &str) -> Result<std::result::Result<(), String>> {
-        if let Some(reason) = rejection_reason(patch) {
-            return Ok(Err(reason));
-        }
+    pub fn check(&self, patch: &str) -> Accepted<()> {
+        accepted!(check_text(patch));
         let changed = self.uncommitted(&plain_paths(patch))?;
         if !changed.is_empty() {
             let verb = if changed.len() == 1 { "has" } else { "have" };
@@ -128,7 +127,7 @@ impl WorkTree {
     ///
     /// Fails if git cannot be run.
     pub fn has_applied(&self, patch: &str) -> Result<bool> {
-        if rejection_reason(patch).is_some() {
+        if check_text(patch).is_err() {
             return Ok(false);
         }
         Ok(self.git_apply(patch, &["--reverse", "--check"])?.is_ok())
@@ -140,14 +139,8 @@ impl WorkTree {
     /// # Errors
     ///
     /// Fails if git cannot be run, or cannot change the repository. The files are then as before.
-    pub fn apply(
-        &self,
-        patch: &str,
-        placement: Placement<'_>,
-    ) -> Result<std::result::Result<Option<String>, String>> {
-        if let Err(reason) = self.check(patch)? {
-            return Ok(Err(reason));
-        }
+    pub fn apply(&self, patch: &str, placement: Placement<'_>) -> Accepted<Option<String>> {
+        accepted!(self.check(patch)?);
         let prepared = match (&self.git, placement) {
             (
                 _,
@@ -162,15 +155,12 @@ impl WorkTree {
                     return Ok(Err(format!("a {operation} is in progress")));
                 }
                 let paths = plain_paths(patch);
-                match PreparedCommit::new(git, &self.root, paths, patch, placement, "HEAD")? {
-                    Ok(prepared) => Some(prepared),
-                    Err(reason) => return Ok(Err(reason)),
-                }
+                let root = &self.root;
+                let prepared = PreparedCommit::new(git, root, paths, patch, placement, "HEAD")?;
+                Some(accepted!(prepared))
             }
         };
-        if let Err(reason) = self.git_apply(patch, &[])? {
-            return Ok(Err(reason));
-        }
+        accepted!(self.git_apply(patch, &[])?);
         let Some(prepared) = prepared else {
             return Ok(Ok(None));
         };
@@ -193,7 +183,7 @@ impl WorkTree {
         &self,
         patch: &str,
         edit: &dyn Fn(&str, &str) -> std::result::Result<String, String>,
-    ) -> Result<std::result::Result<String, String>> {
+    ) -> Accepted<String> {
         let folder = tempfile::tempdir()?;
         // The names of the folders become those in the headers.
         let (old, new) = (folder.path().join("a"), folder.path().join("b"));
@@ -204,17 +194,14 @@ impl WorkTree {
                 self.copy_file(path, side)?;
             }
         }
-        if let Err(reason) = git_apply(&new, patch, &[])? {
-            return Ok(Err(reason));
-        }
+        accepted!(git_apply(&new, patch, &[])?);
         for path in &paths {
             let file = new.join(path);
             let content = git_files::read(&file, limits::TEXT)?.unwrap_or_default();
             match String::from_utf8(content) {
-                Ok(text) if !text.is_empty() => match edit(path, &text) {
-                    Ok(text) => std::fs::write(&file, text)?,
-                    Err(reason) => return Ok(Err(reason)),
-                },
+                Ok(text) if !text.is_empty() => {
+                    std::fs::write(&file, accepted!(edit(path, &text)))?
+                }
                 _ => {}
             }
         }
@@ -261,7 +248,7 @@ impl WorkTree {
         Ok(tracked.map(|change| change.path).collect())
     }
 
-    fn git_apply(&self, patch: &str, options: &[&str]) -> Result<std::result::Result<(), String>> {
+    fn git_apply(&self, patch: &str, options: &[&str]) -> Accepted<()> {
         let command = apply_command(&self.root, options);
         let output = process::run(command, patch.as_bytes(), &ProcessLimits::default())?;
         Ok(apply_result(output))

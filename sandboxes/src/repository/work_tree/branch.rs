@@ -6,12 +6,13 @@
 use super::commit::{PreparedCommit, find_commit, new_ref};
 use super::{Placement, WorkTree, plain_paths};
 use crate::error::SandboxError;
+use crate::repository::accepted::{Accepted, accepted};
 use crate::repository::address::{protocols, split_credentials};
 use crate::repository::config::Config;
 use crate::repository::discover::{GitFolder, is_hash, is_ref};
 use crate::repository::git::{Credential, Git, Remote, failed};
 use crate::repository::isolated_repository::isolate;
-use crate::repository::patch::rejection_reason;
+use crate::repository::patch::check_text;
 use crate::sandbox::Result;
 
 /// A branch to create.
@@ -73,7 +74,7 @@ impl WorkTree {
     /// # Errors
     ///
     /// Fails if the repository cannot be read.
-    pub fn check_new_branch(&self, name: &str) -> Result<std::result::Result<(), String>> {
+    pub fn check_new_branch(&self, name: &str) -> Accepted<()> {
         let scratch = tempfile::tempdir()?;
         let isolated = isolate(self.git_folder()?, scratch.path(), false)?;
         Ok(new_ref(&isolated.git, name)?.map(drop))
@@ -85,19 +86,13 @@ impl WorkTree {
     /// # Errors
     ///
     /// Fails if the repository cannot be read.
-    pub fn check_is_on_remote(
-        &self,
-        commit: &str,
-        remote: &PushRemote,
-    ) -> Result<std::result::Result<(), String>> {
+    pub fn check_is_on_remote(&self, commit: &str, remote: &PushRemote) -> Accepted<()> {
         if !is_hash(commit) {
             return Ok(Err(format!("`{commit}` is not the hash of a commit")));
         }
         let scratch = tempfile::tempdir()?;
         let isolated = isolate(self.git_folder()?, scratch.path(), false)?;
-        if let Err(reason) = find_commit(&isolated.git, commit)? {
-            return Ok(Err(reason));
-        }
+        accepted!(find_commit(&isolated.git, commit)?);
         let (name, contains) = (&remote.name, format!("--contains={commit}"));
         let refs = tracking_refs(name);
         let listed = isolated
@@ -148,24 +143,15 @@ impl WorkTree {
     ///
     /// Fails if git cannot be run, the patch does not apply, or git cannot change the repository. There is no branch
     /// then.
-    pub fn create_branch(
-        &self,
-        branch: NewBranch<'_>,
-        patch: &str,
-    ) -> Result<std::result::Result<String, String>> {
-        if let Some(reason) = rejection_reason(patch) {
-            return Ok(Err(reason));
-        }
+    pub fn create_branch(&self, branch: NewBranch<'_>, patch: &str) -> Accepted<String> {
+        accepted!(check_text(patch));
         let placement = Placement {
             branch: Some(branch.name),
             message: Some(branch.message),
         };
         let (git, paths) = (self.git_folder()?, plain_paths(patch));
         let prepared = PreparedCommit::new(git, &self.root, paths, patch, placement, branch.base)?;
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let prepared = accepted!(prepared);
         let Some(commit) = prepared.commit() else {
             return Ok(Err("the patch changes nothing".to_owned()));
         };
@@ -189,12 +175,7 @@ impl WorkTree {
     /// # Errors
     ///
     /// Fails if git cannot be run, or has no protocol for the address.
-    pub fn push(
-        &self,
-        remote: &PushRemote,
-        branch: &str,
-        commit: &str,
-    ) -> Result<std::result::Result<(), String>> {
+    pub fn push(&self, remote: &PushRemote, branch: &str, commit: &str) -> Accepted<()> {
         self.push_ref(remote, branch, "", commit)
     }
 
@@ -204,23 +185,12 @@ impl WorkTree {
     /// # Errors
     ///
     /// Fails if git cannot be run, or has no protocol for the address.
-    pub fn delete_pushed(
-        &self,
-        remote: &PushRemote,
-        branch: &str,
-        commit: &str,
-    ) -> Result<std::result::Result<(), String>> {
+    pub fn delete_pushed(&self, remote: &PushRemote, branch: &str, commit: &str) -> Accepted<()> {
         self.push_ref(remote, branch, commit, "")
     }
 
     /// Sets a branch of a remote. An empty commit stands for a branch that does not exist.
-    fn push_ref(
-        &self,
-        remote: &PushRemote,
-        branch: &str,
-        old: &str,
-        new: &str,
-    ) -> Result<std::result::Result<(), String>> {
+    fn push_ref(&self, remote: &PushRemote, branch: &str, old: &str, new: &str) -> Accepted<()> {
         let scratch = tempfile::tempdir()?;
         let isolated = isolate(self.git_folder()?, scratch.path(), false)?;
         let git = Git {

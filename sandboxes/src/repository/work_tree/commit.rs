@@ -9,6 +9,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::Placement;
+use crate::repository::accepted::{Accepted, accepted};
 use crate::repository::discover::{GitFolder, is_ref};
 use crate::repository::git::{Git, failed};
 use crate::repository::isolated_repository::{IsolatedRepository, isolate};
@@ -56,18 +57,12 @@ impl PreparedCommit {
         patch: &str,
         placement: Placement<'_>,
         base: &str,
-    ) -> Result<std::result::Result<Self, String>> {
+    ) -> Accepted<Self> {
         let scratch = tempfile::tempdir()?;
         let isolated = isolate(git, scratch.path(), false)?;
-        let old = match find_commit(&isolated.git, base)? {
-            Ok(old) => old,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let old = accepted!(find_commit(&isolated.git, base)?);
         let branch = placement.branch.map(|name| new_ref(&isolated.git, name));
-        let branch = match branch.transpose()?.transpose() {
-            Ok(branch) => branch,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        let branch = accepted!(branch.transpose()?.transpose());
         let mut prepared = PreparedCommit {
             objects: git.common.join("objects"),
             own: Git::at(&git.own)?,
@@ -197,10 +192,7 @@ impl PreparedCommit {
 }
 
 /// Returns the hash of a commit. The inner error says that the repository does not have it.
-pub(super) fn find_commit(
-    git: &Git,
-    revision: &str,
-) -> Result<std::result::Result<String, String>> {
+pub(super) fn find_commit(git: &Git, revision: &str) -> Accepted<String> {
     let commit = resolve(git, &format!("{revision}^{{commit}}"))?;
     Ok(commit.ok_or_else(|| match revision {
         "HEAD" => "the repository has no commits".to_owned(),
@@ -209,7 +201,7 @@ pub(super) fn find_commit(
 }
 
 /// Returns the full name of a new branch. The inner error says why it cannot be created.
-pub(super) fn new_ref(git: &Git, name: &str) -> Result<std::result::Result<String, String>> {
+pub(super) fn new_ref(git: &Git, name: &str) -> Accepted<String> {
     let full_name = format!("refs/heads/{name}");
     if name.starts_with('-') || !is_ref(&full_name) {
         return Ok(Err(format!("`{name}` is not a valid name of a branch")));
