@@ -61,16 +61,14 @@ pub(super) fn run(
             reruns: Vec::new(),
         });
     }
-
+    let existing_tests = ExistingTests {
+        kept_changes,
+        contributed,
+        modified: &modified,
+    };
     if let Some((old, reruns)) = reruns::with_others(context, &changed, &ids, contributed)? {
         revert_test_changes(context.workspace, kept_changes)?;
-        let suspects = suspects(
-            context.workspace,
-            kept_changes,
-            contributed,
-            &modified,
-            &old,
-        );
+        let suspects = existing_tests.suspects(context.workspace, &old);
         let before = before(context, kept_changes, &modified, &suspects)?;
         // A test that failed in a concurrent run may pass without the others.
         if !before.as_ref().is_some_and(any_passes) {
@@ -89,16 +87,9 @@ pub(super) fn run(
         old = without_the_rest(old, of_contributed, contributed);
     }
     revert_test_changes(context.workspace, kept_changes)?;
-    let suspects = if is_whole {
-        suspects(
-            context.workspace,
-            kept_changes,
-            contributed,
-            &modified,
-            &old,
-        )
-    } else {
-        failing_existing(&old, contributed, &modified)
+    let suspects = match is_whole {
+        true => existing_tests.suspects(context.workspace, &old),
+        false => existing_tests.failing(&old),
     };
     let before = before(context, kept_changes, &modified, &suspects)?;
     revert_test_changes(context.workspace, kept_changes)?;
@@ -147,10 +138,7 @@ fn sibling_tests(
     let options = Options::with_deadline(context.share_of_time(3));
     let now = runners::run(context.workspace.checkout(), &files, &options)?;
     revert_test_changes(context.workspace, kept_changes)?;
-    let options = Options::with_deadline(context.share_of_time(2));
-    let before = with_base(context.workspace, kept_changes, |workspace| {
-        runners::run(workspace.checkout(), &files, &options)
-    })?;
+    let before = run_at_base(context, kept_changes, &files, 2)?;
     revert_test_changes(context.workspace, kept_changes)?;
     Ok(Some(sibling_tests::compared(shared, before, now)))
 }
@@ -165,18 +153,12 @@ fn before(
     if suspects.is_empty() {
         return Ok(None);
     }
-    let options = Options::with_deadline(context.share_of_time(4));
-    let few = with_base(context.workspace, kept_changes, |workspace| {
-        runners::run(workspace.checkout(), suspects, &options)
-    })?;
+    let few = run_at_base(context, kept_changes, suspects, 4)?;
     if !any_passes(&few) {
         return Ok(Some(few));
     }
     // A test may pass on its own but fail among others, with or without the patch, so only equal runs are comparable.
-    let options = Options::with_deadline(context.share_of_time(3));
-    let mut whole = with_base(context.workspace, kept_changes, |workspace| {
-        runners::run(workspace.checkout(), modified, &options)
-    })?;
+    let mut whole = run_at_base(context, kept_changes, modified, 3)?;
     if whole.timed_out {
         whole = few;
     }
@@ -198,10 +180,7 @@ fn changed_before(
     if ids.is_empty() {
         return Ok(None);
     }
-    let options = Options::with_deadline(context.share_of_time(2));
-    let report = with_base(context.workspace, kept_changes, |workspace| {
-        runners::run(workspace.checkout(), &ids, &options)
-    })?;
+    let report = run_at_base(context, kept_changes, &ids, 2)?;
     revert_test_changes(context.workspace, kept_changes)?;
     Ok(Some(report))
 }
@@ -211,65 +190,52 @@ fn any_passes(report: &TestReport) -> bool {
     tests.any(|test| test.outcome == Outcome::Passed)
 }
 
-/// Returns existing tests in modified files that failed, or that are missing from a complete run.
-fn suspects(
-    workspace: &Workspace,
-    kept_changes: &[FileChange],
-    contributed: &[ContributedTest],
-    modified: &[String],
-    old: &TestReport,
-) -> Vec<String> {
-    let mut suspects = failing_existing(old, contributed, modified);
-    suspects.extend(unseen(workspace, kept_changes, contributed, modified, old));
-    suspects
+/// The tests of modified files that the patch did not contribute.
+struct ExistingTests<'a> {
+    kept_changes: &'a [FileChange],
+    contributed: &'a [ContributedTest],
+    /// Paths of the modified files.
+    modified: &'a [String],
 }
 
-/// Returns whether this is a test of a modified file that the patch did not contribute.
-fn is_existing(id: &str, contributed: &[ContributedTest], modified: &[String]) -> bool {
-    modified.iter().any(|file| outcomes::covers(file, id))
-        && !contributed.iter().any(|t| outcomes::covers(&t.id, id))
-}
-
-/// Returns existing tests in modified files that failed.
-fn failing_existing(
-    old: &TestReport,
-    contributed: &[ContributedTest],
-    modified: &[String],
-) -> Vec<String> {
-    failing(old)
-        .map(|t| t.id.clone())
-        .filter(|id| is_existing(id, contributed, modified))
-        .collect()
-}
-
-/// Returns existing tests in modified files that are missing from a complete run.
-fn unseen(
-    workspace: &Workspace,
-    kept_changes: &[FileChange],
-    contributed: &[ContributedTest],
-    modified: &[String],
-    old: &TestReport,
-) -> Vec<String> {
-    let mut ids = Vec::new();
-    let files = kept_changes
-        .iter()
-        .filter(|change| modified.contains(&change.path));
-    for change in files {
-        let Some(base) = &change.base else { continue };
-        // All test functions of the original file.
-        let then = python::contributed(
-            &change.path,
-            None,
-            &contribution::lossy(base),
-            workspace.layout(),
-        );
-        let unseen = then.into_iter().map(|test| test.id).filter(|id| {
-            is_existing(id, contributed, modified)
-                && !old.tests.iter().any(|test| outcomes::covers(id, &test.id))
-        });
-        ids.extend(unseen);
+impl ExistingTests<'_> {
+    fn contain(&self, id: &str) -> bool {
+        self.modified.iter().any(|file| outcomes::covers(file, id))
+            && !self.contributed.iter().any(|t| outcomes::covers(&t.id, id))
     }
-    ids
+
+    /// Returns those that failed, or that are missing from a complete run.
+    fn suspects(&self, workspace: &Workspace, old: &TestReport) -> Vec<String> {
+        let mut suspects = self.failing(old);
+        suspects.extend(self.unseen(workspace, old));
+        suspects
+    }
+
+    fn failing(&self, old: &TestReport) -> Vec<String> {
+        let ids = failing(old).map(|test| test.id.clone());
+        ids.filter(|id| self.contain(id)).collect()
+    }
+
+    /// Returns those that are missing from a complete run.
+    fn unseen(&self, workspace: &Workspace, old: &TestReport) -> Vec<String> {
+        let mut ids = Vec::new();
+        let is_modified = |change: &&FileChange| self.modified.contains(&change.path);
+        for change in self.kept_changes.iter().filter(is_modified) {
+            let Some(base) = &change.base else { continue };
+            // All test functions of the original file.
+            let then = python::contributed(
+                &change.path,
+                None,
+                &contribution::lossy(base),
+                workspace.layout(),
+            );
+            let unseen = then.into_iter().map(|test| test.id).filter(|id| {
+                self.contain(id) && !old.tests.iter().any(|test| outcomes::covers(id, &test.id))
+            });
+            ids.extend(unseen);
+        }
+        ids
+    }
 }
 
 /// Combines the partial results of whole files that took too long with a separate run of the contributed tests.
@@ -290,16 +256,19 @@ fn without_the_rest(
     own
 }
 
-/// Runs a closure with the kept changes reverted, and reapplies them.
-fn with_base<T>(
-    workspace: &mut Workspace,
+/// Runs tests for `1/parts` of the time left, with the kept changes reverted. Then reapplies these.
+fn run_at_base(
+    context: &mut Context<'_>,
     kept_changes: &[FileChange],
-    work: impl FnOnce(&Workspace) -> Result<T>,
-) -> Result<T> {
+    targets: &[String],
+    parts: u32,
+) -> Result<TestReport> {
+    let options = Options::with_deadline(context.share_of_time(parts));
+    let workspace = &mut *context.workspace;
     let base = kept_changes
         .iter()
         .try_for_each(|change| workspace.restore(super::path(change)));
-    let result = base.and_then(|()| work(workspace));
+    let result = base.and_then(|()| runners::run(workspace.checkout(), targets, &options));
     for change in kept_changes {
         if let Some(bytes) = &change.now {
             workspace.write(super::path(change), bytes)?;
