@@ -202,34 +202,28 @@ fn add_entry_point_lines(all: &mut EntryPoints, group: &str, lines: &[String]) {
     }
 }
 
-fn name(files: &Files) -> Option<String> {
+/// Returns the text of a key in the first file that states it.
+fn declared(files: &Files, key: &str) -> Option<String> {
     let project = files.pyproject.get("project");
-    let name = project
-        .and_then(|p| p.get("name")?.as_str())
-        .or(files.poetry().and_then(|p| p.get("name")?.as_str()))
-        .or(files.setup_cfg.get("metadata", "name"))
+    project
+        .and_then(|p| p.get(key)?.as_str())
+        .or(files.poetry().and_then(|p| p.get(key)?.as_str()))
+        .or(files.setup_cfg.get("metadata", key))
         .map(str::to_owned)
-        .or_else(|| match setup_py::literal(&files.setup_py, "name") {
-            Some(Literal::Text(name)) => Some(name),
+        .or_else(|| match setup_py::literal(&files.setup_py, key) {
+            Some(Literal::Text(text)) => Some(text),
             _ => None,
-        });
+        })
+}
+
+fn name(files: &Files) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    name.filter(|name| !name.is_empty() && name.chars().all(is_plain))
+    declared(files, "name").filter(|name| !name.is_empty() && name.chars().all(is_plain))
 }
 
 fn version(files: &Files) -> Option<String> {
-    let project = files.pyproject.get("project");
-    let declared = project
-        .and_then(|p| p.get("version")?.as_str())
-        .or(files.poetry().and_then(|p| p.get("version")?.as_str()))
-        .or(files.setup_cfg.get("metadata", "version"))
-        .map(str::to_owned)
-        .or_else(|| match setup_py::literal(&files.setup_py, "version") {
-            Some(Literal::Text(version)) => Some(version),
-            _ => None,
-        });
     // Poetry's dynamic versions have the placeholder 0.0.0, and setup.cfg can refer to `attr: …`.
-    declared.filter(|version| is_version(version) && version != "0.0.0")
+    declared(files, "version").filter(|version| is_version(version) && version != "0.0.0")
 }
 
 /// Returns whether a text is a version that every installer accepts.
