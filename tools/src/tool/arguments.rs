@@ -9,21 +9,27 @@ use super::{
     refusal, schema,
 };
 
+/// Defines methods that return constants of the tool.
+macro_rules! constants {
+    ($tool:ident: $($name:ident -> $kind:ty = $constant:ident;)*) => {
+        $(fn $name(&self) -> $kind {
+            $tool::$constant
+        })*
+    };
+}
+
 impl<T: Tool> AnyTool for T {
-    fn name(&self) -> &'static str {
-        T::NAME
-    }
-
-    fn title(&self) -> &'static str {
-        T::TITLE
-    }
-
-    fn audience(&self) -> Audience {
-        T::AUDIENCE
-    }
-
-    fn effect(&self) -> Effect {
-        T::EFFECT
+    constants! {
+        T:
+        name -> &'static str = NAME;
+        title -> &'static str = TITLE;
+        audience -> Audience = AUDIENCE;
+        effect -> Effect = EFFECT;
+        route -> Route = ROUTE;
+        low_level -> bool = LOW_LEVEL;
+        seconds -> u64 = SECONDS;
+        runs_code -> bool = RUNS_CODE;
+        needs_wanted_lines -> bool = NEEDS_WANTED_LINES;
     }
 
     fn is_destructive(&self) -> bool {
@@ -32,26 +38,6 @@ impl<T: Tool> AnyTool for T {
 
     fn is_idempotent(&self) -> bool {
         T::EFFECT == Effect::Reads || T::IS_IDEMPOTENT
-    }
-
-    fn route(&self) -> Route {
-        T::ROUTE
-    }
-
-    fn low_level(&self) -> bool {
-        T::LOW_LEVEL
-    }
-
-    fn seconds(&self) -> u64 {
-        T::SECONDS
-    }
-
-    fn runs_code(&self) -> bool {
-        T::RUNS_CODE
-    }
-
-    fn needs_wanted_lines(&self) -> bool {
-        T::NEEDS_WANTED_LINES
     }
 
     fn spec(&self) -> ToolSpec {
@@ -106,10 +92,7 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
         return Err(refuse(tool, schema, "the arguments are not an object"));
     };
     let empty = Map::new();
-    let properties = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
     let mut fields = Map::new();
     for (name, value) in input_fields {
         let Some(property) = properties.get(&name) else {
@@ -133,10 +116,7 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
         if value.is_null() {
             continue;
         }
-        let type_name = property
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let type_name = property["type"].as_str().unwrap_or_default();
         let value = coerce(type_name, property, value).map_err(|value| {
             let mut got = value.to_string();
             if got.chars().count() > 40 {
@@ -150,18 +130,11 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
         })?;
         fields.insert(name, value);
     }
-    for name in schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for name in schema["required"].as_array().into_iter().flatten() {
         let name = name.as_str().unwrap_or_default();
         if !fields.contains_key(name) {
-            let what = properties
-                .get(name)
-                .and_then(|p| p.get("description"))
-                .and_then(Value::as_str)
+            let description = properties.get(name).and_then(|p| p["description"].as_str());
+            let what = description
                 .map(|d| format!(" ({})", d.trim_end_matches('.')))
                 .unwrap_or_default();
             return Err(refuse(tool, schema, &format!("`{name}` is missing{what}")));
@@ -236,14 +209,9 @@ fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
 /// fields that have an example.
 fn example(schema: &Value) -> Value {
     let mut fields = Map::new();
-    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = schema["properties"].as_object();
     let first_example = |property: &Value| property.get("examples")?.get(0).cloned();
-    for name in schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    for name in schema["required"].as_array().into_iter().flatten() {
         let name = name.as_str().unwrap_or_default();
         let property = properties.and_then(|p| p.get(name));
         let value = property.and_then(first_example).unwrap_or_else(|| {
