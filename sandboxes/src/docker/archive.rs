@@ -239,54 +239,30 @@ mod tests {
 
     use super::*;
 
+    fn ids(uid: u64, gid: u64) -> Ids {
+        Ids { uid, gid }
+    }
+
     #[test]
     fn users_are_parsed() {
-        assert_eq!(
-            Ids::parse("1000"),
-            Some(Ids {
-                uid: 1000,
-                gid: 1000
-            })
-        );
-        assert_eq!(Ids::parse("1:2"), Some(Ids { uid: 1, gid: 2 }));
+        assert_eq!(Ids::parse("1000"), Some(ids(1000, 1000)));
+        assert_eq!(Ids::parse("1:2"), Some(ids(1, 2)));
         assert_eq!(Ids::parse("alice"), None);
     }
 
     #[test]
     fn file_archive_includes_parent_folders() {
-        let tar = file(
-            Path::new("a/b/c.txt"),
-            b"text",
-            0o640,
-            Ids { uid: 7, gid: 8 },
-        )
-        .unwrap();
+        let tar = file(Path::new("a/b/c.txt"), b"text", 0o640, ids(7, 8)).unwrap();
         let mut archive = tar::Archive::new(&tar[..]);
-        let entries: Vec<_> = archive
-            .entries()
-            .unwrap()
-            .map(|e| {
-                let e = e.unwrap();
-                let path = e.path().unwrap().display().to_string();
-                (path, e.header().uid().unwrap(), e.header().mode().unwrap())
-            })
-            .collect();
-        let expected = [
-            ("a/", 7, 0o755),
-            ("a/b/", 7, 0o755),
-            ("a/b/c.txt", 7, 0o640),
-        ];
-        let listing: Vec<_> = entries
-            .iter()
-            .map(|(p, u, m)| (p.as_str(), *u, *m))
-            .collect();
-        assert_eq!(
-            listing
-                .iter()
-                .map(|(p, u, m)| (p.trim_end_matches('/'), *u, *m))
-                .collect::<Vec<_>>(),
-            expected.map(|(p, u, m)| (p.trim_end_matches('/'), u, m))
-        );
+        let mut listing = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let entry = entry.unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            let header = entry.header();
+            let (uid, mode) = (header.uid().unwrap(), header.mode().unwrap());
+            listing.push(format!("{} {uid} {mode:o}", path.trim_end_matches('/')));
+        }
+        assert_eq!(listing, ["a 7 755", "a/b 7 755", "a/b/c.txt 7 640"]);
     }
 
     #[tokio::test]
@@ -305,11 +281,8 @@ mod tests {
             .unwrap();
         std::fs::write(&path, builder.into_inner().unwrap()).unwrap();
 
-        let ids = Ids {
-            uid: 1000,
-            gid: 1001,
-        };
-        let chunks: Vec<_> = owned(&path, PathBuf::from("to"), ids).collect().await;
+        let to = PathBuf::from("to");
+        let chunks: Vec<_> = owned(&path, to, ids(1000, 1001)).collect().await;
         let tar: Vec<u8> = chunks
             .into_iter()
             .flat_map(|c| c.unwrap().to_vec())
