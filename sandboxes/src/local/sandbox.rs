@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -150,6 +150,12 @@ impl LocalSandbox {
         }
     }
 
+    /// Returns the store and the path in it, if processes inside must not write there.
+    fn protected(&self, path: &Path) -> Option<(Store, PathBuf)> {
+        let relative = path.strip_prefix(&self.info.paths.store).ok()?;
+        (!self.spec.root).then(|| (self.store(), relative.to_owned()))
+    }
+
     fn store(&self) -> Store {
         Store {
             shares_environment: self
@@ -207,11 +213,8 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
-        if !self.spec.root
-            && let Ok(relative) = path.strip_prefix(&self.info.paths.store)
-        {
-            let (relative, content) = (relative.to_owned(), content.to_owned());
-            let store = self.store();
+        if let Some((store, relative)) = self.protected(path) {
+            let content = content.to_owned();
             return blocking(move || store.write(&relative, &content, mode)).await;
         }
         let task = Task::Upload {
@@ -224,11 +227,8 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
-        if !self.spec.root
-            && let Ok(relative) = path.strip_prefix(&self.info.paths.store)
-        {
-            let (relative, from) = (relative.to_owned(), from.to_owned());
-            let store = self.store();
+        if let Some((store, relative)) = self.protected(path) {
+            let from = from.to_owned();
             return blocking(move || store.add_file(&relative, &from, mode)).await;
         }
         let file = tokio::fs::File::open(from)
@@ -244,11 +244,8 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
-        if !self.spec.root
-            && let Ok(relative) = folder.strip_prefix(&self.info.paths.store)
-        {
-            let (store, relative, archive) =
-                (self.store(), relative.to_owned(), archive.to_owned());
+        if let Some((store, relative)) = self.protected(folder) {
+            let archive = archive.to_owned();
             return blocking(move || store.unpack(&relative, &archive)).await;
         }
         let file = tokio::fs::File::open(archive)
