@@ -184,12 +184,10 @@ impl Error {
             None => self.message,
         };
         Error {
-            kind: self.kind,
             message: message.into(),
             is_clause: false,
             cause: Some(cause),
-            hint: self.hint,
-            log: self.log,
+            ..self
         }
     }
 
