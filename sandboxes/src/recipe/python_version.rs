@@ -169,12 +169,9 @@ pub(super) fn require_available(hints: &Hints, available: &[String]) -> Result<(
         return Ok(());
     }
     let specifiers = hints.requires.join(", ");
-    Err(SandboxError::not_found(format!(
-            "the code needs Python {specifiers}, but only {} are available",
-            available.join(", ")
-        ),
-    )
-    .hint(format!(
+    let available = available.join(", ");
+    let what = format!("the code needs Python {specifiers}, but only {available} are available");
+    Err(SandboxError::not_found(what).hint(format!(
         "install it with `uv python install 3.{needed}`, use --sandbox docker, or try an older one with --python X.Y"
     )))
 }
