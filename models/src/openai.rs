@@ -5,15 +5,6 @@
 //! the form that the server takes, and keeps to it. Nothing else is retried here, and async-openai's own
 //! retries are off; [`super::retry`] does that.
 
-/// Defines a constant pattern for the words of services.
-macro_rules! pattern {
-    ($name:ident, $pattern:expr) => {
-        #[allow(clippy::expect_used)] // constant patterns, compiled by a test
-        static $name: LazyLock<Regex> =
-            LazyLock::new(|| Regex::new($pattern).expect("a pattern of a service's words"));
-    };
-}
-
 mod endpoint;
 mod error_text;
 mod extra_fields;

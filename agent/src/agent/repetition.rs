@@ -2,10 +2,9 @@
 //! cannot be read.
 
 use std::collections::VecDeque;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use testwright_models::{Finish, Reply};
+use testwright_tools::Pattern;
 
 /// Number of earlier replies that are compared with a new one.
 const WINDOW: usize = 8;
@@ -103,10 +102,7 @@ impl Repetition {
 }
 
 /// Parts of an answer that differ from run to run: times and addresses.
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"0x[0-9a-fA-F]+|\d+\.\d+ ?s\b").expect("the pattern of changing parts")
-});
+static CHANGING: Pattern = Pattern::new(r"0x[0-9a-fA-F]+|\d+\.\d+ ?s\b");
 
 fn fingerprint(reply: &Reply, answers: &[&str]) -> String {
     let mut step = String::new();

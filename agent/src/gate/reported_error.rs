@@ -1,8 +1,6 @@
 //! Errors that an issue shows, compared with the one that a test fails with.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 use testwright_tools::outcomes::report::FailureClass;
 
 use super::TestEvidence;
@@ -26,13 +24,13 @@ pub(super) fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
 
 /// Returns the last lines of tracebacks: `ValueError: message`, `package.SomeError`.
 fn errors(issue: &str) -> Vec<&str> {
-    static LAST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?m)^(?:[>\s]|E\s)*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)")
-            .ok()
-    });
+    static LAST_LINE: Pattern =
+        Pattern::new(r"(?m)^(?:[>\s]|E\s)*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)");
     let mut names = Vec::new();
-    let lines = LAST_LINE.iter().flat_map(|line| line.captures_iter(issue));
-    for name in lines.filter_map(|captures| captures.get(1)) {
+    for name in LAST_LINE
+        .captures_iter(issue)
+        .filter_map(|captures| captures.get(1))
+    {
         if !names.contains(&name.as_str()) {
             names.push(name.as_str());
         }

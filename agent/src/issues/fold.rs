@@ -2,9 +2,8 @@
 //! it omits, and the full text stays available.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use testwright_tools::Pattern;
 
 /// Path under which `open_file` shows the full text.
 pub const FULL_ISSUE_PATH: &str = "ISSUE";
@@ -242,15 +241,10 @@ fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
 
 /// Returns whether a line states a version: `numpy: 1.21.0`, `numpy==1.21.0`, `numpy 1.21.0`, `libfoo: None`.
 fn is_version(line: &str) -> bool {
-    static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"^[\s>*-]*[A-Za-z][\w.\-/() ]{0,40}?\s*(==|[:=|]|\s)\s*[vV]?(\d+(\.[\w*+-]+)+\S*|None|none|null|installed|not installed|N/A)\s*(\(.*\)|pypi\S*|[\w-]+_\d+.*)?\|?$",
-        )
-        .ok()
-    });
-    VERSION
-        .as_ref()
-        .is_some_and(|pattern| pattern.is_match(line))
+    static VERSION: Pattern = Pattern::new(
+        r"^[\s>*-]*[A-Za-z][\w.\-/() ]{0,40}?\s*(==|[:=|]|\s)\s*[vV]?(\d+(\.[\w*+-]+)+\S*|None|none|null|installed|not installed|N/A)\s*(\(.*\)|pypi\S*|[\w-]+_\d+.*)?\|?$",
+    );
+    VERSION.is_match(line)
 }
 
 /// Returns the number of similar lines at the beginning: the same words in the same places, except for

@@ -1,23 +1,16 @@
 //! The Python version on which an issue says it happens.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use testwright_sandboxes::recipe::PreferredPython;
+use testwright_tools::Pattern;
 
 /// Returns the newest version that the title names, or on which the text says something happens. Tables of
 /// versions and code do not count, because they show what the reporter has, not what the bug needs.
 pub(super) fn named_python(title: &str, body: &str) -> Option<PreferredPython> {
-    static TITLE: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)\b(?:c?python|py)[ -]?(3\.\d{1,2})\b").ok());
-    static TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)\b(?:on|in|with|under|since|from|using|for|to|only|is)\s+(?:c?python|py)[ -]?(3\.\d{1,2})\b",
-        )
-        .ok()
-    });
-    let newest = |pattern: &LazyLock<Option<Regex>>, text: &str| -> Option<String> {
-        let pattern = pattern.as_ref()?;
+    static TITLE: Pattern = Pattern::new(r"(?i)\b(?:c?python|py)[ -]?(3\.\d{1,2})\b");
+    static TEXT: Pattern = Pattern::new(
+        r"(?i)\b(?:on|in|with|under|since|from|using|for|to|only|is)\s+(?:c?python|py)[ -]?(3\.\d{1,2})\b",
+    );
+    let newest = |pattern: &Pattern, text: &str| -> Option<String> {
         let versions = pattern
             .captures_iter(text)
             .map(|captures| captures[1].to_owned());

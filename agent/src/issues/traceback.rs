@@ -1,8 +1,6 @@
 //! Removes the middle calls of an issue's long tracebacks, for models that can ask for the full text.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 /// Number of calls to keep at the start of a traceback.
 const FIRST: usize = 2;
@@ -43,11 +41,10 @@ pub(super) fn without_middles(text: &str) -> String {
 /// Returns the number of lines of the call that starts here: `File "…", line 1, in f` or pytest's `path.py:1:
 /// in f`, and the code below it.
 fn call(lines: &[&str]) -> Option<usize> {
-    static CALL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r#"^\s*(?:File "[^"]+", line \d+, in \S|\S+\.pyx?:\d+: in \S)"#).ok()
-    });
+    static CALL: Pattern =
+        Pattern::new(r#"^\s*(?:File "[^"]+", line \d+, in \S|\S+\.pyx?:\d+: in \S)"#);
     let (first, rest) = lines.split_first()?;
-    if !CALL.as_ref()?.is_match(first) {
+    if !CALL.is_match(first) {
         return None;
     }
     let indent = |line: &str| line.len() - line.trim_start().len();

@@ -1,15 +1,13 @@
 //! Finds code that a sentence quotes in the statements of an issue.
 
-use std::sync::LazyLock;
+use testwright_tools::Pattern;
 
-use regex::Regex;
-
-use super::extract::{balanced, pattern};
+use super::extract::balanced;
 
 /// Returns whether a statement contains the quoted code. The receiver of a method may be its class: `Box.open(3)`.
 pub(super) fn contains(statement: &str, code: &str) -> bool {
-    static CALL: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?s)^(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*\.|)([A-Za-z_]\w*\(.*\))$"));
+    static CALL: Pattern =
+        Pattern::new(r"(?s)^(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*\.|)([A-Za-z_]\w*\(.*\))$");
     if !balanced(code) {
         return false;
     }

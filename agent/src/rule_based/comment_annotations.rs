@@ -1,10 +1,8 @@
 //! Code outside of a session whose comments state its results: `f(1)  # gives 2`.
 
-use std::sync::LazyLock;
+use testwright_tools::Pattern;
 
-use regex::Regex;
-
-use super::extract::{Polarity, balanced, classify_words, pattern, split_note};
+use super::extract::{Polarity, balanced, classify_words, split_note};
 use super::stated_output::{Role, StatedOutput, right_in};
 
 /// A piece of code, and the comment on its last statement.
@@ -71,26 +69,20 @@ fn starts_statement(line: &str) -> bool {
 
 /// Returns whether the code is an expression or prints something, rather than an assignment or a block.
 fn gives(code: &str) -> bool {
-    static OTHER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"^(?:(?:return|raise|import|from|def|class|if|elif|else|for|while|with|assert|del|pass|try|except|yield|async|global)\b|@|[A-Za-z_][\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\w+)*\s*[-+*/|&]?=[^=])",
-        )
-    });
+    static OTHER: Pattern = Pattern::new(
+        r"^(?:(?:return|raise|import|from|def|class|if|elif|else|for|while|with|assert|del|pass|try|except|yield|async|global)\b|@|[A-Za-z_][\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\w+)*\s*[-+*/|&]?=[^=])",
+    );
     !OTHER.is_match(code)
 }
 
 /// Returns the outputs that a comment states for its value.
 fn stated(note: &str) -> Vec<StatedOutput> {
-    static GIVES: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)^(?:(?:this|it|which|currently|now|actually|wrongly|incorrectly|but)?\s*(?:gives?|returns?|prints?|outputs?|yields?|evaluates to|results? in|shows?|is)\b:?|(?:current |actual |wrong )?(?:output|result|value)\s*(?:is|:|=)|-+>|=+>|→|==|Out(?:\[\d*\])?:)\s*(\S.*)$",
-        )
-    });
-    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r#"^(?:True|False|None|nan|-?\d[\d.e+*/-]*|['"\[{(].*['"\]})]|[A-Za-z_][\w.]*\(.*\))$"#,
-        )
-    });
+    static GIVES: Pattern = Pattern::new(
+        r"(?i)^(?:(?:this|it|which|currently|now|actually|wrongly|incorrectly|but)?\s*(?:gives?|returns?|prints?|outputs?|yields?|evaluates to|results? in|shows?|is)\b:?|(?:current |actual |wrong )?(?:output|result|value)\s*(?:is|:|=)|-+>|=+>|→|==|Out(?:\[\d*\])?:)\s*(\S.*)$",
+    );
+    static VALUE: Pattern = Pattern::new(
+        r#"^(?:True|False|None|nan|-?\d[\d.e+*/-]*|['"\[{(].*['"\]})]|[A-Za-z_][\w.]*\(.*\))$"#,
+    );
     if note.is_empty() {
         return Vec::new();
     }
@@ -131,11 +123,9 @@ fn stated(note: &str) -> Vec<StatedOutput> {
 
 /// Splits `3, which is wrong` into the value and the remark on it.
 fn split_remark(note: &str) -> (&str, &str) {
-    static REMARK: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\s*(?:\s#|,? (?:but|instead|which|while|whereas|not)\b|, (?:as|correctly|wrong|should|expected|incorrect)\b|\s\((?:but|wrong|correct|incorrect|expected|should|bug|ok|bad|good)\b|\s-+ |; |\s<-|!+$)",
-        )
-    });
+    static REMARK: Pattern = Pattern::new(
+        r"(?i)\s*(?:\s#|,? (?:but|instead|which|while|whereas|not)\b|, (?:as|correctly|wrong|should|expected|incorrect)\b|\s\((?:but|wrong|correct|incorrect|expected|should|bug|ok|bad|good)\b|\s-+ |; |\s<-|!+$)",
+    );
     match REMARK.find(note) {
         Some(remark) if remark.start() > 0 => (
             note[..remark.start()].trim(),

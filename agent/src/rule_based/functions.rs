@@ -1,21 +1,19 @@
 //! Test functions in the issue itself.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::candidates::{Candidate, Expects};
-use super::extract::{Issue, Kind, pattern};
+use super::extract::{Issue, Kind};
 use super::probe::Subject;
 use super::test_body::TestBody;
 use super::test_name::{Behaviour, test_name};
 
 /// Returns the test functions in the issue that assert something that could hold, unchanged.
 pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
-    static TEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(?:async )?def (test\w*)\("));
-    static POINTLESS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?m)^\s*(?:assert (?:0|False|1 == 2|not True|1 != 1)\b|raise\b)|pytest\.fail\(")
-    });
+    static TEST: Pattern = Pattern::new(r"(?m)^(?:async )?def (test\w*)\(");
+    static POINTLESS: Pattern = Pattern::new(
+        r"(?m)^\s*(?:assert (?:0|False|1 == 2|not True|1 != 1)\b|raise\b)|pytest\.fail\(",
+    );
     let mut all = Vec::new();
     for part in &issue.parts {
         let Kind::Code(source) = &part.kind else {
@@ -56,7 +54,7 @@ pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
 
 /// Returns the last call of a test, apart from those of builtins and of methods.
 fn called(function: &str) -> Subject {
-    static CALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\.?)\b([A-Za-z_]\w*)\("));
+    static CALL: Pattern = Pattern::new(r"(\.?)\b([A-Za-z_]\w*)\(");
     const BUILTIN: &[&str] = &[
         "test",
         "assert",
@@ -86,7 +84,7 @@ fn called(function: &str) -> Subject {
 
 /// Returns the arguments of the function, as names to search for.
 fn fixtures(function: &str) -> Vec<(String, String)> {
-    static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"def test\w*\(([^)]*)\)"));
+    static ARGUMENTS: Pattern = Pattern::new(r"def test\w*\(([^)]*)\)");
     let Some(captures) = ARGUMENTS.captures(function) else {
         return Vec::new();
     };

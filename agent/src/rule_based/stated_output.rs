@@ -1,10 +1,8 @@
 //! Outputs that the issue states for its code.
 
-use std::sync::LazyLock;
+use testwright_tools::Pattern;
 
-use regex::Regex;
-
-use super::extract::{Polarity, is_exception_name, pattern};
+use super::extract::{Polarity, is_exception_name};
 
 /// A text that the issue gives as the result or output of a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,11 +40,9 @@ impl From<Polarity> for Role {
 
 /// Returns the value in a section of an issue form that has nothing else, such as `4` below "Expected result".
 pub(super) fn value_in_section(heading: &str, text: &str) -> Option<String> {
-    static LITERAL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r#"^(?:True|False|None|-?\d[\d.e+-]*|'[^']*'|"[^"]*"|\[(?:['"\d(\[{-].*)?\]|\((?:['"\d(\[{-].*)?\)|\{(?:['"\d(-].*)?\})$"#,
-        )
-    });
+    static LITERAL: Pattern = Pattern::new(
+        r#"^(?:True|False|None|-?\d[\d.e+-]*|'[^']*'|"[^"]*"|\[(?:['"\d(\[{-].*)?\]|\((?:['"\d(\[{-].*)?\)|\{(?:['"\d(-].*)?\})$"#,
+    );
     let states = ["actual", "current", "expected", "desired"];
     let text = text.trim();
     let code = text.trim_matches('`');
@@ -56,11 +52,9 @@ pub(super) fn value_in_section(heading: &str, text: &str) -> Option<String> {
 
 /// Returns the expected value in a comment such as `should be 3` or `-> 3 expected`.
 pub(super) fn right_in(note: &str) -> Option<String> {
-    static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)(?:should(?: be| return| give| print| equal| yield)|expected?(?: is| to be| to get)?:?|supposed to be|must be)\s+(`[^`]+`|\S.*)$",
-        )
-    });
+    static SHOULD: Pattern = Pattern::new(
+        r"(?i)(?:should(?: be| return| give| print| equal| yield)|expected?(?: is| to be| to get)?:?|supposed to be|must be)\s+(`[^`]+`|\S.*)$",
+    );
     let captures = SHOULD.captures(note)?;
     let text = captures[1]
         .trim_matches('`')

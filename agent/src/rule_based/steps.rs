@@ -2,15 +2,12 @@
 
 mod prints;
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use testwright_tools::Pattern;
 use testwright_tools::python::Module;
 
 use super::extract::{
     Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, expected_exceptions,
-    pattern, stance_after, stance_before,
+    stance_after, stance_before,
 };
 use super::stated_output::{Role, StatedOutput, right_in, value_in_section};
 use super::{code_match, comment_annotations};
@@ -354,7 +351,7 @@ fn join(steps: &mut [Step], from: usize) {
 
 /// Applies statements such as "`Out[3]` is wrong" to the output with that number.
 fn pointed_at(steps: &mut [Step], issue: &Issue) {
-    static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bOut ?\[(\d+)\]"));
+    static OUT: Pattern = Pattern::new(r"\bOut ?\[(\d+)\]");
     let prose = issue.parts.iter().filter_map(|part| match &part.kind {
         Kind::Prose(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
         _ => None,

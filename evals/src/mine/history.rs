@@ -3,11 +3,10 @@
 //! A merge without a pull request brings in another branch, whose changes are read one by one.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
-use regex::Regex;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{Commit, CommitRange, Repository};
+use testwright_tools::Pattern;
 
 use super::Selection;
 
@@ -110,10 +109,9 @@ pub(super) fn changes(
 
 /// Parses the number in GitHub's format: `Merge pull request #1 from …`, or at the end of a squashed commit's title.
 fn pull_request(message: &str) -> Option<u64> {
-    static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"^Merge (?:pull request|PR) #(\d+)\b|^[^\n]*\(#(\d+)\)\s*(?:\n|$)").ok()
-    });
-    let captures = NUMBER.as_ref()?.captures(message)?;
+    static NUMBER: Pattern =
+        Pattern::new(r"^Merge (?:pull request|PR) #(\d+)\b|^[^\n]*\(#(\d+)\)\s*(?:\n|$)");
+    let captures = NUMBER.captures(message)?;
     let number = captures.get(1).or(captures.get(2))?;
     number.as_str().parse().ok()
 }

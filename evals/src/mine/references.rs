@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use testwright_tools::Pattern;
 
 /// Returns the issues that a message claims to fix. Only numbers of the repository `own` (`owner/name`) count.
 pub(super) fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
@@ -28,20 +29,14 @@ pub(super) fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
 
 /// Returns the numbers in a list of references.
 fn numbers(clause: &str, own: &str) -> Vec<u64> {
-    static ONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)(?:https?://[\w.-]+/([\w.-]+/[\w.-]+)/issues/|([\w.-]+/[\w.-]+)?#|gh-)(\d+)",
-        )
-        .ok()
-    });
-    let Some(one) = ONE.as_ref() else {
-        return Vec::new();
-    };
+    static ONE: Pattern = Pattern::new(
+        r"(?i)(?:https?://[\w.-]+/([\w.-]+/[\w.-]+)/issues/|([\w.-]+/[\w.-]+)?#|gh-)(\d+)",
+    );
     let is_own = |captures: &regex::Captures<'_>| {
         let repository = captures.get(1).or(captures.get(2));
         repository.is_none_or(|name| name.as_str().eq_ignore_ascii_case(own))
     };
-    let references = one.captures_iter(clause).filter(is_own);
+    let references = ONE.captures_iter(clause).filter(is_own);
     references
         .filter_map(|captures| captures[3].parse().ok())
         .collect()
@@ -49,13 +44,10 @@ fn numbers(clause: &str, own: &str) -> Vec<u64> {
 
 /// Parses the number in a path such as `changes/123.bugfix.rst`, the format of towncrier.
 pub(super) fn in_fragment(path: &str) -> Option<u64> {
-    static FRAGMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?i)(?:^|/)(?:change-?logs?|changes|changelog\.d|news|newsfragments|news\.d|fragments|upcoming_changes)/(?:[\w.-]+/)*(\d+)\.(?:bug|bugfix|fix|fixed|feature|improvement|enhancement|changed?|breaking|deprecation|removal|security|perf|performance)(?:\.\d+)?(?:\.(?:rst|md|txt))?$",
-        )
-        .ok()
-    });
-    FRAGMENT.as_ref()?.captures(path)?[1].parse().ok()
+    static FRAGMENT: Pattern = Pattern::new(
+        r"(?i)(?:^|/)(?:change-?logs?|changes|changelog\.d|news|newsfragments|news\.d|fragments|upcoming_changes)/(?:[\w.-]+/)*(\d+)\.(?:bug|bugfix|fix|fixed|feature|improvement|enhancement|changed?|breaking|deprecation|removal|security|perf|performance)(?:\.\d+)?(?:\.(?:rst|md|txt))?$",
+    );
+    FRAGMENT.captures(path)?[1].parse().ok()
 }
 
 /// Returns whether a file is a changelog.
@@ -73,16 +65,12 @@ pub(super) fn is_change_log(path: &str) -> bool {
 
 /// Returns issues named with an issue role in the lines that a patch adds to a changelog.
 pub(super) fn in_entries(patch: &str) -> BTreeSet<u64> {
-    static ROLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?::issue:|\{issue\})`(\d+)`|:tickets:\s*(\d+(?:\s*,\s*\d+)*)").ok()
-    });
-    let Some(role) = ROLE.as_ref() else {
-        return BTreeSet::new();
-    };
+    static ROLE: Pattern =
+        Pattern::new(r"(?::issue:|\{issue\})`(\d+)`|:tickets:\s*(\d+(?:\s*,\s*\d+)*)");
     let lines = |sign: char| {
         let of = move |line: &&str| line.starts_with(sign);
         patch.lines().filter(of).flat_map(|line| {
-            let entries = role.captures_iter(line);
+            let entries = ROLE.captures_iter(line);
             let texts =
                 entries.filter_map(|captures| Some(captures.get(1).or(captures.get(2))?.as_str()));
             let numbers = texts.flat_map(|text| text.split(','));

@@ -1,13 +1,12 @@
 //! Classifies errors by what to do about them: shorten the prompt, wait, or give up with a hint.
 
-use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use async_openai::error::OpenAIError;
-use regex::Regex;
 use reqwest::Url;
 use serde_json::json;
 use testwright_sandboxes::http_client::{self, ConnectFailure};
+use testwright_tools::Pattern;
 
 use super::endpoint::{self, OTHER_API, Refusal, WEB_PAGE};
 use super::error_text::{all_text, excerpt, message_in};
@@ -43,23 +42,17 @@ const NO_KEY: [&str; 7] = [
 ];
 
 /// Wordings for a model that the service does not have.
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static NO_MODEL: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"model_not_found|not a valid model|no endpoints found for|no such model|no models? loaded",
-        r"|model (?:identifier|id|name)\b[^.\n]{0,60}invalid|on-demand throughput|unable to access (?:\S+ )?model|模型不存在",
-        r"|models?\b[^.\n]{0,80}(?:not found|not exist|does(?:n't| not) exist|unknown|not available|decommissioned|no longer|not valid|not served)",
-        r"|(?:unknown|invalid|unsupported|nonexistent|could not find|no access to) (?:the )?(?:requested )?model\b",
-    ))
-    .expect("the pattern of unknown models")
-});
+static NO_MODEL: Pattern = Pattern::new(concat!(
+    r"model_not_found|not a valid model|no endpoints found for|no such model|no models? loaded",
+    r"|model (?:identifier|id|name)\b[^.\n]{0,60}invalid|on-demand throughput|unable to access (?:\S+ )?model|模型不存在",
+    r"|models?\b[^.\n]{0,80}(?:not found|not exist|does(?:n't| not) exist|unknown|not available|decommissioned|no longer|not valid|not served)",
+    r"|(?:unknown|invalid|unsupported|nonexistent|could not find|no access to) (?:the )?(?:requested )?model\b",
+));
 
 /// Wordings of services that could not read what the model wrote; it may write something else the next time.
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static UNREADABLE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed")
-        .expect("the pattern of unreadable replies")
-});
+static UNREADABLE: Pattern = Pattern::new(
+    r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed",
+);
 
 /// Returns the address, without a password or a key that it may contain.
 fn place(settings: &OpenAiSettings) -> RedactedUrl {

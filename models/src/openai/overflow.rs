@@ -1,9 +1,8 @@
 //! Recognizes that a request has too many tokens, in any wording: the text mentions the input's length or
 //! tokens, and a limit. The numbers tell which part of the request is too large.
 
-use std::sync::LazyLock;
-
 use regex::Regex;
+use testwright_tools::Pattern;
 
 /// The part of a request that is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,56 +67,43 @@ const OTHER_LIMITS: [&str; 13] = [
     "access token",
 ];
 
-pattern!(
-    SUBJECT,
-    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body|text bytes|输入|上下文|消息"
+static SUBJECT: Pattern = Pattern::new(
+    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body|text bytes|输入|上下文|消息",
 );
-pattern!(
-    MEASURE,
-    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长"
+static MEASURE: Pattern = Pattern::new(
+    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长",
 );
-pattern!(
-    EXCESS,
-    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d|超过|超出|超长|过长|最大"
+static EXCESS: Pattern = Pattern::new(
+    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d|超过|超出|超长|过长|最大",
 );
-pattern!(
-    CLEAR,
-    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)|(?:prompt|input|sequence)[^.\n]{0,40}\d ?> ?(?:n_ctx|\d)"
+static CLEAR: Pattern = Pattern::new(
+    r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)|(?:prompt|input|sequence)[^.\n]{0,40}\d ?> ?(?:n_ctx|\d)",
 );
-pattern!(
-    COMPLETION,
-    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|generation length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)"
+static COMPLETION: Pattern = Pattern::new(
+    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|generation length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)",
 );
-pattern!(
-    COMPLETION_EXCESS,
-    r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between"
+static COMPLETION_EXCESS: Pattern = Pattern::new(
+    r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between",
 );
-pattern!(
-    NO_ROOM,
-    r"max_(?:completion_|new_|output_)?tokens[^.]{0,80}(?:at least 1|greater than 0|> ?0|>= ?1|positive|non-negative)|got -\d"
+static NO_ROOM: Pattern = Pattern::new(
+    r"max_(?:completion_|new_|output_)?tokens[^.]{0,80}(?:at least 1|greater than 0|> ?0|>= ?1|positive|non-negative)|got -\d",
 );
-pattern!(
-    OTHER_FIELD,
-    r"tools?\[|tools\.|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|\]\.name|stop sequence|metadata"
+static OTHER_FIELD: Pattern = Pattern::new(
+    r"tools?\[|tools\.|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|\]\.name|stop sequence|metadata",
 );
-pattern!(
-    UNKNOWN_FIELD,
-    r"unsupported|not supported|instead|unrecognized|unknown|extra input|unexpected"
+static UNKNOWN_FIELD: Pattern =
+    Pattern::new(r"unsupported|not supported|instead|unrecognized|unknown|extra input|unexpected");
+static LIMIT: Pattern = Pattern::new(
+    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)",
 );
-pattern!(
-    LIMIT,
-    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)"
+static LIMIT_AFTER: Pattern = Pattern::new(
+    r"(\d[\d,_]*)(k?)[\s-]*(?:tokens?)?[\s-]*(?:maximum|max\b|limit|allowed|is the (?:maximum|limit)|context)",
 );
-pattern!(
-    LIMIT_AFTER,
-    r"(\d[\d,_]*)(k?)[\s-]*(?:tokens?)?[\s-]*(?:maximum|max\b|limit|allowed|is the (?:maximum|limit)|context)"
+static PROMPT: Pattern = Pattern::new(
+    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*\+\s*\d",
 );
-pattern!(
-    PROMPT,
-    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*\+\s*\d"
-);
-pattern!(AFFORDABLE, r"can only afford (\d[\d,_]*)");
-pattern!(NUMBER, r"\d[\d,_]*");
+static AFFORDABLE: Pattern = Pattern::new(r"can only afford (\d[\d,_]*)");
+static NUMBER: Pattern = Pattern::new(r"\d[\d,_]*");
 
 /// Returns what is too large, for the text of a refusal in lower case. `sent_limit` is the limit of completion
 /// tokens that was sent.

@@ -1,8 +1,6 @@
 //! Learns from a refusal which form of a request the server takes. Each rule knows one field or form.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::endpoint::Refusal;
 use super::error_text::all_text;
@@ -59,29 +57,23 @@ const NOT_ACCEPTED: [&str; 15] = [
 /// Efforts of reasoning, the smallest first.
 const EFFORTS: [&str; 5] = ["none", "minimal", "low", "medium", "high"];
 
-pattern!(
-    SYSTEM_ROLE,
-    r#"(?:system|developer)['"]?[ _-]?(?:role|message|prompt|instruction)|role[s]?[^.]{0,60}['"]?system|['"]system['"][^.]{0,60}role|messages\[0\]\.role"#
+static SYSTEM_ROLE: Pattern = Pattern::new(
+    r#"(?:system|developer)['"]?[ _-]?(?:role|message|prompt|instruction)|role[s]?[^.]{0,60}['"]?system|['"]system['"][^.]{0,60}role|messages\[0\]\.role"#,
 );
-pattern!(
-    TOOL_ROLE,
-    r#"role['":\s=]{0,4}['"]?tool\b|['"]tool['"] role|tool role|value:? ['"]tool['"]|got tool\b|assistant and system roles are supported"#
+static TOOL_ROLE: Pattern = Pattern::new(
+    r#"role['":\s=]{0,4}['"]?tool\b|['"]tool['"] role|tool role|value:? ['"]tool['"]|got tool\b|assistant and system roles are supported"#,
 );
-pattern!(
-    USER_AFTER_TOOL,
-    r#"role ['"]?user['"]? after role ['"]?tool|user message[^.]{0,30}after[^.]{0,20}tool"#
+static USER_AFTER_TOOL: Pattern = Pattern::new(
+    r#"role ['"]?user['"]? after role ['"]?tool|user message[^.]{0,30}after[^.]{0,20}tool"#,
 );
-pattern!(
-    SCHEMA,
-    r#"schema|additionalproperties|anyof|oneof|any_of|unknown name|"\$|\$ref|\$defs|exclusiveminimum|proto field is not repeating"#
+static SCHEMA: Pattern = Pattern::new(
+    r#"schema|additionalproperties|anyof|oneof|any_of|unknown name|"\$|\$ref|\$defs|exclusiveminimum|proto field is not repeating"#,
 );
-pattern!(
-    STRICT,
-    r"required to be supplied|must be false|strict|every key in properties"
-);
+static STRICT: Pattern =
+    Pattern::new(r"required to be supplied|must be false|strict|every key in properties");
 
-pattern!(TOOLS_FIELD, r"\btools\b|\bfunctions are\b");
-pattern!(STREAM, r"\bstream(?:ing|ed)?\b");
+static TOOLS_FIELD: Pattern = Pattern::new(r"\btools\b|\bfunctions are\b");
+static STREAM: Pattern = Pattern::new(r"\bstream(?:ing|ed)?\b");
 
 /// A refused request, and what was known of the server when it was sent.
 struct Refused<'a> {

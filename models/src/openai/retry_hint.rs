@@ -1,12 +1,11 @@
 //! Reads when to come back, in the forms that services use: headers with seconds, a date or a duration, fields
 //! of the body, and words such as "try again in 1m26.5s".
 
-use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use regex::Regex;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
+use testwright_tools::Pattern;
 
 /// Seconds since the epoch from which on a number is a time rather than a duration.
 const MIN_EPOCH: f64 = 1e9;
@@ -16,26 +15,16 @@ const MIN_EPOCH_MS: f64 = 1e12;
 /// Maximum depth of objects and lists in a body.
 const MAX_DEPTH: usize = 8;
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static IN_WORDS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:in|after|within)",
-        r"|retry[-_ ]?(?:after|delay)|come back in|cool ?down|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
-        r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
-    ))
-    .expect("the pattern of a hint")
-});
+static IN_WORDS: Pattern = Pattern::new(concat!(
+    r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:in|after|within)",
+    r"|retry[-_ ]?(?:after|delay)|come back in|cool ?down|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
+    r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
+));
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static DATE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\A(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([+-]\d\d:?\d\d)?")
-        .expect("the pattern of a date")
-});
+static DATE: Pattern =
+    Pattern::new(r"\A(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([+-]\d\d:?\d\d)?");
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static PART: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)").expect("the pattern of a duration")
-});
+static PART: Pattern = Pattern::new(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)");
 
 /// Returns the seconds to wait from the headers. A date is compared with the server's own Date, if it sends
 /// one.

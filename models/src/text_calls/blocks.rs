@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::families::{self, ReadBlock};
 
@@ -89,17 +90,11 @@ static FAMILY_READERS: LazyLock<Vec<(usize, ReadBlock)>> = LazyLock::new(|| {
         .collect()
 });
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static FUNCTION_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call|function_call)>")
-        .expect("the pattern of functions' ends")
-});
+static FUNCTION_END: Pattern =
+    Pattern::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call|function_call)>");
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static FUNCTION_START: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call)\s+name=)")
-        .expect("the pattern of functions' starts")
-});
+static FUNCTION_START: Pattern =
+    Pattern::new(r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call)\s+name=)");
 
 /// Returns the first opener at or after `at`.
 pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {

@@ -1,20 +1,15 @@
 //! Marks of chat templates: special tokens that servers leave in texts, names and arguments.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use testwright_tools::Pattern;
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static MARK: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
-        r"|<(?:end_of_turn|end_function_call|escape)>|\[/?(?:END_)?TOOL_(?:CALLS?|REQUEST)\]|\[/ARGS\]",
-        r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
-        r"|</?(?:tool_calls?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke)>|✿RESULT✿:?|✿RETURN✿:?",
-    ))
-    .expect("the pattern of marks")
-});
+static MARK: Pattern = Pattern::new(concat!(
+    r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
+    r"|<(?:end_of_turn|end_function_call|escape)>|\[/?(?:END_)?TOOL_(?:CALLS?|REQUEST)\]|\[/ARGS\]",
+    r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
+    r"|</?(?:tool_calls?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke)>|✿RESULT✿:?|✿RETURN✿:?",
+));
 
 /// Returns a text without the marks of chat templates.
 pub(super) fn without_marks(text: &str) -> Cow<'_, str> {

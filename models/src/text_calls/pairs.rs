@@ -1,27 +1,15 @@
 //! Reads arguments that are elements, such as `<parameter=name>text</parameter>`.
 
-use std::sync::LazyLock;
+use testwright_tools::Pattern;
 
-use regex::Regex;
+static PARAMETER: Pattern = Pattern::new(
+    r#"<(?:[a-z]+:)?(?:parameter|param|arg)(?:\s*=\s*|\s+name=)["']?([\w.\-]+)["']?[^>\n]*>"#,
+);
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static PARAMETER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r#"<(?:[a-z]+:)?(?:parameter|param|arg)(?:\s*=\s*|\s+name=)["']?([\w.\-]+)["']?[^>\n]*>"#,
-    )
-    .expect("the pattern of parameters")
-});
+static PARAMETER_END: Pattern = Pattern::new(r"</(?:[a-z]+:)?(?:parameter|param|arg)>");
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static PARAMETER_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"</(?:[a-z]+:)?(?:parameter|param|arg)>").expect("the pattern of parameters' ends")
-});
-
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static ARG_PAIR: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?s)<arg_key>([^<]*)(?:</arg_key>)?\s*<arg_value>(.*?)(?:</arg_value>|\z)")
-        .expect("the pattern of argument pairs")
-});
+static ARG_PAIR: Pattern =
+    Pattern::new(r"(?s)<arg_key>([^<]*)(?:</arg_key>)?\s*<arg_value>(.*?)(?:</arg_value>|\z)");
 
 /// Returns the names and texts of `<parameter=name>text</parameter>`.
 pub(super) fn parameters(inner: &str) -> Vec<(String, String)> {

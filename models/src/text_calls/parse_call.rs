@@ -1,10 +1,8 @@
 //! Decides whether a value is a tool call, and what is wrong with one that nearly is. Calls by the provider's
 //! own protocol are checked here too, so that a model gets the same messages in both cases.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Map, Value};
+use testwright_tools::Pattern;
 use testwright_tools::tool::ToolSpec;
 
 pub use super::arguments::object;
@@ -316,17 +314,11 @@ fn is_schema(map: &Map<String, Value>) -> bool {
     })
 }
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static NAME: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"^[\s\[]*\{\s*["']?(?:(?:id|type|index)["']?\s*:\s*["']?[\w.\-]*["']?\s*,\s*["']?)?(?:name|tool|tool_name|function)["']?\s*:\s*["']([\w.\- ]+)["']"#)
-        .expect("the pattern of names")
-});
+static NAME: Pattern = Pattern::new(
+    r#"^[\s\[]*\{\s*["']?(?:(?:id|type|index)["']?\s*:\s*["']?[\w.\-]*["']?\s*,\s*["']?)?(?:name|tool|tool_name|function)["']?\s*:\s*["']([\w.\- ]+)["']"#,
+);
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"["']?(?:arguments|parameters|args|input)["']?\s*:"#)
-        .expect("the pattern of arguments")
-});
+static ARGUMENTS: Pattern = Pattern::new(r#"["']?(?:arguments|parameters|args|input)["']?\s*:"#);
 
 fn beginning(text: &str, max_len: usize) -> &str {
     let end = (0..=max_len.min(text.len()))

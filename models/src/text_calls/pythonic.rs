@@ -1,22 +1,15 @@
 //! Reads calls that are written as Python: `[search(pattern="x"), show_patch()]`.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::{Map, Value};
+use testwright_tools::Pattern;
 use testwright_tools::tool::ToolSpec;
 
 use super::parse_call::{self, ParsedCall};
 use crate::near_json;
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static HEAD: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\A\s*\[?\s*(?:print\(\s*)?([A-Za-z_][\w.\-]*)\(").expect("the pattern of a call")
-});
+static HEAD: Pattern = Pattern::new(r"\A\s*\[?\s*(?:print\(\s*)?([A-Za-z_][\w.\-]*)\(");
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static KEYWORD: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\A([A-Za-z_]\w*)\s*=").expect("the pattern of a keyword"));
+static KEYWORD: Pattern = Pattern::new(r"\A([A-Za-z_]\w*)\s*=");
 
 /// Returns the first function's name if a text starts like calls in Python.
 pub(super) fn first_name(text: &str) -> Option<&str> {

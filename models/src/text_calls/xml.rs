@@ -1,16 +1,12 @@
 //! Reads calls in XML whose tags are named after tools and parameters, or `name` and `arguments`.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::Scan;
 use super::pairs::unwrap_lines;
 use super::parse_call::{self, ParsedCall};
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static ELEMENT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"<([A-Za-z_]\w*)>").expect("the pattern of elements"));
+static ELEMENT: Pattern = Pattern::new(r"<([A-Za-z_]\w*)>");
 
 /// Elements with the name of a tool.
 const NAMES: [&str; 4] = ["name", "tool_name", "function", "tool"];

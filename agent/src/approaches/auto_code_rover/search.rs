@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use testwright_sandboxes::repository::Tree;
+use testwright_tools::Pattern;
 use testwright_tools::python::{Definition, Module, flatten};
 
 use crate::agent::{Flow, infrastructure};
@@ -42,14 +43,14 @@ impl fmt::Display for SearchCall {
 /// Returns the distinct calls in a reply.
 pub(super) fn calls(reply: &str) -> Vec<SearchCall> {
     const TEXT: &str = r#""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'"#;
-    static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TEXT).ok());
+    static TEXTS: Pattern = Pattern::new(TEXT);
     static CALLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(&format!(
             r"\b(search_\w+)\s*\(((?:\s*(?:\w+\s*=\s*)?(?:{TEXT})\s*,?)+)\)"
         ))
         .ok()
     });
-    let (Some(called), Some(texts)) = (CALLED.as_ref(), TEXTS.as_ref()) else {
+    let Some(called) = CALLED.as_ref() else {
         return Vec::new();
     };
     let mut search_calls: Vec<SearchCall> = Vec::new();
@@ -63,7 +64,7 @@ pub(super) fn calls(reply: &str) -> Vec<SearchCall> {
         };
         let call = SearchCall {
             name: written[1].to_owned(),
-            arguments: texts.captures_iter(&written[2]).map(argument).collect(),
+            arguments: TEXTS.captures_iter(&written[2]).map(argument).collect(),
         };
         if !search_calls.contains(&call) {
             search_calls.push(call);

@@ -1,34 +1,25 @@
 //! Markdown blocks: fences, indented code, headings, and prompts without a fence.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::repl::dedent;
-use super::{Kind, Part, code, open_code, pattern, repl, traceback};
+use super::{Kind, Part, code, open_code, repl, traceback};
 
-static HTML_COMMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"<!--.*?-->"));
-static HEADING: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"^\s{0,3}(?:#{1,6}\s+(.+?)\s*#*|\*\*([^*]+)\*\*\s*:?|__([^_]+)__\s*:?)\s*$")
-});
-static FENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\s*)(`{3,}|~{3,})\s*([^`]*)$"));
-static PROMPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>>>(?:\s|\w|$)|In ?\[\d*\]:)"));
+static HTML_COMMENT: Pattern = Pattern::new(r"<!--.*?-->");
+static HEADING: Pattern =
+    Pattern::new(r"^\s{0,3}(?:#{1,6}\s+(.+?)\s*#*|\*\*([^*]+)\*\*\s*:?|__([^_]+)__\s*:?)\s*$");
+static FENCE: Pattern = Pattern::new(r"^(\s*)(`{3,}|~{3,})\s*([^`]*)$");
+static PROMPT: Pattern = Pattern::new(r"^\s*(?:>>>(?:\s|\w|$)|In ?\[\d*\]:)");
 /// Sections of issue templates that say nothing about the behaviour.
-static IDLE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)(?:\b|_)versions?\b|environment|system info|confirmation|your project|screenshot|installed|references to|release notes|checklist",
-    )
-});
-static PYTHON_LINE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^\s*(?:(?:import|from|def|class|for|with|if|while|try|print|assert|return|raise|del|async|await|lambda)\b|@\w|[\w.]+(?:\[[^\]]*\])?\s*(?:,\s*\w+\s*)*[-+*/|]?=[^=]|[\w.]+\(.*|\)+\s*$|[\w.()\[\]]+\s*(?:==|!=|<=|>=|in|is)\s)",
-    )
-});
-static LEADS_TO_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?i)\b(?:outputs?|gives?|gave|returns?|results?(?: in)?|prints?|get|got|produces?|shows?|is|becomes?|contains?|output is|like(?: this)?)\b[^.`]{0,25}:?\s*$",
-    )
-});
+static IDLE: Pattern = Pattern::new(
+    r"(?i)(?:\b|_)versions?\b|environment|system info|confirmation|your project|screenshot|installed|references to|release notes|checklist",
+);
+static PYTHON_LINE: Pattern = Pattern::new(
+    r"^\s*(?:(?:import|from|def|class|for|with|if|while|try|print|assert|return|raise|del|async|await|lambda)\b|@\w|[\w.]+(?:\[[^\]]*\])?\s*(?:,\s*\w+\s*)*[-+*/|]?=[^=]|[\w.]+\(.*|\)+\s*$|[\w.()\[\]]+\s*(?:==|!=|<=|>=|in|is)\s)",
+);
+static LEADS_TO_OUTPUT: Pattern = Pattern::new(
+    r"(?i)\b(?:outputs?|gives?|gave|returns?|results?(?: in)?|prints?|get|got|produces?|shows?|is|becomes?|contains?|output is|like(?: this)?)\b[^.`]{0,25}:?\s*$",
+);
 
 /// Returns the parts of an issue's body, in order.
 pub(super) fn parts(body: &str) -> Vec<Part> {
@@ -287,10 +278,10 @@ fn open_repl(lines: &[&str], start: usize) -> usize {
 
 /// Returns whether a line of a transcript is prose: a sentence after an output, or a label before a prompt.
 fn is_prose(lines: &[&str], at: usize) -> bool {
-    static SENTENCE: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^(?:[A-Z][A-Za-z'’]*|\([a-z]+),? (?:\S+ ){2,}\S+[.?!:]\s*$"));
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[A-Za-z][\w ().-]*:\s*$"));
-    static CONTINUED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*\.\.\."));
+    static SENTENCE: Pattern =
+        Pattern::new(r"^(?:[A-Z][A-Za-z'’]*|\([a-z]+),? (?:\S+ ){2,}\S+[.?!:]\s*$");
+    static LABEL: Pattern = Pattern::new(r"^[A-Za-z][\w ().-]*:\s*$");
+    static CONTINUED: Pattern = Pattern::new(r"^\s*\.\.\.");
     let line = lines[at];
     let (before, next) = (lines[at - 1], lines.get(at + 1));
     // The text after an input is its output.

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use testwright_tools::Pattern;
 
 use super::marks::{MARK, marked, plain, sentences, unlabelled};
 use super::pattern;
@@ -133,19 +134,15 @@ pub(super) fn expected_in(sentence: &str, codes: &[String]) -> Vec<ExpectedExcep
 
 /// Returns whether the words in or around the expectation deny it: "should not raise", "as expected".
 fn is_denied(core: &Captures<'_>, before: &str, after: &str) -> bool {
-    static DENIED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\b(?:not|never|no|cannot|but|however|yet|whereas|although|though|got|nor|neither|while|instead of)\b|n['’]t\b",
-        )
-    });
-    static BEFORE_WISH: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)(?:\b(?:not|never|no longer|hardly|as|than|without)|n['’]t)(?: \w+){0,2} ?$")
-    });
-    static DOUBT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)(?:\bnot|n['’]t) (?:think|believe|see why|sure|agree)\b[^.]*$")
-    });
-    static AFTER: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)^ (?:to |should |must )?(?:not|never)\b"));
+    static DENIED: Pattern = Pattern::new(
+        r"(?i)\b(?:not|never|no|cannot|but|however|yet|whereas|although|though|got|nor|neither|while|instead of)\b|n['’]t\b",
+    );
+    static BEFORE_WISH: Pattern = Pattern::new(
+        r"(?i)(?:\b(?:not|never|no longer|hardly|as|than|without)|n['’]t)(?: \w+){0,2} ?$",
+    );
+    static DOUBT: Pattern =
+        Pattern::new(r"(?i)(?:\bnot|n['’]t) (?:think|believe|see why|sure|agree)\b[^.]*$");
+    static AFTER: Pattern = Pattern::new(r"(?i)^ (?:to |should |must )?(?:not|never)\b");
     let is_wish = core.name("wish").is_some() || core.name("hope").is_some();
     // "As expected, `f(1)` raises …" tells what happens.
     let is_aside = core.name("wish").is_some()
@@ -184,18 +181,14 @@ fn with_exception_names(sentence: &str, codes: &[String]) -> String {
     MARK.replace_all(sentence, name).into_owned()
 }
 
-static LIST: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"⟦\d+⟧(?:(?:, ⟦\d+⟧)*,? (?:and|or) (?:also )?⟦\d+⟧)?"));
+static LIST: Pattern = Pattern::new(r"⟦\d+⟧(?:(?:, ⟦\d+⟧)*,? (?:and|or) (?:also )?⟦\d+⟧)?");
 
 /// Returns the last list of code in a text, apart from code that is only context or comparison.
 fn last_list(text: &str, codes: &[String]) -> Vec<String> {
-    static CONTEXT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\b(?:after|before|with|given|since|because|once|like|as|unlike|than|instead of|whereas|while)(?: \w+){0,2} ?$",
-        )
-    });
-    static REASON: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)\b(?:so|hence|therefore|thus|then)\b"));
+    static CONTEXT: Pattern = Pattern::new(
+        r"(?i)\b(?:after|before|with|given|since|because|once|like|as|unlike|than|instead of|whereas|while)(?: \w+){0,2} ?$",
+    );
+    static REASON: Pattern = Pattern::new(r"(?i)\b(?:so|hence|therefore|thus|then)\b");
     let lists: Vec<regex::Match<'_>> = LIST.find_iter(text).collect();
     let mut from = 0;
     let mut heads = Vec::new();
@@ -219,14 +212,11 @@ fn last_list(text: &str, codes: &[String]) -> Vec<String> {
 
 /// Returns the list of code that follows an expectation: "should be raised by `f(-1)`".
 fn list_after(text: &str, codes: &[String]) -> Vec<String> {
-    static LEADS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)^[^⟦]{0,40}?\b(?:for|from|by|when|whenever|on|if|in|upon|at|calling|running|evaluating|executing|accessing)(?: \w+){0,3} ?$",
-        )
-    });
-    static OTHER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b(?:like|as|instead|but|not|unlike|than|before|after|and)\b")
-    });
+    static LEADS: Pattern = Pattern::new(
+        r"(?i)^[^⟦]{0,40}?\b(?:for|from|by|when|whenever|on|if|in|upon|at|calling|running|evaluating|executing|accessing)(?: \w+){0,3} ?$",
+    );
+    static OTHER: Pattern =
+        Pattern::new(r"(?i)\b(?:like|as|instead|but|not|unlike|than|before|after|and)\b");
     let Some(list) = LIST.find(text) else {
         return Vec::new();
     };
@@ -266,13 +256,10 @@ enum CodeKind {
 }
 
 fn kind_of(code: &str) -> CodeKind {
-    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r#"^(?:[-+]?[\d.][\w.+-]*|[bruf]{0,2}'[^']*'|[bruf]{0,2}"[^"]*"|True|False|None|\[[^\[\]()]*\]|\([^()\[\]]*\)|\{[^{}()\[\]]*\}|\W*)$"#,
-        )
-    });
-    static NAME: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:\((?:\.\.\.|…)?\))?$"));
+    static VALUE: Pattern = Pattern::new(
+        r#"^(?:[-+]?[\d.][\w.+-]*|[bruf]{0,2}'[^']*'|[bruf]{0,2}"[^"]*"|True|False|None|\[[^\[\]()]*\]|\([^()\[\]]*\)|\{[^{}()\[\]]*\}|\W*)$"#,
+    );
+    static NAME: Pattern = Pattern::new(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:\((?:\.\.\.|…)?\))?$");
     if VALUE.is_match(code) || is_exception_name(code) {
         CodeKind::Value
     } else if NAME.is_match(code) {

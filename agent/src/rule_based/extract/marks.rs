@@ -1,21 +1,19 @@
 //! Sentences of the prose, with marks in place of inline code.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::code::closing;
-use super::pattern;
 
 /// Pattern of a mark, with its number.
 pub(super) const V: &str = r"⟦(\d+)⟧";
 /// The same, compiled.
-pub(super) static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(V));
+pub(super) static MARK: Pattern = Pattern::new(V);
 
 /// Returns the sentences of a text whose white space is single spaces.
 pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {
-    static END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[.!?:;] (?:[A-Z⟦`]|$)"));
+    static END: Pattern = Pattern::new(r"[.!?:;] (?:[A-Z⟦`]|$)");
     let mut from = 0;
     let mut cuts: Vec<(usize, usize)> = Vec::new();
     for end in END.find_iter(flat) {
@@ -28,9 +26,8 @@ pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {
 
 /// Removes the colon of labels such as "Expected:" before code, because it would end the sentence.
 pub(super) fn unlabelled(text: &str) -> Cow<'_, str> {
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b((?:expect(?:ed)?|actual)(?: (?:output|result|value))?(?: is)?):\s+⟦")
-    });
+    static LABEL: Pattern =
+        Pattern::new(r"(?i)\b((?:expect(?:ed)?|actual)(?: (?:output|result|value))?(?: is)?):\s+⟦");
     LABEL.replace_all(text, "$1 ⟦")
 }
 
@@ -38,7 +35,7 @@ pub(super) fn unlabelled(text: &str) -> Cow<'_, str> {
 pub(super) fn marked(prose: &str) -> (String, Vec<String>) {
     // Marks in the issue's own text could refer to code any number of times.
     let prose = &prose.replace(['⟦', '⟧'], " ");
-    static INLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)``(.+?)``|`([^`]+)`"));
+    static INLINE: Pattern = Pattern::new(r"(?s)``(.+?)``|`([^`]+)`");
     let mut codes = Vec::new();
     let mut text = String::new();
     let mut from = 0;
@@ -58,9 +55,8 @@ pub(super) fn marked(prose: &str) -> (String, Vec<String>) {
 
 /// Finds calls and values in prose that are not in backquotes.
 fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
-    static CALL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"\b[A-Za-z_][\w.]*\([^\s()]|\b(?:True|False|None)\b|\b\d+/\d+\b")
-    });
+    static CALL: Pattern =
+        Pattern::new(r"\b[A-Za-z_][\w.]*\([^\s()]|\b(?:True|False|None)\b|\b\d+/\d+\b");
     let mut from = 0;
     while let Some(code_match) = CALL.find_at(prose, from) {
         let rest = &prose[code_match.start()..];

@@ -115,6 +115,6 @@ impl Issue {
 
 /// Compiles a pattern written in this module; a test compiles each of them.
 #[allow(clippy::expect_used)]
-pub(crate) fn pattern(text: &str) -> Regex {
+fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant")
 }

@@ -1,20 +1,15 @@
 //! Code without a fence or an indentation, as in issues that were moved from Trac.
 
-use std::sync::LazyLock;
+use testwright_tools::Pattern;
 
-use regex::Regex;
-
-use super::{code, pattern};
+use super::code;
 
 /// First line of a statement, so strict that a sentence hardly looks like it.
-static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^(?:import [\w.]+(?: as \w+)?$|from [\w.]+ import (?:\*|\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*|\()$|@\w[\w.]*(?:\(.*)?$|(?:async )?def \w+\(|class \w+(?:\(.*\))?:$|(?:for|with|if|while|try)\b.*:$|(?:print|assert) ?[\w('\x22]|[A-Za-z_][\w.]*(?:\[[^\]]*\])? ?= ?[^\s=]|[A-Za-z_][\w.]*\((?:.*\)(?:\.\w+|\(.*\)|\[.*\])*(?:\s+#.*)?|[^)]*)$)",
-    )
-});
+static STATEMENT: Pattern = Pattern::new(
+    r"^(?:import [\w.]+(?: as \w+)?$|from [\w.]+ import (?:\*|\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*|\()$|@\w[\w.]*(?:\(.*)?$|(?:async )?def \w+\(|class \w+(?:\(.*\))?:$|(?:for|with|if|while|try)\b.*:$|(?:print|assert) ?[\w('\x22]|[A-Za-z_][\w.]*(?:\[[^\]]*\])? ?= ?[^\s=]|[A-Za-z_][\w.]*\((?:.*\)(?:\.\w+|\(.*\)|\[.*\])*(?:\s+#.*)?|[^)]*)$)",
+);
 /// Line that continues a statement without an indentation.
-static CONTINUATION: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^(?:[)\]}]|(?:else|elif|except|finally)\b.*:$)"));
+static CONTINUATION: Pattern = Pattern::new(r"^(?:[)\]}]|(?:else|elif|except|finally)\b.*:$)");
 
 /// Returns the lines from the first on that look like code: statements, what continues them, and comments between them.
 pub(super) fn run<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {

@@ -1,11 +1,8 @@
 //! Transcripts of `>>>` prompts and of IPython.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::code::{balanced, split_note};
-use super::pattern;
 use super::traceback::{self, RaisedException};
 
 /// One input and its result.
@@ -26,11 +23,9 @@ pub struct Entry {
 /// Maximum bytes of an input that may continue; each further line rescans the whole.
 const MAX_INPUT_LEN: usize = 16_000;
 
-static INPUT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^\s*(?:>>> ?(.*)|In ?\[(\d*)\]: ?(.*))$"));
-static MORE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^\s*(?:\.\.\.(?: (.*)|)|\s*\.\.\.: ?(.*))$"));
-static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*Out ?\[\d*\]: ?"));
+static INPUT: Pattern = Pattern::new(r"^\s*(?:>>> ?(.*)|In ?\[(\d*)\]: ?(.*))$");
+static MORE: Pattern = Pattern::new(r"^\s*(?:\.\.\.(?: (.*)|)|\s*\.\.\.: ?(.*))$");
+static OUT: Pattern = Pattern::new(r"^\s*Out ?\[\d*\]: ?");
 
 pub(super) fn entries(text: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();

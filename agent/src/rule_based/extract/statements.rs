@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use testwright_tools::Pattern;
 
 use super::expected_exceptions::{ExpectedException, expected_in, is_exception_name};
 use super::marks::{V, marked, plain, sentences, unlabelled};
@@ -38,11 +39,9 @@ const QUOTED: &str = "$1`$2`$3";
 /// Returns the values stated in the prose, sentence by sentence.
 pub fn claims(prose: &str) -> Vec<Claim> {
     // A literal after one of these words is a value.
-    static UNQUOTED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r#"(?i)\b((?:expect(?:ed)?|actual|got)(?: (?:output|result|value))?(?: is| was)?:? )(-?\d+(?:\.\d+)?|'[^'\n]*'|"[^"\n]*"|\[(?:['"\d(\[{-][^\n]*?)?\]|\{(?:['"\d(-][^\n]*?)?\})([.!;]?(?:\s*\n\s*(?:\n|(?-i:[A-Z*-]))|\s*$)|[.!;]\s|,? (?:but|instead)\b)"#,
-        )
-    });
+    static UNQUOTED: Pattern = Pattern::new(
+        r#"(?i)\b((?:expect(?:ed)?|actual|got)(?: (?:output|result|value))?(?: is| was)?:? )(-?\d+(?:\.\d+)?|'[^'\n]*'|"[^"\n]*"|\[(?:['"\d(\[{-][^\n]*?)?\]|\{(?:['"\d(-][^\n]*?)?\})([.!;]?(?:\s*\n\s*(?:\n|(?-i:[A-Z*-]))|\s*$)|[.!;]\s|,? (?:but|instead)\b)"#,
+    );
     // A match may end with the first letter of the next line, so a second pass matches that line.
     let quoted = UNQUOTED.replace_all(prose, QUOTED);
     let (text, codes) = marked(&UNQUOTED.replace_all(&quoted, QUOTED));
@@ -88,8 +87,7 @@ fn further_values(mut rest: &str, codes: &[String]) -> Option<Vec<String>> {
 
 /// Splits a sentence with two independent statements.
 fn clauses(sentence: &str) -> Vec<String> {
-    static BUT: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"(?i)[,;]? (?:but|while|whereas|however,?) (⟦)"));
+    static BUT: Pattern = Pattern::new(r"(?i)[,;]? (?:but|while|whereas|however,?) (⟦)");
     match BUT.captures(sentence) {
         Some(captures) => {
             let (at, second) = (
@@ -107,28 +105,23 @@ fn clauses(sentence: &str) -> Vec<String> {
 
 /// Returns whether the sentence is about how to change the source, not about its results.
 fn edits(sentence: &str) -> bool {
-    static EDITS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?i)\bbe (?:changed|replaced|rewritten|renamed|moved|removed|deleted|added|fixed|updated|extended|modified|inserted|solved|resolved)\b|\b(?:chang|replac|rewrit|renam|modify|swap)(?:e|ing)?\b[^.⟦]{0,30}⟦\d+⟧[^.⟦]{0,20} (?:to|with|by|into)\b|\b(?:quick|simple|easy|possible|proposed|suggested|the|a|my) (?:fix|patch)\b|\blines? \d+",
-        )
-    });
+    static EDITS: Pattern = Pattern::new(
+        r"(?i)\bbe (?:changed|replaced|rewritten|renamed|moved|removed|deleted|added|fixed|updated|extended|modified|inserted|solved|resolved)\b|\b(?:chang|replac|rewrit|renam|modify|swap)(?:e|ing)?\b[^.⟦]{0,30}⟦\d+⟧[^.⟦]{0,20} (?:to|with|by|into)\b|\b(?:quick|simple|easy|possible|proposed|suggested|the|a|my) (?:fix|patch)\b|\blines? \d+",
+    );
     EDITS.is_match(sentence)
 }
 
 /// Returns whether the code can be a value; a statement cannot.
 fn is_value(code: &str) -> bool {
-    static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"^(?:(?:return|raise|import|from|def|class|if|elif|else|for|while|with|assert|del|pass|try|except|yield|async|global)\b|@\w|[A-Za-z_][\w.]*(?:\[[^\]]*\])?(?: [-+*/|&]?= ?|[-+*/|&]= ?)[^=])",
-        )
-    });
+    static STATEMENT: Pattern = Pattern::new(
+        r"^(?:(?:return|raise|import|from|def|class|if|elif|else|for|while|with|assert|del|pass|try|except|yield|async|global)\b|@\w|[A-Za-z_][\w.]*(?:\[[^\]]*\])?(?: [-+*/|&]?= ?|[-+*/|&]= ?)[^=])",
+    );
     !STATEMENT.is_match(code.trim_start())
 }
 
 fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
-    static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)^\W*(?:maybe|perhaps|possibly)\b|\b(?:i wonder|wondering|not sure)\b")
-    });
+    static HEDGED: Pattern =
+        Pattern::new(r"(?i)^\W*(?:maybe|perhaps|possibly)\b|\b(?:i wonder|wondering|not sure)\b");
     if edits(sentence) || HEDGED.is_match(sentence) {
         return None;
     }
@@ -238,9 +231,8 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
 
 /// Returns whether no other statement starts between the two marks.
 fn one_statement(captures: &regex::Captures<'_>) -> bool {
-    static OTHER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"(?i)\b(?:but|instead|which|expect\w*|actual|and|or|if|when|for)\b")
-    });
+    static OTHER: Pattern =
+        Pattern::new(r"(?i)\b(?:but|instead|which|expect\w*|actual|and|or|if|when|for)\b");
     let gap = captures.get(0).map_or("", |m| m.as_str());
     let inner = gap.split('⟧').nth(1).unwrap_or("");
     !OTHER.is_match(inner.split('⟦').next().unwrap_or(""))

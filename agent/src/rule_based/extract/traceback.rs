@@ -1,11 +1,8 @@
 //! Tracebacks of CPython, IPython and pytest.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::pattern;
+use testwright_tools::Pattern;
 
 /// An exception that an issue shows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,26 +24,18 @@ impl RaisedException {
     }
 }
 
-static START: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?m)^[ \t>]*(?:-{20,}\n\s*\w+\s+Traceback|Traceback \(most recent call last\)|\w+Error\s+Traceback \(most recent call last\)|File .+, line \d+, in )",
-    )
-});
-static FRAME: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r#"(?m)^.*?File "([^"]+)", line \d+(?:, in (\S+))?"#));
-static CELL_FRAME: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"(?m)^(?:File )?(\S+\.py|<ipython-input[^>]*>|Cell In ?\[\d+\]\S*)(?::\d+)?,? in (\S+)\(?",
-    )
-});
-static RAISED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failed|Invalid\w*|Missing\w*|NotFound))(?:: ?(.*))?$",
-    )
-});
-static ANY_NAME: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (.*))?$"));
-static CELL_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:-+>)?\s*\d+(?: (.*))?$"));
+static START: Pattern = Pattern::new(
+    r"(?m)^[ \t>]*(?:-{20,}\n\s*\w+\s+Traceback|Traceback \(most recent call last\)|\w+Error\s+Traceback \(most recent call last\)|File .+, line \d+, in )",
+);
+static FRAME: Pattern = Pattern::new(r#"(?m)^.*?File "([^"]+)", line \d+(?:, in (\S+))?"#);
+static CELL_FRAME: Pattern = Pattern::new(
+    r"(?m)^(?:File )?(\S+\.py|<ipython-input[^>]*>|Cell In ?\[\d+\]\S*)(?::\d+)?,? in (\S+)\(?",
+);
+static RAISED: Pattern = Pattern::new(
+    r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failed|Invalid\w*|Missing\w*|NotFound))(?:: ?(.*))?$",
+);
+static ANY_NAME: Pattern = Pattern::new(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (.*))?$");
+static CELL_LINE: Pattern = Pattern::new(r"^(?:-+>)?\s*\d+(?: (.*))?$");
 
 /// Returns the offset of the first traceback in a text.
 pub(super) fn starts_in(text: &str) -> Option<usize> {
@@ -119,11 +108,9 @@ pub(super) fn bare(text: &str) -> Option<RaisedException> {
 /// Removes the warnings that a program printed, each with the source of its line. They are neither exceptions nor
 /// results.
 pub(super) fn without_warnings(text: &str) -> Cow<'_, str> {
-    static WARNING: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"(?m)^(?:\S.*:\d+: (?:\w+\.)*[A-Z]\w*Warning: .*(?:\n[ \t]+\S.*)?|(?:\w+\.)*[A-Z]\w*Warning: .*)(?:\n|\z)",
-        )
-    });
+    static WARNING: Pattern = Pattern::new(
+        r"(?m)^(?:\S.*:\d+: (?:\w+\.)*[A-Z]\w*Warning: .*(?:\n[ \t]+\S.*)?|(?:\w+\.)*[A-Z]\w*Warning: .*)(?:\n|\z)",
+    );
     // A filter may turn warnings into exceptions.
     let is_raised = starts_in(text).is_some() || text.trim_start().starts_with("...");
     match is_raised {
@@ -148,7 +135,7 @@ fn cell(lines: &[&str]) -> String {
 
 /// Removes the quote marks and timestamps that logs put before their lines.
 fn unstamped(line: &str) -> &str {
-    static STAMP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:> ?)?(?:\[[\dT:.Z -]+\] )?"));
+    static STAMP: Pattern = Pattern::new(r"^(?:> ?)?(?:\[[\dT:.Z -]+\] )?");
     let cut = STAMP.find(line).map_or(0, |m| m.end());
     &line[cut..]
 }

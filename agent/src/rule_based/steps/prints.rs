@@ -1,19 +1,14 @@
 //! Code that calls `print` several times.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use testwright_tools::Pattern;
 use testwright_tools::python::Module;
-
-use crate::rule_based::extract::pattern;
 
 /// Maximum bytes of code to split; each block of output below it may rescan the code.
 const MAX_SPLIT_LEN: usize = 4_000;
 
 /// Counts the calls of `print`. Returns 0 if the code is too long to be split.
 pub(super) fn count(source: &str) -> usize {
-    static PRINT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bprint\b"));
+    static PRINT: Pattern = Pattern::new(r"\bprint\b");
     match source.len() <= MAX_SPLIT_LEN {
         true => PRINT.find_iter(source).count(),
         false => 0,

@@ -2,9 +2,7 @@
 //! the prefix `｜DSML｜`). Kimi's tokens equal these once a server has replaced their unusual characters, so
 //! this reader takes both.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 #[cfg(test)]
 use super::Sample;
@@ -53,16 +51,9 @@ const HEADER_WORDS: [&str; 7] = [
 ];
 
 /// The prefix of a tag, however often it is repeated. Otherwise, a tag with a prefix would be left to read.
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static DSML: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"<(/?)(?:\s*[｜|]\s*DSML\s*[｜|])+\s*").expect("the pattern of tags")
-});
+static DSML: Pattern = Pattern::new(r"<(/?)(?:\s*[｜|]\s*DSML\s*[｜|])+\s*");
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static DSML_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"</\s*[｜|]\s*DSML\s*[｜|]\s*(?:function|tool)_calls>")
-        .expect("the pattern of the last tag")
-});
+static DSML_END: Pattern = Pattern::new(r"</\s*[｜|]\s*DSML\s*[｜|]\s*(?:function|tool)_calls>");
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     headed_call(scan, opened.text, opened.body, name_in, &CLOSERS)

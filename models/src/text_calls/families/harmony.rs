@@ -1,8 +1,6 @@
 //! gpt-oss: messages in channels, with the tool as the recipient of a message.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
+use testwright_tools::Pattern;
 
 #[cfg(test)]
 use super::Sample;
@@ -33,9 +31,7 @@ pub(super) const FAMILY: Family = Family {
 
 const CLOSERS: [&str; 3] = ["<|call|>", "<|end|>", "<|return|>"];
 
-#[allow(clippy::expect_used)] // constant patterns, compiled by a test
-static RECIPIENT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"to=([\w.\-]+)").expect("the pattern of a recipient"));
+static RECIPIENT: Pattern = Pattern::new(r"to=([\w.\-]+)");
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     let text = opened.text;
