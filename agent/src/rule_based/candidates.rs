@@ -32,6 +32,28 @@ pub(super) struct Candidate {
     pub homes: Vec<(String, String)>,
 }
 
+impl Candidate {
+    /// Returns a test of a statement that an assertion decides.
+    fn new(
+        evidence: &Evidence<'_>,
+        statement: &Statement,
+        trust: u32,
+        body: TestBody,
+        behaviour: Behaviour,
+    ) -> Candidate {
+        Candidate {
+            trust,
+            body,
+            function: None,
+            subject: statement.subject.clone(),
+            behaviour,
+            expects: Expects::Assertion,
+            sentence: evidence.issue.title.clone(),
+            homes: homes(statement, statement.raised.as_ref()),
+        }
+    }
+}
+
 /// The way in which a test fails today.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expects {
@@ -132,6 +154,27 @@ impl<'a> Evidence<'a> {
     }
 }
 
+/// A statement to test.
+#[derive(Clone, Copy)]
+struct Tested<'a> {
+    evidence: &'a Evidence<'a>,
+    at: usize,
+    statement: &'a Statement,
+    step: &'a Step,
+}
+
+impl Tested<'_> {
+    /// Returns what has to run before the statement; `more` has further names that the test will use.
+    fn before(&self, more: &[String]) -> TestBody {
+        self.evidence.before(&[self.at], more)
+    }
+
+    /// Returns a test of the statement that an assertion decides.
+    fn candidate(&self, trust: u32, body: TestBody, behaviour: Behaviour) -> Candidate {
+        Candidate::new(self.evidence, self.statement, trust, body, behaviour)
+    }
+}
+
 /// Returns all candidates, the most trusted first.
 pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
     let mut all = Vec::new();
@@ -144,24 +187,28 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
         if statement.syntax.is_some() || statement.slow || is_dependent {
             continue;
         }
+        let tested = Tested {
+            evidence,
+            at,
+            statement,
+            step,
+        };
         let mut statement_candidates = Vec::new();
         let is_expected = evidence.expected.exceptions.contains_key(&at);
         if is_expected {
-            statement_candidates.extend(raises::of_named_code(evidence, at, statement, step));
+            statement_candidates.extend(raises::of_named_code(tested));
         }
         if statement.last && !is_expected {
-            statement_candidates.extend(values::candidates(evidence, at, statement, step));
+            statement_candidates.extend(values::candidates(tested));
         }
         if statement.blocked.is_none() && !is_expected {
             if let Some(raised) = &statement.raised {
-                statement_candidates.extend(
-                    as_written(evidence, at, statement, step, raised)
-                        .or_else(|| does_not_raise(evidence, at, statement, step, raised)),
-                );
-                statement_candidates.extend(says_otherwise(evidence, at, statement, raised));
+                statement_candidates
+                    .extend(as_written(tested, raised).or_else(|| does_not_raise(tested, raised)));
+                statement_candidates.extend(says_otherwise(tested, raised));
             }
             if statement.last {
-                statement_candidates.extend(raises::of_last(evidence, at, statement, step));
+                statement_candidates.extend(raises::of_last(tested));
             }
         }
         for mut candidate in statement_candidates {
@@ -189,43 +236,24 @@ pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
 }
 
 /// Keeps an `assert` of the issue that fails today.
-fn as_written(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-    raised: &ProbedException,
-) -> Option<Candidate> {
+fn as_written(tested: Tested<'_>, raised: &ProbedException) -> Option<Candidate> {
+    let (statement, step) = (tested.statement, tested.step);
     let fails = statement.kind == "Assert" && raised.own && raised.exception == "AssertionError";
-    if !fails || step.works || evidence.wanted.contains(&raised.exception) {
+    if !fails || step.works || tested.evidence.wanted.contains(&raised.exception) {
         return None;
     }
-    let mut body = evidence.before(&[at], &[]);
+    let mut body = tested.before(&[]);
     let source = match statement.source.contains('\n') {
         true => statement.source.as_str(),
         false => split_note(&statement.source).0,
     };
     body.lines.extend(source.lines().map(str::to_owned));
-    Some(Candidate {
-        trust: 90,
-        body,
-        function: None,
-        subject: statement.subject.clone(),
-        behaviour: Behaviour::AsWritten,
-        expects: Expects::Assertion,
-        sentence: evidence.issue.title.clone(),
-        homes: homes(statement, Some(raised)),
-    })
+    Some(tested.candidate(90, body, Behaviour::AsWritten))
 }
 
 /// Tests that the issue's exception, which is raised today, no longer is.
-fn does_not_raise(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-    raised: &ProbedException,
-) -> Option<Candidate> {
+fn does_not_raise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candidate> {
+    let (evidence, statement, step) = (tested.evidence, tested.statement, tested.step);
     let name = raised.exception.as_str();
     if step.works
         || raised.outside
@@ -263,7 +291,7 @@ fn does_not_raise(
     if name == "NameError" || name == "SyntaxError" || name == "ModuleNotFoundError" {
         return None;
     }
-    let mut body = evidence.before(&[at], &[]);
+    let mut body = tested.before(&[]);
     if raised.own {
         // The statement itself raises, so a test that just ran it would look like a broken test.
         body.imports.push("import pytest".to_owned());
@@ -289,29 +317,19 @@ fn does_not_raise(
             body.lines.extend(source.lines().map(str::to_owned));
         }
     }
-    Some(Candidate {
-        trust: if raised.own { trust - 6 } else { trust },
-        body,
-        function: None,
-        subject: statement.subject.clone(),
-        behaviour: Behaviour::DoesNotRaise(name.to_owned()),
-        expects: if raised.own {
-            Expects::Assertion
-        } else {
-            Expects::Raised(name.to_owned())
+    let behaviour = Behaviour::DoesNotRaise(name.to_owned());
+    Some(match raised.own {
+        true => tested.candidate(trust - 6, body, behaviour),
+        false => Candidate {
+            expects: Expects::Raised(name.to_owned()),
+            ..tested.candidate(trust, body, behaviour)
         },
-        sentence: evidence.issue.title.clone(),
-        homes: homes(statement, Some(raised)),
     })
 }
 
 /// Tests that the message of an exception is no longer the one that the issue shows and complains about.
-fn says_otherwise(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    raised: &ProbedException,
-) -> Option<Candidate> {
+fn says_otherwise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candidate> {
+    let (evidence, statement) = (tested.evidence, tested.statement);
     let issue_exceptions = evidence.issue.raised();
     let complete =
         |s: &&RaisedException| s.name() == raised.exception && s.message == raised.message;
@@ -326,7 +344,7 @@ fn says_otherwise(
     {
         return None;
     }
-    let mut body = evidence.before(&[at], &[]);
+    let mut body = tested.before(&[]);
     body.imports.push("import pytest".to_owned());
     body.lines
         .push("with pytest.raises(Exception) as raised:".to_owned());
@@ -336,16 +354,7 @@ fn says_otherwise(
         "assert str(raised.value) != {}",
         values::quoted(&raised.message)
     ));
-    Some(Candidate {
-        trust: 70,
-        body,
-        function: None,
-        subject: statement.subject.clone(),
-        behaviour: Behaviour::RaisesWithOtherMessage,
-        expects: Expects::Assertion,
-        sentence: evidence.issue.title.clone(),
-        homes: homes(statement, Some(raised)),
-    })
+    Some(tested.candidate(70, body, Behaviour::RaisesWithOtherMessage))
 }
 
 /// Returns the lines of a statement one level deeper; lines inside strings stay unchanged.
@@ -419,9 +428,8 @@ fn builtin_or_exception(name: &str) -> &str {
         "UnboundLocalError",
         "ImportError",
     ];
-    if BUILTIN.contains(&name) {
-        name
-    } else {
-        "Exception"
+    match BUILTIN.contains(&name) {
+        true => name,
+        false => "Exception",
     }
 }

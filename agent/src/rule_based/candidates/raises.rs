@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, Evidence, Expects, builtin_or_exception, homes};
+use super::{Candidate, Evidence, Expects, Tested, builtin_or_exception};
 use crate::rule_based::code_match;
 use crate::rule_based::extract::expected_exceptions;
 use crate::rule_based::probe::Statement;
@@ -129,12 +129,9 @@ fn is_class(evidence: &Evidence<'_>, exception: &str) -> bool {
 }
 
 /// Tests a statement for the exception that a sentence expects of its code.
-pub(super) fn of_named_code(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-) -> Option<Candidate> {
+pub(super) fn of_named_code(tested: Tested<'_>) -> Option<Candidate> {
+    let (evidence, at) = (tested.evidence, tested.at);
+    let (statement, step) = (tested.statement, tested.step);
     let exception = evidence.expected.exceptions.get(&at)?;
     if statement.blocked.is_some()
         || raises_today(statement, exception)
@@ -162,17 +159,13 @@ pub(super) fn of_named_code(
     Some(Candidate {
         expects,
         sentence: sentence.unwrap_or_else(|| evidence.issue.title.clone()),
-        ..candidate(evidence, at, statement, trust, exception)
+        ..candidate(tested, trust, exception)
     })
 }
 
 /// Tests the last statement of a block for an exception, if the issue does not name the code that should raise it.
-pub(super) fn of_last(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-) -> Option<Candidate> {
+pub(super) fn of_last(tested: Tested<'_>) -> Option<Candidate> {
+    let (evidence, statement, step) = (tested.evidence, tested.statement, tested.step);
     if evidence.names_raising_code
         || statement.raised.is_some()
         || !can_raise(statement)
@@ -195,7 +188,7 @@ pub(super) fn of_last(
     if !step.ends_block && !precedes_model(evidence, statement, exception) {
         return None;
     }
-    Some(candidate(evidence, at, statement, trust, exception))
+    Some(candidate(tested, trust, exception))
 }
 
 /// Returns whether the rest of the block only shows other code that raises the exception already.
@@ -214,26 +207,11 @@ fn precedes_model(evidence: &Evidence<'_>, statement: &Statement, exception: &st
         && results.all(|s| s.raised.as_ref().map(|raised| raised.name()) == name)
 }
 
-fn candidate(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    trust: u32,
-    exception: &str,
-) -> Candidate {
-    let mut body = evidence.before(&[at], &test_body::words(exception));
-    body.push_raising(statement, exception);
+fn candidate(tested: Tested<'_>, trust: u32, exception: &str) -> Candidate {
+    let mut body = tested.before(&test_body::words(exception));
+    body.push_raising(tested.statement, exception);
     body.imports = test_body::merged(&body.imports);
-    Candidate {
-        trust,
-        body,
-        function: None,
-        subject: statement.subject.clone(),
-        behaviour: Behaviour::Raises(exception.to_owned()),
-        expects: Expects::Assertion,
-        sentence: evidence.issue.title.clone(),
-        homes: homes(statement, statement.raised.as_ref()),
-    }
+    tested.candidate(trust, body, Behaviour::Raises(exception.to_owned()))
 }
 
 /// Returns whether the issue asks for a failure without the class of an exception.

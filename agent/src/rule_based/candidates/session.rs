@@ -1,7 +1,7 @@
 //! Candidates from a session in which at least one output is wrong, but the issue does not say which.
 
 use super::values::{expression, is_today, on_one_line, plain, quoted};
-use super::{Candidate, Evidence, Expects, homes};
+use super::{Candidate, Evidence, homes};
 use crate::rule_based::extract::has_long_string;
 use crate::rule_based::probe::Effect;
 use crate::rule_based::stated_output::Role;
@@ -98,14 +98,9 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
         .collect();
     body.lines
         .push(format!("assert shown != [{}]", texts.join(", ")));
+    let last = &statements[last];
     Some(Candidate {
-        trust: 62,
-        body,
-        function: None,
-        subject: statements[last].subject.clone(),
-        behaviour: Behaviour::DoesNotGiveAll,
-        expects: Expects::Assertion,
-        sentence: evidence.issue.title.clone(),
-        homes: homes(&statements[last], None),
+        homes: homes(last, None),
+        ..Candidate::new(evidence, last, 62, body, Behaviour::DoesNotGiveAll)
     })
 }

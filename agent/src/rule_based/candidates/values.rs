@@ -3,33 +3,23 @@
 mod layout;
 mod printed;
 
-use super::{Candidate, Evidence, Expects, homes};
+use super::{Candidate, Expects, Tested};
 use crate::rule_based::extract::{has_long_string, reports_a_fault};
 use crate::rule_based::probe::{Check, Statement};
 use crate::rule_based::stated_output::{Role, StatedOutput};
-use crate::rule_based::steps::Step;
 use crate::rule_based::test_body;
 use crate::rule_based::test_name::Behaviour;
 use layout::Layout;
 
-pub(super) fn candidates(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-) -> Vec<Candidate> {
-    let mut all = of_expression(evidence, at, statement, step);
-    all.extend(printed::candidate(evidence, at, statement, step));
+pub(super) fn candidates(tested: Tested<'_>) -> Vec<Candidate> {
+    let mut all = of_expression(tested);
+    all.extend(printed::candidate(tested));
     all
 }
 
 /// Returns the candidates about the value that the statement gives or prints.
-fn of_expression(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-) -> Vec<Candidate> {
+fn of_expression(tested: Tested<'_>) -> Vec<Candidate> {
+    let (evidence, statement, step) = (tested.evidence, tested.statement, tested.step);
     let Some(expression) = expression(statement) else {
         return Vec::new();
     };
@@ -63,50 +53,47 @@ fn of_expression(
     });
     let is_line = steps_of_block.count() > 1;
     let mut all = Vec::new();
-    for (stated, check) in &stated {
+    for &(stated, check) in &stated {
+        let comparison = Comparison {
+            expression: &expression,
+            stated,
+            check,
+            statement,
+        };
         let proposal = match stated.role {
             _ if failed_outside_repository(cause) => None,
             // This says more than that the exception is gone.
             _ if cause.raised.is_some() => {
-                (stated.role == Role::Right).then(|| (95, equals_anew(&expression, stated, check)))
+                (stated.role == Role::Right).then(|| (95, equals_anew(comparison)))
             }
-            Role::Right if !is_today(check) => Some((
-                if is_hand_written(&stated.text, today.map(|(s, _)| s.text.as_str())) {
-                    56
-                } else {
-                    84
-                },
-                equals(&expression, stated, check, statement, today_check),
-            )),
-            Role::Part if !check.part => {
-                Some((82, contains(&expression, stated, check, statement)))
+            Role::Right if !is_today(check) => {
+                let today_text = today.map(|(s, _)| s.text.as_str());
+                let is_exact = !is_hand_written(&stated.text, today_text);
+                let trust = if is_exact { 84 } else { 56 };
+                Some((trust, equals(comparison, today_check)))
             }
+            Role::Part if !check.part => Some((82, contains(comparison))),
             // The issue shows it as the result of another version, for example, and today's result differs.
             Role::Fine | Role::Shown
                 if today.is_some_and(|(s, _)| s.role == Role::Wrong) && !is_today(check) =>
             {
-                Some((
-                    76,
-                    equals(&expression, stated, check, statement, today_check),
-                ))
+                Some((76, equals(comparison, today_check)))
             }
             _ if evidence.raises_elsewhere(step) => None,
             // Not every line of an output may be wrong.
             Role::Wrong if is_line && is_of_block(stated) && !is_change_expected => None,
-            Role::Wrong if is_today(check) => Some((
-                if step.vague { 58 } else { 66 },
-                differs(&expression, stated, check, statement),
-            )),
-            Role::Shown if is_today(check) && is_change_expected => {
-                Some((60, differs(&expression, stated, check, statement)))
+            Role::Wrong if is_today(check) => {
+                let trust = if step.vague { 58 } else { 66 };
+                Some((trust, differs(comparison)))
             }
+            Role::Shown if is_today(check) && is_change_expected => Some((60, differs(comparison))),
             Role::Shown
                 if is_today(check)
                     && step.ends_block
                     && !contradicted
                     && reports_a_fault(&evidence.issue.title, &evidence.prose) =>
             {
-                Some((44, differs(&expression, stated, check, statement)))
+                Some((44, differs(comparison)))
             }
             _ => None,
         };
@@ -121,14 +108,7 @@ fn of_expression(
             .filter(|(_, parts)| parts.is_some())
             .or_else(not_as_it_is);
         if let Some((trust, Some(parts))) = proposal {
-            all.push(candidate(
-                evidence,
-                at,
-                statement,
-                step,
-                stated,
-                (trust, parts),
-            ));
+            all.push(candidate(tested, stated, trust, parts));
         }
     }
     all
@@ -136,42 +116,41 @@ fn of_expression(
 
 /// Returns the candidate with these assertions, run after the statements before them.
 fn candidate(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
+    tested: Tested<'_>,
     stated: &StatedOutput,
-    (trust, (lines, imports, behaviour)): (u32, AssertionParts),
+    trust: u32,
+    (lines, imports, behaviour): AssertionParts,
 ) -> Candidate {
+    let evidence = tested.evidence;
     let more: Vec<String> = lines.iter().flat_map(|line| names_in(line)).collect();
-    let mut body = evidence.before(&[at], &more);
+    let mut body = tested.before(&more);
     body.lines.extend(lines);
     body.imports.extend(imports);
     body.imports = test_body::merged(&body.imports);
-    let prose = if step.in_prose { 2 } else { 0 };
-    let cause = evidence.cause(statement);
-    Candidate {
-        trust: trust - prose,
-        body,
-        function: None,
-        subject: cause.subject.clone(),
-        behaviour,
-        expects: match &cause.raised {
-            Some(raised) if !raised.own => Expects::Raised(raised.exception.clone()),
-            _ => Expects::Assertion,
-        },
-        sentence: if stated.sentence.is_empty() {
-            evidence.issue.title.clone()
-        } else {
-            stated.sentence.clone()
-        },
-        homes: homes(cause, cause.raised.as_ref()),
+    let prose = if tested.step.in_prose { 2 } else { 0 };
+    let cause = evidence.cause(tested.statement);
+    let mut candidate = Candidate::new(evidence, cause, trust - prose, body, behaviour);
+    if let Some(raised) = cause.raised.as_ref().filter(|raised| !raised.own) {
+        candidate.expects = Expects::Raised(raised.exception.clone());
     }
+    if !stated.sentence.is_empty() {
+        candidate.sentence.clone_from(&stated.sentence);
+    }
+    candidate
 }
 
 /// Returns whether the statement gives no value for reasons outside of the code.
 fn failed_outside_repository(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
+}
+
+/// An expression of a statement, compared with a value that the issue states for it.
+#[derive(Clone, Copy)]
+struct Comparison<'a> {
+    expression: &'a str,
+    stated: &'a StatedOutput,
+    check: &'a Check,
+    statement: &'a Statement,
 }
 
 /// Lines, imports and the behaviour that they check.
@@ -198,12 +177,12 @@ pub(super) fn expression(statement: &Statement) -> Option<String> {
 }
 
 /// Tests for a value in place of today's exception.
-fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> Option<AssertionParts> {
-    if !check.evaluates {
+fn equals_anew(comparison: Comparison<'_>) -> Option<AssertionParts> {
+    if !comparison.check.evaluates {
         return None;
     }
-    let right = stated.text.trim();
-    let (mut lines, value) = bound(expression);
+    let right = comparison.stated.text.trim();
+    let (mut lines, value) = bound(comparison.expression);
     lines.push(match right {
         "True" => format!("assert {value}"),
         "False" => format!("assert not {value}"),
@@ -213,13 +192,9 @@ fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> Option
     Some((lines, Vec::new(), Behaviour::Gives(right.to_owned())))
 }
 
-fn equals(
-    expression: &str,
-    stated: &StatedOutput,
-    check: &Check,
-    statement: &Statement,
-    today: Option<&Check>,
-) -> Option<AssertionParts> {
+fn equals(comparison: Comparison<'_>, today: Option<&Check>) -> Option<AssertionParts> {
+    let (expression, stated) = (comparison.expression, comparison.stated);
+    let (check, statement) = (comparison.check, comparison.statement);
     let joined = on_one_line(&stated.text, check);
     let right = joined.as_str();
     let (mut lines, value) = bound(expression);
@@ -239,7 +214,7 @@ fn equals(
         let is_code = right.contains('(') || plain(right);
         return match check.part || is_code {
             true => None,
-            false => contains(expression, stated, check, statement),
+            false => contains(comparison),
         };
     }
     // A printed text or a `repr()` looks like another type, but stays a text.
@@ -293,12 +268,9 @@ fn equals(
 }
 
 /// Tests that a text contains the stated one.
-fn contains(
-    expression: &str,
-    stated: &StatedOutput,
-    check: &Check,
-    statement: &Statement,
-) -> Option<AssertionParts> {
+fn contains(comparison: Comparison<'_>) -> Option<AssertionParts> {
+    let (expression, stated) = (comparison.expression, comparison.stated);
+    let (check, statement) = (comparison.check, comparison.statement);
     let part = stated.text.trim();
     let literal = match check.evaluates && check.kind == "str" {
         true => part.to_owned(),
@@ -333,12 +305,9 @@ fn resembles(right: &str, today: &str) -> bool {
     is_form && !right.contains(" at 0x") && head(right) == head(today)
 }
 
-fn differs(
-    expression: &str,
-    stated: &StatedOutput,
-    check: &Check,
-    statement: &Statement,
-) -> Option<AssertionParts> {
+fn differs(comparison: Comparison<'_>) -> Option<AssertionParts> {
+    let (expression, stated) = (comparison.expression, comparison.stated);
+    let (check, statement) = (comparison.check, comparison.statement);
     let joined = on_one_line(&stated.text, check);
     let wrong = joined.as_str();
     let (mut lines, value) = bound(expression);

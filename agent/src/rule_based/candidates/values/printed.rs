@@ -2,8 +2,8 @@
 
 use super::layout::Layout;
 use super::{blankless, is_today, quoted};
-use crate::rule_based::candidates::{Candidate, Evidence, Expects, homes};
-use crate::rule_based::probe::{Check, Statement};
+use crate::rule_based::candidates::{Candidate, Evidence, Tested};
+use crate::rule_based::probe::Check;
 use crate::rule_based::stated_output::{Role, StatedOutput};
 use crate::rule_based::steps::Step;
 use crate::rule_based::test_body::{self, CAPTURED};
@@ -11,12 +11,9 @@ use crate::rule_based::test_name::Behaviour;
 
 /// Tests the whole output of a block, if the issue shows today's. The value of a single `print(value)` is tested
 /// without its output.
-pub(super) fn candidate(
-    evidence: &Evidence<'_>,
-    at: usize,
-    statement: &Statement,
-    step: &Step,
-) -> Option<Candidate> {
+pub(super) fn candidate(tested: Tested<'_>) -> Option<Candidate> {
+    let (evidence, at) = (tested.evidence, tested.at);
+    let (statement, step) = (tested.statement, tested.step);
     let stated: Vec<(&StatedOutput, &Check)> =
         step.printed.iter().zip(&statement.printed_checks).collect();
     let is_actual = |(s, c): &(&StatedOutput, &Check)| {
@@ -56,16 +53,7 @@ pub(super) fn candidate(
     body.push_printing(&statements[first..=last], lines);
     body.imports.extend(imports);
     body.imports = test_body::merged(&body.imports);
-    Some(Candidate {
-        trust,
-        body,
-        function: None,
-        subject: statement.subject.clone(),
-        behaviour,
-        expects: Expects::Assertion,
-        sentence: evidence.issue.title.clone(),
-        homes: homes(statement, None),
-    })
+    Some(tested.candidate(trust, body, behaviour))
 }
 
 /// Returns the statements of a block from the first that prints to the last, if a test can repeat them.
