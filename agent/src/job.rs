@@ -440,7 +440,9 @@ impl RunJob {
             processor,
         });
         let outcome = tokio::select! {
-            outcome = self.approach.approach.run(&mut run, &context) => outcome,
+            outcome = self.approach.approach.run(&mut run, &context) => {
+                outcome.unwrap_or_else(|outcome| outcome)
+            }
             () = setup::interrupted() => Outcome::Interrupted,
             () = ended(self.stop) => Outcome::Interrupted,
         };

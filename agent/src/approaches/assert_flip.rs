@@ -9,9 +9,9 @@ use testwright_agent_prompts::{
 use testwright_sandboxes::repository::Tree;
 
 use super::extra_inputs::{GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS, OTHER_PATCH};
-use super::stages::{Draft, judge, retrieve, system_and_user, write};
+use super::stages::{Draft, judge, retrieve, system_and_user, user_message, write};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{Flow, Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::function_blocks;
 use testwright_models::Message;
 
@@ -19,21 +19,16 @@ use testwright_models::Message;
 const REFINEMENTS: usize = 10;
 const REGENERATIONS: usize = 10;
 
-const INVERSION: ApproachOption = ApproachOption {
-    name: "inversion",
-    description: "writes a passing test first; off: writes the failing test at once",
-    default: true,
-};
-const VALIDATOR: ApproachOption = ApproachOption {
-    name: "validator",
-    description: "a call compares the failure with the issue",
-    default: true,
-};
-const REGENERATION: ApproachOption = ApproachOption {
-    name: "regeneration",
-    description: "makes another attempt if one leads to nothing",
-    default: true,
-};
+const INVERSION: ApproachOption = ApproachOption::on_by_default(
+    "inversion",
+    "writes a passing test first; off: writes the failing test at once",
+);
+const VALIDATOR: ApproachOption =
+    ApproachOption::on_by_default("validator", "a call compares the failure with the issue");
+const REGENERATION: ApproachOption = ApproachOption::on_by_default(
+    "regeneration",
+    "makes another attempt if one leads to nothing",
+);
 
 pub(super) struct AssertFlip;
 
@@ -74,67 +69,58 @@ impl Approach for AssertFlip {
         ]
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = attempts(run, context).await;
-        outcome.unwrap_or_else(|outcome| outcome)
-    }
-}
-
-async fn attempts(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-    let options = &context.options;
-    let tree = run.tree()?;
-    let task = retrieve(run, &tree, context, true)?;
-    let inverts = options.is_on(&INVERSION);
-    let first = match inverts {
-        true => system_and_user(&AssertFlipSystem {}, &task)?,
-        false => system_and_user(&ZeroShotPlusSystem {}, &task)?,
-    };
-    let mut messages = first.clone();
-    // A failing test that the validator rejected.
-    let mut fallback: Option<Draft> = None;
-    let regenerations = match options.is_on(&REGENERATION) {
-        true => REGENERATIONS,
-        false => 0,
-    };
-    for _ in 0..=regenerations {
-        let written = if inverts {
-            match passing(run, &tree, messages).await? {
-                Ok(passing) => flip(run, &tree, passing).await?,
-                Err(unusable) => Err(unusable),
-            }
-        } else {
-            failing(run, &tree, messages).await?
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+        let options = &context.options;
+        let tree = run.tree()?;
+        let task = retrieve(run, &tree, context, true)?;
+        let inverts = options.is_on(&INVERSION);
+        let first = match inverts {
+            true => system_and_user(&AssertFlipSystem {}, &task)?,
+            false => system_and_user(&ZeroShotPlusSystem {}, &task)?,
         };
-        let (reply, reasons) = match written {
-            Err(Unusable { reply, reasons }) => (reply, reasons),
-            Ok((draft, _)) if !options.is_on(&VALIDATOR) => return draft.hand_in(run).await,
-            Ok((draft, failure)) => match doubts(run, &draft, failure).await? {
-                None => return draft.hand_in(run).await,
-                Some(doubts) => {
-                    let reply = draft.reply.clone();
-                    fallback = Some(draft);
-                    (reply, doubts)
+        let mut messages = first.clone();
+        // A failing test that the validator rejected.
+        let mut fallback: Option<Draft> = None;
+        let regenerations = match options.is_on(&REGENERATION) {
+            true => REGENERATIONS,
+            false => 0,
+        };
+        for _ in 0..=regenerations {
+            let written = if inverts {
+                match passing(run, &tree, messages).await? {
+                    Ok(passing) => flip(run, &tree, passing).await?,
+                    Err(unusable) => Err(unusable),
                 }
-            },
-        };
-        let again = AssertFlipRegenerate {
-            reply: reply.trim().to_owned(),
-            reasons,
-        };
-        messages = first.clone();
-        messages.push(user(&again)?);
+            } else {
+                failing(run, &tree, messages).await?
+            };
+            let (reply, reasons) = match written {
+                Err(Unusable { reply, reasons }) => (reply, reasons),
+                Ok((draft, _)) if !options.is_on(&VALIDATOR) => return draft.hand_in(run).await,
+                Ok((draft, failure)) => match doubts(run, &draft, failure).await? {
+                    None => return draft.hand_in(run).await,
+                    Some(doubts) => {
+                        let reply = draft.reply.clone();
+                        fallback = Some(draft);
+                        (reply, doubts)
+                    }
+                },
+            };
+            let again = AssertFlipRegenerate {
+                reply: reply.trim().to_owned(),
+                reasons,
+            };
+            messages = first.clone();
+            messages.push(user_message(&again)?);
+        }
+        match fallback {
+            Some(draft) => draft.hand_in(run).await,
+            None => Ok(Outcome::Nothing {
+                reason: "no test passes on the old code and fails with inverted assertions"
+                    .to_owned(),
+            }),
+        }
     }
-    match fallback {
-        Some(draft) => draft.hand_in(run).await,
-        None => Ok(Outcome::Nothing {
-            reason: "no test passes on the old code and fails with inverted assertions".to_owned(),
-        }),
-    }
-}
-
-fn user(text: &(impl Prompt + Sync)) -> Flow<Message> {
-    let content = prompt(text.render())?;
-    Ok(Message::User { content })
 }
 
 /// Writes a test that passes on the old code, and rewrites it until it does.
@@ -169,7 +155,7 @@ async fn passing(
             }
         };
         conversation = messages.clone();
-        conversation.push(user(&again)?);
+        conversation.push(user_message(&again)?);
         unusable = Unusable {
             reasons: match again.problem.as_str() {
                 "" => format!(
@@ -200,7 +186,7 @@ async fn flip(run: &mut Run, tree: &Tree, passing: Draft) -> Flow<Result<Failing
         issue: run.issue.folded_text(),
         reply: passing.reply.trim().to_owned(),
     };
-    let messages = vec![user(&question)?];
+    let messages = vec![user_message(&question)?];
     let unusable = |reasons: String| Unusable {
         reply: passing.reply.clone(),
         reasons,

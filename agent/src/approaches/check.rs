@@ -45,17 +45,15 @@ impl Approach for Check {
         TOOLS.to_vec()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         run.set_submission_policy(SubmissionPolicy {
             feedback: true,
             // A test that fails by a mistake of its own needs no fix.
             wants_fix: false,
             reviews: Some(0),
         });
-        match begin(run, context).await {
-            Ok(()) => run_until_accepted(run, self.tools()).await,
-            Err(outcome) => outcome,
-        }
+        begin(run, context).await?;
+        Ok(run_until_accepted(run, self.tools()).await)
     }
 }
 

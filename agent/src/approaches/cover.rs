@@ -42,11 +42,9 @@ impl Approach for Cover {
         tools.filter(|tool| !is_excluded(tool)).collect()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        match begin(run, context).await {
-            Ok(()) => run_until_accepted(run, self.tools()).await,
-            Err(outcome) => outcome,
-        }
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+        begin(run, context).await?;
+        Ok(run_until_accepted(run, self.tools()).await)
     }
 }
 

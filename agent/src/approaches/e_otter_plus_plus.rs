@@ -6,26 +6,16 @@ use async_trait::async_trait;
 use testwright_agent_prompts::{EOtterRewrite, LibroJudge, Prompt};
 
 use super::otter::{OtterConfig, PROMPTS, drafts};
-use super::stages::{Draft, judge};
+use super::stages::{Draft, ask, judge};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{FailureKind, Flow, Outcome, Run, prompt};
-use testwright_models::Message;
+use crate::agent::{FailureKind, Flow, Outcome, Run};
 
-const REWRITE: ApproachOption = ApproachOption {
-    name: "rewrite",
-    description: "also drafts from a rewritten issue",
-    default: true,
-};
-const MASKS: ApproachOption = ApproachOption {
-    name: "masks",
-    description: "also drafts with parts of the context masked",
-    default: true,
-};
-const JUDGE: ApproachOption = ApproachOption {
-    name: "judge",
-    description: "a call compares each failure with the issue",
-    default: true,
-};
+const REWRITE: ApproachOption =
+    ApproachOption::on_by_default("rewrite", "also drafts from a rewritten issue");
+const MASKS: ApproachOption =
+    ApproachOption::on_by_default("masks", "also drafts with parts of the context masked");
+const JUDGE: ApproachOption =
+    ApproachOption::on_by_default("judge", "a call compares each failure with the issue");
 
 pub(super) struct EOtterPlusPlus;
 
@@ -53,9 +43,60 @@ impl Approach for EOtterPlusPlus {
         &[REWRITE, MASKS, JUDGE]
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = stages(run, context).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+        let views = match context.options.is_on(&MASKS) {
+            true => vec![
+                view(true, true),
+                view(true, false),
+                view(false, true),
+                view(false, false),
+            ],
+            false => vec![view(true, true)],
+        };
+        let mut all = drafts(run, &views).await?;
+        if context.options.is_on(&REWRITE) {
+            let rewritten = rewrite(run).await?;
+            let issue = std::mem::replace(&mut run.issue.body, rewritten);
+            let more = drafts(run, &[view(true, true), view(false, false)]).await;
+            run.issue.body = issue;
+            all.extend(more?);
+        }
+        let mut failing: Vec<FailingDraft> = Vec::new();
+        for draft in all {
+            run.write_files(&draft.proposed.files).await?;
+            let ran = run.run_changed_tests().await?;
+            let Some(kind) = ran.kind else {
+                run.stage("run", "passes on the old code: dropped")?;
+                continue;
+            };
+            run.stage("run", format!("fails on the old code: {kind}"))?;
+            let question = LibroJudge {
+                issue: run.issue.folded_text(),
+                test: draft.reply.trim().to_owned(),
+                failure: ran.text,
+            };
+            let is_of_issue = match context.options.is_on(&JUDGE) {
+                true => judge(run, &question).await?.is_yes,
+                false => true,
+            };
+            failing.push(FailingDraft {
+                draft,
+                kind,
+                is_of_issue,
+            });
+        }
+        let Some(chosen) = best(&failing) else {
+            return Ok(Outcome::Nothing {
+                reason: "no draft fails on the old code".to_owned(),
+            });
+        };
+        let of = failing.len();
+        let kind = failing[chosen].kind;
+        run.stage(
+            "choose",
+            format!("draft {} of {of} that fail: {kind}", chosen + 1),
+        )?;
+        failing[chosen].draft.hand_in(run).await
     }
 }
 
@@ -77,62 +118,6 @@ fn view(tests: bool, focal: bool) -> OtterConfig {
     }
 }
 
-async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-    let views = match context.options.is_on(&MASKS) {
-        true => vec![
-            view(true, true),
-            view(true, false),
-            view(false, true),
-            view(false, false),
-        ],
-        false => vec![view(true, true)],
-    };
-    let mut all = drafts(run, &views).await?;
-    if context.options.is_on(&REWRITE) {
-        let rewritten = rewrite(run).await?;
-        let issue = std::mem::replace(&mut run.issue.body, rewritten);
-        let more = drafts(run, &[view(true, true), view(false, false)]).await;
-        run.issue.body = issue;
-        all.extend(more?);
-    }
-    let mut failing: Vec<FailingDraft> = Vec::new();
-    for draft in all {
-        run.write_files(&draft.proposed.files).await?;
-        let ran = run.run_changed_tests().await?;
-        let Some(kind) = ran.kind else {
-            run.stage("run", "passes on the old code: dropped")?;
-            continue;
-        };
-        run.stage("run", format!("fails on the old code: {kind}"))?;
-        let question = LibroJudge {
-            issue: run.issue.folded_text(),
-            test: draft.reply.trim().to_owned(),
-            failure: ran.text,
-        };
-        let is_of_issue = match context.options.is_on(&JUDGE) {
-            true => judge(run, &question).await?.is_yes,
-            false => true,
-        };
-        failing.push(FailingDraft {
-            draft,
-            kind,
-            is_of_issue,
-        });
-    }
-    let Some(chosen) = best(&failing) else {
-        return Ok(Outcome::Nothing {
-            reason: "no draft fails on the old code".to_owned(),
-        });
-    };
-    let of = failing.len();
-    let kind = failing[chosen].kind;
-    run.stage(
-        "choose",
-        format!("draft {} of {of} that fail: {kind}", chosen + 1),
-    )?;
-    failing[chosen].draft.hand_in(run).await
-}
-
 struct FailingDraft {
     draft: Draft,
     kind: FailureKind,
@@ -150,11 +135,7 @@ async fn rewrite(run: &mut Run) -> Flow<String> {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
     };
-    let messages = vec![Message::User {
-        content: prompt(question.render())?,
-    }];
-    let text = run.prompt_reply(messages, Some(0.0)).await?.content;
-    let text = text.trim().to_owned();
+    let text = ask(run, &question).await?.trim().to_owned();
     run.stage("rewrite", text.lines().next().unwrap_or_default())?;
     Ok(text)
 }

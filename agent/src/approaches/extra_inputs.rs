@@ -24,31 +24,23 @@ use super::{ALL, Approach, CHECK, COVER, ModelKind, Workflow};
 use crate::issues::{Issue, Wish};
 use testwright_config::error::{Error, Result};
 
-const fn option(name: &'static str, description: &'static str) -> ApproachOption {
-    ApproachOption {
-        name,
-        description,
-        default: false,
-    }
-}
-
 /// Shows the test files to change.
-pub const GIVEN_TESTS: ApproachOption = option(
+pub const GIVEN_TESTS: ApproachOption = ApproachOption::off_by_default(
     "given-tests",
     "the test files to change are named and shown",
 );
 /// Shows a code patch.
-pub const GIVEN_PATCH: ApproachOption = option(
+pub const GIVEN_PATCH: ApproachOption = ApproachOption::off_by_default(
     "given-patch",
     "a code patch for the issue is shown, which may be right or wrong",
 );
 /// Shows the files of a code patch instead of retrieved ones.
-pub const GIVEN_FILES: ApproachOption = option(
+pub const GIVEN_FILES: ApproachOption = ApproachOption::off_by_default(
     "given-files",
     "the files that this patch changes are shown instead of those found by BM25",
 );
 /// Replaces the golden code patch by another one in a comparison.
-pub const OTHER_PATCH: ApproachOption = option(
+pub const OTHER_PATCH: ApproachOption = ApproachOption::off_by_default(
     "other-patch",
     "in a comparison this patch is the one of --code-patches instead of the golden one",
 );

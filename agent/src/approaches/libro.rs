@@ -41,9 +41,55 @@ impl Approach for Libro {
         extra_inputs::OPTIONS
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = stages(run, context).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+        let tree = run.tree()?;
+        let task = retrieve(run, &tree, context, true)?;
+        let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
+        let mut failing: Vec<FailingSample> = Vec::new();
+        for _ in 0..SAMPLES {
+            let messages = messages.clone();
+            let written = write(
+                run,
+                &tree,
+                messages,
+                Some(SAMPLE_TEMPERATURE),
+                function_blocks::read,
+            )
+            .await?;
+            let Ok(draft) = written else {
+                continue;
+            };
+            let is_duplicate =
+                |sample: &&FailingSample| sample.draft.proposed.files == draft.proposed.files;
+            if let Some(same) = failing.iter().find(is_duplicate) {
+                let is_of_issue = same.is_of_issue;
+                failing.push(FailingSample { draft, is_of_issue });
+                continue;
+            }
+            run.write_files(&draft.proposed.files).await?;
+            let ran = run.run_changed_tests().await?;
+            if ran.kind.is_none() {
+                run.stage("run", "passes on the old code: dropped")?;
+                continue;
+            }
+            let question = LibroJudge {
+                issue: run.issue.folded_text(),
+                test: draft.reply.trim().to_owned(),
+                failure: ran.text,
+            };
+            let is_of_issue = judge(run, &question).await?.is_yes;
+            failing.push(FailingSample { draft, is_of_issue });
+        }
+        let Some(chosen) = choose(&failing, &tree) else {
+            return Ok(Outcome::Nothing {
+                reason: format!("no sample of {SAMPLES} fails on the old code"),
+            });
+        };
+        run.stage(
+            "choose",
+            format!("sample {} of {} that fail", chosen + 1, failing.len()),
+        )?;
+        failing[chosen].draft.hand_in(run).await
     }
 }
 
@@ -51,57 +97,6 @@ impl Approach for Libro {
 struct FailingSample {
     draft: Draft,
     is_of_issue: bool,
-}
-
-async fn stages(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-    let tree = run.tree()?;
-    let task = retrieve(run, &tree, context, true)?;
-    let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
-    let mut failing: Vec<FailingSample> = Vec::new();
-    for _ in 0..SAMPLES {
-        let messages = messages.clone();
-        let written = write(
-            run,
-            &tree,
-            messages,
-            Some(SAMPLE_TEMPERATURE),
-            function_blocks::read,
-        )
-        .await?;
-        let Ok(draft) = written else {
-            continue;
-        };
-        let is_duplicate =
-            |sample: &&FailingSample| sample.draft.proposed.files == draft.proposed.files;
-        if let Some(same) = failing.iter().find(is_duplicate) {
-            let is_of_issue = same.is_of_issue;
-            failing.push(FailingSample { draft, is_of_issue });
-            continue;
-        }
-        run.write_files(&draft.proposed.files).await?;
-        let ran = run.run_changed_tests().await?;
-        if ran.kind.is_none() {
-            run.stage("run", "passes on the old code: dropped")?;
-            continue;
-        }
-        let question = LibroJudge {
-            issue: run.issue.folded_text(),
-            test: draft.reply.trim().to_owned(),
-            failure: ran.text,
-        };
-        let is_of_issue = judge(run, &question).await?.is_yes;
-        failing.push(FailingSample { draft, is_of_issue });
-    }
-    let Some(chosen) = choose(&failing, &tree) else {
-        return Ok(Outcome::Nothing {
-            reason: format!("no sample of {SAMPLES} fails on the old code"),
-        });
-    };
-    run.stage(
-        "choose",
-        format!("sample {} of {} that fail", chosen + 1, failing.len()),
-    )?;
-    failing[chosen].draft.hand_in(run).await
 }
 
 /// Chooses among the samples that the judge prefers, or otherwise all, the one that adds the fewest lines. On

@@ -51,8 +51,8 @@ pub trait Approach: Send + Sync {
     fn oracle_samples(&self) -> u32 {
         1
     }
-    /// Runs until the run has ended.
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome;
+    /// Runs until the run has ended. Returns the outcome as an error if it ended early.
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome>;
 }
 
 /// The kind of model that an approach works with.

@@ -47,35 +47,30 @@ impl Approach for OtterPlusPlus {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = stages(run).await;
-        outcome.unwrap_or_else(|outcome| outcome)
-    }
-}
-
-async fn stages(run: &mut Run) -> Flow<Outcome> {
-    let mut failing: Vec<(Draft, FailureKind)> = Vec::new();
-    for draft in drafts(run, &views()).await? {
-        run.write_files(&draft.proposed.files).await?;
-        let ran = run.run_changed_tests().await?;
-        match ran.kind {
-            Some(kind) => failing.push((draft, kind)),
-            None => run.stage("run", "passes on the old code: dropped")?,
+    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
+        let mut failing: Vec<(Draft, FailureKind)> = Vec::new();
+        for draft in drafts(run, &views()).await? {
+            run.write_files(&draft.proposed.files).await?;
+            let ran = run.run_changed_tests().await?;
+            match ran.kind {
+                Some(kind) => failing.push((draft, kind)),
+                None => run.stage("run", "passes on the old code: dropped")?,
+            }
         }
+        let kinds: Vec<FailureKind> = failing.iter().map(|(_, kind)| *kind).collect();
+        let Some(chosen) = best(&kinds) else {
+            return Ok(Outcome::Nothing {
+                reason: "no draft fails on the old code".to_owned(),
+            });
+        };
+        let (draft, kind) = &failing[chosen];
+        let of = failing.len();
+        run.stage(
+            "choose",
+            format!("draft {} of {of} that fail: {kind}", chosen + 1),
+        )?;
+        draft.hand_in(run).await
     }
-    let kinds: Vec<FailureKind> = failing.iter().map(|(_, kind)| *kind).collect();
-    let Some(chosen) = best(&kinds) else {
-        return Ok(Outcome::Nothing {
-            reason: "no draft fails on the old code".to_owned(),
-        });
-    };
-    let (draft, kind) = &failing[chosen];
-    let of = failing.len();
-    run.stage(
-        "choose",
-        format!("draft {} of {of} that fail: {kind}", chosen + 1),
-    )?;
-    draft.hand_in(run).await
 }
 
 /// Returns the index of the first draft of the best kind.

@@ -8,7 +8,7 @@ use super::extra_inputs;
 use super::stages::{SAMPLE_TEMPERATURE, SAMPLES};
 use super::zero_shot::{OneCall, in_one_call};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::function_blocks;
 
 pub(super) struct PassAtK;
@@ -39,14 +39,13 @@ impl Approach for PassAtK {
         extra_inputs::OPTIONS
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let call = OneCall {
             system: ZeroShotPlusSystem {},
             temperature: SAMPLE_TEMPERATURE,
             format: function_blocks::read,
             are_numbered: true,
         };
-        let outcome = in_one_call(run, context, &call).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+        in_one_call(run, context, &call).await
     }
 }

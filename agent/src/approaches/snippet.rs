@@ -9,7 +9,7 @@ use testwright_tools::tools::{
 };
 
 use super::{Approach, ApproachContext, ModelKind, Workflow, begin};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
+use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 /// Tools in the order in which they are offered.
 static TOOLS: &[&dyn AnyTool] = &[
@@ -52,14 +52,12 @@ impl Approach for Snippet {
         TOOLS.to_vec()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         run.set_submission_policy(SubmissionPolicy {
             feedback: true,
             ..SubmissionPolicy::default()
         });
-        if let Err(outcome) = begin(run, &SnippetSystem {}, &context.notes).await {
-            return outcome;
-        }
+        begin(run, &SnippetSystem {}, &context.notes).await?;
         let config = LoopConfig {
             tools: self.tools(),
             parallel_calls: false,
@@ -67,6 +65,6 @@ impl Approach for Snippet {
             max_empty_replies: 1,
             on_submit: OnSubmit::UntilAccepted,
         };
-        run_loop(run, &config, &mut NoHook).await
+        Ok(run_loop(run, &config, &mut NoHook).await)
     }
 }

@@ -7,7 +7,7 @@ use testwright_tools::tool::AnyTool;
 use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search, Shell, Submit};
 
 use super::{Approach, ApproachContext, Workflow, begin};
-use crate::agent::{Hook, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
+use crate::agent::{Flow, Hook, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
 
 /// Tools in the order in which they are offered.
 pub(super) static TOOLS: &[&dyn AnyTool] = &[
@@ -42,7 +42,7 @@ impl Approach for SweAgent {
         TOOLS.to_vec()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let system = SweAgentSystem {
             max_steps: context.max_steps,
         };
@@ -56,15 +56,13 @@ pub(super) async fn run_with_shell(
     system: &(impl Prompt + Sync),
     notes: &[String],
     hook: &mut dyn Hook,
-) -> Outcome {
-    if let Err(outcome) = begin(run, system, notes).await {
-        return outcome;
-    }
+) -> Flow<Outcome> {
+    begin(run, system, notes).await?;
     let config = LoopConfig {
         tools: TOOLS.to_vec(),
         parallel_calls: false,
         max_empty_replies: 3,
         on_submit: OnSubmit::Once,
     };
-    run_loop(run, &config, hook).await
+    Ok(run_loop(run, &config, hook).await)
 }

@@ -36,7 +36,7 @@ impl Approach for SweAgentPlus {
         TOOLS.to_vec()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let system = SweAgentPlusSystem {
             max_steps: context.max_steps,
         };

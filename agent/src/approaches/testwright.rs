@@ -35,32 +35,25 @@ pub(super) const REDUNDANT_TOOLS: [&str; 6] = [
     ShowPatch::NAME,
 ];
 
-const FEEDBACK: ApproachOption = ApproachOption {
-    name: "feedback",
-    description: "`submit` returns the gate's findings until it accepts",
-    default: true,
-};
-const FIX: ApproachOption = ApproachOption {
-    name: "fix",
-    description: "asks for a candidate fix before the first submission counts",
-    default: true,
-};
-const REVIEW: ApproachOption = ApproachOption {
-    name: "review",
-    description: "a reviewer compares the failure with the issue",
-    default: true,
-};
+const FEEDBACK: ApproachOption = ApproachOption::on_by_default(
+    "feedback",
+    "`submit` returns the gate's findings until it accepts",
+);
+const FIX: ApproachOption = ApproachOption::on_by_default(
+    "fix",
+    "asks for a candidate fix before the first submission counts",
+);
+const REVIEW: ApproachOption =
+    ApproachOption::on_by_default("review", "a reviewer compares the failure with the issue");
 
-const DRAFTS: ApproachOption = ApproachOption {
-    name: "drafts",
-    description: "writes three tests from different views, and chooses by the tests × fixes matrix",
-    default: false,
-};
-const PASSING_FIRST: ApproachOption = ApproachOption {
-    name: "passing-first",
-    description: "asks for a passing test that pins the wrong behaviour, then inverts it",
-    default: false,
-};
+const DRAFTS: ApproachOption = ApproachOption::off_by_default(
+    "drafts",
+    "writes three tests from different views, and chooses by the tests × fixes matrix",
+);
+const PASSING_FIRST: ApproachOption = ApproachOption::off_by_default(
+    "passing-first",
+    "asks for a passing test that pins the wrong behaviour, then inverts it",
+);
 
 /// Maximum number of functions listed for a draft that starts from the code.
 const FUNCTIONS: usize = 8;
@@ -115,7 +108,7 @@ impl Approach for Testwright {
         })
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let options = &context.options;
         run.set_submission_policy(SubmissionPolicy {
             feedback: options.is_on(&FEEDBACK),
@@ -128,12 +121,9 @@ impl Approach for Testwright {
             (false, false) => &[View::Issue],
         };
         let views = &views[..views.len().min(most_drafts(context.max_steps))];
-        let written = match views {
+        match views {
             [view] => self.write(run, context, *view).await,
             views => self.write_and_choose(run, context, views).await,
-        };
-        match written {
-            Ok(outcome) | Err(outcome) => outcome,
         }
     }
 }

@@ -20,6 +20,25 @@ pub struct ApproachOption {
     pub default: bool,
 }
 
+impl ApproachOption {
+    /// Returns an option that is on unless it is set.
+    pub(super) const fn on_by_default(name: &'static str, description: &'static str) -> Self {
+        ApproachOption {
+            name,
+            description,
+            default: true,
+        }
+    }
+
+    /// Returns an option that is off unless it is set.
+    pub(super) const fn off_by_default(name: &'static str, description: &'static str) -> Self {
+        ApproachOption {
+            default: false,
+            ..ApproachOption::on_by_default(name, description)
+        }
+    }
+}
+
 /// The options of an approach that were set; the others have their default values.
 #[derive(Debug, Clone, Default)]
 pub struct Options(BTreeMap<&'static str, bool>);

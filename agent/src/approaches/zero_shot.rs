@@ -33,15 +33,14 @@ impl Approach for ZeroShot {
         extra_inputs::OPTIONS
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let call = OneCall {
             system: ZeroShotSystem {},
             temperature: 0.0,
             format: unified_diff::read,
             are_numbered: false,
         };
-        let outcome = in_one_call(run, context, &call).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+        in_one_call(run, context, &call).await
     }
 }
 

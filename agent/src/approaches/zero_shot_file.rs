@@ -31,27 +31,22 @@ impl Approach for ZeroShotFile {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = in_one_file(run).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
+        let tree = run.tree()?;
+        let task = ZeroShotTask {
+            repository: run.source.name.clone(),
+            issue: run.issue.folded_text(),
+            code_patch: None,
+            is_patch_cut: false,
+            test_files: Vec::new(),
+            files: Vec::new(),
+            are_of_patch: false,
+            lines_left_out: 0,
+            are_numbered: false,
+        };
+        let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
+        write_and_hand_in(run, &tree, messages, 0.0, new_file).await
     }
-}
-
-async fn in_one_file(run: &mut Run) -> Flow<Outcome> {
-    let tree = run.tree()?;
-    let task = ZeroShotTask {
-        repository: run.source.name.clone(),
-        issue: run.issue.folded_text(),
-        code_patch: None,
-        is_patch_cut: false,
-        test_files: Vec::new(),
-        files: Vec::new(),
-        are_of_patch: false,
-        lines_left_out: 0,
-        are_numbered: false,
-    };
-    let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
-    write_and_hand_in(run, &tree, messages, 0.0, new_file).await
 }
 
 /// Puts the code into the folder with most test files.

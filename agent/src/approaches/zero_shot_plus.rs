@@ -7,7 +7,7 @@ use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 use super::extra_inputs;
 use super::zero_shot::{OneCall, in_one_call};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::function_blocks;
 
 pub(super) struct ZeroShotPlus;
@@ -34,14 +34,13 @@ impl Approach for ZeroShotPlus {
         extra_inputs::OPTIONS
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let call = OneCall {
             system: ZeroShotPlusSystem {},
             temperature: 0.0,
             format: function_blocks::read,
             are_numbered: true,
         };
-        let outcome = in_one_call(run, context, &call).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+        in_one_call(run, context, &call).await
     }
 }

@@ -9,7 +9,7 @@ use testwright_agent_prompts::{
     AutoCodeRoverWrite, Prompt,
 };
 
-use super::stages::{system_and_user, write};
+use super::stages::{system_and_user, user_message, write};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Outcome, Run, prompt};
 use crate::formats::snippets;
@@ -51,9 +51,75 @@ impl Approach for AutoCodeRover {
         }
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = stages(run, context.code_tokens()).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+        let tree = run.tree()?;
+        let code = CodeSearch::from_tree(&tree)?;
+        let task = AutoCodeRoverTask {
+            repository: run.source.name.clone(),
+            issue: run.issue.folded_text(),
+        };
+        let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
+        let mut budget = CodeBudget::new(context.code_tokens());
+        for round in 1..=ROUNDS {
+            let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
+            let calls = search::calls(&reply);
+            messages.push(assistant(reply));
+            let call_texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
+            run.stage(
+                "search",
+                match call_texts.is_empty() {
+                    true => "enough".to_owned(),
+                    false => call_texts.join(", "),
+                },
+            )?;
+            if calls.is_empty() {
+                break;
+            }
+            let (allowed_calls, excess_calls) = calls.split_at(calls.len().min(search::MAX_CALLS));
+            let mut results = budget.round(
+                allowed_calls
+                    .iter()
+                    .map(|call| (call.to_string(), code.answer(call))),
+            );
+            results.extend(excess_calls.iter().map(|call| {
+                let most = search::MAX_CALLS;
+                format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
+            }));
+            let remaining_rounds = match budget.is_spent() {
+                true => 0,
+                false => ROUNDS - round,
+            };
+            messages.push(user_message(&AutoCodeRoverMore {
+                results,
+                left: remaining_rounds,
+            })?);
+            if remaining_rounds == 0 {
+                break;
+            }
+        }
+        match messages.last_mut() {
+            // Two consecutive user messages are not allowed.
+            Some(Message::User { content }) => {
+                let write = prompt(AutoCodeRoverWrite {}.render())?;
+                content.push_str(&format!("\n\n{write}"));
+            }
+            _ => messages.push(user_message(&AutoCodeRoverWrite {})?),
+        }
+        let mut why = String::new();
+        for _ in 0..ANSWERS {
+            match write(run, &tree, messages.clone(), Some(0.0), snippets::read).await? {
+                Ok(draft) => return draft.hand_in(run).await,
+                Err(unusable) => {
+                    why = unusable.error.0;
+                    messages.push(assistant(unusable.reply));
+                    let problem = why.clone();
+                    messages.push(user_message(&AutoCodeRoverAgain { problem })?);
+                }
+            }
+        }
+        Ok(Outcome::Nothing {
+            reason: format!("could not apply any of {ANSWERS} answers: {why}"),
+        })
     }
 }
 
@@ -104,88 +170,12 @@ impl CodeBudget {
     }
 }
 
-fn user(text: &(impl Prompt + Sync)) -> Flow<Message> {
-    let content = prompt(text.render())?;
-    Ok(Message::User { content })
-}
-
 fn assistant(content: String) -> Message {
     Message::Assistant {
         content,
         calls: Vec::new(),
         extra: Default::default(),
     }
-}
-
-async fn stages(run: &mut Run, code_tokens: usize) -> Flow<Outcome> {
-    let tree = run.tree()?;
-    let code = CodeSearch::from_tree(&tree)?;
-    let task = AutoCodeRoverTask {
-        repository: run.source.name.clone(),
-        issue: run.issue.folded_text(),
-    };
-    let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
-    let mut budget = CodeBudget::new(code_tokens);
-    for round in 1..=ROUNDS {
-        let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
-        let calls = search::calls(&reply);
-        messages.push(assistant(reply));
-        let call_texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
-        run.stage(
-            "search",
-            match call_texts.is_empty() {
-                true => "enough".to_owned(),
-                false => call_texts.join(", "),
-            },
-        )?;
-        if calls.is_empty() {
-            break;
-        }
-        let (allowed_calls, excess_calls) = calls.split_at(calls.len().min(search::MAX_CALLS));
-        let mut results = budget.round(
-            allowed_calls
-                .iter()
-                .map(|call| (call.to_string(), code.answer(call))),
-        );
-        results.extend(excess_calls.iter().map(|call| {
-            let most = search::MAX_CALLS;
-            format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
-        }));
-        let remaining_rounds = match budget.is_spent() {
-            true => 0,
-            false => ROUNDS - round,
-        };
-        messages.push(user(&AutoCodeRoverMore {
-            results,
-            left: remaining_rounds,
-        })?);
-        if remaining_rounds == 0 {
-            break;
-        }
-    }
-    match messages.last_mut() {
-        // Two consecutive user messages are not allowed.
-        Some(Message::User { content }) => {
-            let write = prompt(AutoCodeRoverWrite {}.render())?;
-            content.push_str(&format!("\n\n{write}"));
-        }
-        _ => messages.push(user(&AutoCodeRoverWrite {})?),
-    }
-    let mut why = String::new();
-    for _ in 0..ANSWERS {
-        match write(run, &tree, messages.clone(), Some(0.0), snippets::read).await? {
-            Ok(draft) => return draft.hand_in(run).await,
-            Err(unusable) => {
-                why = unusable.error.0;
-                messages.push(assistant(unusable.reply));
-                let problem = why.clone();
-                messages.push(user(&AutoCodeRoverAgain { problem })?);
-            }
-        }
-    }
-    Ok(Outcome::Nothing {
-        reason: format!("could not apply any of {ANSWERS} answers: {why}"),
-    })
 }
 
 #[cfg(test)]

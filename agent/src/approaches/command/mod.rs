@@ -49,13 +49,11 @@ impl Approach for Command {
         registry::for_models().collect()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let Some(command) = &context.command else {
-            return failed("start a program", &"no command line is given");
+            return Err(failed("start a program", &"no command line is given"));
         };
-        match run_program(run, command, &context.key_variable, self.tools()).await {
-            Ok(outcome) | Err(outcome) => outcome,
-        }
+        run_program(run, command, &context.key_variable, self.tools()).await
     }
 }
 

@@ -5,13 +5,13 @@ use testwright_tools::python::edit::{Code, InsertionPoint, LineEnding, insert, r
 use testwright_tools::python::import_edit::add_imports;
 use testwright_tools::python::{Definition, Module, flatten};
 
+use super::OtterConfig;
 use super::imports;
 use super::localize::strip_list_markers;
 use super::plan::{Action, WriteMode};
 use super::repository::{FunctionName, Repository};
-use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
-use crate::approaches::stages::Draft;
+use crate::approaches::stages::{Draft, ask};
 use crate::formats::{FormatError, ProposedFiles, code_block};
 
 /// Writes the test. Returns `None` if the reply cannot be put into the repository; the reason is recorded.

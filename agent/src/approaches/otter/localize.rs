@@ -2,9 +2,10 @@
 
 use testwright_agent_prompts::{CodeFile, OtterFiles, OtterFunctions};
 
+use super::OtterConfig;
 use super::repository::{FunctionName, Repository};
-use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
+use crate::approaches::stages::ask;
 
 /// Maximum files, and functions, to name.
 const MAX_LOCATIONS: usize = 10;

@@ -14,8 +14,7 @@ use testwright_agent_prompts::{
 
 use super::stages::Draft;
 use super::{Approach, ApproachContext, ApproachOption, Options, Workflow};
-use crate::agent::{Flow, Outcome, Run, prompt};
-use testwright_models::Message;
+use crate::agent::{Flow, Outcome, Run};
 
 use localize::Localized;
 use plan::{Action, Plan};
@@ -54,33 +53,33 @@ impl Approach for Otter {
         OPTIONS
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = stages(run, OtterConfig::from_options(&context.options)).await;
-        outcome.unwrap_or_else(|outcome| outcome)
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+        let config = OtterConfig::from_options(&context.options);
+        match drafts(run, &[config]).await?.first() {
+            Some(draft) => draft.hand_in(run).await,
+            None => Ok(Outcome::Nothing {
+                reason: "the model wrote no test that can be put into the repository".to_owned(),
+            }),
+        }
     }
 }
 
-const fn option(name: &'static str, description: &'static str) -> ApproachOption {
-    ApproachOption {
-        name,
-        description,
-        default: true,
-    }
-}
-
-const PLANNER: ApproachOption = option("planner", "plans what to read and where to write");
-const REFINEMENT: ApproachOption = option("refinement", "the planner reflects on its plan");
-const VALIDATION: ApproachOption = option(
+const PLANNER: ApproachOption =
+    ApproachOption::on_by_default("planner", "plans what to read and where to write");
+const REFINEMENT: ApproachOption =
+    ApproachOption::on_by_default("refinement", "the planner reflects on its plan");
+const VALIDATION: ApproachOption = ApproachOption::on_by_default(
     "validation",
     "the planner learns which of its actions are impossible",
 );
-const FOCAL: ApproachOption = option("focal", "localizes the faulty code");
-const TESTS: ApproachOption = option("tests", "localizes tests");
-const IMPORTS: ApproachOption = option(
+const FOCAL: ApproachOption = ApproachOption::on_by_default("focal", "localizes the faulty code");
+const TESTS: ApproachOption = ApproachOption::on_by_default("tests", "localizes tests");
+const IMPORTS: ApproachOption = ApproachOption::on_by_default(
     "imports",
     "the generator sees the imports and the structure of the test file",
 );
-const IMPORT_REPAIR: ApproachOption = option("import-repair", "looks up missing and wrong imports");
+const IMPORT_REPAIR: ApproachOption =
+    ApproachOption::on_by_default("import-repair", "looks up missing and wrong imports");
 
 /// Options for the paper's ablations (Otter §6.3).
 static OPTIONS: &[ApproachOption] = &[
@@ -128,15 +127,6 @@ impl Default for OtterConfig {
     }
 }
 
-async fn stages(run: &mut Run, config: OtterConfig) -> Flow<Outcome> {
-    match drafts(run, &[config]).await?.first() {
-        Some(draft) => draft.hand_in(run).await,
-        None => Ok(Outcome::Nothing {
-            reason: "the model wrote no test that can be put into the repository".to_owned(),
-        }),
-    }
-}
-
 /// Writes a draft for each configuration that leads to one. Localization runs once for all of them.
 pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<Draft>> {
     let repository = Repository::from_run(run)?;
@@ -167,12 +157,4 @@ async fn draft(
     let target = plan.target;
     let target = target.unwrap_or_else(|| Action::new_test(localized, repository));
     generate::generate(run, repository, &plan.reads, &target, config).await
-}
-
-/// Makes a call with a prompt of its own, with greedy decoding.
-async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<String> {
-    let messages = vec![Message::User {
-        content: prompt(question.render())?,
-    }];
-    Ok(run.prompt_reply(messages, Some(0.0)).await?.content)
 }

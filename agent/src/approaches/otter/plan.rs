@@ -2,10 +2,11 @@
 
 use testwright_agent_prompts::{CodeFile, OtterPlan, OtterReflect};
 
+use super::OtterConfig;
 use super::localize::{Localized, strip_list_markers};
 use super::repository::{FunctionName, Repository};
-use super::{OtterConfig, ask};
 use crate::agent::{Flow, Run};
+use crate::approaches::stages::ask;
 use crate::approaches::zero_shot_file::new_path;
 
 /// Maximum number of reflections.

@@ -2,8 +2,8 @@
 
 use testwright_agent_prompts::Prompt;
 
-use crate::agent::{Flow, Run, prompt};
-use testwright_models::Message;
+use super::write::ask;
+use crate::agent::{Flow, Run};
 
 /// The judgement of a model.
 #[derive(Debug, Clone)]
@@ -14,10 +14,7 @@ pub(crate) struct Judgement {
 }
 
 pub(crate) async fn judge(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<Judgement> {
-    let messages = vec![Message::User {
-        content: prompt(question.render())?,
-    }];
-    let text = run.prompt_reply(messages, Some(0.0)).await?.content;
+    let text = ask(run, question).await?;
     let is_yes = says_yes(&text);
     run.stage("judge", text.trim().lines().next().unwrap_or_default())?;
     Ok(Judgement { is_yes, text })

@@ -85,12 +85,18 @@ pub(crate) fn system_and_user(
     system: &(impl Prompt + Sync),
     user: &(impl Prompt + Sync),
 ) -> Flow<Vec<Message>> {
-    Ok(vec![
-        Message::System {
-            content: prompt(system.render())?,
-        },
-        Message::User {
-            content: prompt(user.render())?,
-        },
-    ])
+    let content = prompt(system.render())?;
+    Ok(vec![Message::System { content }, user_message(user)?])
+}
+
+/// Returns a prompt as a message of the user.
+pub(crate) fn user_message(text: &(impl Prompt + Sync)) -> Flow<Message> {
+    let content = prompt(text.render())?;
+    Ok(Message::User { content })
+}
+
+/// Asks the model in a call with a context of its own, with greedy decoding.
+pub(crate) async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<String> {
+    let messages = vec![user_message(question)?];
+    Ok(run.prompt_reply(messages, Some(0.0)).await?.content)
 }
