@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use ::csv::Writer;
 use testwright_evals::document::format::{score, short_rate};
-use testwright_evals::document::{Section, Table, markdown, text_cell};
+use testwright_evals::document::{Section, Table, csv_table, markdown, text_cell};
 use testwright_evals::folder::write_below;
 use testwright_evals::selection::{
     SelectionResult, SelectionSummary, choices, codet_groups, rank_patches, summaries, tied_patches,
@@ -53,8 +52,7 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
         let group = (result.instance_id.as_str(), result.tests.as_str());
         groups.entry(group).or_default().push(result);
     }
-    let mut table = Writer::from_writer(Vec::new());
-    table.write_record(COLUMNS)?;
+    let mut rows = Vec::new();
     for group in groups.values() {
         let ranked = codet_groups(group);
         let tied = tied_patches(group);
@@ -63,7 +61,7 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
             let mut of_patch = ranked.iter();
             let of_patch = of_patch.find(|group| group.patches.iter().any(is_patch));
             let text = |text: &str| text_cell(text).into_owned();
-            table.write_record([
+            rows.push([
                 text(&result.instance_id),
                 text(&result.tests),
                 text(&result.patch),
@@ -77,10 +75,10 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
                     .resolves
                     .map_or_else(String::new, |is| is.to_string()),
                 text(&reasons(result)),
-            ])?;
+            ]);
         }
     }
-    table.into_inner().map_err(|error| error.into_error())
+    Ok(csv_table(COLUMNS, rows)?)
 }
 
 fn reasons(result: &SelectionResult) -> String {

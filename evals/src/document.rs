@@ -11,8 +11,8 @@ mod table;
 
 pub use files::{write_plots, write_tables};
 pub use markdown::markdown;
-pub use spreadsheet::text_cell;
-pub use table::{Cell, Column, Section, Table};
+pub use spreadsheet::{csv_table, text_cell};
+pub use table::{Cell, Column, Figure, Section, Table};
 
 /// Maximum characters of a text from data; the result files contain the full text.
 const MAX_TEXT_LEN: usize = 4_000;

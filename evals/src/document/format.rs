@@ -1,5 +1,6 @@
 //! Formats figures for people.
 
+use super::table::Figure;
 use crate::statistics::{Mean, Rate};
 use crate::verdict::OldClass;
 use testwright_tools::outcomes::report::Outcome;
@@ -7,9 +8,36 @@ use testwright_tools::outcomes::report::Outcome;
 /// Placeholder for a missing figure.
 pub const NONE: &str = "–";
 
+/// Formats a table for a terminal, and returns its lines. The first column has the labels of the rows, the others have
+/// right-aligned figures of `width` characters. As many columns as fit into `columns` characters are shown.
+pub fn text_table<'r, R: 'r>(
+    label: &str,
+    figures: &[Figure<R>],
+    rows: impl IntoIterator<Item = (String, &'r R)>,
+    width: usize,
+    columns: Option<usize>,
+) -> Vec<String> {
+    let rows: Vec<(String, &R)> = rows.into_iter().collect();
+    let labels = rows.iter().map(|(label, _)| label.chars().count());
+    let label_width = labels.max().unwrap_or_default().max(label.len());
+    let shown = &figures[..fitting_cells(figures.len(), label_width, width, columns)];
+    let mut lines = vec![format!("{label:label_width$}")];
+    lines.extend(
+        rows.iter()
+            .map(|(label, _)| format!("{label:label_width$}")),
+    );
+    for (title, figure) in shown {
+        lines[0].push_str(&format!("  {title:>width$}"));
+        for (line, (_, row)) in lines[1..].iter_mut().zip(&rows) {
+            line.push_str(&format!("  {:>width$}", figure(row)));
+        }
+    }
+    lines
+}
+
 /// Returns how many cells of a table row fit a width, at least one. Each has `cell` characters and two blanks, and
 /// follows a first cell of `first` characters. Without a width, all fit.
-pub fn fitting_cells(cells: usize, first: usize, cell: usize, width: Option<usize>) -> usize {
+fn fitting_cells(cells: usize, first: usize, cell: usize, width: Option<usize>) -> usize {
     match width {
         None => cells,
         Some(width) => (width.saturating_sub(first) / (cell + 2)).clamp(1, cells),

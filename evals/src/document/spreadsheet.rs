@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use csv::Writer;
+
 /// Characters with which spreadsheets start a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
@@ -12,6 +14,27 @@ pub fn text_cell(text: &str) -> Cow<'_, str> {
         true => Cow::Owned(format!("'{text}")),
         false => Cow::Borrowed(text),
     }
+}
+
+/// Renders a CSV table. Without rows, it has only its head.
+///
+/// # Errors
+///
+/// Fails if a row has more or fewer cells than the head.
+pub fn csv_table<Row>(
+    head: impl IntoIterator<Item: AsRef<[u8]>>,
+    rows: impl IntoIterator<Item = Row>,
+) -> csv::Result<Vec<u8>>
+where
+    Row: IntoIterator<Item: AsRef<[u8]>>,
+{
+    let mut table = Writer::from_writer(Vec::new());
+    table.write_record(head)?;
+    for row in rows {
+        table.write_record(row)?;
+    }
+    let bytes = table.into_inner();
+    bytes.map_err(|error| error.into_error().into())
 }
 
 #[cfg(test)]

@@ -40,6 +40,9 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
+/// A figure of a table: its title, and its text for a row.
+pub type Figure<R> = (&'static str, fn(&R) -> String);
+
 /// A column of a table.
 #[derive(serde::Serialize)]
 pub struct Column {

@@ -1,128 +1,101 @@
 //! `results.csv`: one row for each prediction and instance, without nested values.
 
-use csv::Writer;
-
-use super::metric::{Metric, counts};
+use super::metric::counts;
 use super::prediction_sets::PredictionSet;
 use super::summary::{counted_adequacy, counted_delta};
 use crate::document::format::old_class;
-use crate::document::text_cell;
+use crate::document::{Figure, csv_table, text_cell};
 use crate::result::InstanceResult;
 
 /// Name of the file in the results folder.
 pub(super) const FILE: &str = "results.csv";
 
-const COLUMNS: [&str; 35] = [
-    "instance_id",
-    "prediction",
-    "repo",
-    "issue_tokens",
-    "has_patch",
-    "applied",
-    "fail_to_pass",
-    "swt_success",
-    "swt_fail_to_any",
-    "swt_fail_to_pass",
-    "swt_pass_to_pass",
-    "tdd_fail_to_pass",
-    "tdd_score",
-    "adequacy",
-    "adequacy_lines",
-    "coverage_delta",
-    "coverage_lines",
-    "coverage_problem",
-    "class_on_old_code",
-    "reason",
-    "differs",
-    "notes",
-    "infrastructure",
-    "contributed",
-    "tests",
-    "seconds",
-    "build_seconds",
-    "golden_seconds",
-    "base_seconds",
-    "old_seconds",
-    "new_seconds",
-    "waiting_seconds",
-    "other_seconds",
-    "cached",
-    "key",
+const COLUMNS: [Figure<InstanceResult>; 35] = [
+    ("instance_id", |of| text(&of.instance_id)),
+    ("prediction", |of| text(&of.prediction)),
+    ("repo", |of| text(&of.repo)),
+    ("issue_tokens", |of| of.issue_tokens.to_string()),
+    ("has_patch", |of| of.has_patch.to_string()),
+    ("applied", |of| of.applied.to_string()),
+    ("fail_to_pass", |of| verdict(of, of.strict.fail_to_pass)),
+    ("swt_success", |of| verdict(of, of.swt.success)),
+    ("swt_fail_to_any", |of| verdict(of, of.swt.fail_to_any)),
+    ("swt_fail_to_pass", |of| verdict(of, of.swt.fail_to_pass)),
+    ("swt_pass_to_pass", |of| verdict(of, of.swt.pass_to_pass)),
+    ("tdd_fail_to_pass", |of| verdict(of, of.tdd.fail_to_pass)),
+    ("tdd_score", |of| figure(of, Some(counted_score(of)))),
+    ("adequacy", |of| figure(of, counted_adequacy(of))),
+    ("adequacy_lines", |of| count(of.adequacy_lines)),
+    ("coverage_delta", |of| figure(of, counted_delta(of))),
+    ("coverage_lines", |of| count(of.coverage_lines)),
+    ("coverage_problem", |of| {
+        text(of.coverage_problem.as_deref().unwrap_or_default())
+    }),
+    ("class_on_old_code", |of| {
+        match is_judged(of) && counts(of) {
+            true => old_class(of.old_class).to_owned(),
+            false => String::new(),
+        }
+    }),
+    ("reason", |of| text(&of.strict.reason)),
+    ("differs", |of| text(&of.differs.join("; "))),
+    ("notes", |of| text(&of.notes.join("; "))),
+    ("infrastructure", |of| {
+        let failure = of.infrastructure.as_ref();
+        failure.map_or_else(String::new, |failure| text(&failure.to_string()))
+    }),
+    ("contributed", |of| of.contributed.len().to_string()),
+    ("tests", |of| of.tests.len().to_string()),
+    ("seconds", |of| of.seconds.total.to_string()),
+    ("build_seconds", |of| of.seconds.build.to_string()),
+    ("golden_seconds", |of| of.seconds.golden.to_string()),
+    ("base_seconds", |of| of.seconds.base.to_string()),
+    ("old_seconds", |of| of.seconds.old.to_string()),
+    ("new_seconds", |of| of.seconds.new.to_string()),
+    ("waiting_seconds", |of| of.seconds.waiting.to_string()),
+    ("other_seconds", |of| of.seconds.other.to_string()),
+    ("cached", |of| text(&of.cached.join("; "))),
+    ("key", |of| text(&of.key)),
 ];
 
 /// Returns the table of all results. Cells of figures that are missing are empty.
 pub(super) fn results_table(sets: &[PredictionSet]) -> csv::Result<Vec<u8>> {
-    let mut table = Writer::from_writer(Vec::new());
-    table.write_record(COLUMNS)?;
-    for graded in sets.iter().flat_map(|set| &set.all) {
-        table.write_record(row(graded))?;
-    }
-    table
-        .into_inner()
-        .map_err(|error| error.into_error().into())
+    let results = sets.iter().flat_map(|set| &set.all);
+    let rows = results.map(|graded| COLUMNS.map(|(_, cell)| cell(graded)));
+    csv_table(COLUMNS.map(|(name, _)| name), rows)
 }
 
-fn row(graded: &InstanceResult) -> [String; COLUMNS.len()] {
-    let is_judged = graded.infrastructure.is_none();
-    // A verdict holds only with a prediction that applies, as in the rates.
-    let verdict = |holds: bool| match is_judged {
+fn text(text: &str) -> String {
+    text_cell(text).into_owned()
+}
+
+fn count(value: Option<u64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn is_judged(graded: &InstanceResult) -> bool {
+    graded.infrastructure.is_none()
+}
+
+/// Formats a verdict, which holds only with a prediction that applies, as in the rates.
+fn verdict(graded: &InstanceResult, holds: bool) -> String {
+    match is_judged(graded) {
         true => (holds && counts(graded)).to_string(),
         false => String::new(),
-    };
-    // Without a prediction that applies, the report counts 0.
-    let score = match counts(graded) {
+    }
+}
+
+fn figure(graded: &InstanceResult, value: Option<f64>) -> String {
+    let value = value.filter(|_| is_judged(graded));
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+/// Returns the score as the report counts it: 0 without a prediction that applies.
+fn counted_score(graded: &InstanceResult) -> f64 {
+    match counts(graded) {
         true => graded.tdd.score,
         false => 0.0,
-    };
-    let figure = |value: Option<f64>| match value {
-        Some(value) if is_judged => value.to_string(),
-        _ => String::new(),
-    };
-    let text = |text: &str| text_cell(text).into_owned();
-    let count = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-    let infrastructure = graded.infrastructure.as_ref();
-    let [build, golden, base, old, new, waiting, other] =
-        graded.seconds.parts().map(|seconds| seconds.to_string());
-    [
-        text(&graded.instance_id),
-        text(&graded.prediction),
-        text(&graded.repo),
-        graded.issue_tokens.to_string(),
-        graded.has_patch.to_string(),
-        graded.applied.to_string(),
-        verdict(Metric::FailToPass.holds(graded)),
-        verdict(Metric::Success.holds(graded)),
-        verdict(graded.swt.fail_to_any),
-        verdict(graded.swt.fail_to_pass),
-        verdict(graded.swt.pass_to_pass),
-        verdict(Metric::TddFailToPass.holds(graded)),
-        figure(Some(score)),
-        figure(counted_adequacy(graded)),
-        count(graded.adequacy_lines),
-        figure(counted_delta(graded)),
-        count(graded.coverage_lines),
-        text(graded.coverage_problem.as_deref().unwrap_or_default()),
-        match is_judged && counts(graded) {
-            true => old_class(graded.old_class).to_owned(),
-            false => String::new(),
-        },
-        text(&graded.strict.reason),
-        text(&graded.differs.join("; ")),
-        text(&graded.notes.join("; ")),
-        infrastructure.map_or_else(String::new, |failure| text(&failure.to_string())),
-        graded.contributed.len().to_string(),
-        graded.tests.len().to_string(),
-        graded.seconds.total.to_string(),
-        build,
-        golden,
-        base,
-        old,
-        new,
-        waiting,
-        other,
-        text(&graded.cached.join("; ")),
-        text(&graded.key),
-    ]
+    }
 }
 
 #[cfg(test)]
@@ -139,8 +112,11 @@ mod tests {
         graded.strict.fail_to_pass = true;
         graded.coverage_delta = Some(-0.5);
         let cell = |graded: &InstanceResult, column: &str| {
-            let at = COLUMNS.iter().position(|name| *name == column).unwrap();
-            row(graded)[at].clone()
+            let (_, cell) = COLUMNS
+                .into_iter()
+                .find(|(name, _)| *name == column)
+                .unwrap();
+            cell(graded)
         };
         assert_eq!(cell(&graded, "prediction"), "'=1+1");
         // The patch does not apply.

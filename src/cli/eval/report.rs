@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use testwright_evals::document::format::fitting_cells;
+use testwright_evals::document::Figure;
+use testwright_evals::document::format::{percent, text_table};
 use testwright_evals::folder::Versioned;
-use testwright_evals::report::{self, GradingReport, RunMetadata};
+use testwright_evals::report::{self, GradingReport, RunMetadata, Summary};
 use testwright_evals::result::results_file;
+use testwright_evals::statistics::Rate;
 
 use crate::cli::headings::{DATA, OUTPUT};
 use crate::cli::output::{self, escape_line};
@@ -87,58 +89,29 @@ pub(in crate::cli) fn read(folder: &Path) -> Result<Option<String>> {
     Ok(Some(table(&report, output::stdout_columns())))
 }
 
+const FIGURES: [Figure<Summary>; 7] = [
+    ("instances", |s| match s.infrastructure {
+        0 => s.instances.to_string(),
+        some => format!("{} (−{some})", s.instances),
+    }),
+    ("applied", |s| rate(&s.applicability)),
+    ("F→P strict", |s| rate(&s.fail_to_pass)),
+    ("SWT success", |s| rate(&s.success)),
+    ("TDD F→P", |s| rate(&s.tdd_fail_to_pass)),
+    ("tddScore", |s| percent(s.tdd_score.mean)),
+    ("ΔC", |s| percent(s.coverage_delta_all.mean)),
+];
+
+fn rate(rate: &Rate) -> String {
+    let share = percent(rate.rate);
+    format!("{}/{} {share}", rate.numerator, rate.denominator)
+}
+
 /// Formats the rates of a report, one line for each prediction set, with as many columns as fit `columns` characters.
 pub(super) fn table(report: &GradingReport, columns: Option<usize>) -> String {
-    let mut text = String::new();
-    let head = [
-        "instances",
-        "applied",
-        "F→P strict",
-        "SWT success",
-        "TDD F→P",
-        "tddScore",
-        "ΔC",
-    ];
-    // Names of prediction sets are untrusted, so the width is that of the escaped name.
-    let names = report.summary.keys().map(|name| escape_line(name));
-    let width = names.map(|name| name.chars().count()).max();
-    let width = width.unwrap_or_default().max(10);
-    let fitting = fitting_cells(head.len(), width, 14, columns);
-    let _ = write!(text, "{:width$}", "prediction");
-    for name in &head[..fitting] {
-        let _ = write!(text, "  {name:>14}");
-    }
-    text.push('\n');
-    for (name, s) in &report.summary {
-        let rate = |r: &testwright_evals::statistics::Rate| {
-            let share = r
-                .rate
-                .map_or("–".to_owned(), |rate| format!("{:.1} %", 100.0 * rate));
-            format!("{}/{} {share}", r.numerator, r.denominator)
-        };
-        let mean = |m: &testwright_evals::statistics::Mean| {
-            m.mean
-                .map_or("–".to_owned(), |mean| format!("{:.1} %", 100.0 * mean))
-        };
-        let instances = match s.infrastructure {
-            0 => s.instances.to_string(),
-            some => format!("{} (−{some})", s.instances),
-        };
-        let cells = [
-            instances,
-            rate(&s.applicability),
-            rate(&s.fail_to_pass),
-            rate(&s.success),
-            rate(&s.tdd_fail_to_pass),
-            mean(&s.tdd_score),
-            mean(&s.coverage_delta_all),
-        ];
-        let _ = write!(text, "{:width$}", escape_line(name));
-        for cell in &cells[..fitting] {
-            let _ = write!(text, "  {cell:>14}");
-        }
-        text.push('\n');
-    }
+    // Names of prediction sets are untrusted.
+    let rows = (report.summary.iter()).map(|(name, s)| (escape_line(name).into_owned(), s));
+    let mut text = text_table("prediction", &FIGURES, rows, 14, columns).join("\n") + "\n";
     for (name, s) in report.summary.iter().filter(|(_, s)| s.not_graded > 0) {
         let _ = writeln!(
             text,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use testwright_evals::document::format::{fitting_cells, score, short_rate};
+use testwright_evals::document::Figure;
+use testwright_evals::document::format::{score, short_rate, text_table};
 use testwright_evals::selection::{
     Choice, RankedPatch, SelectionResult, SelectionSummary, SelectionVerdict, rank_patches,
     without_existing_tests,
@@ -143,49 +144,24 @@ pub(super) fn format_result(result: &SelectionResult) -> String {
     }
 }
 
+/// The figures of a set of tests. The rates at the end need golden tests that decide on a patch.
+const FIGURES: [Figure<SelectionSummary>; 9] = [
+    ("patches", |s| s.patches.to_string()),
+    ("kept", |s| s.kept().to_string()),
+    ("regressing", |s| s.regressing.to_string()),
+    ("forged", |s| s.forged.to_string()),
+    ("dropped", |s| s.dropped.to_string()),
+    ("undecided", |s| s.undecided.to_string()),
+    ("precision", |s| short_rate(&s.precision)),
+    ("recall", |s| short_rate(&s.recall)),
+    ("CodeT's choice", |s| short_rate(&s.codet)),
+];
+
 fn table(summaries: &[SelectionSummary], columns: Option<usize>) -> String {
-    let width = summaries
-        .iter()
-        .map(|s| escape_line(&s.tests).chars().count())
-        .max();
-    let width = width.unwrap_or_default().max(5);
     let has_rates = summaries.iter().any(SelectionSummary::has_rates);
-    let mut heads = vec![
-        "patches",
-        "kept",
-        "regressing",
-        "forged",
-        "dropped",
-        "undecided",
-    ];
-    if has_rates {
-        heads.extend(["precision", "recall", "CodeT's choice"]);
-    }
-    let fitting = fitting_cells(heads.len(), width, 15, columns);
-    let mut text = format!("{:width$}", "tests");
-    heads[..fitting]
-        .iter()
-        .for_each(|head| text.push_str(&format!("  {head:>15}")));
-    text.push('\n');
-    for s in summaries {
-        let mut cells = vec![
-            s.patches.to_string(),
-            s.kept().to_string(),
-            s.regressing.to_string(),
-            s.forged.to_string(),
-            s.dropped.to_string(),
-            s.undecided.to_string(),
-        ];
-        if has_rates {
-            cells.extend([&s.precision, &s.recall, &s.codet].map(short_rate));
-        }
-        text.push_str(&format!("{:width$}", escape_line(&s.tests)));
-        cells[..fitting]
-            .iter()
-            .for_each(|cell| text.push_str(&format!("  {cell:>15}")));
-        text.push('\n');
-    }
-    text
+    let figures = &FIGURES[..if has_rates { 9 } else { 6 }];
+    let rows = (summaries.iter()).map(|s| (escape_line(&s.tests).into_owned(), s));
+    text_table("tests", figures, rows, 15, columns).join("\n") + "\n"
 }
 
 #[cfg(test)]

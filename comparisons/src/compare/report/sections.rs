@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use testwright_evals::document::format::{
     NONE, mean, old_class, p_value, percent, points, rate, seconds, short_rate,
 };
-use testwright_evals::document::{Cell, Section, Table};
+use testwright_evals::document::{Cell, Figure, Section, Table};
 use testwright_evals::statistics::Rate;
 use testwright_tools::tools::count;
 
 use super::data::length_place;
-use super::{ComparisonReport, Group, Pair, Score, SystemSummary, confidence};
+use super::{ComparisonReport, CostSummary, Group, Pair, Score, SystemSummary, confidence};
 use crate::compare::trajectory_page;
 
 /// Returns the facts about the comparison, by name.
@@ -93,31 +93,25 @@ fn gives_more(report: &ComparisonReport) -> bool {
         .any(|s| !s.system.extra_inputs.is_empty())
 }
 
+const RATES: [Figure<SystemSummary>; 8] = [
+    ("F→P, strict", |s| score(&s.fail_to_pass)),
+    ("SWT-bench success", |s| score(&s.success)),
+    ("TDD-Bench F→P", |s| score(&s.tdd_fail_to_pass)),
+    ("tddScore", |s| mean(&s.tdd_score)),
+    ("ΔC", |s| mean(&s.coverage_delta)),
+    ("Submitted", |s| s.submitted.to_string()),
+    ("Precision: F→P of submitted tests", |s| {
+        rate(&s.precision)
+    }),
+    ("Runs not graded", |s| s.not_judged.to_string()),
+];
+
 fn rates(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Rates and means with 95 % intervals")
         .words("System")
-        .figures(&[
-            "F→P, strict",
-            "SWT-bench success",
-            "TDD-Bench F→P",
-            "tddScore",
-            "ΔC",
-            "Submitted",
-            "Precision: F→P of submitted tests",
-            "Runs not graded",
-        ]);
+        .figures(&RATES.map(|(title, _)| title));
     for (at, s) in report.systems.iter().enumerate() {
-        table.row([
-            s.label(at).into(),
-            score(&s.fail_to_pass).into(),
-            score(&s.success).into(),
-            score(&s.tdd_fail_to_pass).into(),
-            mean(&s.tdd_score).into(),
-            mean(&s.coverage_delta).into(),
-            s.submitted.to_string().into(),
-            rate(&s.precision).into(),
-            s.not_judged.to_string().into(),
-        ]);
+        table.labelled(s.label(at), RATES.map(|(_, figure)| figure(s)));
     }
     let mut tables = vec![table];
     let most = report.systems.iter().map(|s| s.pass_at.len()).max();
@@ -195,36 +189,30 @@ fn ablations(report: &ComparisonReport) -> Section {
     }
 }
 
+const COSTS: [Figure<CostSummary>; 9] = [
+    ("Model calls", |cost| format!("{:.1}", cost.model_calls)),
+    ("Failed calls (total)", |cost| cost.failed_calls.to_string()),
+    ("Malformed calls (total)", |cost| {
+        cost.malformed_calls.to_string()
+    }),
+    ("Tool calls", |cost| format!("{:.1}", cost.tool_calls)),
+    ("Tokens", |cost| format!("{:.0}", cost.tokens)),
+    ("Cached tokens", |cost| percent(cost.cached)),
+    ("Dollars", |cost| {
+        let dollars = cost.dollars.map(|dollars| format!("{dollars:.4}"));
+        dollars.unwrap_or_else(|| NONE.to_owned())
+    }),
+    ("Waiting for the model", |cost| seconds(cost.model_seconds)),
+    ("Tools", |cost| seconds(cost.tool_seconds)),
+];
+
 fn cost(report: &ComparisonReport) -> Section {
-    let mut table = Table::new("Mean per run").words("System").figures(&[
-        "Model calls",
-        "Failed calls (total)",
-        "Malformed calls (total)",
-        "Tool calls",
-        "Tokens",
-        "Cached tokens",
-        "Dollars",
-        "Waiting for the model",
-        "Tools",
-    ]);
+    let mut table = Table::new("Mean per run")
+        .words("System")
+        .figures(&COSTS.map(|(title, _)| title));
     let systems = report.systems.iter().enumerate();
     for (at, s) in systems.filter(|(_, s)| s.system.has_runs()) {
-        let cost = &s.cost;
-        let dollars = cost
-            .dollars
-            .map_or_else(|| NONE.to_owned(), |d| format!("{d:.4}"));
-        table.row([
-            s.label(at).into(),
-            format!("{:.1}", cost.model_calls).into(),
-            cost.failed_calls.to_string().into(),
-            cost.malformed_calls.to_string().into(),
-            format!("{:.1}", cost.tool_calls).into(),
-            format!("{:.0}", cost.tokens).into(),
-            percent(cost.cached).into(),
-            dollars.into(),
-            seconds(cost.model_seconds).into(),
-            seconds(cost.tool_seconds).into(),
-        ]);
+        table.labelled(s.label(at), COSTS.map(|(_, figure)| figure(&s.cost)));
     }
     let section = Section::new("cost", "Cost", [table])
         .note("Pareto front (line): no other system is better at the same cost.");
@@ -288,36 +276,30 @@ fn overlap(report: &ComparisonReport) -> Section {
     }
 }
 
+const PAIRS: [Figure<Pair>; 7] = [
+    ("Instances", |pair| pair.instances.to_string()),
+    ("Difference, points", |pair| points(pair.paired.difference)),
+    ("Only first", |pair| pair.paired.only_first.to_string()),
+    ("Only second", |pair| pair.paired.only_second.to_string()),
+    ("p (McNemar, exact)", |pair| p_value(pair.paired.p_value)),
+    ("p (Holm)", |pair| p_value(pair.p_value_holm)),
+    ("Minimum detectable difference", |pair| {
+        match pair.paired.smallest_difference {
+            Some(least) => format!("{:.1}", 100.0 * least),
+            None => "too few instances".to_owned(),
+        }
+    }),
+];
+
 fn pairs(report: &ComparisonReport) -> Section {
     let mut table = Table::new("Difference in strict F→P (first − second), first samples")
         .words("First")
         .words("Second")
-        .figures(&[
-            "Instances",
-            "Difference, points",
-            "Only first",
-            "Only second",
-            "p (McNemar, exact)",
-            "p (Holm)",
-            "Minimum detectable difference",
-        ]);
+        .figures(&PAIRS.map(|(title, _)| title));
     for pair in &report.pairs {
-        let least = pair.paired.smallest_difference;
-        let least = least.map_or_else(
-            || "too few instances".to_owned(),
-            |d| format!("{:.1}", 100.0 * d),
-        );
-        table.row([
-            pair.first.as_str().into(),
-            pair.second.as_str().into(),
-            pair.instances.to_string().into(),
-            points(pair.paired.difference).into(),
-            pair.paired.only_first.to_string().into(),
-            pair.paired.only_second.to_string().into(),
-            p_value(pair.paired.p_value).into(),
-            p_value(pair.p_value_holm).into(),
-            least.into(),
-        ]);
+        let figures = PAIRS.map(|(_, figure)| figure(pair)).into_iter();
+        let cells = [pair.second.clone()].into_iter().chain(figures);
+        table.labelled(pair.first.as_str(), cells);
     }
     let mut tables = vec![table];
     tables.extend(

@@ -8,14 +8,12 @@ use super::Labels;
 use crate::document::format::{
     NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
 };
-use crate::document::{Cell, Section, Table};
+use crate::document::{Cell, Figure, Section, Table};
 use crate::report::details::{Details, Group, VerdictAgreement};
 use crate::report::{GradingReport, Metric, Summary};
 use crate::result::Seconds;
 
-type Line = (&'static str, fn(&Summary) -> String);
-
-const RATES: [Line; 16] = [
+const RATES: [Figure<Summary>; 17] = [
     ("Instances", |s| s.instances.to_string()),
     ("Graded", |s| s.graded.to_string()),
     ("Infrastructure failures (not in any rate)", |s| {
@@ -38,17 +36,14 @@ const RATES: [Line; 16] = [
     ("ΔC, others", |s| mean(&s.coverage_delta_other)),
     ("TDD-Bench F→P", |s| rate(&s.tdd_fail_to_pass)),
     ("tddScore", |s| mean(&s.tdd_score)),
+    ("Adequacy", |s| mean(&s.adequacy)),
 ];
 
 pub(super) fn rates(report: &GradingReport, labels: &[String]) -> Section {
     let mut table = Table::new("Rates and means with 95 % intervals")
         .words("Measure")
         .figures(labels);
-    let lines = RATES.into_iter().chain([(
-        "Adequacy",
-        (|s: &Summary| mean(&s.adequacy)) as fn(&Summary) -> String,
-    )]);
-    for (name, of) in lines {
+    for (name, of) in RATES {
         table.labelled(name, report.summary.values().map(of));
     }
     let mut powers = Table::new(
