@@ -36,21 +36,11 @@ impl CoverageVerdict {
 
     /// Returns the message to the model.
     pub fn text(&self) -> String {
-        let mut lines = Vec::new();
+        let mut lines = rules::describe(&self.findings);
         if self.accepted() {
             lines.push("The checks of the submission passed: all wanted lines run.".to_owned());
-        } else {
-            lines.push("Not accepted:".to_owned());
-            lines.extend(
-                self.findings
-                    .iter()
-                    .map(|finding| format!("- {}", finding.text)),
-            );
         }
-        if !self.dropped.is_empty() {
-            lines.push("Left out of the patch, and put back in the workspace:".to_owned());
-            lines.extend(self.dropped.iter().map(|line| format!("- {line}")));
-        }
+        lines.extend(super::describe_dropped(&self.dropped));
         lines.join("\n")
     }
 }
@@ -68,16 +58,7 @@ pub fn decide_coverage(
         applies,
         failing: &[],
     };
-    let mut findings = Vec::new();
-    for rule in rules::ALL.iter().filter(|rule| is_for_any_goal(rule.rule)) {
-        let mut wrong = |text| {
-            findings.push(Finding {
-                rule: rule.rule,
-                text,
-            })
-        };
-        (rule.check)(&case, &mut wrong);
-    }
+    let mut findings = rules::findings(&case, is_for_any_goal);
     let tests = submission.contributed.iter();
     let tests: Vec<&ContributedTest> = tests
         .filter(|test| test.change != Change::Deleted)

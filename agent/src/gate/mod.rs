@@ -89,20 +89,13 @@ impl Verdict {
 
     /// Returns the message to the model.
     pub fn text(&self) -> String {
-        let mut lines = Vec::new();
+        let mut lines = rules::describe(&self.findings);
         if self.accepted() {
             lines.push("The checks of the submission passed:".to_owned());
             lines.extend(
                 self.failing
                     .iter()
                     .map(|test| format!("- {} fails: {}{}", test.id, test.line(), test.limits())),
-            );
-        } else {
-            lines.push("Not accepted:".to_owned());
-            lines.extend(
-                self.findings
-                    .iter()
-                    .map(|finding| format!("- {}", finding.text)),
             );
         }
         if !self.passing.is_empty() {
@@ -112,10 +105,7 @@ impl Verdict {
             ));
         }
         lines.extend(self.notes.iter().map(|note| format!("Note: {note}.")));
-        if !self.dropped.is_empty() {
-            lines.push("Left out of the patch, and put back in the workspace:".to_owned());
-            lines.extend(self.dropped.iter().map(|line| format!("- {line}")));
-        }
+        lines.extend(describe_dropped(&self.dropped));
         lines.join("\n")
     }
 }
@@ -124,25 +114,14 @@ impl Verdict {
 /// issue's full text.
 pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>) -> Verdict {
     let failing = rules::failing(submission);
-    let mut findings = Vec::new();
-    for rule in rules::ALL {
-        (rule.check)(
-            &case::Case {
-                submission,
-                issue,
-                applies,
-                failing: &failing,
-            },
-            &mut |text| {
-                findings.push(Finding {
-                    rule: rule.rule,
-                    text,
-                })
-            },
-        );
-    }
+    let case = case::Case {
+        submission,
+        issue,
+        applies,
+        failing: &failing,
+    };
     Verdict {
-        findings,
+        findings: rules::findings(&case, |_| true),
         dropped: dropped(submission),
         passing: rules::passing(submission),
         notes: failing
@@ -163,6 +142,14 @@ fn dropped(submission: &Submission) -> Vec<String> {
             None => file.path.clone(),
         })
         .collect()
+}
+
+/// Returns the omitted changes as a list for the model; nothing if there are none.
+fn describe_dropped(dropped: &[String]) -> Vec<String> {
+    let head = "Left out of the patch, and put back in the workspace:";
+    let head = (!dropped.is_empty()).then(|| head.to_owned());
+    let lines = dropped.iter().map(|line| format!("- {line}"));
+    head.into_iter().chain(lines).collect()
 }
 
 /// The result of checking a submission.
@@ -207,8 +194,8 @@ pub async fn check_submission(
     deadline: Duration,
 ) -> Result<SubmissionCheck, SandboxError> {
     let facts = match gather(session, source, arguments, deadline).await? {
-        Gathered::Facts(facts) => facts,
-        Gathered::Refused(text) => return Ok(SubmissionCheck::Refused(text)),
+        Ok(facts) => facts,
+        Err(text) => return Ok(SubmissionCheck::Refused(text)),
     };
     let verdict = decide(&facts.submission, issue, &facts.applies);
     Ok(SubmissionCheck::Judged {
@@ -229,8 +216,8 @@ pub async fn check_coverage(
     deadline: Duration,
 ) -> Result<CoverageCheck, SandboxError> {
     let facts = match gather(session, source, arguments, deadline).await? {
-        Gathered::Facts(facts) => facts,
-        Gathered::Refused(text) => return Ok(CoverageCheck::Refused(text)),
+        Ok(facts) => facts,
+        Err(text) => return Ok(CoverageCheck::Refused(text)),
     };
     let Some(covered) = &facts.covered else {
         let error = SandboxError::new(ErrorKind::System, "measure coverage: no lines are wanted");
@@ -243,10 +230,8 @@ pub async fn check_coverage(
     })
 }
 
-enum Gathered {
-    Facts(Box<GatheredFacts>),
-    Refused(String),
-}
+/// The result of a step in the sandboxes; a wrong call has a message for the model.
+type Gathered<T> = Result<Result<T, String>, SandboxError>;
 
 /// The facts that the gate decides on.
 struct GatheredFacts {
@@ -261,52 +246,46 @@ async fn gather(
     source: &Source,
     arguments: &Value,
     deadline: Duration,
-) -> Result<Gathered, SandboxError> {
+) -> Gathered<GatheredFacts> {
     if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
-        return Ok(Gathered::Refused(text));
+        return Ok(Err(text));
     }
     let answer = session.call(TestPatch::NAME, json!({}), deadline).await?;
     if answer.refused {
-        return Ok(Gathered::Refused(answer.text));
+        return Ok(Err(answer.text));
     }
     let sorted: SortedChanges = read(answer)?;
     let fresh = session.fresh().await?;
-    let run = run_submission(&fresh, &sorted, arguments, deadline).await;
-    let run = match run {
-        Ok(SubmissionRun::Submission(submission)) if session.has_wanted_lines() => {
-            match run_coverage(&fresh, &submission, deadline).await {
-                Ok(Ok(covered)) => Ok(Ok((submission, Some(covered)))),
-                Ok(Err(text)) => Ok(Err(text)),
-                Err(error) => Err(error),
-            }
+    let run = match run_submission(&fresh, &sorted, arguments, deadline).await {
+        Ok(Ok(submission)) if session.has_wanted_lines() => {
+            let covered = run_coverage(&fresh, &submission, deadline).await;
+            covered.map(|covered| covered.map(|covered| (submission, Some(covered))))
         }
-        Ok(SubmissionRun::Submission(submission)) => Ok(Ok((submission, None))),
-        Ok(SubmissionRun::Refused(text)) => Ok(Err(text)),
-        Err(error) => Err(error),
+        run => run.map(|run| run.map(|submission| (submission, None))),
     };
     session.discard(fresh).await;
     let (submission, covered) = match run? {
         Ok(results) => results,
-        Err(text) => return Ok(Gathered::Refused(text)),
+        Err(text) => return Ok(Err(text)),
     };
     let applies = if submission.patch.is_empty() {
         Ok(())
     } else {
         apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
     };
-    Ok(Gathered::Facts(Box::new(GatheredFacts {
+    Ok(Ok(GatheredFacts {
         submission,
         covered,
         applies,
-    })))
+    }))
 }
 
-/// Returns which of the wanted lines the contributed tests run. `Err` has a message for the model.
+/// Returns which of the wanted lines the contributed tests run.
 async fn run_coverage(
     fresh: &Session,
     submission: &Submission,
     deadline: Duration,
-) -> Result<Result<CoverResult, String>, SandboxError> {
+) -> Gathered<CoverResult> {
     let tests = submission.contributed.iter();
     let tests = tests.filter(|test| test.change != Change::Deleted);
     let tests: Vec<&str> = tests.map(|test| test.id.as_str()).collect();
@@ -322,36 +301,30 @@ async fn run_coverage(
     read(answer).map(Ok)
 }
 
-enum SubmissionRun {
-    Submission(Box<Submission>),
-    Refused(String),
-}
-
 /// Applies the patch in a fresh sandbox and runs the tests there.
 async fn run_submission(
     fresh: &Session,
     sorted: &SortedChanges,
     arguments: &Value,
     deadline: Duration,
-) -> Result<SubmissionRun, SandboxError> {
-    let refused = |answer: CallAnswer| SubmissionRun::Refused(answer.text);
+) -> Gathered<Box<Submission>> {
     let answer = fresh
         .call(Restore::NAME, json!({ "files": sorted.kept }), deadline)
         .await?;
     if answer.refused {
-        return Ok(refused(answer));
+        return Ok(Err(answer.text));
     }
     let answer = match fresh.call(Submit::NAME, arguments.clone(), deadline).await {
         // Only the tests have run in this sandbox.
         Err(error) if error.kind == ErrorKind::Dead => {
-            return Ok(SubmissionRun::Refused(format!(
+            return Ok(Err(format!(
                 "the sandbox ended while the tests of the submission ran: failed to {error}"
             )));
         }
         answer => answer?,
     };
     if answer.refused || answer.ended {
-        return Ok(refused(answer));
+        return Ok(Err(answer.text));
     }
     let mut submission: Box<Submission> = read(answer)?;
     let dropped_here: Vec<ChangedFile> = (submission.files.iter())
@@ -368,7 +341,7 @@ async fn run_submission(
             submission.problems.push(problem.clone());
         }
     }
-    Ok(SubmissionRun::Submission(submission))
+    Ok(Ok(submission))
 }
 
 fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, SandboxError> {

@@ -52,53 +52,37 @@ pub enum Rule {
     RunsWantedLines,
 }
 
-pub(super) struct Check {
-    pub rule: Rule,
-    pub check: fn(&Case<'_>, &mut dyn FnMut(String)),
+/// A rule, and the check that reports what breaks it.
+type Check = (Rule, fn(&Case<'_>, &mut dyn FnMut(String)));
+
+const ALL: [Check; 10] = [
+    (Rule::TestsOnly, tests_only),
+    (Rule::Applies, applies),
+    (Rule::Contributes, contributes),
+    (Rule::Fails, fails),
+    (Rule::Sound, sound),
+    (Rule::BreaksNothing, breaks_nothing),
+    (Rule::BreaksNothing, breaks_no_sibling_tests),
+    (Rule::FailsAgain, reruns::fails_again),
+    (Rule::HoldsWithPlacebo, reruns::holds_with_placebo),
+    (Rule::RunsCodeUnderTest, runs_code_under_test),
+];
+
+/// Returns the findings of the rules that apply.
+pub(super) fn findings(case: &Case<'_>, applies: fn(Rule) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (rule, check) in ALL.into_iter().filter(|(rule, _)| applies(*rule)) {
+        check(case, &mut |text| findings.push(Finding { rule, text }));
+    }
+    findings
 }
 
-pub(super) const ALL: &[Check] = &[
-    Check {
-        rule: Rule::TestsOnly,
-        check: tests_only,
-    },
-    Check {
-        rule: Rule::Applies,
-        check: applies,
-    },
-    Check {
-        rule: Rule::Contributes,
-        check: contributes,
-    },
-    Check {
-        rule: Rule::Fails,
-        check: fails,
-    },
-    Check {
-        rule: Rule::Sound,
-        check: sound,
-    },
-    Check {
-        rule: Rule::BreaksNothing,
-        check: breaks_nothing,
-    },
-    Check {
-        rule: Rule::BreaksNothing,
-        check: breaks_no_sibling_tests,
-    },
-    Check {
-        rule: Rule::FailsAgain,
-        check: reruns::fails_again,
-    },
-    Check {
-        rule: Rule::HoldsWithPlacebo,
-        check: reruns::holds_with_placebo,
-    },
-    Check {
-        rule: Rule::RunsCodeUnderTest,
-        check: runs_code_under_test,
-    },
-];
+/// Returns the findings as a list for the model; nothing if there are none.
+pub(super) fn describe(findings: &[Finding]) -> Vec<String> {
+    let lines = findings.iter().map(|finding| format!("- {}", finding.text));
+    let head = (!findings.is_empty()).then(|| "Not accepted:".to_owned());
+    head.into_iter().chain(lines).collect()
+}
 
 fn contributed(submission: &Submission) -> impl Iterator<Item = &str> {
     submission
