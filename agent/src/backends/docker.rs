@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use testwright_sandboxes::Backend;
 use testwright_sandboxes::docker::{Docker, DockerSettings, EngineSecurity};
 
-use super::GuaranteeStatus::{self, No, Partly, Yes};
+use super::GuaranteeStatus::{No, Partly, Yes};
 use super::guarantee::PACKAGE_INDEX_ONLY;
 use super::{Connector, Examination, Guarantee, ca_bundle, proxies};
 use testwright_config::error::Result;
@@ -34,7 +34,7 @@ impl Connector for DockerConnector {
         let docker = docker(settings).await?;
         Ok(Examination {
             summary: docker.describe().to_owned(),
-            guarantees: guarantees(&docker.security().await?),
+            guarantees: guarantees(&docker.security().await?).into(),
             backend: Box::new(docker),
         })
     }
@@ -55,85 +55,47 @@ async fn docker(settings: &Settings) -> Result<Docker> {
     Ok(connected)
 }
 
-/// A guarantee, with its texts for engines that give it and engines that do not.
-struct Row {
-    what: &'static str,
-    holds: fn(&EngineSecurity) -> bool,
-    yes: &'static str,
-    no: (GuaranteeStatus, &'static str),
-}
-
-const GUARANTEES: [Row; 8] = [
-    Row {
-        what: "network",
-        holds: |_| true,
-        yes: "none while tools run",
-        no: (No, ""),
-    },
-    Row {
-        what: "network of builds",
-        holds: |_| true,
-        yes: PACKAGE_INDEX_ONLY,
-        no: (No, ""),
-    },
-    Row {
-        what: "rights",
-        holds: |_| true,
-        yes: "no capabilities while tools run, and none can be gained",
-        no: (No, ""),
-    },
-    Row {
-        what: "system calls",
-        holds: |engine| engine.seccomp,
-        yes: "filtered",
-        no: (No, "the engine cannot filter system calls"),
-    },
-    Row {
-        what: "memory",
-        holds: |engine| engine.memory,
-        yes: "enforced by the engine, for all processes together",
-        no: (No, "unlimited: the engine cannot limit memory"),
-    },
-    Row {
-        what: "number of processes",
-        holds: |engine| engine.processes,
-        yes: "enforced by the engine",
-        no: (No, "unlimited: the engine cannot limit processes"),
-    },
-    Row {
-        what: "disk",
-        holds: |_| false,
-        yes: "",
-        no: (
-            Partly,
-            "monitored: a container that exceeds it is stopped. Not counted: open files that were deleted, and the number of files if the engine's folder is not visible",
-        ),
-    },
-    Row {
-        what: "user",
-        holds: |engine| engine.own_users,
-        yes: "root in a container is not root on this machine",
-        no: (
-            Partly,
-            "root in a build container has the user id of this machine's root; a rootless engine or userns-remap separates them",
-        ),
-    },
-];
-
-fn guarantees(engine: &EngineSecurity) -> Vec<Guarantee> {
-    let guarantee = |row: &Row| {
-        let (holds, text) = if (row.holds)(engine) {
-            (Yes, row.yes)
-        } else {
-            row.no
-        };
-        Guarantee {
-            what: row.what,
-            holds,
-            text,
-        }
+fn guarantees(engine: &EngineSecurity) -> [Guarantee; 8] {
+    let always = |what, text| Guarantee::new(what, (Yes, text));
+    let if_able = |what, is_able, yes, no| match is_able {
+        true => Guarantee::new(what, (Yes, yes)),
+        false => Guarantee::new(what, no),
     };
-    GUARANTEES.iter().map(guarantee).collect()
+    let disk = "monitored: a container that exceeds it is stopped. Not counted: open files that were deleted, and the number of files if the engine's folder is not visible";
+    let user = "root in a build container has the user id of this machine's root; a rootless engine or userns-remap separates them";
+    [
+        always("network", "none while tools run"),
+        always("network of builds", PACKAGE_INDEX_ONLY),
+        always(
+            "rights",
+            "no capabilities while tools run, and none can be gained",
+        ),
+        if_able(
+            "system calls",
+            engine.seccomp,
+            "filtered",
+            (No, "the engine cannot filter system calls"),
+        ),
+        if_able(
+            "memory",
+            engine.memory,
+            "enforced by the engine, for all processes together",
+            (No, "unlimited: the engine cannot limit memory"),
+        ),
+        if_able(
+            "number of processes",
+            engine.processes,
+            "enforced by the engine",
+            (No, "unlimited: the engine cannot limit processes"),
+        ),
+        Guarantee::new("disk", (Partly, disk)),
+        if_able(
+            "user",
+            engine.own_users,
+            "root in a container is not root on this machine",
+            (Partly, user),
+        ),
+    ]
 }
 
 #[cfg(test)]

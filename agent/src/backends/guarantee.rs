@@ -23,6 +23,14 @@ pub struct Guarantee {
     pub text: &'static str,
 }
 
+impl Guarantee {
+    /// Returns whether a guarantee holds here, with the details.
+    pub(super) fn new(what: &'static str, status: (GuaranteeStatus, &'static str)) -> Guarantee {
+        let (holds, text) = status;
+        Guarantee { what, holds, text }
+    }
+}
+
 /// Whether a guarantee holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuaranteeStatus {

@@ -7,8 +7,6 @@ use super::Guarantee;
 use super::GuaranteeStatus::{self, No, Partly, Yes};
 
 pub(super) fn limits(local: &LocalSecurity) -> [Guarantee; 4] {
-    let guarantee =
-        |what, (holds, text): (GuaranteeStatus, &'static str)| Guarantee { what, holds, text };
     let is_isolated = local.isolation != Isolation::None;
     let monitored = match is_isolated {
         true => (
@@ -18,10 +16,10 @@ pub(super) fn limits(local: &LocalSecurity) -> [Guarantee; 4] {
         false => (No, "monitored only in the folders of the sandbox"),
     };
     [
-        guarantee("memory", memory(local)),
-        guarantee("disk", monitored),
-        guarantee("number of files", monitored),
-        guarantee(
+        Guarantee::new("memory", memory(local)),
+        Guarantee::new("disk", monitored),
+        Guarantee::new("number of files", monitored),
+        Guarantee::new(
             "number of processes",
             match (local.isolation, local.own_user) {
                 (Namespaces, _) | (Landlock, true) => (Yes, "enforced by the kernel"),

@@ -5,7 +5,7 @@ use testwright_sandboxes::Backend;
 use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
 use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings, in_container};
 
-use super::GuaranteeStatus::{self, No, Partly, Yes};
+use super::GuaranteeStatus::{No, Partly, Yes};
 use super::guarantee::PACKAGE_INDEX_ONLY;
 use super::limits::limits;
 use super::{Connector, Examination, Guarantee, JAIL};
@@ -61,113 +61,91 @@ pub(super) fn local(settings: &Settings, force: Option<Isolation>) -> Result<Loc
     })?)
 }
 
-/// A guarantee, and how far this machine's isolation gives it.
-struct Row {
-    what: &'static str,
-    holds: fn(&LocalSecurity) -> (GuaranteeStatus, &'static str),
-}
-
-const GUARANTEES: [Row; 8] = [
-    Row {
-        what: "files",
-        holds: |local| match local.isolation {
-            Namespaces => (
-                Yes,
-                "the host's files are absent, except the system's programs, which are read-only",
-            ),
-            Landlock => (
-                Partly,
-                "except the system's programs, the host's files cannot be opened, listed or changed; code can see which paths exist",
-            ),
-            Isolation::None => (No, "all files that you can read and write"),
-        },
-    },
-    Row {
-        what: "shared names",
-        holds: |local| match local.isolation {
-            Namespaces => (
-                Yes,
-                "System V objects and message queues are the sandbox's own",
-            ),
-            Landlock => (Yes, "System V objects and message queues are refused"),
-            Isolation::None => (No, "objects of the same user can be read and removed"),
-        },
-    },
-    Row {
-        what: "network",
-        holds: |local| match local.isolation {
-            Namespaces => (Yes, "none while tools run"),
-            Landlock => (Yes, "no network sockets while tools run"),
-            Isolation::None => (No, "open"),
-        },
-    },
-    Row {
-        what: "network of builds",
-        holds: |local| match local.isolation {
-            Namespaces | Landlock => (Yes, PACKAGE_INDEX_ONLY),
-            Isolation::None => (No, "open"),
-        },
-    },
-    Row {
-        what: "processes",
-        holds: |local| match (local.isolation, local.own_user) {
-            (Namespaces, _) => (Yes, "the host's processes are invisible and out of reach"),
-            (Landlock, true) => (
-                Partly,
-                "the host's processes are visible, but belong to another user",
-            ),
-            (Landlock, false) => (
-                Partly,
-                "the host's processes are visible; before Linux 6.12 those of the same user can be killed",
-            ),
-            (Isolation::None, _) => (No, "processes of the same user can be killed and read"),
-        },
-    },
-    Row {
-        what: "system calls",
-        holds: |local| match local.isolation {
-            Namespaces | Landlock => (Yes, "calls that tests do not need are refused"),
-            Isolation::None => (No, "all"),
-        },
-    },
-    Row {
-        what: "rights",
-        holds: |local| match (local.isolation, local.own_user) {
-            (Landlock, true) => (
-                Yes,
-                "no capabilities except the one to traverse folders, and none can be gained",
-            ),
-            (Namespaces | Landlock, _) => (Yes, "no capabilities, and none can be gained"),
-            (Isolation::None, _) => (No, "the capabilities of the user that runs testwright"),
-        },
-    },
-    Row {
-        what: "settings",
-        holds: |_| (Yes, REPOSITORY),
-    },
-];
-
-const REPOSITORY: &str = "a repository can only say how it is built, and reduce limits";
-
-fn guarantees(security: &LocalSecurity) -> Vec<Guarantee> {
-    let guarantee = |row: &Row| {
-        let (holds, text) = (row.holds)(security);
-        Guarantee {
-            what: row.what,
-            holds,
-            text,
-        }
-    };
-    GUARANTEES
-        .iter()
-        .map(guarantee)
-        .chain(limits(security))
-        .collect()
+fn guarantees(local: &LocalSecurity) -> Vec<Guarantee> {
+    let settings = "a repository can only say how it is built, and reduce limits";
+    let guarantees = [
+        Guarantee::new(
+            "files",
+            match local.isolation {
+                Namespaces => (
+                    Yes,
+                    "the host's files are absent, except the system's programs, which are read-only",
+                ),
+                Landlock => (
+                    Partly,
+                    "except the system's programs, the host's files cannot be opened, listed or changed; code can see which paths exist",
+                ),
+                Isolation::None => (No, "all files that you can read and write"),
+            },
+        ),
+        Guarantee::new(
+            "shared names",
+            match local.isolation {
+                Namespaces => (
+                    Yes,
+                    "System V objects and message queues are the sandbox's own",
+                ),
+                Landlock => (Yes, "System V objects and message queues are refused"),
+                Isolation::None => (No, "objects of the same user can be read and removed"),
+            },
+        ),
+        Guarantee::new(
+            "network",
+            match local.isolation {
+                Namespaces => (Yes, "none while tools run"),
+                Landlock => (Yes, "no network sockets while tools run"),
+                Isolation::None => (No, "open"),
+            },
+        ),
+        Guarantee::new(
+            "network of builds",
+            match local.isolation {
+                Namespaces | Landlock => (Yes, PACKAGE_INDEX_ONLY),
+                Isolation::None => (No, "open"),
+            },
+        ),
+        Guarantee::new(
+            "processes",
+            match (local.isolation, local.own_user) {
+                (Namespaces, _) => (Yes, "the host's processes are invisible and out of reach"),
+                (Landlock, true) => (
+                    Partly,
+                    "the host's processes are visible, but belong to another user",
+                ),
+                (Landlock, false) => (
+                    Partly,
+                    "the host's processes are visible; before Linux 6.12 those of the same user can be killed",
+                ),
+                (Isolation::None, _) => (No, "processes of the same user can be killed and read"),
+            },
+        ),
+        Guarantee::new(
+            "system calls",
+            match local.isolation {
+                Namespaces | Landlock => (Yes, "calls that tests do not need are refused"),
+                Isolation::None => (No, "all"),
+            },
+        ),
+        Guarantee::new(
+            "rights",
+            match (local.isolation, local.own_user) {
+                (Landlock, true) => (
+                    Yes,
+                    "no capabilities except the one to traverse folders, and none can be gained",
+                ),
+                (Namespaces | Landlock, _) => (Yes, "no capabilities, and none can be gained"),
+                (Isolation::None, _) => (No, "the capabilities of the user that runs testwright"),
+            },
+        ),
+        Guarantee::new("settings", (Yes, settings)),
+    ];
+    guarantees.into_iter().chain(limits(local)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backends::GuaranteeStatus;
 
     #[test]
     fn missing_guarantees_are_reported() {
