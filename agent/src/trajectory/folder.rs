@@ -67,6 +67,14 @@ pub enum TrajectoryError {
 }
 
 impl TrajectoryError {
+    /// Returns a function from the cause to the error for a path that cannot be written.
+    fn writing(path: &Path) -> impl Fn(std::io::Error) -> TrajectoryError + Copy {
+        move |source| TrajectoryError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// Returns the resource that the machine ran out of, if that is the cause.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
@@ -147,10 +155,7 @@ impl RunFolder {
     ///
     /// Fails if the path exists or cannot be created, or if another process uses it.
     pub fn create_in_default_folder(path: &Path) -> Result<Self, TrajectoryError> {
-        let write = |source| TrajectoryError::Write {
-            path: path.to_owned(),
-            source,
-        };
+        let write = TrajectoryError::writing(path);
         if let Some(runs) = path.parent() {
             private::create(runs).map_err(write)?;
             Self::check_default_folder(runs)?;
@@ -174,10 +179,7 @@ impl RunFolder {
     ///
     /// Fails if the folder has a trajectory or cannot be created, or if another process uses it.
     pub fn create(path: &Path) -> Result<Self, TrajectoryError> {
-        let write = |source| TrajectoryError::Write {
-            path: path.to_owned(),
-            source,
-        };
+        let write = TrajectoryError::writing(path);
         private::create(path).map_err(write)?;
         let file = path.join(TRAJECTORY);
         let trajectory = OpenOptions::new()
@@ -188,10 +190,7 @@ impl RunFolder {
                 std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
                     path: path.to_owned(),
                 },
-                _ => TrajectoryError::Write {
-                    path: file.clone(),
-                    source,
-                },
+                _ => TrajectoryError::writing(&file)(source),
             })?;
         lock(&trajectory, path)?;
         Ok(RunFolder {
@@ -219,10 +218,7 @@ impl RunFolder {
                 source,
             })?;
         lock(&trajectory, path)?;
-        let write = |source| TrajectoryError::Write {
-            path: file.clone(),
-            source,
-        };
+        let write = TrajectoryError::writing(&file);
         trajectory.set_len(complete_bytes).map_err(write)?;
         Ok((
             RunFolder {
@@ -241,10 +237,7 @@ impl RunFolder {
     ///
     /// Fails if the folder cannot be written.
     pub fn restore(path: &Path, lines: &str) -> Result<(), TrajectoryError> {
-        let write = |source| TrajectoryError::Write {
-            path: path.to_owned(),
-            source,
-        };
+        let write = TrajectoryError::writing(path);
         private::create(path).map_err(write)?;
         let file = path.join(TRAJECTORY);
         match lines.is_empty() {
@@ -281,10 +274,8 @@ impl RunFolder {
     ///
     /// Fails if the event is too long, or cannot be written or stored.
     pub fn append(&mut self, event: &Event) -> Result<(), TrajectoryError> {
-        let write = |source| TrajectoryError::Write {
-            path: self.path.join(TRAJECTORY),
-            source,
-        };
+        let path = self.path.join(TRAJECTORY);
+        let write = TrajectoryError::writing(&path);
         let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
         // Do not write an event that could not be read again.
         if line.len() > plain_file::MAX_LINE {
@@ -345,10 +336,7 @@ fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
         Err(std::fs::TryLockError::WouldBlock) => Err(TrajectoryError::Busy {
             path: path.to_owned(),
         }),
-        Err(std::fs::TryLockError::Error(source)) => Err(TrajectoryError::Write {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(std::fs::TryLockError::Error(source)) => Err(TrajectoryError::writing(path)(source)),
     }
 }
 
