@@ -347,6 +347,10 @@ impl Scan<'_> {
 
     /// Reads a name followed by arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
     fn named(&self, inner: &str) -> ParsedCall {
+        let not_an_object = || {
+            let problem = format!("it is not a JSON object. {}", parse_call::FORM);
+            ParsedCall::malformed(None, problem)
+        };
         let inner = inner.trim();
         let name_end = inner
             .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-' && c != '.')
@@ -354,28 +358,19 @@ impl Scan<'_> {
         let (name, rest) = (&inner[..name_end], inner[name_end..].trim());
         let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
         if name.is_empty() {
-            return ParsedCall::Malformed {
-                name: None,
-                problem: format!("it is not a JSON object. {}", parse_call::FORM),
-            };
+            return not_an_object();
         }
         if rest.starts_with('{') {
             return match near_json::read(rest, self.whole) {
                 Ok(value) => parse_call::call(name, value, self.tools, self.whole),
-                Err(problem) => parse_call::ParsedCall::Malformed {
-                    name: Some(name.to_owned()),
-                    problem: format!("its arguments cannot be read: {problem}"),
-                },
+                Err(problem) => parse_call::unreadable_arguments(name, &problem),
             };
         }
         let pairs = pairs::arg_pairs(rest);
         if rest.is_empty() || !pairs.is_empty() {
             return parse_call::from_text(name, &pairs, self.tools);
         }
-        ParsedCall::Malformed {
-            name: None,
-            problem: format!("it is not a JSON object. {}", parse_call::FORM),
-        }
+        not_an_object()
     }
 
     fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
@@ -386,35 +381,20 @@ impl Scan<'_> {
             let inner = inner.trim().trim_end_matches("<function>");
             let piece = match near_json::read(inner, self.whole) {
                 Ok(value) => parse_call::call(name, value, self.tools, self.whole),
-                Err(problem) => ParsedCall::Malformed {
-                    name: Some(name.to_owned()),
-                    problem: format!("its arguments cannot be read: {problem}"),
-                },
+                Err(problem) => parse_call::unreadable_arguments(name, &problem),
             };
             return (end, vec![piece]);
         }
         let parameters = pairs::parameters(inner);
         if !closed && !self.whole {
-            return (
-                end,
-                vec![ParsedCall::Malformed {
-                    name: Some(name.to_owned()),
-                    problem: CUT_CALL.to_owned(),
-                }],
-            );
+            return (end, vec![ParsedCall::malformed(Some(name), CUT_CALL)]);
         }
         if parameters.is_empty() && !inner.trim().is_empty() {
             let problem = format!(
                 "between <function={}> and </function> stand neither a JSON object nor <parameter=…> blocks",
                 near_json::excerpt(name)
             );
-            return (
-                end,
-                vec![ParsedCall::Malformed {
-                    name: Some(name.to_owned()),
-                    problem,
-                }],
-            );
+            return (end, vec![ParsedCall::malformed(Some(name), problem)]);
         }
         (
             end,

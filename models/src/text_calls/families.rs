@@ -126,15 +126,14 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
         }
         Err(problem) => {
             let name = parse_call::tool_name(name, scan.tools).unwrap_or_else(|_| name.to_owned());
-            let problem = match problem.cut && !scan.whole {
-                true => format!(
-                    "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
+            let call = match problem.cut && !scan.whole {
+                true => ParsedCall::malformed(
+                    Some(&name),
+                    format!(
+                        "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
+                    ),
                 ),
-                false => format!("its arguments cannot be read: {problem}"),
-            };
-            let call = ParsedCall::Malformed {
-                name: Some(name),
-                problem,
+                false => parse_call::unreadable_arguments(&name, &problem),
             };
             (text.len(), call)
         }

@@ -35,6 +35,15 @@ pub enum ParsedCall {
     Other,
 }
 
+impl ParsedCall {
+    pub(super) fn malformed(name: Option<&str>, problem: impl Into<String>) -> ParsedCall {
+        ParsedCall::Malformed {
+            name: name.map(str::to_owned),
+            problem: problem.into(),
+        }
+    }
+}
+
 const NAME_KEYS: [&str; 7] = [
     "name",
     "tool",
@@ -69,12 +78,7 @@ const CALL_KEYS: [&str; 5] = [
 pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> ParsedCall {
     let name = match tool_name(name, tools) {
         Ok(name) => name,
-        Err(problem) => {
-            return ParsedCall::Malformed {
-                name: Some(name.trim().to_owned()),
-                problem,
-            };
-        }
+        Err(problem) => return ParsedCall::malformed(Some(name.trim()), problem),
     };
     // Servers pass on what they did not translate.
     if whole
@@ -92,10 +96,7 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
             arguments: fitted(arguments, tools.iter().find(|tool| tool.name == name)),
             name,
         },
-        Err(problem) => ParsedCall::Malformed {
-            name: Some(name),
-            problem,
-        },
+        Err(problem) => ParsedCall::malformed(Some(&name), problem),
     }
 }
 
@@ -103,25 +104,16 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
 pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpec]) -> ParsedCall {
     let name = match tool_name(name, tools) {
         Ok(name) => name,
-        Err(problem) => {
-            return ParsedCall::Malformed {
-                name: Some(name.to_owned()),
-                problem,
-            };
-        }
+        Err(problem) => return ParsedCall::malformed(Some(name), problem),
     };
     let parameters = tools.iter().find(|t| t.name == name).map(|t| &t.parameters);
     let mut arguments = Map::new();
     for (key, text) in texts {
         let schema = parameters.and_then(|p| p.get("properties")?.get(key));
         if arguments.insert(key.clone(), typed(text, schema)).is_some() {
-            return ParsedCall::Malformed {
-                problem: format!(
-                    "the parameter \"{}\" is given twice",
-                    near_json::excerpt(key)
-                ),
-                name: Some(name),
-            };
+            let key = near_json::excerpt(key);
+            let problem = format!("the parameter \"{key}\" is given twice");
+            return ParsedCall::malformed(Some(&name), problem);
         }
     }
     let tool = tools.iter().find(|tool| tool.name == name);
@@ -190,10 +182,10 @@ pub(crate) fn collect(
             }
             into.push(parse_map_call(map, tools, tagged, whole));
         }
-        _ if tagged => into.push(ParsedCall::Malformed {
-            name: None,
-            problem: format!("it is {}, not a JSON object. {FORM}", kind(value)),
-        }),
+        _ if tagged => {
+            let problem = format!("it is {}, not a JSON object. {FORM}", kind(value));
+            into.push(ParsedCall::malformed(None, problem));
+        }
         _ => into.push(ParsedCall::Other),
     }
 }
@@ -215,13 +207,10 @@ fn parse_map_call(
         .iter()
         .find_map(|key| Some((*key, map.get(*key)?)));
     if is_schema(map) {
-        return if tagged {
-            ParsedCall::Malformed {
-                name: Some(name.to_owned()),
-                problem: format!("it repeats the description of the tool. {FORM}"),
-            }
-        } else {
-            ParsedCall::Other
+        let problem = format!("it repeats the description of the tool. {FORM}");
+        return match tagged {
+            true => ParsedCall::malformed(Some(name), problem),
+            false => ParsedCall::Other,
         };
     }
     match arguments {
@@ -264,13 +253,10 @@ fn flat(
         if properties.is_some_and(|p| p.contains_key(key)) {
             arguments.insert(key.clone(), value.clone());
         } else if tagged && !matches!(key.as_str(), "id" | "type") {
-            return ParsedCall::Malformed {
-                name: Some(tool.name.clone()),
-                problem: format!(
-                    "it has no \"arguments\", and \"{}\" is not a parameter. {FORM}",
-                    near_json::excerpt(key)
-                ),
-            };
+            let key = near_json::excerpt(key);
+            let problem =
+                format!("it has no \"arguments\", and \"{key}\" is not a parameter. {FORM}");
+            return ParsedCall::malformed(Some(&tool.name), problem);
         } else if !tagged {
             return ParsedCall::Other;
         }
@@ -302,10 +288,13 @@ fn nameless(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: b
     {
         return call(name, value.clone(), tools, whole);
     }
-    ParsedCall::Malformed {
-        name: None,
-        problem: format!("it has no \"name\". {FORM}"),
-    }
+    ParsedCall::malformed(None, format!("it has no \"name\". {FORM}"))
+}
+
+/// Returns the call of a tool whose arguments are not JSON.
+pub(super) fn unreadable_arguments(name: &str, problem: &Problem) -> ParsedCall {
+    let problem = format!("its arguments cannot be read: {problem}");
+    ParsedCall::malformed(Some(name), problem)
 }
 
 fn is_schema(map: &Map<String, Value>) -> bool {

@@ -45,10 +45,7 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> (usize, Vec<ParsedCall>) {
     let (json, end) = as_json(text, brace);
     let call = match near_json::read(&json, scan.whole) {
         Ok(value) => parse_call::call(name, value, scan.tools, scan.whole),
-        Err(problem) => ParsedCall::Malformed {
-            name: Some(name.to_owned()),
-            problem: format!("its arguments cannot be read: {problem}"),
-        },
+        Err(problem) => parse_call::unreadable_arguments(name, &problem),
     };
     (skip(text, end, &CLOSERS), vec![call])
 }
