@@ -216,7 +216,10 @@ impl Scan<'_> {
             Block::InventedAnswer => (text.len(), Vec::new()),
             Block::Fence { info, body } => self.fence(text, &info, body),
             Block::Tag { name, body } => self.tag(text, &name, body),
-            Block::Family { read, body } => read(self, &Opened { text, start, body }),
+            Block::Family { read, body } => {
+                let calls = read(self, &Opened { text, start, body });
+                calls.unwrap_or((body, Vec::new()))
+            }
             Block::Function { name, body } => self.function(text, &name, body),
             Block::Element { name, body } => self.element(text, &name, body),
             Block::Bracket => self.bare(text, start),

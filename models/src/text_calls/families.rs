@@ -1,5 +1,5 @@
-//! The ways in which families of models write calls, one file for each. The common ways (JSON, tags,
-//! `<function=…>`) are read by the parent module; a family adds the tokens of its chat template.
+//! Calls with the tokens of a family's chat template, one file for each family. The parent module reads the
+//! common ways (JSON, tags, `<function=…>`), so families that write no others have no file here.
 
 mod cohere;
 mod deepseek;
@@ -7,10 +7,8 @@ mod gemma;
 mod glm;
 mod granite;
 mod harmony;
-mod hermes;
 mod kimi;
 mod llama;
-mod minimax;
 mod mistral;
 mod nemotron;
 mod phi;
@@ -26,20 +24,14 @@ use super::parse_call::{self, ParsedCall};
 use super::pythonic;
 use crate::near_json;
 
-/// A family of models.
-pub(super) struct Family {
-    /// Name of the family, for tests.
-    #[cfg(test)]
-    pub(super) name: &'static str,
-    /// Patterns that start a block, each with the reader of the block.
-    pub(super) openers: &'static [(&'static str, ReadBlock)],
-    /// Replies as the chat template shows them.
-    #[cfg(test)]
-    pub(super) samples: &'static [Sample],
-}
+/// Calls, with the offset after them.
+pub(super) type Calls = (usize, Vec<ParsedCall>);
 
-/// Reads a block, and returns the offset after it with its calls.
-pub(super) type ReadBlock = fn(&Scan<'_>, &Opened<'_>) -> (usize, Vec<ParsedCall>);
+/// Reads a block; `None` if its opener does not start a call.
+pub(super) type ReadBlock = fn(&Scan<'_>, &Opened<'_>) -> Option<Calls>;
+
+/// A pattern that starts a block, with the reader of the block.
+type Opener = (&'static str, ReadBlock);
 
 /// A block that was opened.
 pub(super) struct Opened<'t> {
@@ -55,45 +47,28 @@ impl<'t> Opened<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.body..]
     }
-
-    /// Returns nothing: the opener does not start a call.
-    fn nothing(&self) -> (usize, Vec<ParsedCall>) {
-        (self.body, Vec::new())
-    }
 }
-
-/// A reply of a model, and the calls in it as names and JSON arguments.
-#[cfg(test)]
-pub(super) struct Sample {
-    pub(super) text: &'static str,
-    pub(super) calls: &'static [(&'static str, &'static str)],
-}
-
-/// All families.
-pub(super) const FAMILIES: &[Family] = &[
-    deepseek::FAMILY,
-    kimi::FAMILY,
-    glm::FAMILY,
-    qwen::FAMILY,
-    harmony::FAMILY,
-    mistral::FAMILY,
-    llama::FAMILY,
-    phi::FAMILY,
-    gemma::FAMILY,
-    granite::FAMILY,
-    hermes::FAMILY,
-    minimax::FAMILY,
-    cohere::FAMILY,
-    nemotron::FAMILY,
-    react::FAMILY,
-];
 
 /// Returns all openers with their readers.
-pub(super) fn openers() -> impl Iterator<Item = (&'static str, ReadBlock)> {
-    FAMILIES
-        .iter()
-        .flat_map(|family| family.openers)
-        .map(|(pattern, reader)| (*pattern, *reader))
+pub(super) fn openers() -> impl Iterator<Item = Opener> {
+    [
+        deepseek::OPENERS,
+        kimi::OPENERS,
+        glm::OPENERS,
+        qwen::OPENERS,
+        harmony::OPENERS,
+        mistral::OPENERS,
+        llama::OPENERS,
+        phi::OPENERS,
+        gemma::OPENERS,
+        granite::OPENERS,
+        cohere::OPENERS,
+        nemotron::OPENERS,
+        react::OPENERS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// Maximum bytes between the start of a call and its arguments.
@@ -106,7 +81,7 @@ fn headed_call(
     at: usize,
     name_in: fn(&str) -> &str,
     closers: &[&str],
-) -> Option<(usize, Vec<ParsedCall>)> {
+) -> Option<Calls> {
     let rest = &text[at..];
     let header_end = rest.find('{').filter(|end| *end <= MAX_HEADER)?;
     let name = name_in(&rest[..header_end]);
@@ -141,23 +116,13 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
 }
 
 /// Reads calls as JSON, else as Python. Returns nothing if there are none.
-fn json_or_python_calls(
-    scan: &Scan<'_>,
-    opened: &Opened<'_>,
-    closers: &[&str],
-) -> (usize, Vec<ParsedCall>) {
+fn json_or_python_calls(scan: &Scan<'_>, opened: &Opened<'_>, closers: &[&str]) -> Option<Calls> {
     json_calls(scan, opened.text, opened.body, closers)
         .or_else(|| python_calls(scan, opened.text, opened.body, closers))
-        .unwrap_or_else(|| opened.nothing())
 }
 
 /// Reads calls in JSON: an object, a list, or several objects.
-fn json_calls(
-    scan: &Scan<'_>,
-    text: &str,
-    at: usize,
-    closers: &[&str],
-) -> Option<(usize, Vec<ParsedCall>)> {
+fn json_calls(scan: &Scan<'_>, text: &str, at: usize, closers: &[&str]) -> Option<Calls> {
     let lead = text[at..].trim_start();
     if !lead.starts_with(['{', '[']) {
         return None;
@@ -181,7 +146,7 @@ pub(super) fn python_calls(
     text: &str,
     at: usize,
     closers: &[&str],
-) -> Option<(usize, Vec<ParsedCall>)> {
+) -> Option<Calls> {
     let rest = &text[at..];
     pythonic::first_name(rest)?;
     match pythonic::read(rest, scan.tools, scan.whole) {

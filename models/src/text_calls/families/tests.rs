@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod samples;
+
 use serde_json::Value;
 
-use super::*;
 use crate::text_calls::tests::tools;
 use crate::text_calls::{TextCalls, read};
+use samples::SAMPLES;
 
 fn calls_in(read: &TextCalls) -> Vec<(String, Value)> {
     let calls = read.calls.iter();
@@ -17,33 +19,22 @@ fn calls_in(read: &TextCalls) -> Vec<(String, Value)> {
 
 #[test]
 fn samples_of_every_family_are_read() {
-    for family in FAMILIES {
-        assert!(!family.samples.is_empty(), "{}", family.name);
-        for sample in family.samples {
+    for (family, samples) in SAMPLES {
+        for sample in *samples {
             let expected: Vec<(String, Value)> = (sample.calls.iter())
                 .map(|(name, json)| ((*name).to_owned(), serde_json::from_str(json).unwrap()))
                 .collect();
             let text_calls = read(sample.text, &tools(), true);
-            assert_eq!(text_calls.malformed, [], "{}: {}", family.name, sample.text);
-            assert_eq!(
-                calls_in(&text_calls),
-                expected,
-                "{}: {}",
-                family.name,
-                sample.text
-            );
+            assert_eq!(text_calls.malformed, [], "{family}: {}", sample.text);
+            assert_eq!(calls_in(&text_calls), expected, "{family}: {}", sample.text);
             let is_mark_left = ["<|", "<｜", "tool_call", "[TOOL", "```", "✿"]
                 .iter()
                 .any(|mark| text_calls.content.contains(mark));
             let has_thought = ["think", "THINK", "analysis", "scratch_pad"]
                 .iter()
                 .any(|word| sample.text.contains(word));
-            assert!(
-                has_thought || !is_mark_left,
-                "{}: {}",
-                family.name,
-                text_calls.content
-            );
+            let content = &text_calls.content;
+            assert!(has_thought || !is_mark_left, "{family}: {content}");
         }
     }
 }
@@ -51,14 +42,12 @@ fn samples_of_every_family_are_read() {
 /// Truncation must not change the arguments of a call.
 #[test]
 fn truncated_samples_are_never_completed() {
-    for family in FAMILIES {
-        for sample in family.samples {
-            let all = calls_in(&read(sample.text, &tools(), true));
-            for (end, _) in sample.text.char_indices() {
-                let cut = read(&sample.text[..end], &tools(), false);
-                for call in calls_in(&cut) {
-                    assert!(all.contains(&call), "{}: {call:?}", &sample.text[..end]);
-                }
+    for sample in SAMPLES.iter().flat_map(|(_, samples)| *samples) {
+        let all = calls_in(&read(sample.text, &tools(), true));
+        for (end, _) in sample.text.char_indices() {
+            let cut = read(&sample.text[..end], &tools(), false);
+            for call in calls_in(&cut) {
+                assert!(all.contains(&call), "{}: {call:?}", &sample.text[..end]);
             }
         }
     }
