@@ -144,7 +144,7 @@ fn dropped(submission: &Submission) -> Vec<String> {
         .collect()
 }
 
-/// Returns the omitted changes as a list for the model; nothing if there are none.
+/// Returns the omitted changes as a list for the model; empty if nothing was omitted.
 fn describe_dropped(dropped: &[String]) -> Vec<String> {
     let head = "Left out of the patch, and put back in the workspace:";
     let head = (!dropped.is_empty()).then(|| head.to_owned());

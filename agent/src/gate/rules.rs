@@ -77,7 +77,7 @@ pub(super) fn findings(case: &Case<'_>, applies: fn(Rule) -> bool) -> Vec<Findin
     findings
 }
 
-/// Returns the findings as a list for the model; nothing if there are none.
+/// Returns the findings as a list for the model; empty if the submission is accepted.
 pub(super) fn describe(findings: &[Finding]) -> Vec<String> {
     let lines = findings.iter().map(|finding| format!("- {}", finding.text));
     let head = (!findings.is_empty()).then(|| "Not accepted:".to_owned());

@@ -115,7 +115,7 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
     }
 }
 
-/// Reads calls as JSON, else as Python. Returns nothing if there are none.
+/// Reads calls as JSON, otherwise as Python.
 fn json_or_python_calls(scan: &Scan<'_>, opened: &Opened<'_>, closers: &[&str]) -> Option<Calls> {
     json_calls(scan, opened.text, opened.body, closers)
         .or_else(|| python_calls(scan, opened.text, opened.body, closers))
