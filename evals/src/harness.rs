@@ -22,6 +22,7 @@ mod logs;
 mod outcome_pairs;
 mod patch_selection;
 mod portable_result;
+mod progress;
 mod repeats;
 mod results;
 mod run_config;
@@ -51,9 +52,10 @@ pub(crate) use contribution::{CONFIGURATION, layout};
 pub use grading_key::{key as grading_key, ungraded_result};
 pub use patch_selection::{SelectionJob, select_all};
 pub use portable_result::PortableResult;
+pub use progress::{Progress, Step};
 pub use results::{Results, ResultsError};
 pub(crate) use run_config::run_config;
-pub use schedule::{Job, Progress, Step, Workers, grade_all, grade_job, ungraded, workers};
+pub use schedule::{Job, Workers, grade_all, grade_job, ungraded, workers};
 
 /// Version of grading; changes whenever the same runs would get other verdicts.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/9");

@@ -10,9 +10,8 @@ use super::contribution::Contribution;
 use super::grading_key::empty_result;
 use super::instance::PreparedInstance;
 use super::logs::{MAX_LOG_LEN, Owner, build_log, log};
-use super::runs::{BaselineRuns, Runs};
+use super::runs::{Grading, Runs};
 use super::test_run_cache::RunRecord;
-use super::timeline::Timeline;
 use super::{GradingFailure, Harness, TESTS, at_stage, outcome_pairs};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
@@ -38,32 +37,17 @@ impl Harness {
         )
         .ok()
     }
+}
 
+impl Grading<'_> {
     /// Grades one prediction.
-    pub(super) async fn grade(
-        &self,
-        instance: &Instance,
-        prediction: &Prediction,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
-        timeline: &Timeline<'_>,
-    ) -> InstanceResult {
-        let mut graded = empty_result(self, instance, prediction);
-        graded.leakage.clone_from(&baseline.leakage);
-        if let Some(log) = &baseline.build_log {
+    pub(super) async fn grade(&self, prediction: &Prediction) -> InstanceResult {
+        let mut graded = empty_result(self.harness, self.instance, prediction);
+        graded.leakage.clone_from(&self.baseline.leakage);
+        if let Some(log) = &self.baseline.build_log {
             graded.logs.insert("build".to_owned(), log.clone());
         }
-        if let Err(stopped) = self
-            .fill(
-                &mut graded,
-                instance,
-                prediction,
-                prepared,
-                baseline,
-                timeline,
-            )
-            .await
-        {
+        if let Err(stopped) = self.fill(&mut graded, prediction).await {
             graded.mark_ungraded(*stopped);
         }
         graded.strict.reason = excerpt(&graded.strict.reason, MAX_NOTE_CHARS);
@@ -76,15 +60,12 @@ impl Harness {
     async fn fill(
         &self,
         graded: &mut InstanceResult,
-        instance: &Instance,
         prediction: &Prediction,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
-        timeline: &Timeline<'_>,
     ) -> Result<(), GradingFailure> {
+        let (instance, prepared, baseline) = (self.instance, self.prepared, self.baseline);
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "the prediction is missing".to_owned();
-            let runs = self.no_runs(instance, prepared, baseline, timeline).await?;
+            let runs = self.no_runs().await?;
             graded.cover_nothing(prepared, baseline, &runs);
             return Ok(());
         };
@@ -93,7 +74,7 @@ impl Harness {
             Err(why) => {
                 graded.strict.reason = "the patch does not apply".to_owned();
                 graded.notes.push(format!("does not apply: {why}"));
-                let runs = self.no_runs(instance, prepared, baseline, timeline).await?;
+                let runs = self.no_runs().await?;
                 graded.cover_nothing(prepared, baseline, &runs);
                 return Ok(());
             }
@@ -114,15 +95,13 @@ impl Harness {
             .map_err(at_stage("source"))?;
         // A patch that contributes no tests is graded without a run.
         let [old, new] = if tests.tests.is_empty() {
-            self.no_runs(instance, prepared, baseline, timeline).await?
+            self.no_runs().await?
         } else {
             let [old, new] = prepared.sides();
             let golden = baseline.golden_coverage();
-            let side =
-                |applied, side| self.side(instance, &tests, applied, prepared, side, timeline);
             let (old, new) = join(
-                side(&applied, (old, golden[0])),
-                side(&new_files, (new, golden[1])),
+                self.side(&tests, &applied, (old, golden[0])),
+                self.side(&tests, &new_files, (new, golden[1])),
             )
             .await;
             [old?, new?]
@@ -133,8 +112,7 @@ impl Harness {
             let files = [&applied, &new_files];
             let all = [&old, &new].into_iter().flat_map(Runs::all);
             let longest = all.map(|ran| ran.seconds).fold(0.0, f64::max);
-            let first = (&observations, longest);
-            let repeats = self.repeats(prepared, baseline, &tests, files, first, timeline);
+            let repeats = self.repeats(&tests, files, &observations, longest);
             observations.repeats = repeats.await?;
         }
         let verdict = observations.verdict();
@@ -156,11 +134,12 @@ impl Harness {
         graded.tdd = verdict.tdd;
         graded.add_coverage(instance, prepared, baseline, [&old, &new]);
         for (side, runs) in [("old", &old), ("new", &new)] {
-            self.keep_logs(graded, side, runs).map_err(at_stage(side))?;
+            let kept = self.keep_logs(graded, side, runs);
+            kept.map_err(at_stage(side))?;
         }
         let all = serde_json::to_string(&observations.patched).unwrap_or_default();
         let owner = Owner::Prediction(&graded.prediction);
-        let path = log(&self.out, &graded.instance_id, owner, TESTS, &all);
+        let path = log(&self.harness.out, &graded.instance_id, owner, TESTS, &all);
         let path = path.map_err(at_stage("new"))?;
         graded.logs.insert(TESTS.to_owned(), path);
         graded.cached = cached(&old, &new);
@@ -188,7 +167,8 @@ impl Harness {
                 continue;
             };
             let owner = Owner::Prediction(&graded.prediction);
-            let path = log(&self.out, &graded.instance_id, owner, &name, &run_log(ran))?;
+            let (out, id) = (&self.harness.out, &graded.instance_id);
+            let path = log(out, id, owner, &name, &run_log(ran))?;
             graded.logs.insert(name, path);
         }
         Ok(())

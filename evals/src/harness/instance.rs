@@ -11,7 +11,7 @@ use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
 use super::contribution::{Contribution, layout};
-use super::schedule::Step;
+use super::progress::Step;
 use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::Infrastructure;

@@ -13,7 +13,7 @@ use super::code_patch::CodePatch;
 use super::contribution::Contribution;
 use super::instance::{CodeState, PreparedInstance, requires_reinstallation};
 use super::outcome_pairs::{pairs, unmatched_parameters};
-use super::schedule::{Progress, Step};
+use super::progress::{Progress, Step};
 use super::sentinel::CheckedRun;
 use super::timeline::{Activity, RunSlots, Timeline};
 use super::{GradingFailure, Harness, at_stage};

@@ -20,9 +20,8 @@ use testwright_tools::workspace::is_conftest;
 use super::contribution::Contribution;
 use super::instance::{CodeState, PreparedInstance};
 use super::outcome_pairs;
-use super::runs::{BaselineRuns, CodeSide, repeated_run};
+use super::runs::{CodeSide, Grading, repeated_run};
 use super::test_run_cache::RecordKey;
-use super::timeline::Timeline;
 use super::{GradingFailure, Harness, at_stage};
 use crate::folder;
 use crate::result::Infrastructure;
@@ -37,25 +36,24 @@ struct Plan<'a> {
     states: [&'a CodeState; 2],
 }
 
-impl Harness {
+impl Grading<'_> {
     /// Repeats the runs of a prediction on both sides. `files` are its files on the old and the new code, `seconds` the
     /// time of its longest run.
     pub(super) async fn repeats(
         &self,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
         tests: &Contribution,
         files: [&AppliedPatch; 2],
-        (observations, seconds): (&Observations, f64),
-        timeline: &Timeline<'_>,
+        observations: &Observations,
+        seconds: f64,
     ) -> Result<Vec<Repeat>, GradingFailure> {
-        let seed = self.secret_seed(&files[0].files).map_err(at_stage("old"))?;
+        let seed = self.harness.secret_seed(&files[0].files);
+        let seed = seed.map_err(at_stage("old"))?;
         let hash_seed =
             |number: u64| u32::try_from(SplitMix(seed ^ number).draw() >> 32).unwrap_or_default();
         // Tests that need the company of others get it.
         let is_whole = tests.has_other_tests() && !observations.is_same_alone();
-        let [old, new] = prepared.sides().map(|side| side.state);
-        let placebos = prepared.placebos(seed).map_err(at_stage("source"))?;
+        let [old, new] = self.prepared.sides().map(|side| side.state);
+        let placebos = self.prepared.placebos(seed).map_err(at_stage("source"))?;
         let mut plans = Vec::new();
         if let Some(placebos) = &placebos {
             let states = [&placebos.old, &placebos.new];
@@ -74,20 +72,15 @@ impl Harness {
                 hash_seed: hash_seed(condition as u64),
                 states,
             };
-            let pairs = self.repeat(prepared, tests, files, is_whole, &plan, timeline);
-            let (pairs, timed_out) = pairs.await?;
-            if timed_out && seconds > self.test_time.as_secs_f64() / 2.0 {
+            let (pairs, timed_out) = self.repeat(tests, files, is_whole, &plan).await?;
+            if timed_out && seconds > self.harness.test_time.as_secs_f64() / 2.0 {
                 let cause = "a repeat of the tests did not end in time".to_owned();
                 return Err(Box::new(Infrastructure::new("new", cause)));
             }
             let repeat = Repeat { condition, pairs };
             let contradicts = observations.contradicts(&repeat);
             let is_doubtful = contradicts && condition == Condition::Placebo;
-            if is_doubtful
-                && !self
-                    .suits_golden_tests(prepared, baseline, &plan, timeline)
-                    .await?
-            {
+            if is_doubtful && !self.suits_golden_tests(&plan).await? {
                 continue;
             }
             repeats.push(repeat);
@@ -101,18 +94,16 @@ impl Harness {
     /// Makes a repeat. Returns the outcomes, and whether a run took too long.
     async fn repeat(
         &self,
-        prepared: &PreparedInstance,
         tests: &Contribution,
         files: [&AppliedPatch; 2],
         is_whole: bool,
         plan: &Plan<'_>,
-        timeline: &Timeline<'_>,
     ) -> Result<(Pairs, bool), GradingFailure> {
         let run = async |at: usize| {
-            let side: CodeSide<'_> = prepared.sides()[at];
+            let side: CodeSide<'_> = self.prepared.sides()[at];
             let (state, files) = (plan.states[at], &files[at].files);
             let run = repeated_run(side, state, files, tests, is_whole, plan.hash_seed);
-            self.run(&run, timeline).await.map_err(at_stage(side.name))
+            self.run(&run).await.map_err(at_stage(side.name))
         };
         let (old, new) = join(run(0), run(1)).await;
         let (old, new) = (old?.answer.report, new?.answer.report);
@@ -122,25 +113,20 @@ impl Harness {
 
     /// Returns whether the golden tests come out with a placebo as without. If not, the placebo changes more than the
     /// text of the code, for instance because something other than Python compiles the text.
-    async fn suits_golden_tests(
-        &self,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
-        plan: &Plan<'_>,
-        timeline: &Timeline<'_>,
-    ) -> Result<bool, GradingFailure> {
-        let (Some((golden, tests)), Some([old, new])) = (&prepared.golden, &baseline.golden) else {
+    async fn suits_golden_tests(&self, plan: &Plan<'_>) -> Result<bool, GradingFailure> {
+        let golden = (&self.prepared.golden, &self.baseline.golden);
+        let (Some((golden, tests)), Some([old, new])) = golden else {
             return Ok(true);
         };
-        let files = [golden, golden];
-        let pairs = self.repeat(prepared, tests, files, false, plan, timeline);
-        let (with_placebo, _) = pairs.await?;
+        let (with_placebo, _) = self.repeat(tests, [golden; 2], false, plan).await?;
         let (old, new) = (&old.answer.report, &new.answer.report);
         let without = outcome_pairs::pairs(old, new, &tests.tests);
         let mut turned = without.iter().filter(|(_, pair)| turns(pair));
         Ok(turned.all(|(id, _)| with_placebo.get(id).is_some_and(turns)))
     }
+}
 
+impl Harness {
     /// Returns a number that depends on the files and on a secret of this cache, so that no prediction can know it.
     fn secret_seed(&self, files: &Files) -> Result<u64, SandboxError> {
         let path = self.cache.join("secret");

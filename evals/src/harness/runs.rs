@@ -113,6 +113,15 @@ impl BaselineRuns {
     }
 }
 
+/// The parts that all gradings of an instance share, and the timeline of the present one.
+pub(super) struct Grading<'a> {
+    pub harness: &'a Harness,
+    pub instance: &'a Instance,
+    pub prepared: &'a PreparedInstance,
+    pub baseline: &'a BaselineRuns,
+    pub timeline: &'a Timeline<'a>,
+}
+
 impl Harness {
     /// Makes the runs that do not depend on a prediction.
     pub(super) async fn baseline_runs(
@@ -159,17 +168,16 @@ impl Harness {
         let id = &instance.instance_id;
         log(&self.out, id, Owner::Instance, name, &text).map(|_| ())
     }
+}
 
+impl Grading<'_> {
     /// Runs the golden tests' files without the golden tests. Coverage is limited to the lines that ΔC depends on.
     async fn suite(
         &self,
-        instance: &Instance,
         side: CodeSide<'_>,
-        prepared: &PreparedInstance,
         until: &Lines,
-        timeline: &Timeline<'_>,
     ) -> Result<Option<RunRecord>, GradingFailure> {
-        let Some((_, golden)) = &prepared.golden else {
+        let Some((_, golden)) = &self.prepared.golden else {
             return Ok(None);
         };
         if until.is_empty() {
@@ -177,26 +185,20 @@ impl Harness {
         }
         let nothing = Files::new();
         let suite = base_run(side, &nothing, &golden.modified, until);
-        let ran = self.run(&suite, timeline).await.map_err(at_stage("base"))?;
-        self.keep_shared_log(instance, &format!("golden-base-{}", side.name), &ran)
+        let ran = self.run(&suite).await.map_err(at_stage("base"))?;
+        self.harness
+            .keep_shared_log(self.instance, &format!("golden-base-{}", side.name), &ran)
             .map_err(at_stage("old"))?;
         Ok(Some(ran))
     }
 
     /// Makes the runs for a prediction that is missing or contributes no tests.
-    pub(super) async fn no_runs(
-        &self,
-        instance: &Instance,
-        prepared: &PreparedInstance,
-        baseline: &BaselineRuns,
-        timeline: &Timeline<'_>,
-    ) -> Result<[Runs; 2], GradingFailure> {
-        let golden = baseline.golden_coverage();
+    pub(super) async fn no_runs(&self) -> Result<[Runs; 2], GradingFailure> {
+        let golden = self.baseline.golden_coverage();
         let of = async |at: usize| {
-            let side = prepared.sides()[at];
+            let side = self.prepared.sides()[at];
             let until = undecided(side.lines, golden[at], None);
-            let suite = self.suite(instance, side, prepared, &until, timeline);
-            Ok(Runs::of_nothing(suite.await?))
+            Ok(Runs::of_nothing(self.suite(side, &until).await?))
         };
         let (old, new): (Result<_, GradingFailure>, _) = join(of(0), of(1)).await;
         Ok([old?, new?])
@@ -205,14 +207,12 @@ impl Harness {
     /// Makes the runs of a prediction on one side.
     pub(super) async fn side(
         &self,
-        instance: &Instance,
         tests: &Contribution,
         applied: &AppliedPatch,
-        prepared: &PreparedInstance,
         (side, golden): (CodeSide<'_>, Option<&Coverage>),
-        timeline: &Timeline<'_>,
     ) -> Result<Runs, GradingFailure> {
-        let is_golden = prepared
+        let is_golden = self
+            .prepared
             .golden
             .as_ref()
             .is_some_and(|(golden, _)| golden.files == applied.files);
@@ -231,25 +231,21 @@ impl Harness {
         };
         let company = async {
             match tests.has_other_tests() {
-                true => self.run(&company, timeline).await.map(Some),
+                true => self.run(&company).await.map(Some),
                 false => Ok(None),
             }
         };
         let others = async {
-            let ran = self
-                .run(&own, timeline)
-                .await
-                .map_err(at_stage(side.name))?;
+            let ran = self.run(&own).await.map_err(at_stage(side.name))?;
             let coverage = ran.answer.coverage.as_ref();
             let until = undecided(side.lines, golden, coverage);
             let nothing = Files::new();
             let base = base_run(side, &nothing, &tests.modified, &until);
             let base = async {
-                let base = self.run(&base, timeline).await;
+                let base = self.run(&base).await;
                 let base = base.map_err(at_stage("base"))?;
                 // This is usually the same run, so it is in the cache.
-                let suite = self.suite(instance, side, prepared, &until, timeline);
-                Ok::<_, GradingFailure>((base, suite.await?))
+                Ok::<_, GradingFailure>((base, self.suite(side, &until).await?))
             };
             let is_counted = !tests.changed.is_empty() && any_called(side.lines, coverage);
             let before = TestRun {
@@ -264,7 +260,7 @@ impl Harness {
             };
             let run = async |run: &TestRun<'_>, is_needed: bool, stage: &str| match is_needed {
                 true => {
-                    let ran = self.run(run, timeline).await;
+                    let ran = self.run(run).await;
                     ran.map(Some).map_err(at_stage(stage))
                 }
                 false => Ok(None),
@@ -292,11 +288,16 @@ impl Harness {
         Ok(runs)
     }
 
+    pub(super) async fn run(&self, run: &TestRun<'_>) -> Result<RunRecord, SandboxError> {
+        self.harness.run(run, self.timeline).await
+    }
+
     /// Fails if the existing tests take over half of the time limit, because then a timeout is not the prediction's
     /// fault.
     fn is_in_time(&self, runs: &Runs) -> Result<(), GradingFailure> {
         let base = &runs.base;
-        let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
+        let test_time = self.harness.test_time;
+        let is_slow = base.seconds > test_time.as_secs_f64() / 2.0;
         let is_over = |ran: &RunRecord| ran.answer.report.timed_out;
         let is_late = is_over(base) || is_slow && is_over(runs.whole_file_run());
         if !is_late {
@@ -305,7 +306,7 @@ impl Harness {
         let cause = format!(
             "the existing tests take {:.0} s of the {} s allowed for a run",
             base.seconds,
-            self.test_time.as_secs()
+            test_time.as_secs()
         );
         Err(Box::new(Infrastructure::new("base", cause)))
     }

@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use futures::future::join_all;
 
 use super::grading_key::{key, ungraded_result};
+use super::progress::{Progress, Step};
 use super::results::{Results, ResultsError};
+use super::runs::Grading;
 use super::timeline::{Activity, RunSlots, Timeline};
 use super::{GradingFailure, Harness};
 use crate::dataset::Instance;
@@ -22,35 +24,6 @@ pub struct Job<'a> {
     /// Predictions for the instance, one per prediction set.
     pub predictions: Vec<&'a Prediction>,
 }
-
-/// Progress of grading.
-#[derive(Debug, Clone)]
-pub enum Step {
-    /// A step of a build has started.
-    Building {
-        /// Id of the instance.
-        instance: String,
-        /// The step, in words.
-        step: String,
-    },
-    /// Grading of a prediction has started.
-    Grading {
-        /// Id of the instance.
-        instance: String,
-        /// Name of the prediction set (`model_name_or_path`).
-        prediction: String,
-    },
-    /// A prediction has been graded.
-    Graded {
-        /// The result, which is already stored.
-        result: Box<InstanceResult>,
-        /// Whether the prediction was graded now; false if the result already existed.
-        fresh: bool,
-    },
-}
-
-/// Progress callback, which several tasks call.
-pub type Progress<'a> = &'a (dyn Fn(Step) + Send + Sync);
 
 /// Number of workers, and a note if it had to be reduced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,9 +186,14 @@ async fn grade_predictions(
         });
         let mut result = match &prepared {
             Ok((prepared, baseline)) => {
-                let mut graded = harness
-                    .grade(job.instance, prediction, prepared, baseline, &timeline)
-                    .await;
+                let grading = Grading {
+                    harness,
+                    instance: job.instance,
+                    prepared,
+                    baseline,
+                    timeline: &timeline,
+                };
+                let mut graded = grading.grade(prediction).await;
                 if prepared.is_cached() {
                     graded.cached.insert(0, "build".to_owned());
                 }
