@@ -16,5 +16,6 @@ pub mod check;
 pub mod clover;
 pub mod grading;
 pub mod inspect;
+mod model_work;
 pub mod record_file;
 pub mod selection;

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt as _;
@@ -19,15 +18,13 @@ use super::agents::{AgentRun, Agents};
 use super::plan::ModelQuestion;
 use super::prompts::{TaskPrompts, messages};
 use super::replies::{self, Replies, StoredReply, key, to_request};
+use crate::model_work::{MAX_FAILURES, ModelWork};
 use testwright_agent::agent::{Outcome, Progress};
 use testwright_agent::setup::{self, ModelArgs};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::spending_limit::SpendingLimit;
 use testwright_models::{Finish, Message, Model, ModelError, ModelName, Request, Usage};
-
-/// Number of consecutive failed calls after which a model is no longer asked.
-const MAX_FAILURES: u32 = 3;
 
 /// Settings and state for asking models.
 pub struct Questioner<'a> {
@@ -64,36 +61,7 @@ pub struct AskingSummary {
 struct AskingState {
     models: BTreeMap<String, Arc<dyn Model>>,
     ceiling: Arc<SpendingLimit>,
-    failures: Mutex<BTreeMap<String, u32>>,
-    not_asked: AtomicUsize,
-    why: Mutex<Option<String>>,
-    interrupted: AtomicBool,
-}
-
-impl AskingState {
-    fn leave(&self, why: String) {
-        self.not_asked.fetch_add(1, Ordering::SeqCst);
-        let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(why);
-    }
-
-    /// Returns why a model must not be asked any more.
-    fn blocked_reason(&self, model: &str) -> Option<String> {
-        if self.ceiling.is_reached() {
-            return Some("the --max-dollars budget is used up".to_owned());
-        }
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures
-            .get(model)
-            .filter(|times| **times >= MAX_FAILURES)
-            .map(|_| format!("the model {model} failed {MAX_FAILURES} times in a row"))
-    }
-
-    fn note(&self, model: &str, failed: bool) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = failures.entry(model.to_owned()).or_default();
-        *times = if failed { *times + 1 } else { 0 };
-    }
+    work: ModelWork,
 }
 
 impl Questioner<'_> {
@@ -128,11 +96,9 @@ impl Questioner<'_> {
         let state = AskingState {
             models,
             ceiling,
-            failures: Mutex::default(),
-            not_asked: AtomicUsize::new(0),
-            why: Mutex::default(),
-            interrupted: AtomicBool::new(false),
+            work: ModelWork::default(),
         };
+        let times = &format!("{MAX_FAILURES} times");
         let calls = asks.iter().map(|ask| {
             let (state, replies) = (&state, &replies);
             async move {
@@ -140,14 +106,16 @@ impl Questioner<'_> {
                     ended(ask, false);
                     return Ok(());
                 }
-                if let Some(why) = state.blocked_reason(ask.model) {
-                    state.leave(why);
+                let work = &state.work;
+                if let Some(why) =
+                    work.blocked_reason(ask.model, Some(state.ceiling.as_ref()), times)
+                {
+                    work.skip(why);
                     return Ok(());
                 }
-                if state.interrupted.load(Ordering::SeqCst) {
-                    return Ok(());
-                }
-                if !self.ask_unless_interrupted(ask, state, replies).await? {
+                if work.is_interrupted()
+                    || !self.ask_unless_interrupted(ask, state, replies).await?
+                {
                     return Ok(());
                 }
                 ended(ask, true);
@@ -163,7 +131,7 @@ impl Questioner<'_> {
             }
         }
         drop(calls);
-        let interrupted = state.interrupted.load(Ordering::SeqCst);
+        let interrupted = state.work.is_interrupted();
         if let Some(agents) = self.agents.as_ref()
             && (interrupted || failure.is_some())
         {
@@ -172,15 +140,9 @@ impl Questioner<'_> {
         if let Some(error) = failure {
             return Err(error);
         }
-        let skipped_count = state.not_asked.load(Ordering::SeqCst);
-        let why = state
-            .why
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
         Ok(AskingSummary {
             interrupted,
-            not_asked: why.map(|why| (skipped_count, why)),
+            not_asked: state.work.skipped(),
             dollars: state.ceiling.spent(),
         })
     }
@@ -195,12 +157,12 @@ impl Questioner<'_> {
         if ask.is_for_agent() {
             // The agent handles an interruption itself, so that no sandbox is left behind.
             self.agent(ask, state, replies).await?;
-            return Ok(!state.interrupted.load(Ordering::SeqCst));
+            return Ok(!state.work.is_interrupted());
         }
         tokio::select! {
             result = self.one(ask, state, replies) => result.map(|()| true),
             () = setup::interrupted() => {
-                state.interrupted.store(true, Ordering::SeqCst);
+                state.work.interrupt();
                 Ok(false)
             }
         }
@@ -217,19 +179,20 @@ impl Questioner<'_> {
         };
         match agents.run(ask, model.clone()).await? {
             AgentRun::Ended(reply) => {
-                state.note(ask.model, false);
+                state.work.note(ask.model, false);
                 replies.add(*reply)
             }
             AgentRun::CutShort(Outcome::Interrupted) => {
-                state.interrupted.store(true, Ordering::SeqCst);
+                state.work.interrupt();
                 Ok(())
             }
             AgentRun::CutShort(outcome) => {
                 if matches!(outcome, Outcome::ModelFailed { .. }) {
-                    state.note(ask.model, true);
+                    state.work.note(ask.model, true);
                 }
                 let summary = outcome.summary();
-                state.leave(summary.lines().next().unwrap_or_default().to_owned());
+                let reason = summary.lines().next().unwrap_or_default();
+                state.work.skip(reason.to_owned());
                 Ok(())
             }
         }
@@ -281,7 +244,7 @@ impl Questioner<'_> {
         let begun = Instant::now();
         let answered = model.complete(&request).await;
         let seconds = begun.elapsed().as_secs_f64();
-        state.note(
+        state.work.note(
             ask.model,
             matches!(
                 answered,
@@ -312,7 +275,7 @@ impl Questioner<'_> {
                 ))
             }
             Err(error) => {
-                state.leave(error.to_string());
+                state.work.skip(error.to_string());
                 Ok(())
             }
         }

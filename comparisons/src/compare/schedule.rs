@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use testwright_evals::harness::Harness;
@@ -19,6 +18,7 @@ use super::given::Inputs;
 use super::run_record::{RunKey, RunsFile, open_runs, stored_runs};
 use super::runs::{RemoteRuns, RunContext};
 use super::{Plan, RunRecord, RunSpec, RunStatus, SPENDING};
+use crate::model_work::{MAX_FAILURES, ModelWork};
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::setup;
 use testwright_config::error::{Error, Kind, Result};
@@ -121,26 +121,13 @@ impl Summary {
     }
 }
 
-/// Number of consecutive runs that failed because of the model, after which it is no longer used.
-const OUTAGE: u32 = 3;
-
-/// Shared state of the runs.
-#[derive(Default)]
-struct ScheduleState {
-    interrupted: AtomicBool,
-    /// Consecutive failures by model name.
-    failures: Mutex<BTreeMap<String, u32>>,
-    not_made: AtomicU32,
-    skip_reason: Mutex<Option<String>>,
-}
-
 type PreparedCode = std::result::Result<(Source, Environment), Outcome>;
 
 /// Data shared by the runs of a schedule.
 struct Shared<'s> {
     context: RunContext<'s>,
     file: RunsFile,
-    state: Arc<ScheduleState>,
+    state: Arc<ModelWork>,
     /// Runs of the recording that is replayed.
     recorded: BTreeMap<RunKey, RunRecord>,
     /// Prepared old code by instance.
@@ -162,9 +149,9 @@ impl Schedule<'_> {
         let cells = self.plan.cells(ids());
         let file = open_runs(self.folder)?;
         let ceiling = self.ceiling()?;
-        let state = Arc::new(ScheduleState::default());
+        let state = Arc::new(ModelWork::default());
         // Dropping the set aborts the task.
-        let watch = state.watch_for_interrupt();
+        let watch = watch_for_interrupt(&state);
         let shared = Shared {
             context: RunContext {
                 settings: self.settings,
@@ -198,22 +185,16 @@ impl Schedule<'_> {
             ceiling.set_worker_spending(dollars)?;
         }
         let state = &shared.state;
-        let interrupted = state.interrupted.load(Ordering::SeqCst);
+        let interrupted = state.is_interrupted();
         if ended.is_err() || interrupted {
             // The build of an environment may have been interrupted.
             self.harness.backend.abandon().await?;
         }
         ended?;
-        let skipped_count = state.not_made.load(Ordering::SeqCst) as usize;
-        let why = state
-            .skip_reason
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
         Ok(Summary {
             runs: shared.file.retain(cells.iter().map(RunSpec::key))?,
             interrupted,
-            skipped_runs: why.map(|why| (skipped_count, why)),
+            skipped_runs: state.skipped(),
             dollars: ceiling.map(|ceiling| ceiling.spent()),
         })
     }
@@ -233,7 +214,7 @@ impl Schedule<'_> {
         if let Some(failed) = recorded.filter(|run| run.status == RunStatus::Infrastructure) {
             return file.add(failed.clone());
         }
-        if !self.may_begin(cell, state, shared.context.ceiling.as_deref()) {
+        if !self.may_begin(cell, shared) {
             return Ok(());
         }
         let (mut run, outcome) = match self.make_run(cell, shared).await {
@@ -241,12 +222,15 @@ impl Schedule<'_> {
             Ok(None) => return Ok(()),
             // The run was interrupted on the other machine.
             Err(error) if error.kind == Kind::Interrupted => {
-                state.interrupted.store(true, Ordering::SeqCst);
+                state.interrupt();
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        state.note(&run.model, &outcome);
+        let has_failed = matches!(outcome, Outcome::ModelFailed { .. });
+        if has_failed || outcome.is_final() {
+            state.note(&run.model, has_failed);
+        }
         if outcome == Outcome::Interrupted {
             return Ok(());
         }
@@ -314,34 +298,16 @@ impl Schedule<'_> {
         Ok(Some(Arc::new(opened)))
     }
 
-    fn may_begin(
-        &self,
-        cell: &RunSpec,
-        state: &ScheduleState,
-        ceiling: Option<&SpendingLimit>,
-    ) -> bool {
-        if state.interrupted.load(Ordering::SeqCst) {
+    fn may_begin(&self, cell: &RunSpec, shared: &Shared<'_>) -> bool {
+        let (state, ceiling) = (&shared.state, shared.context.ceiling.as_deref());
+        if state.is_interrupted() {
             return false;
         }
-        let failures = state
-            .failures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let model = &cell.system.model;
-        let why = if ceiling.is_some_and(SpendingLimit::is_reached) {
-            "the --max-dollars budget is used up".to_owned()
-        } else if failures.get(model).is_some_and(|n| *n >= OUTAGE) {
-            format!("the model {model} failed in {OUTAGE} runs in a row")
-        } else {
-            return true;
-        };
-        state.not_made.fetch_add(1, Ordering::SeqCst);
-        let mut first = state
-            .skip_reason
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(why);
-        false
+        let times = format!("in {MAX_FAILURES} runs");
+        let why = state.blocked_reason(&cell.system.model, ceiling, &times);
+        let may_begin = why.is_none();
+        why.into_iter().for_each(|why| state.skip(why));
+        may_begin
     }
 
     /// Prepares the old code of an instance and its environment.
@@ -412,27 +378,15 @@ fn failed_run(cell: &RunSpec, run: Result<(RunRecord, Outcome)>) -> Result<(RunR
     }
 }
 
-impl ScheduleState {
-    /// Starts a task that records an interruption.
-    fn watch_for_interrupt(self: &Arc<Self>) -> JoinSet<()> {
-        let state = self.clone();
-        let mut watch = JoinSet::new();
-        watch.spawn(async move {
-            setup::interrupted().await;
-            state.interrupted.store(true, Ordering::SeqCst);
-        });
-        watch
-    }
-
-    fn note(&self, model: &str, outcome: &Outcome) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = failures.entry(model.to_owned()).or_default();
-        match outcome {
-            Outcome::ModelFailed { .. } => *count += 1,
-            outcome if outcome.is_final() => *count = 0,
-            _ => {}
-        }
-    }
+/// Starts a task that records an interruption.
+fn watch_for_interrupt(state: &Arc<ModelWork>) -> JoinSet<()> {
+    let state = state.clone();
+    let mut watch = JoinSet::new();
+    watch.spawn(async move {
+        setup::interrupted().await;
+        state.interrupt();
+    });
+    watch
 }
 
 /// Forwards the progress of a run as steps of the comparison.
