@@ -15,7 +15,7 @@ use super::output::{self, ProgressLine, escape_line};
 use super::output_folder;
 use super::repository_args::{RepositoryArgs, patch_of_project};
 use super::show::read_ended;
-use testwright_agent::agent::{Outcome, Progress, StepView};
+use testwright_agent::agent::{Outcome, Progress};
 use testwright_agent::history::{
     AcceptedTests, HistoryEvent, HistoryOptions, HistoryReport, Part, investigate,
 };
@@ -285,12 +285,6 @@ impl Progress for HistoryProgress {
         self.live
             .set_status(&format!("{current} ({name}: {detail})"));
     }
-
-    fn begins(&self, _: &StepView<'_>) {}
-
-    fn ended(&self, _: &StepView<'_>) {}
-
-    fn stage(&self, _: &str, _: &str) {}
 
     fn note(&self, text: &str) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,11 +30,11 @@ pub trait Progress: Send + Sync {
         self.phase("sandbox", isolation);
     }
     /// Reports the start of a model call or tool call.
-    fn begins(&self, view: &StepView<'_>);
+    fn begins(&self, _view: &StepView<'_>) {}
     /// Reports the end of a call.
-    fn ended(&self, view: &StepView<'_>);
+    fn ended(&self, _view: &StepView<'_>) {}
     /// Reports the result of a pipeline's stage.
-    fn stage(&self, stage: &str, result: &str);
+    fn stage(&self, _stage: &str, _result: &str) {}
     /// Reports that a call of the model waits before its next try.
     fn waiting(&self, text: &str) {
         self.note(text);
@@ -48,9 +48,6 @@ pub struct NotesToLog;
 
 impl Progress for NotesToLog {
     fn phase(&self, _: &str, _: &str) {}
-    fn begins(&self, _: &StepView<'_>) {}
-    fn ended(&self, _: &StepView<'_>) {}
-    fn stage(&self, _: &str, _: &str) {}
     fn note(&self, text: &str) {
         tracing::warn!("{text}");
     }

@@ -404,8 +404,6 @@ impl Progress for CellProgress {
         self.working(view.action);
     }
 
-    fn ended(&self, _: &StepView<'_>) {}
-
     fn stage(&self, stage: &str, _: &str) {
         self.working(stage);
     }

@@ -108,8 +108,6 @@ impl Progress for CallProgress {
         self.report(text.trim_end());
     }
 
-    fn ended(&self, _: &StepView<'_>) {}
-
     fn stage(&self, stage: &str, result: &str) {
         self.report(&format!("{stage}: {result}"));
     }

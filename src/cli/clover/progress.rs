@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::cli::output::{ProgressLine, escape_line};
-use testwright_agent::agent::{Progress, StepView};
+use testwright_agent::agent::Progress;
 
 pub(super) struct CloverProgress {
     live: ProgressLine,
@@ -54,12 +54,6 @@ impl Progress for CloverProgress {
     fn phase(&self, name: &str, detail: &str) {
         self.status(&format!("{name}: {detail}"));
     }
-
-    fn begins(&self, _: &StepView<'_>) {}
-
-    fn ended(&self, _: &StepView<'_>) {}
-
-    fn stage(&self, _: &str, _: &str) {}
 
     fn note(&self, text: &str) {
         self.line(&format!("note: {text}"));
