@@ -1,11 +1,9 @@
 //! Records of files that runs and server comparisons produced. Their content is in the artifact store
 //! ([`crate::artifacts`]).
 
-use sqlx::Row;
-use sqlx::any::AnyRow;
-
+use super::job_id::JobId;
 use super::jobs::Attempt;
-use super::runs::JobId;
+use super::queries::from_row;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -20,15 +18,7 @@ pub struct StoredArtifact {
     pub bytes: i64,
 }
 
-impl StoredArtifact {
-    fn read(row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
-        Ok(StoredArtifact {
-            name: row.try_get("name")?,
-            digest: row.try_get("digest")?,
-            bytes: row.try_get("bytes")?,
-        })
-    }
-}
+from_row! { StoredArtifact { name, digest, bytes } }
 
 /// Marks the content of a run's files as no longer used by the run.
 pub(super) const MARK_REMOVED: &str = "INSERT INTO removed_artifacts (digest) SELECT DISTINCT digest FROM artifacts WHERE run = $1 \
@@ -80,15 +70,10 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn artifacts(&self, run: &JobId) -> Result<Vec<StoredArtifact>> {
-        let failed = |error: sqlx::Error| failure("list the files of a run", &error);
-        let rows =
+        let query =
             sqlx::query("SELECT name, digest, bytes FROM artifacts WHERE run = $1 ORDER BY name")
-                .bind(run.as_str())
-                .fetch_all(&self.pool)
-                .await
-                .map_err(failed)?;
-        let artifacts: std::result::Result<_, _> = rows.iter().map(StoredArtifact::read).collect();
-        artifacts.map_err(failed)
+                .bind(run.as_str());
+        self.list("list the files of a run", query).await
     }
 
     /// Returns up to `most` digests that runs no longer use. Their content can be removed unless another run uses it.
@@ -97,15 +82,9 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn removed_artifacts(&self, most: i64) -> Result<Vec<String>> {
-        let failed = |error: sqlx::Error| failure("list files to remove", &error);
-        let rows = sqlx::query("SELECT digest FROM removed_artifacts ORDER BY digest LIMIT $1")
-            .bind(most)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
-        let digests: std::result::Result<_, _> =
-            rows.iter().map(|row| row.try_get("digest")).collect();
-        digests.map_err(failed)
+        let query =
+            sqlx::query("SELECT digest FROM removed_artifacts ORDER BY digest LIMIT $1").bind(most);
+        self.list_texts("list files to remove", query).await
     }
 
     /// Returns whether a run uses the content with a digest.
@@ -114,12 +93,10 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn has_artifact(&self, digest: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT digest FROM artifacts WHERE digest = $1 LIMIT 1")
-            .bind(digest)
-            .fetch_optional(&self.pool)
-            .await;
-        row.map(|row| row.is_some())
-            .map_err(|e| failure("check whether a run uses a file", &e))
+        let query =
+            sqlx::query("SELECT digest FROM artifacts WHERE digest = $1 LIMIT 1").bind(digest);
+        let found = self.list_texts("check whether a run uses a file", query);
+        Ok(!found.await?.is_empty())
     }
 
     /// Forgets a digest, once its content was removed or found in use.
@@ -128,11 +105,9 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn forget_removed_artifact(&self, digest: &str) -> Result<()> {
-        sqlx::query("DELETE FROM removed_artifacts WHERE digest = $1")
-            .bind(digest)
-            .execute(&self.pool)
+        let deletion = sqlx::query("DELETE FROM removed_artifacts WHERE digest = $1").bind(digest);
+        self.execute("store that a file was removed", deletion)
             .await
             .map(drop)
-            .map_err(|e| failure("store that a file was removed", &e))
     }
 }

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::AssertSqlSafe;
 
+use super::Store;
+use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
-use super::runs::{JobId, StoredRun, now};
-use super::{Store, failure};
-use testwright_config::error::{Error, Result};
+use super::queries::from_row;
+use super::stored_job::StoredJob;
+use testwright_config::error::Result;
 
 /// A comparison in the store.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,12 +95,22 @@ pub struct ComparisonFilter {
     pub limit: u32,
 }
 
-/// Expression for the status. A comparison of a command runs until it is graded or cancelled. An index covers this
-/// expression.
-const STATUS: &str = "COALESCE(status, CASE WHEN cancel = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
-const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancel, request, ended_at, traceparent, \
-                       CASE WHEN status IN ('queued', 'running') THEN return_reason ELSE message END AS message, \
-                       CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
+impl StoredJob for StoredComparison {
+    const KIND: JobKind = JobKind::Comparison;
+    const COLUMNS: &'static str = "id, created_at, owner, name, plan, max_dollars, cancel AS is_cancelled, request, ended_at, \
+                                   traceparent, CASE WHEN status IN ('queued', 'running') THEN return_reason ELSE message END AS message, \
+                                   CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
+    // A comparison of a command runs until it is graded or cancelled. An index covers this expression.
+    const STATUS: &'static str = "COALESCE(status, CASE WHEN cancel = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
+}
+
+from_row! {
+    StoredComparison {
+        id, created_at, owner, name, plan, max_dollars, request, status, ended_at, message, traceparent,
+    } flags { has_report, is_cancelled }
+}
+
+from_row! { ComparisonReport { report, page } }
 
 impl Store {
     /// Stores a comparison, or updates it; a cancelled one resumes.
@@ -108,7 +119,7 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn put_comparison(&self, new: &NewComparison<'_>) -> Result<()> {
-        sqlx::query(
+        let insertion = sqlx::query(
             "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (id) DO UPDATE SET plan = excluded.plan, max_dollars = excluded.max_dollars, cancel = 0, ended_at = NULL",
         )
@@ -117,11 +128,10 @@ impl Store {
         .bind(new.owner)
         .bind(new.name)
         .bind(new.plan)
-        .bind(new.max_dollars)
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("store the comparison", &e))
+        .bind(new.max_dollars);
+        self.execute("store the comparison", insertion)
+            .await
+            .map(drop)
     }
 
     /// Stores the report on a comparison.
@@ -131,18 +141,15 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn put_comparison_report(&self, id: &JobId, report: &ComparisonReport) -> Result<()> {
         // A comparison of a command ends with its report; a server stores the end of its own comparisons.
-        sqlx::query(
+        let update = sqlx::query(
             "UPDATE comparisons SET report = $2, page = $3, ended_at = CASE WHEN status IS NULL THEN $4 ELSE ended_at END \
              WHERE id = $1",
         )
         .bind(id.as_str())
         .bind(&report.report)
         .bind(&report.page)
-        .bind(now())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("store the report", &e))
+        .bind(now());
+        self.execute("store the report", update).await.map(drop)
     }
 
     /// Lists comparisons, newest first.
@@ -152,17 +159,16 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
         let conditions = [
-            (STATUS, '=', filter.status.map(JobStatus::as_str)),
+            (
+                StoredComparison::STATUS,
+                '=',
+                filter.status.map(JobStatus::as_str),
+            ),
             ("owner", '=', filter.owner.as_deref()),
             ("name", '=', filter.name.as_deref()),
             ("id", '<', filter.before.as_ref().map(JobId::as_str)),
         ];
-        let statement = format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons");
-        let rows = self.select_newest(&statement, &conditions, "id", filter.limit);
-        let rows = rows
-            .await
-            .map_err(|e| failure("list the comparisons", &e))?;
-        rows.iter().map(read).collect()
+        self.list_jobs(&conditions, filter.limit).await
     }
 
     /// Returns a comparison; `None` if it does not exist.
@@ -171,22 +177,7 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn comparison(&self, id: &JobId) -> Result<Option<StoredComparison>> {
-        self.comparison_where("id", id.as_str()).await
-    }
-
-    async fn comparison_where(
-        &self,
-        column: &'static str,
-        value: &str,
-    ) -> Result<Option<StoredComparison>> {
-        let statement =
-            format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons WHERE {column} = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(value)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failure("read the comparison", &e))?;
-        row.as_ref().map(read).transpose()
+        self.find_job("id", id.as_str()).await
     }
 
     /// Adds a comparison for a server. If the idempotency key is already in use, returns that comparison and `false`.
@@ -198,9 +189,9 @@ impl Store {
         &self,
         requested_comparison: &RequestedComparison<'_>,
     ) -> Result<(StoredComparison, bool)> {
-        let what = "store the comparison";
         let new = &requested_comparison.comparison;
-        let added = sqlx::query(
+        let key = requested_comparison.idempotency_key.as_deref();
+        let insertion = sqlx::query(
             "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, request, idempotency_key, status, traceparent) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9) ON CONFLICT (idempotency_key) DO NOTHING",
         )
@@ -212,18 +203,8 @@ impl Store {
         .bind(new.max_dollars)
         .bind(requested_comparison.request)
         .bind(requested_comparison.idempotency_key.clone())
-        .bind(requested_comparison.traceparent.clone())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        self.announce_job();
-        let comparison = match (added.rows_affected(), &requested_comparison.idempotency_key) {
-            (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
-            _ => self.comparison(new.id).await?,
-        };
-        let stored = comparison
-            .ok_or_else(|| Error::infrastructure(what).cause("the new comparison is missing"))?;
-        Ok((stored, added.rows_affected() > 0))
+        .bind(requested_comparison.traceparent.clone());
+        self.add_job(new.id, key, insertion).await
     }
 
     /// Claims the oldest comparison that is due.
@@ -246,23 +227,11 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn comparison_report(&self, id: &JobId) -> Result<Option<ComparisonReport>> {
-        let failed = |e: &sqlx::Error| failure("read the report", e);
-        let row = sqlx::query(
+        let query = sqlx::query(
             "SELECT report, page FROM comparisons WHERE id = $1 AND report IS NOT NULL",
         )
-        .bind(id.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        let read = |row: AnyRow| {
-            Ok(ComparisonReport {
-                report: row.try_get("report")?,
-                page: row.try_get("page")?,
-            })
-        };
-        row.map(read)
-            .transpose()
-            .map_err(|e: sqlx::Error| failed(&e))
+        .bind(id.as_str());
+        self.find("read the report", query).await
     }
 
     /// Counts the runs of comparisons by status.
@@ -274,20 +243,13 @@ impl Store {
         &self,
         batches: &[&str],
     ) -> Result<BTreeMap<String, BTreeMap<String, i64>>> {
-        let failed = |e: &sqlx::Error| failure("count the runs", e);
         let counts = "SELECT batch, status, COUNT(*) AS runs FROM runs WHERE batch IN";
-        let rows = self.select_in(counts, batches, "GROUP BY batch, status");
-        let rows = rows.await.map_err(|e| failed(&e))?;
+        let groups = "GROUP BY batch, status";
+        let rows: Vec<(String, String, i64)> = self
+            .list_in("count the runs", counts, batches, groups)
+            .await?;
         let mut counted: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
-        for row in &rows {
-            let read = || -> std::result::Result<(String, String, i64), sqlx::Error> {
-                Ok((
-                    row.try_get("batch")?,
-                    row.try_get("status")?,
-                    row.try_get("runs")?,
-                ))
-            };
-            let (batch, status, runs) = read().map_err(|e| failed(&e))?;
+        for (batch, status, runs) in rows {
             counted.entry(batch).or_default().insert(status, runs);
         }
         Ok(counted)
@@ -300,53 +262,21 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cancel_comparison(&self, id: &JobId) -> Result<u64> {
+        let what = "cancel the comparison";
         let open = "status IN ('queued', 'running')";
         let statement = format!(
             "UPDATE comparisons SET cancel = 1, \
              ended_at = CASE WHEN {open} OR (status IS NULL AND ended_at IS NULL) THEN $2 ELSE ended_at END, \
              status = CASE WHEN {open} THEN 'cancelled' ELSE status END WHERE id = $1"
         );
-        sqlx::query(sqlx::AssertSqlSafe(statement))
+        let update = sqlx::query(AssertSqlSafe(statement))
             .bind(id.as_str())
-            .bind(now())
-            .execute(&self.pool)
-            .await
-            .map_err(|e| failure("cancel the comparison", &e))?;
+            .bind(now());
+        self.execute(what, update).await?;
         let mut job_count = 0;
         for kind in [JobKind::Run, JobKind::Grading] {
-            let of_kind = self.cancel_all(kind, "batch", id.as_str()).await;
-            job_count += of_kind.map_err(|e| failure("cancel the comparison", &e))?;
+            job_count += self.cancel_all(what, kind, "batch", id.as_str()).await?;
         }
         Ok(job_count)
     }
-
-    /// Returns the run with an idempotency key.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the database query fails.
-    pub async fn run_of_key(&self, key: &str) -> Result<Option<StoredRun>> {
-        self.run_where("idempotency_key", key).await
-    }
-}
-
-fn read(row: &AnyRow) -> Result<StoredComparison> {
-    let read = || -> std::result::Result<StoredComparison, sqlx::Error> {
-        Ok(StoredComparison {
-            id: JobId::stored(row.try_get("id")?),
-            created_at: row.try_get("created_at")?,
-            owner: row.try_get("owner")?,
-            name: row.try_get("name")?,
-            plan: row.try_get("plan")?,
-            has_report: row.try_get::<i64, _>("has_report")? != 0,
-            max_dollars: row.try_get("max_dollars")?,
-            is_cancelled: row.try_get::<i64, _>("cancel")? != 0,
-            request: row.try_get("request")?,
-            status: JobStatus::from_row(row)?,
-            ended_at: row.try_get("ended_at")?,
-            message: row.try_get("message")?,
-            traceparent: row.try_get("traceparent")?,
-        })
-    };
-    read().map_err(|e| failure("read a comparison", &e))
 }

@@ -1,8 +1,7 @@
 //! Trajectories of runs: lines numbered from 1 without gaps.
 
-use sqlx::Row;
-
-use super::runs::JobId;
+use super::job_id::JobId;
+use super::queries::from_row;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
@@ -14,6 +13,8 @@ pub struct StoredEvent {
     /// The event, as JSON.
     pub line: String,
 }
+
+from_row! { StoredEvent { number, line } }
 
 impl Store {
     /// Adds the next event of an attempt. Each number can be used only once, so that no step is recorded twice.
@@ -38,23 +39,13 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn events(&self, run: &JobId, after: i64, most: u32) -> Result<Vec<StoredEvent>> {
-        let rows = sqlx::query(
+        let query = sqlx::query(
             "SELECT number, line FROM events WHERE run = $1 AND number > $2 ORDER BY number LIMIT $3",
         )
         .bind(run.as_str())
         .bind(after)
-        .bind(i64::from(most))
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failure("read the events", &e))?;
-        let read = |row: &sqlx::any::AnyRow| {
-            Ok(StoredEvent {
-                number: row.try_get("number")?,
-                line: row.try_get("line")?,
-            })
-        };
-        let events: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(read).collect();
-        events.map_err(|e| failure("read the events", &e))
+        .bind(i64::from(most));
+        self.list("read the events", query).await
     }
 }
 

@@ -1,10 +1,10 @@
 //! Deliveries from GitHub and the tasks they cause. The store prevents duplicates, even across restarts.
 
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{FromRow, Row};
 
+use super::job_id::{JobId, now};
 use super::jobs::{Attempt, JobKind};
-use super::runs::{JobId, now};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -61,8 +61,6 @@ pub struct GitHubTask {
     /// Number of failures.
     pub failures: i64,
 }
-
-const COLUMNS: &str = "id, created_at, repository, issue, details, run, attempt, failures";
 
 impl Store {
     /// Stores a delivery and its tasks in one transaction; `false` if this delivery was already received.
@@ -136,13 +134,11 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn github_task(&self, id: &str) -> Result<Option<GitHubTask>> {
-        let statement = format!("SELECT {COLUMNS} FROM github_tasks WHERE id = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failure("read a GitHub task", &e))?;
-        row.as_ref().map(read).transpose()
+        let query = sqlx::query(
+            "SELECT id, created_at, repository, issue, details, run, attempt, failures FROM github_tasks WHERE id = $1",
+        )
+        .bind(id);
+        self.find("read a GitHub task", query).await
     }
 
     /// Returns a task to the queue until a time, unless another process has claimed it since. `why` is the reason, if
@@ -157,7 +153,7 @@ impl Store {
         not_before: i64,
         why: Option<&str>,
     ) -> Result<()> {
-        sqlx::query(
+        let update = sqlx::query(
             "UPDATE github_tasks SET status = 'queued', not_before = $3, failures = failures + $4, result = $5 \
              WHERE id = $1 AND attempt = $2 AND status = 'running'",
         )
@@ -165,11 +161,10 @@ impl Store {
         .bind(attempt.number)
         .bind(not_before)
         .bind(i64::from(why.is_some()))
-        .bind(why.map(str::to_owned))
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("postpone a GitHub task", &e))
+        .bind(why.map(str::to_owned));
+        self.execute("postpone a GitHub task", update)
+            .await
+            .map(drop)
     }
 
     /// Links a task with the run that writes its test.
@@ -178,13 +173,12 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn link_github_run(&self, id: &str, run: &JobId) -> Result<()> {
-        sqlx::query("UPDATE github_tasks SET run = $2 WHERE id = $1")
+        let update = sqlx::query("UPDATE github_tasks SET run = $2 WHERE id = $1")
             .bind(id)
-            .bind(run.as_str())
-            .execute(&self.pool)
+            .bind(run.as_str());
+        self.execute("link a GitHub task with its run", update)
             .await
             .map(drop)
-            .map_err(|e| failure("link a GitHub task with its run", &e))
     }
 
     /// Lists the runs for an issue, latest request first; `None` for a run that does not exist yet.
@@ -193,23 +187,14 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn github_runs(&self, repository: &str, issue: u64) -> Result<Vec<Option<JobId>>> {
-        let rows = sqlx::query(
+        let query = sqlx::query(
             "SELECT run FROM github_tasks WHERE kind = 'answer' AND (run IS NOT NULL OR status IN ('queued', 'running')) AND repository = $1 AND issue = $2 \
              ORDER BY created_at DESC, id DESC",
         )
         .bind(repository)
-        .bind(number(issue))
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failure("find the runs for an issue", &e))?;
-        let run = |row: &AnyRow| {
-            Ok(row
-                .try_get::<Option<String>, _>("run")?
-                .as_deref()
-                .and_then(JobId::parse))
-        };
-        let runs: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(run).collect();
-        runs.map_err(|e| failure("find the runs for an issue", &e))
+        .bind(number(issue));
+        let runs: Vec<(Option<JobId>,)> = self.list("find the runs for an issue", query).await?;
+        Ok(runs.into_iter().map(|(run,)| run).collect())
     }
 }
 
@@ -218,21 +203,17 @@ fn number(issue: u64) -> i64 {
     i64::try_from(issue).unwrap_or(i64::MAX)
 }
 
-fn read(row: &AnyRow) -> Result<GitHubTask> {
-    let read = || -> std::result::Result<GitHubTask, sqlx::Error> {
+impl<'r> FromRow<'r, AnyRow> for GitHubTask {
+    fn from_row(row: &'r AnyRow) -> std::result::Result<Self, sqlx::Error> {
         Ok(GitHubTask {
             id: row.try_get("id")?,
             created_at: row.try_get("created_at")?,
             repository: row.try_get("repository")?,
             issue: row.try_get::<i64, _>("issue")?.unsigned_abs(),
             details: row.try_get("details")?,
-            run: row
-                .try_get::<Option<String>, _>("run")?
-                .as_deref()
-                .and_then(JobId::parse),
+            run: row.try_get("run")?,
             attempts: row.try_get("attempt")?,
             failures: row.try_get("failures")?,
         })
-    };
-    read().map_err(|e| failure("read a GitHub task", &e))
+    }
 }

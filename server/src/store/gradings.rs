@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::AssertSqlSafe;
 
+use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
-use super::runs::{JobId, now};
+use super::queries::from_row;
+use super::stored_job::StoredJob;
 use super::{Store, failure};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::Result;
 
 /// A grading to store.
 #[derive(Debug, Clone)]
@@ -65,7 +66,12 @@ pub struct GradingFilter {
     pub limit: u32,
 }
 
-const COLUMNS: &str = "id, status, batch, message";
+impl StoredJob for StoredGrading {
+    const KIND: JobKind = JobKind::Grading;
+    const COLUMNS: &'static str = "id, batch, message";
+}
+
+from_row! { StoredGrading { id, status, batch, message } }
 
 impl Store {
     /// Adds a grading, or returns the one with the same idempotency key.
@@ -74,28 +80,19 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn add_grading(&self, new: &NewGrading) -> Result<StoredGrading> {
-        let what = "store the grading";
-        sqlx::query(
+        let id = JobId::new(now());
+        let insertion = sqlx::query(
             "INSERT INTO gradings (id, created_at, status, request, owner, batch, idempotency_key) \
              VALUES ($1, $2, 'queued', $3, $4, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
         )
-        .bind(JobId::new(now()).as_str())
+        .bind(id.as_str())
         .bind(now())
         .bind(&new.request)
         .bind(&new.owner)
         .bind(&new.batch)
-        .bind(&new.idempotency_key)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        self.announce_job();
-        let statement = format!("SELECT {COLUMNS} FROM gradings WHERE idempotency_key = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(&new.idempotency_key)
-            .fetch_one(&self.pool)
-            .await
-            .map_err(|e| failure(what, &e))?;
-        read(&row)
+        .bind(&new.idempotency_key);
+        let added = self.add_job(&id, Some(&new.idempotency_key), insertion);
+        added.await.map(|(stored, _)| stored)
     }
 
     /// Lists the gradings of a batch, oldest first.
@@ -104,13 +101,12 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn gradings(&self, batch: &str) -> Result<Vec<StoredGrading>> {
-        let statement = format!("SELECT {COLUMNS} FROM gradings WHERE batch = $1 ORDER BY id");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(batch)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure("list the gradings", &e))?;
-        rows.iter().map(read).collect()
+        let statement = format!(
+            "{} WHERE batch = $1 ORDER BY id",
+            StoredGrading::selection()
+        );
+        let query = sqlx::query(AssertSqlSafe(statement)).bind(batch);
+        self.list("list the gradings", query).await
     }
 
     /// Lists the batches that have gradings, newest first.
@@ -125,38 +121,29 @@ impl Store {
             ("batch", '=', filter.batch.as_deref()),
             ("batch", '<', filter.before.as_deref()),
         ];
-        let failed = |e: &sqlx::Error| failure("list the gradings", e);
+        let what = "list the gradings";
         let query = "SELECT DISTINCT batch FROM gradings";
-        let selection = self.select_newest(query, &conditions, "batch", filter.limit);
-        let batch_rows = selection.await.map_err(|e| failed(&e))?;
-        let batches = batch_rows.iter().map(|row| row.try_get("batch"));
-        let batches: std::result::Result<Vec<&str>, sqlx::Error> = batches.collect();
-        let batches = batches.map_err(|e| failed(&e))?;
-        let counts = "SELECT batch, status, MIN(owner) AS owner, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
-                      WHERE batch IN";
-        let rows = self.select_in(
-            counts,
-            &batches,
-            "GROUP BY batch, status ORDER BY batch DESC",
-        );
-        let rows = rows.await.map_err(|e| failed(&e))?;
+        let selection = self.list_newest(what, query, &conditions, "batch", filter.limit);
+        let selected: Vec<(String,)> = selection.await?;
+        let selected: Vec<&str> = selected.iter().map(|(batch,)| batch.as_str()).collect();
+        let counts = "SELECT batch, MIN(owner), MIN(created_at), status, COUNT(*) FROM gradings WHERE batch IN";
+        let order = "GROUP BY batch, status ORDER BY batch DESC";
+        let rows: Vec<(String, String, i64, String, i64)> =
+            self.list_in(what, counts, &selected, order).await?;
         let mut batches: Vec<GradingBatch> = Vec::new();
-        for row in &rows {
-            let read = || -> std::result::Result<GradingBatch, sqlx::Error> {
-                Ok(GradingBatch {
-                    batch: row.try_get("batch")?,
-                    owner: row.try_get("owner")?,
-                    created_at: row.try_get("created_at")?,
-                    by_status: BTreeMap::from([(row.try_get("status")?, row.try_get("gradings")?)]),
-                })
-            };
-            let read = read().map_err(|e| failed(&e))?;
+        for (batch, owner, created_at, status, count) in rows {
+            let by_status = BTreeMap::from([(status, count)]);
             match batches.last_mut() {
-                Some(last) if last.batch == read.batch => {
-                    last.created_at = last.created_at.min(read.created_at);
-                    last.by_status.extend(read.by_status);
+                Some(last) if last.batch == batch => {
+                    last.created_at = last.created_at.min(created_at);
+                    last.by_status.extend(by_status);
                 }
-                _ => batches.push(read),
+                _ => batches.push(GradingBatch {
+                    batch,
+                    owner,
+                    created_at,
+                    by_status,
+                }),
             }
         }
         Ok(batches)
@@ -168,8 +155,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
-        let job_count = self.cancel_all(JobKind::Grading, "batch", batch).await;
-        job_count.map_err(|e| failure("cancel the gradings", &e))
+        self.cancel_all("cancel the gradings", JobKind::Grading, "batch", batch)
+            .await
     }
 
     /// Returns the request of a grading.
@@ -196,8 +183,7 @@ impl Store {
         prediction: &str,
         result: &str,
     ) -> Result<()> {
-        let what = "store a result of the grading";
-        let added = sqlx::query(
+        let insertion = sqlx::query(
             "INSERT INTO graded_predictions (grading, prediction, result) SELECT id, $3, $4 FROM gradings \
              WHERE id = $1 AND attempt = $2 AND status = 'running' \
              ON CONFLICT (grading, prediction) DO UPDATE SET result = excluded.result",
@@ -205,14 +191,9 @@ impl Store {
         .bind(attempt.id.as_str())
         .bind(attempt.number)
         .bind(prediction)
-        .bind(result)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        match added.rows_affected() {
-            0 => Err(Error::infrastructure(what).cause("another worker has claimed the grading")),
-            _ => Ok(()),
-        }
+        .bind(result);
+        self.execute_for(attempt, "store a result of the grading", insertion)
+            .await
     }
 
     /// Returns the results of a grading.
@@ -221,13 +202,12 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn graded(&self, id: &JobId) -> Result<Vec<String>> {
-        sqlx::query_scalar(
+        let query = sqlx::query(
             "SELECT result FROM graded_predictions WHERE grading = $1 ORDER BY prediction",
         )
-        .bind(id.as_str())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failure("read the results of the grading", &e))
+        .bind(id.as_str());
+        self.list_texts("read the results of the grading", query)
+            .await
     }
 
     /// Deletes the gradings of a batch, whose results are now stored elsewhere.
@@ -240,24 +220,9 @@ impl Store {
             "DELETE FROM graded_predictions WHERE grading IN (SELECT id FROM gradings WHERE batch = $1)",
             "DELETE FROM gradings WHERE batch = $1",
         ] {
-            sqlx::query(statement)
-                .bind(batch)
-                .execute(&self.pool)
-                .await
-                .map_err(|e| failure("delete the gradings", &e))?;
+            let deletion = sqlx::query(statement).bind(batch);
+            self.execute("delete the gradings", deletion).await?;
         }
         Ok(())
     }
-}
-
-fn read(row: &AnyRow) -> Result<StoredGrading> {
-    let read = || -> std::result::Result<StoredGrading, sqlx::Error> {
-        Ok(StoredGrading {
-            id: JobId::stored(row.try_get("id")?),
-            status: JobStatus::from_row(row)?,
-            batch: row.try_get("batch")?,
-            message: row.try_get("message")?,
-        })
-    };
-    read().map_err(|e| failure("read a grading", &e))
 }

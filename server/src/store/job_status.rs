@@ -1,8 +1,8 @@
 //! The status of a job.
 
 use serde::{Deserialize, Serialize};
-use sqlx::Row;
-use sqlx::any::AnyRow;
+
+use super::queries::text_column;
 
 /// The status of a run, a matrix, a grading, a comparison or a GitHub task.
 #[derive(
@@ -82,10 +82,6 @@ impl JobStatus {
     pub fn has_ended(self) -> bool {
         !matches!(self, JobStatus::Queued | JobStatus::Running)
     }
-
-    pub(super) fn from_row(row: &AnyRow) -> Result<Self, sqlx::Error> {
-        let status: &str = row.try_get("status")?;
-        let unknown = || sqlx::Error::Decode(format!("unknown status {status}").into());
-        Self::parse(status).ok_or_else(unknown)
-    }
 }
+
+text_column!(JobStatus, JobStatus::parse);

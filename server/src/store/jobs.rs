@@ -1,14 +1,12 @@
 //! Jobs: runs, matrices, gradings, comparisons and GitHub tasks. Each kind has its own table, with the same columns for
 //! claiming jobs.
 
-use sqlx::Row;
-use sqlx::any::{AnyArguments, AnyRow};
-use sqlx::query::Query;
+use sqlx::AssertSqlSafe;
 
 use super::events::{self, StoredEvent};
+use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
-use super::lists::returned_row;
-use super::runs::{JobId, now};
+use super::queries::{Statement, from_row, returned_row, text_column};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -72,6 +70,11 @@ impl JobKind {
     }
 }
 
+// A row names its kind by the table.
+text_column!(JobKind, |table| JobKind::ALL
+    .into_iter()
+    .find(|kind| kind.table() == table));
+
 /// The results of an attempt.
 #[derive(Debug, Default)]
 pub struct AttemptResults {
@@ -105,15 +108,7 @@ pub struct Attempt {
     pub number: i64,
 }
 
-impl Attempt {
-    pub(super) fn read(row: &AnyRow) -> std::result::Result<Self, sqlx::Error> {
-        Ok(Attempt {
-            kind: kind_of(row)?,
-            id: JobId::stored(row.try_get("id")?),
-            number: row.try_get("attempt")?,
-        })
-    }
-}
+from_row! { Attempt { kind, id, number } }
 
 impl Store {
     /// Claims a job for a process; `None` if it is not due or another process was faster.
@@ -123,36 +118,31 @@ impl Store {
         id: &JobId,
         worker: &str,
     ) -> Result<Option<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("claim a job", e);
         let table = kind.table();
         let statement = format!(
             "UPDATE {table} SET attempt = attempt + 1, status = 'running', started_at = COALESCE(started_at, $2), worker = $3 \
-             WHERE id = $1 AND status = 'queued' AND not_before <= $2 RETURNING '{table}' AS kind, id, attempt"
+             WHERE id = $1 AND status = 'queued' AND not_before <= $2 RETURNING '{table}' AS kind, id, attempt AS number"
         );
-        let query = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let claim = sqlx::query(AssertSqlSafe(statement))
             .bind(id.as_str())
             .bind(now())
             .bind(worker);
-        let row = returned_row(query, &self.pool).await;
-        let row = row.map_err(|e| failed(&e))?;
-        let attempt = row.as_ref().map(Attempt::read).transpose();
-        attempt.map_err(|e| failed(&e))
+        let attempt = returned_row(claim, &self.pool).await;
+        attempt.map_err(|e| failure("claim a job", &e))
     }
 
     /// Claims the job whose id a query selects.
     pub(super) async fn claim_selected(
         &self,
         kind: JobKind,
-        query: Query<'_, sqlx::Any, AnyArguments>,
+        query: Statement<'_>,
         worker: &str,
     ) -> Result<Option<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("select a job", e);
-        let row = query.fetch_optional(&self.pool).await;
-        let Some(row) = row.map_err(|e| failed(&e))? else {
-            return Ok(None);
-        };
-        let id = JobId::stored(row.try_get("id").map_err(|e| failed(&e))?);
-        self.claim(kind, &id, worker).await
+        let selected: Option<(JobId,)> = self.find("select a job", query).await?;
+        match selected {
+            Some((id,)) => self.claim(kind, &id, worker).await,
+            None => Ok(None),
+        }
     }
 
     /// Returns whether this attempt still holds its job and the job was not cancelled.
@@ -165,13 +155,13 @@ impl Store {
             "SELECT id FROM {} WHERE id = $1 AND attempt = $2 AND status = 'running' AND cancel = 0",
             attempt.kind.table()
         );
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let query = sqlx::query(AssertSqlSafe(statement))
             .bind(attempt.id.as_str())
-            .bind(attempt.number)
-            .fetch_optional(&self.pool)
-            .await;
-        let row = row.map_err(|e| failure("check whether the job was cancelled", &e))?;
-        Ok(row.is_some())
+            .bind(attempt.number);
+        let held: Option<(JobId,)> = self
+            .find("check whether the job was cancelled", query)
+            .await?;
+        Ok(held.is_some())
     }
 
     /// Stores the end of an attempt and returns the resulting status: a cancelled job that returns to the queue becomes
@@ -203,7 +193,7 @@ impl Store {
             attempt.kind.table(),
             attempt.kind.explanation(),
         );
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let mut query = sqlx::query(AssertSqlSafe(statement))
             .bind(attempt.id.as_str())
             .bind(attempt.number)
             .bind(status.as_str())
@@ -213,12 +203,11 @@ impl Store {
         if attempt.kind == JobKind::Run {
             query = query.bind(results.patch);
         }
-        let row = returned_row(query, &mut *transaction).await;
-        let Some(row) = row.map_err(failed)? else {
+        let ended = returned_row(query, &mut *transaction).await;
+        let Some((ended,)): Option<(JobStatus,)> = ended.map_err(failed)? else {
             // Dropping the transaction rolls the event back.
             return Ok(None);
         };
-        let ended = JobStatus::from_row(&row).map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
         // A GitHub task may be waiting for the end of the run.
         self.announce_job();
@@ -249,17 +238,17 @@ impl Store {
             }
             _ => message,
         };
-        let returned = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let update = sqlx::query(AssertSqlSafe(statement))
             .bind(orphan.id.as_str())
             .bind(orphan.number)
             .bind(now())
             .bind(MAX_LOSSES)
-            .bind(message)
-            .execute(&self.pool)
-            .await
-            .map_err(|e| failure("return an orphaned job to the queue", &e))?;
+            .bind(message);
+        let returned = self
+            .execute("return an orphaned job to the queue", update)
+            .await?;
         self.announce_job();
-        Ok(returned.rows_affected() > 0)
+        Ok(returned > 0)
     }
 
     /// Queues a job again that has no result, and resets its counts of losses and returns. `false` if it is queued or
@@ -276,13 +265,11 @@ impl Store {
             kind.table(),
             kind.explanation()
         );
-        let queued = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(id.as_str())
-            .execute(&self.pool)
-            .await
-            .map_err(|e| failure(&format!("queue the {} again", kind.name()), &e))?;
+        let update = sqlx::query(AssertSqlSafe(statement)).bind(id.as_str());
+        let what = format!("queue the {} again", kind.name());
+        let queued = self.execute(&what, update).await?;
         self.announce_job();
-        Ok(queued.rows_affected() > 0)
+        Ok(queued > 0)
     }
 
     /// Cancels a job; a queued one ends immediately. `false` if it had already ended.
@@ -291,19 +278,18 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cancel(&self, kind: JobKind, id: &JobId) -> Result<bool> {
-        let job_count = self.cancel_all(kind, "id", id.as_str()).await;
-        let job_count =
-            job_count.map_err(|e| failure(&format!("cancel the {}", kind.name()), &e))?;
-        Ok(job_count > 0)
+        let what = format!("cancel the {}", kind.name());
+        Ok(self.cancel_all(&what, kind, "id", id.as_str()).await? > 0)
     }
 
     /// Cancels all jobs with a value in a column, and returns the number that had not ended.
     pub(super) async fn cancel_all(
         &self,
+        what: &str,
         kind: JobKind,
         column: &'static str,
         value: &str,
-    ) -> std::result::Result<u64, sqlx::Error> {
+    ) -> Result<u64> {
         let statement = format!(
             "UPDATE {} SET cancel = 1, \
              ended_at = CASE WHEN status = 'queued' THEN $2 ELSE ended_at END, \
@@ -311,18 +297,9 @@ impl Store {
              WHERE {column} = $1 AND status IN ('queued', 'running')",
             kind.table()
         );
-        let result = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let update = sqlx::query(AssertSqlSafe(statement))
             .bind(value)
-            .bind(now())
-            .execute(&self.pool)
-            .await?;
-        Ok(result.rows_affected())
+            .bind(now());
+        self.execute(what, update).await
     }
-}
-
-/// Returns the kind of job that a table holds.
-pub(super) fn kind_of(row: &AnyRow) -> std::result::Result<JobKind, sqlx::Error> {
-    let table: String = row.try_get("kind")?;
-    let kind = JobKind::ALL.into_iter().find(|k| k.table() == table);
-    kind.ok_or_else(|| sqlx::Error::Decode(format!("unknown table {table}").into()))
 }

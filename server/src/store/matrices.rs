@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sqlx::Row;
-use sqlx::any::AnyRow;
 
+use super::Store;
+use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
-use super::jobs::Attempt;
-use super::runs::{JobId, now};
-use super::{Store, failure};
-use testwright_config::error::{Error, Result};
+use super::jobs::{Attempt, JobKind};
+use super::queries::{from_row, text_column};
+use super::stored_job::StoredJob;
+use testwright_config::error::Result;
 
 /// The id of a matrix. Ids sort by creation time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,6 +46,8 @@ impl fmt::Display for MatrixId {
         self.0.fmt(f)
     }
 }
+
+text_column!(MatrixId, MatrixId::parse);
 
 /// A matrix to store.
 #[derive(Debug, Clone)]
@@ -111,7 +113,18 @@ pub struct MatrixFilter {
     pub limit: u32,
 }
 
-const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, repository, owner, attempt, cancel, message";
+impl StoredJob for StoredMatrix {
+    const KIND: JobKind = JobKind::Matrix;
+    const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, repository, owner, attempt, cancel, message";
+}
+
+from_row! {
+    StoredMatrix {
+        id, created_at, started_at, ended_at, status, request, repository, owner, attempt, message,
+    } flags { cancel }
+}
+
+from_row! { MatrixProgress { status, cells } }
 
 impl Store {
     /// Adds a matrix. If the idempotency key is already in use, returns that matrix and `false`.
@@ -120,9 +133,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn add_matrix(&self, new: &NewMatrix) -> Result<(StoredMatrix, bool)> {
-        let what = "store the matrix";
-        let id = MatrixId(JobId::new(now()));
-        let added = sqlx::query(
+        let id = JobId::new(now());
+        let insertion = sqlx::query(
             "INSERT INTO matrices (id, created_at, status, request, repository, owner, idempotency_key) \
              VALUES ($1, $2, 'queued', $3, $4, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
         )
@@ -131,18 +143,9 @@ impl Store {
         .bind(&new.request)
         .bind(&new.repository)
         .bind(&new.owner)
-        .bind(new.idempotency_key.clone())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        self.announce_job();
-        let matrix = match (added.rows_affected(), &new.idempotency_key) {
-            (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
-            _ => self.matrix(&id).await?,
-        };
-        let stored =
-            matrix.ok_or_else(|| Error::infrastructure(what).cause("the new matrix is missing"))?;
-        Ok((stored, added.rows_affected() > 0))
+        .bind(new.idempotency_key.clone());
+        self.add_job(&id, new.idempotency_key.as_deref(), insertion)
+            .await
     }
 
     /// Returns a matrix; `None` if it does not exist.
@@ -151,7 +154,7 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn matrix(&self, id: &MatrixId) -> Result<Option<StoredMatrix>> {
-        self.matrix_where("id", id.as_str()).await
+        self.find_job("id", id.as_str()).await
     }
 
     /// Returns the progress of a matrix; `None` if it does not exist.
@@ -160,37 +163,12 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn matrix_progress(&self, id: &MatrixId) -> Result<Option<MatrixProgress>> {
-        let failed = |e: &sqlx::Error| failure("read the progress of the matrix", e);
-        let row = sqlx::query(
+        let query = sqlx::query(
             "SELECT status, (SELECT COUNT(*) FROM matrix_cells WHERE matrix = matrices.id) AS cells FROM matrices \
              WHERE id = $1",
         )
-        .bind(id.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        let read = |row: &AnyRow| -> std::result::Result<MatrixProgress, sqlx::Error> {
-            Ok(MatrixProgress {
-                status: JobStatus::from_row(row)?,
-                cells: row.try_get("cells")?,
-            })
-        };
-        let progress = row.as_ref().map(read).transpose();
-        progress.map_err(|e| failed(&e))
-    }
-
-    async fn matrix_where(
-        &self,
-        column: &'static str,
-        value: &str,
-    ) -> Result<Option<StoredMatrix>> {
-        let statement = format!("SELECT {COLUMNS} FROM matrices WHERE {column} = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(value)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failure("read the matrix", &e))?;
-        row.as_ref().map(read).transpose()
+        .bind(id.as_str());
+        self.find("read the progress of the matrix", query).await
     }
 
     /// Lists matrices, newest first.
@@ -205,10 +183,7 @@ impl Store {
             ("repository", '=', filter.repository.as_deref()),
             ("id", '<', filter.before.as_ref().map(MatrixId::as_str)),
         ];
-        let statement = format!("SELECT {COLUMNS} FROM matrices");
-        let rows = self.select_newest(&statement, &conditions, "id", filter.limit);
-        let rows = rows.await.map_err(|e| failure("list the matrices", &e))?;
-        rows.iter().map(read).collect()
+        self.list_jobs(&conditions, filter.limit).await
     }
 
     /// Counts the stored cells of all matrices from the oldest to the newest.
@@ -221,21 +196,14 @@ impl Store {
         oldest: &MatrixId,
         newest: &MatrixId,
     ) -> Result<BTreeMap<String, i64>> {
-        let failed = |e: &sqlx::Error| failure("count the cells of the matrices", e);
-        let rows = sqlx::query(
+        let query = sqlx::query(
             "SELECT matrix, COUNT(*) AS cells FROM matrix_cells WHERE matrix >= $1 AND matrix <= $2 GROUP BY matrix",
         )
         .bind(oldest.as_str())
-        .bind(newest.as_str())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        let read = |row: &AnyRow| -> std::result::Result<(String, i64), sqlx::Error> {
-            Ok((row.try_get("matrix")?, row.try_get("cells")?))
-        };
-        let counts: std::result::Result<BTreeMap<String, i64>, sqlx::Error> =
-            rows.iter().map(read).collect();
-        counts.map_err(|e| failed(&e))
+        .bind(newest.as_str());
+        let counts: Vec<(String, i64)> =
+            self.list("count the cells of the matrices", query).await?;
+        Ok(counts.into_iter().collect())
     }
 
     /// Deletes a matrix; `false` if it has not ended.
@@ -245,21 +213,15 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn delete_matrix(&self, id: &MatrixId) -> Result<bool> {
         let what = "delete the matrix";
-        let deleted = sqlx::query(
+        let deletion = sqlx::query(
             "DELETE FROM matrices WHERE id = $1 AND status NOT IN ('queued', 'running')",
         )
-        .bind(id.as_str())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        if deleted.rows_affected() == 0 {
+        .bind(id.as_str());
+        if self.execute(what, deletion).await? == 0 {
             return Ok(false);
         }
-        sqlx::query("DELETE FROM matrix_cells WHERE matrix = $1")
-            .bind(id.as_str())
-            .execute(&self.pool)
-            .await
-            .map_err(|e| failure(what, &e))?;
+        let cells = sqlx::query("DELETE FROM matrix_cells WHERE matrix = $1").bind(id.as_str());
+        self.execute(what, cells).await?;
         Ok(true)
     }
 
@@ -274,8 +236,7 @@ impl Store {
         [tests, patch]: [&str; 2],
         result: &str,
     ) -> Result<()> {
-        let what = "store a cell of the matrix";
-        let added = sqlx::query(
+        let insertion = sqlx::query(
             "INSERT INTO matrix_cells (matrix, tests, patch, result) SELECT id, $3, $4, $5 FROM matrices \
              WHERE id = $1 AND attempt = $2 AND status = 'running' \
              ON CONFLICT (matrix, tests, patch) DO UPDATE SET result = excluded.result",
@@ -284,14 +245,9 @@ impl Store {
         .bind(attempt.number)
         .bind(tests)
         .bind(patch)
-        .bind(result)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        match added.rows_affected() {
-            0 => Err(Error::infrastructure(what).cause("another worker has claimed the matrix")),
-            _ => Ok(()),
-        }
+        .bind(result);
+        self.execute_for(attempt, "store a cell of the matrix", insertion)
+            .await
     }
 
     /// Returns the results of all stored cells.
@@ -300,34 +256,9 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cells(&self, id: &MatrixId) -> Result<Vec<String>> {
-        let what = "read the cells of the matrix";
-        let rows =
+        let query =
             sqlx::query("SELECT result FROM matrix_cells WHERE matrix = $1 ORDER BY tests, patch")
-                .bind(id.as_str())
-                .fetch_all(&self.pool)
-                .await
-                .map_err(|e| failure(what, &e))?;
-        let results = rows.iter().map(|row| row.try_get("result"));
-        let results: std::result::Result<Vec<String>, sqlx::Error> = results.collect();
-        results.map_err(|e| failure(what, &e))
+                .bind(id.as_str());
+        self.list_texts("read the cells of the matrix", query).await
     }
-}
-
-fn read(row: &AnyRow) -> Result<StoredMatrix> {
-    let read = || -> std::result::Result<StoredMatrix, sqlx::Error> {
-        Ok(StoredMatrix {
-            id: MatrixId(JobId::stored(row.try_get("id")?)),
-            created_at: row.try_get("created_at")?,
-            started_at: row.try_get("started_at")?,
-            ended_at: row.try_get("ended_at")?,
-            status: JobStatus::from_row(row)?,
-            request: row.try_get("request")?,
-            repository: row.try_get("repository")?,
-            owner: row.try_get("owner")?,
-            attempt: row.try_get("attempt")?,
-            cancel: row.try_get::<i64, _>("cancel")? != 0,
-            message: row.try_get("message")?,
-        })
-    };
-    read().map_err(|e| failure("read a matrix", &e))
 }

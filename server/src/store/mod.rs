@@ -8,18 +8,20 @@ mod events;
 mod failure;
 mod github;
 mod gradings;
+mod job_id;
 mod job_status;
 mod jobs;
-mod lists;
 mod matrices;
 mod migration_lock;
 mod model_usage;
 mod pool;
+mod queries;
 mod queue_state;
 mod retention;
 mod returns;
 mod runs;
 mod shares;
+mod stored_job;
 mod tokens;
 mod workers;
 
@@ -42,13 +44,14 @@ pub use comparisons::{
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
 pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
+pub use job_id::{JobId, now, timestamp};
 pub use job_status::JobStatus;
 pub use jobs::{Attempt, AttemptResults, JobKind};
 pub use matrices::{MatrixFilter, MatrixId, MatrixProgress, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use retention::{JobFiles, RemovalCounts};
-pub use runs::{JobId, NewRun, RunFilter, StoredRun, now, timestamp};
+pub use runs::{NewRun, RunFilter, StoredRun};
 pub use tokens::{Scope, Token};
 pub use workers::{StoredWorker, WorkerProcess};
 
@@ -138,10 +141,8 @@ impl Store {
     ///
     /// Fails if the database does not respond.
     pub async fn health(&self) -> Result<()> {
-        let answered = sqlx::query("SELECT 1").execute(&self.pool).await;
-        answered
-            .map(drop)
-            .map_err(|e| failure("reach the database", &e))
+        let probe = sqlx::query("SELECT 1");
+        self.execute("reach the database", probe).await.map(drop)
     }
 
     /// Checks that the database is writable, with a write the size of a few rows.
@@ -150,16 +151,13 @@ impl Store {
     ///
     /// Fails if the database does not respond or cannot be written to.
     pub async fn check_write(&self) -> Result<()> {
-        sqlx::query(
+        let probe = sqlx::query(
             "INSERT INTO write_probes (name, content) VALUES ('readiness', $1) \
              ON CONFLICT (name) DO UPDATE SET content = excluded.content",
         )
         // SQLite skips the write if the content is unchanged.
-        .bind(format!("{:016}", now()).repeat(WRITE_PROBE_BYTES / 16))
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("write to the database", &e))
+        .bind(format!("{:016}", now()).repeat(WRITE_PROBE_BYTES / 16));
+        self.execute("write to the database", probe).await.map(drop)
     }
 }
 

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::Row;
-use sqlx::any::AnyRow;
 
-use super::runs::now;
-use super::{Store, failure};
+use super::Store;
+use super::job_id::now;
 use testwright_config::error::Result;
 use testwright_config::settings::ModelLimits;
 use testwright_models::price::price_names;
@@ -192,25 +190,20 @@ impl Store {
     /// Counts a call unless it would exceed a limit. A call that is larger than the tokens per minute gets a minute of
     /// its own.
     async fn use_model(&self, window: &Window, most: CallCost) -> Result<bool> {
-        let failed = |e: &sqlx::Error| failure("count the calls of a model", e);
+        let what = "count the calls of a model";
         let insertion = sqlx::query(
             "INSERT INTO model_usage (scope, requests, tokens, microdollars, ends_at) VALUES ($1, 0, 0, 0, $2) \
              ON CONFLICT (scope) DO NOTHING",
         )
         .bind(&window.scope)
-        .bind(window.ends_at)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        if insertion.rows_affected() > 0 {
+        .bind(window.ends_at);
+        if self.execute(what, insertion).await? > 0 {
             // Running calls may still be settled.
-            sqlx::query("DELETE FROM model_usage WHERE ends_at < $1")
-                .bind(now() - DAY)
-                .execute(&self.pool)
-                .await
-                .map_err(|e| failed(&e))?;
+            let deletion =
+                sqlx::query("DELETE FROM model_usage WHERE ends_at < $1").bind(now() - DAY);
+            self.execute(what, deletion).await?;
         }
-        let used = sqlx::query(
+        let update = sqlx::query(
             "UPDATE model_usage SET requests = requests + 1, tokens = tokens + $2, microdollars = microdollars + $3 \
              WHERE scope = $1 AND requests < $4 AND (tokens = 0 OR tokens + $2 <= $5) AND microdollars + $3 <= $6",
         )
@@ -219,24 +212,20 @@ impl Store {
         .bind(microdollars(most.dollars))
         .bind(window.requests.map_or(i64::MAX, to_i64))
         .bind(window.tokens.map_or(i64::MAX, to_i64))
-        .bind(window.dollars.map_or(i64::MAX, |most| (most * 1e6) as i64))
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        Ok(used.rows_affected() > 0)
+        .bind(window.dollars.map_or(i64::MAX, |most| (most * 1e6) as i64));
+        Ok(self.execute(what, update).await? > 0)
     }
 
     async fn commit_usage(&self, scope: &str, reserved: CallCost, used: CallCost) -> Result<()> {
-        sqlx::query(
+        let update = sqlx::query(
             "UPDATE model_usage SET tokens = tokens + $2, microdollars = microdollars + $3 WHERE scope = $1",
         )
         .bind(scope)
         .bind(to_i64(used.tokens) - to_i64(reserved.tokens))
-        .bind(microdollars(used.dollars) - microdollars(reserved.dollars))
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("count the calls of a model", &e))
+        .bind(microdollars(used.dollars) - microdollars(reserved.dollars));
+        self.execute("count the calls of a model", update)
+            .await
+            .map(drop)
     }
 
     /// Returns the US dollars that batches of runs have cost, including reservations.
@@ -245,19 +234,16 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn batch_dollars(&self, batches: &[&str]) -> Result<BTreeMap<String, f64>> {
-        let failed = |e: &sqlx::Error| failure("read what was spent", e);
         let scopes: Vec<String> = batches.iter().map(|b| format!("{BATCH}{b}")).collect();
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let spent = "SELECT scope, microdollars FROM model_usage WHERE scope IN";
-        let rows = self.select_in(spent, &scopes, "").await;
-        let rows = rows.map_err(|e| failed(&e))?;
-        let read = |row: &AnyRow| {
-            let scope: String = row.try_get("scope")?;
-            let spent: i64 = row.try_get("microdollars")?;
+        let query = "SELECT scope, microdollars FROM model_usage WHERE scope IN";
+        let spent: Vec<(String, i64)> = self
+            .list_in("read what was spent", query, &scopes, "")
+            .await?;
+        let spent = spent.into_iter().map(|(scope, microdollars)| {
             let batch = scope.strip_prefix(BATCH).unwrap_or(&scope);
-            Ok((batch.to_owned(), spent as f64 / 1e6))
-        };
-        let spent: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
-        spent.map_err(|e| failed(&e))
+            (batch.to_owned(), microdollars as f64 / 1e6)
+        });
+        Ok(spent.collect())
     }
 }

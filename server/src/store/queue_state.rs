@@ -1,8 +1,6 @@
 //! The state of the queue, and a check that the database is migrated.
 
-use sqlx::Row;
-
-use super::{JobStatus, Store, failure, migrations, now};
+use super::{JobStatus, Store, migrations, now};
 use testwright_config::error::{Error, Result};
 
 /// The runs of the queue, by number and age.
@@ -34,26 +32,15 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn queue_state(&self) -> Result<QueueState> {
-        let what = "count the runs";
-        let rows = sqlx::query(
+        let query = sqlx::query(
             "SELECT status, COUNT(*) AS count, MIN(created_at) AS oldest FROM runs GROUP BY status",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
+        );
+        let rows: Vec<(String, i64, i64)> = self.list("count the runs", query).await?;
         let mut state = QueueState {
             by_status: JobStatus::of_runs().map(|status| (status, 0)).collect(),
             oldest: None,
         };
-        for row in &rows {
-            let read = || -> std::result::Result<(String, i64, i64), sqlx::Error> {
-                Ok((
-                    row.try_get("status")?,
-                    row.try_get("count")?,
-                    row.try_get("oldest")?,
-                ))
-            };
-            let (status, count, oldest) = read().map_err(|e| failure(what, &e))?;
+        for (status, count, oldest) in rows {
             let counts = state.by_status.iter_mut();
             for (_, counted) in counts.filter(|(job_status, _)| job_status.as_str() == status) {
                 *counted = count;
@@ -72,14 +59,12 @@ impl Store {
     /// Fails if a migration is missing or the database query fails.
     pub async fn check_migrations(&self) -> Result<()> {
         let what = "compare the database with this program";
-        let rows = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success")
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure(what, &e))?;
-        let applied: std::result::Result<Vec<i64>, sqlx::Error> =
-            rows.iter().map(|row| row.try_get("version")).collect();
-        let applied = applied.map_err(|e| failure(what, &e))?;
-        match migrations().iter().find(|m| !applied.contains(&m.version)) {
+        let query = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success");
+        let applied: Vec<(i64,)> = self.list(what, query).await?;
+        match migrations()
+            .iter()
+            .find(|m| !applied.contains(&(m.version,)))
+        {
             None => Ok(()),
             Some(missing) => Err(Error::infrastructure(what)
                 .cause(format!("migration {} was not applied", missing.version))

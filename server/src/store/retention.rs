@@ -1,11 +1,10 @@
 //! Removes old jobs with all their data, and the files of the oldest jobs to free space.
 
-use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::AssertSqlSafe;
 
 use super::artifacts::MARK_REMOVED;
+use super::job_id::JobId;
 use super::model_usage::FORGET_BATCH;
-use super::runs::JobId;
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -126,26 +125,25 @@ impl Store {
         let query = format!(
             "SELECT id FROM {table} WHERE {ended_at} < $1 AND {has_ended} ORDER BY {ended_at} LIMIT $2"
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(query))
+        let ids: Vec<String> = sqlx::query_scalar(AssertSqlSafe(query))
             .bind(time)
             .bind(BATCH)
             .fetch_all(&mut *transaction)
             .await
             .map_err(failed)?;
         let mut removed = 0;
-        for row in &rows {
-            let id: String = row.try_get("id").map_err(failed)?;
+        for id in &ids {
             let one =
                 format!("DELETE FROM {table} WHERE id = $1 AND {ended_at} < $2 AND {has_ended}");
-            let deletion = sqlx::query(sqlx::AssertSqlSafe(one))
-                .bind(&id)
+            let deletion = sqlx::query(AssertSqlSafe(one))
+                .bind(id)
                 .bind(time)
                 .execute(&mut *transaction)
                 .await
                 .map_err(failed)?;
             if deletion.rows_affected() > 0 {
                 for statement in *rest {
-                    let came_of_it = sqlx::query(*statement).bind(&id);
+                    let came_of_it = sqlx::query(*statement).bind(id);
                     came_of_it
                         .execute(&mut *transaction)
                         .await
@@ -155,7 +153,7 @@ impl Store {
             }
         }
         transaction.commit().await.map_err(failed)?;
-        Ok((rows.len() as u64, removed))
+        Ok((ids.len() as u64, removed))
     }
 
     /// Returns the bytes of all files of runs and comparisons; shared content counts once.
@@ -179,7 +177,6 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn oldest_files(&self, most: i64) -> Result<Vec<JobFiles>> {
-        let failed = |error: sqlx::Error| failure("list the oldest files of runs", &error);
         let of = |EndedTable {
                       table,
                       has_ended,
@@ -197,21 +194,15 @@ impl Store {
             of(&RUNS),
             of(&COMPARISONS)
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(most)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
-        let read = |row: &AnyRow| {
-            let bytes: i64 = row.try_get("bytes")?;
-            Ok(JobFiles {
-                of: JobId::stored(row.try_get("id")?),
-                ended_at: row.try_get("since")?,
-                bytes: u64::try_from(bytes).unwrap_or(0),
-            })
-        };
-        let files: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
-        files.map_err(failed)
+        let query = sqlx::query(AssertSqlSafe(statement)).bind(most);
+        let what = "list the oldest files of runs";
+        let files: Vec<(JobId, i64, i64)> = self.list(what, query).await?;
+        let files = files.into_iter().map(|(of, ended_at, bytes)| JobFiles {
+            of,
+            ended_at,
+            bytes: u64::try_from(bytes).unwrap_or(0),
+        });
+        Ok(files.collect())
     }
 
     /// Removes the files of a run or a comparison, and marks their content for removal.

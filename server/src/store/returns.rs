@@ -1,8 +1,10 @@
 //! Returns jobs to the queue if the machine has a shortage, with an increasing delay.
 
+use sqlx::AssertSqlSafe;
+
+use super::Store;
+use super::job_id::now;
 use super::jobs::Attempt;
-use super::runs::now;
-use super::{Store, failure};
 use testwright_config::error::Result;
 
 /// Milliseconds before a returned job can be claimed again; the delay doubles each time.
@@ -32,16 +34,13 @@ impl Store {
              WHERE id = $1 AND attempt = $2 AND status = 'running' AND returns < $5",
             attempt.kind.table()
         );
-        let returned = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let update = sqlx::query(AssertSqlSafe(statement))
             .bind(attempt.id.as_str())
             .bind(attempt.number)
             .bind(now())
             .bind(reason)
-            .bind(if is_sick { i64::MAX } else { MAX_RETURNS })
-            .execute(&self.pool)
-            .await
-            .map_err(|e| failure("return the job to the queue", &e))?;
-        Ok(returned.rows_affected() > 0)
+            .bind(if is_sick { i64::MAX } else { MAX_RETURNS });
+        Ok(self.execute("return the job to the queue", update).await? > 0)
     }
 }
 

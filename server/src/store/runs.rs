@@ -1,56 +1,14 @@
 //! Runs: requests, statuses and results.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::Row;
-use sqlx::any::AnyRow;
 
+use super::Store;
+use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
-use super::{Store, failure};
-use testwright_config::error::{Error, Result};
-
-/// The id of a run. Ids sort by creation time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JobId(String);
-
-impl JobId {
-    /// Creates an id from the time (milliseconds, as 11 hexadecimal digits) and 8 random characters.
-    pub fn new(now: i64) -> Self {
-        let random = std::iter::repeat_with(fastrand::alphanumeric).take(8);
-        JobId(format!(
-            "{now:011x}{}",
-            random.collect::<String>().to_lowercase()
-        ))
-    }
-
-    /// Parses an id from a client; `None` if it is malformed.
-    pub fn parse(text: &str) -> Option<Self> {
-        let is_id = text.len() == 19
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        is_id.then(|| JobId(text.to_owned()))
-    }
-
-    /// Wraps an id that was read from the database.
-    pub(super) fn stored(text: String) -> Self {
-        JobId(text)
-    }
-
-    /// Returns the id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use super::jobs::JobKind;
+use super::queries::from_row;
+use super::stored_job::StoredJob;
+use testwright_config::error::Result;
 
 /// A run to store.
 #[derive(Debug, Clone)]
@@ -169,9 +127,19 @@ pub struct RunFilter {
     pub limit: u32,
 }
 
-const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, title, repository, approach, model, attempt, \
-                       cancel, patch, record, owner, batch, traceparent, returns, earlier_returns, return_reason, \
-                       not_before";
+impl StoredJob for StoredRun {
+    const KIND: JobKind = JobKind::Run;
+    const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, title, repository, approach, model, \
+                                   attempt, cancel, patch, record, owner, batch, traceparent, returns, \
+                                   earlier_returns, return_reason, not_before";
+}
+
+from_row! {
+    StoredRun {
+        id, created_at, started_at, ended_at, status, request, title, repository, approach, model, attempt, patch,
+        record, owner, batch, traceparent, returns, earlier_returns, return_reason, not_before,
+    } flags { cancel }
+}
 
 impl Store {
     /// Adds a run. If the idempotency key is already in use, returns that run and `false`.
@@ -182,13 +150,13 @@ impl Store {
     pub async fn add_run(&self, new: &NewRun) -> Result<(StoredRun, bool)> {
         let now = now();
         let id = JobId::new(now);
-        let added = sqlx::query(
+        let insertion = sqlx::query(
             "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, idempotency_key, owner, \
-             batch, traceparent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (idempotency_key) DO NOTHING",
+             batch, traceparent) VALUES ($1, $2, 'queued', $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+             ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(id.as_str())
         .bind(now)
-        .bind(JobStatus::Queued.as_str())
         .bind(&new.request)
         .bind(&new.title)
         .bind(&new.repository)
@@ -197,19 +165,9 @@ impl Store {
         .bind(new.idempotency_key.clone())
         .bind(&new.owner)
         .bind(&new.batch)
-        .bind(new.traceparent.clone())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("store the run", &e))?;
-        self.announce_job();
-        let stored_run = match (added.rows_affected(), &new.idempotency_key) {
-            (0, Some(key)) => self.run_where("idempotency_key", key).await?,
-            _ => self.run(&id).await?,
-        };
-        let run = stored_run.ok_or_else(|| {
-            Error::infrastructure("store the run").cause("the new run is missing")
-        })?;
-        Ok((run, added.rows_affected() > 0))
+        .bind(new.traceparent.clone());
+        self.add_job(&id, new.idempotency_key.as_deref(), insertion)
+            .await
     }
 
     /// Returns a run; `None` if it does not exist.
@@ -218,21 +176,16 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn run(&self, id: &JobId) -> Result<Option<StoredRun>> {
-        self.run_where("id", id.as_str()).await
+        self.find_job("id", id.as_str()).await
     }
 
-    pub(super) async fn run_where(
-        &self,
-        column: &'static str,
-        value: &str,
-    ) -> Result<Option<StoredRun>> {
-        let statement = format!("SELECT {COLUMNS} FROM runs WHERE {column} = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(value)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failure("read the run", &e))?;
-        row.as_ref().map(read).transpose()
+    /// Returns the run with an idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the database query fails.
+    pub async fn run_of_key(&self, key: &str) -> Result<Option<StoredRun>> {
+        self.find_job("idempotency_key", key).await
     }
 
     /// Lists runs, newest first.
@@ -250,10 +203,7 @@ impl Store {
             ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
             ("id", '<', filter.before.as_ref().map(JobId::as_str)),
         ];
-        let statement = format!("SELECT {COLUMNS} FROM runs");
-        let rows = self.select_newest(&statement, &conditions, "id", filter.limit);
-        let rows = rows.await.map_err(|e| failure("list the runs", &e))?;
-        rows.iter().map(read).collect()
+        self.list_jobs(&conditions, filter.limit).await
     }
 
     /// Replaces the request of a run that has no result.
@@ -262,15 +212,12 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn set_request(&self, id: &JobId, request: &str) -> Result<()> {
-        sqlx::query(
+        let update = sqlx::query(
             "UPDATE runs SET request = $2 WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
         )
         .bind(id.as_str())
-        .bind(request)
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("store the request", &e))
+        .bind(request);
+        self.execute("store the request", update).await.map(drop)
     }
 
     /// Stores the title of the issue, once it was read.
@@ -279,51 +226,9 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn set_title(&self, id: &JobId, title: &str) -> Result<()> {
-        sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
+        let update = sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
             .bind(id.as_str())
-            .bind(title)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| failure("store the title", &e))
+            .bind(title);
+        self.execute("store the title", update).await.map(drop)
     }
-}
-
-/// Converts a time of the store: milliseconds since 1970, UTC.
-pub fn timestamp(milliseconds: i64) -> jiff::Timestamp {
-    jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default()
-}
-
-/// Returns the current time, in milliseconds since 1970, UTC.
-pub fn now() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
-
-fn read(row: &AnyRow) -> Result<StoredRun> {
-    let read = || -> std::result::Result<StoredRun, sqlx::Error> {
-        Ok(StoredRun {
-            id: JobId(row.try_get("id")?),
-            created_at: row.try_get("created_at")?,
-            started_at: row.try_get("started_at")?,
-            ended_at: row.try_get("ended_at")?,
-            status: JobStatus::from_row(row)?,
-            request: row.try_get("request")?,
-            title: row.try_get("title")?,
-            repository: row.try_get("repository")?,
-            approach: row.try_get("approach")?,
-            model: row.try_get("model")?,
-            attempt: row.try_get("attempt")?,
-            cancel: row.try_get::<i64, _>("cancel")? != 0,
-            patch: row.try_get("patch")?,
-            record: row.try_get("record")?,
-            owner: row.try_get("owner")?,
-            batch: row.try_get("batch")?,
-            traceparent: row.try_get("traceparent")?,
-            returns: row.try_get("returns")?,
-            earlier_returns: row.try_get("earlier_returns")?,
-            return_reason: row.try_get("return_reason")?,
-            not_before: row.try_get("not_before")?,
-        })
-    };
-    read().map_err(|e| failure("read a run", &e))
 }

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::AssertSqlSafe;
 
-use super::jobs::{Attempt, JobKind, kind_of};
-use super::runs::{JobId, now};
-use super::{Store, failure};
+use super::Store;
+use super::job_id::{JobId, now};
+use super::jobs::{Attempt, JobKind};
+use super::queries::from_row;
 use testwright_config::error::{Error, Result};
 
 /// Number of attempts to claim a job: other workers may claim the same job first.
@@ -28,6 +28,8 @@ struct Share {
     owner_running: i64,
     turn: i64,
 }
+
+from_row! { Share { kind, owner, batch, first, running, owner_running, turn } }
 
 impl Store {
     /// Claims the run, matrix or grading that is next in turn; `None` if none is due.
@@ -75,38 +77,18 @@ impl Store {
             running.join(" UNION ALL "),
             waiting.join(" UNION ALL ")
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(now())
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure("list the queued jobs", &e))?;
-        let read_share = |row: &AnyRow| {
-            Ok(Share {
-                kind: kind_of(row)?,
-                owner: row.try_get("owner")?,
-                batch: row.try_get("batch")?,
-                first: JobId::stored(row.try_get("first")?),
-                running: row.try_get("running")?,
-                owner_running: row.try_get("owner_running")?,
-                turn: row.try_get("turn")?,
-            })
-        };
-        let shares: std::result::Result<Vec<Share>, sqlx::Error> =
-            rows.iter().map(read_share).collect();
-        shares.map_err(|e| failure("list the queued jobs", &e))
+        let query = sqlx::query(AssertSqlSafe(statement)).bind(now());
+        self.list("list the queued jobs", query).await
     }
 
     async fn end_turn(&self, share: &Share) -> Result<()> {
-        sqlx::query(
+        let turn = sqlx::query(
             "INSERT INTO shares (owner, batch, turn) SELECT $1, $2, COALESCE(MAX(turn), 0) + 1 FROM shares WHERE true \
              ON CONFLICT (owner, batch) DO UPDATE SET turn = excluded.turn",
         )
         .bind(&share.owner)
-        .bind(&share.batch)
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("store the turn", &e))
+        .bind(&share.batch);
+        self.execute("store the turn", turn).await.map(drop)
     }
 }
 

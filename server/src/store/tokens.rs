@@ -5,10 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{FromRow, Row};
 
-use super::runs::now;
+use super::job_id::now;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
@@ -74,7 +74,7 @@ impl Store {
         getrandom::fill(&mut random).map_err(|e| failure("create a token", &e))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
         let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
-        let added = sqlx::query(
+        let insertion = sqlx::query(
             "INSERT INTO tokens (name, hash, owner, scopes, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (name) DO NOTHING",
         )
@@ -83,11 +83,8 @@ impl Store {
         .bind(owner)
         .bind(names.join(","))
         .bind(now())
-        .bind(expires_at)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("store the token", &e))?;
-        match added.rows_affected() {
+        .bind(expires_at);
+        match self.execute("store the token", insertion).await? {
             0 => Err(Error::usage(format!("create the token {name}"))
                 .cause("a token with this name already exists")
                 .hint("choose another name, or revoke the existing token first")),
@@ -101,11 +98,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn tokens(&self) -> Result<Vec<Token>> {
-        let rows = sqlx::query("SELECT * FROM tokens ORDER BY name")
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure("list the tokens", &e))?;
-        rows.iter().map(read).collect()
+        let query = sqlx::query("SELECT * FROM tokens ORDER BY name");
+        self.list("list the tokens", query).await
     }
 
     /// Revokes a token; `false` if there is no token of that name.
@@ -114,12 +108,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn revoke_token(&self, name: &str) -> Result<bool> {
-        let revoked = sqlx::query("DELETE FROM tokens WHERE name = $1")
-            .bind(name)
-            .execute(&self.pool)
-            .await
-            .map_err(|e| failure("revoke the token", &e))?;
-        Ok(revoked.rows_affected() > 0)
+        let deletion = sqlx::query("DELETE FROM tokens WHERE name = $1").bind(name);
+        Ok(self.execute("revoke the token", deletion).await? > 0)
     }
 
     /// Finds the token that a client sent, unless it was revoked or has expired.
@@ -129,13 +119,9 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn token(&self, secret: &SecretString) -> Result<Option<Token>> {
         let hash = hash(secret.expose_secret());
-        let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1")
-            .bind(&hash)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failure("look up a token", &e))?;
+        let query = sqlx::query("SELECT * FROM tokens WHERE hash = $1").bind(&hash);
+        let token: Option<Token> = self.find("look up a token", query).await?;
         let now = now();
-        let token = row.as_ref().map(read).transpose()?;
         let Some(token) = token.filter(|token| token.expires_at.is_none_or(|end| now < end)) else {
             return Ok(None);
         };
@@ -143,12 +129,10 @@ impl Store {
             .last_used_at
             .is_none_or(|at| at + LAST_USE_PRECISION < now)
         {
-            sqlx::query("UPDATE tokens SET last_used_at = $2 WHERE hash = $1")
+            let update = sqlx::query("UPDATE tokens SET last_used_at = $2 WHERE hash = $1")
                 .bind(&hash)
-                .bind(now)
-                .execute(&self.pool)
-                .await
-                .map_err(|e| failure("store the use of a token", &e))?;
+                .bind(now);
+            self.execute("store the use of a token", update).await?;
         }
         Ok(Some(token))
     }
@@ -158,8 +142,8 @@ fn hash(token: &str) -> String {
     hex(&Sha256::digest(token))
 }
 
-fn read(row: &AnyRow) -> Result<Token> {
-    let read = || -> std::result::Result<Token, sqlx::Error> {
+impl<'r> FromRow<'r, AnyRow> for Token {
+    fn from_row(row: &'r AnyRow) -> std::result::Result<Self, sqlx::Error> {
         let names: String = row.try_get("scopes")?;
         let is_granted = |scope: &Scope| names.split(',').any(|name| name == scope.as_str());
         Ok(Token {
@@ -170,6 +154,5 @@ fn read(row: &AnyRow) -> Result<Token> {
             expires_at: row.try_get("expires_at")?,
             last_used_at: row.try_get("last_used_at")?,
         })
-    };
-    read().map_err(|e| failure("read a token", &e))
+    }
 }

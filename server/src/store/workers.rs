@@ -1,12 +1,11 @@
 //! Heartbeats of processes that claim jobs, and jobs whose process died.
 
-use std::collections::BTreeMap;
-
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, FromRow, Row};
 
 use super::jobs::{Attempt, JobKind};
-use super::{JobId, Store, failure};
+use super::queries::from_row;
+use super::{JobId, Store};
 use testwright_config::error::Result;
 
 /// Milliseconds without a heartbeat after which a process is considered dead.
@@ -32,6 +31,8 @@ pub struct WorkerProcess {
     pub started_at: i64,
 }
 
+from_row! { WorkerProcess { name, host, version, slots, started_at } }
+
 /// A process with slots, and its current jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredWorker {
@@ -45,6 +46,19 @@ pub struct StoredWorker {
     pub runs: Vec<JobId>,
     /// Number of matrices and gradings.
     pub tasks: usize,
+}
+
+/// Reads a worker without its jobs.
+impl<'r> FromRow<'r, AnyRow> for StoredWorker {
+    fn from_row(row: &'r AnyRow) -> std::result::Result<Self, sqlx::Error> {
+        Ok(StoredWorker {
+            process: WorkerProcess::from_row(row)?,
+            last_seen: row.try_get("last_seen")?,
+            is_alive: row.try_get::<i64, _>("is_alive")? != 0,
+            runs: Vec::new(),
+            tasks: 0,
+        })
+    }
 }
 
 impl Store {
@@ -62,29 +76,23 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn put_heartbeat(&self, process: &WorkerProcess) -> Result<()> {
-        let failed = |e: sqlx::Error| failure("store the heartbeat", &e);
+        let what = "store the heartbeat";
         let clock = self.clock();
         let beat = format!(
             "INSERT INTO worker_processes (name, host, version, slots, started_at, last_seen) \
              VALUES ($1, $2, $3, $4, $5, {clock}) ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen"
         );
-        sqlx::query(sqlx::AssertSqlSafe(beat))
+        let beat = sqlx::query(AssertSqlSafe(beat))
             .bind(&process.name)
             .bind(&process.host)
             .bind(&process.version)
             .bind(process.slots)
-            .bind(process.started_at)
-            .execute(&self.pool)
-            .await
-            .map_err(failed)?;
+            .bind(process.started_at);
+        self.execute(what, beat).await?;
         let forget =
             format!("DELETE FROM worker_processes WHERE last_seen < {clock} - {LISTED_FOR}");
-        let forgotten = sqlx::query(sqlx::AssertSqlSafe(forget));
-        forgotten
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(failed)
+        let forget = sqlx::query(AssertSqlSafe(forget));
+        self.execute(what, forget).await.map(drop)
     }
 
     /// Removes the heartbeat of a process that is shutting down.
@@ -93,12 +101,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn remove_worker(&self, name: &str) -> Result<()> {
-        sqlx::query("DELETE FROM worker_processes WHERE name = $1")
-            .bind(name)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| failure("remove the worker", &e))
+        let deletion = sqlx::query("DELETE FROM worker_processes WHERE name = $1").bind(name);
+        self.execute("remove the worker", deletion).await.map(drop)
     }
 
     /// Lists the processes with slots, oldest first.
@@ -107,31 +111,28 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn workers(&self) -> Result<Vec<StoredWorker>> {
-        let failed = |e: sqlx::Error| failure("list the workers", &e);
+        let what = "list the workers";
         let statement = format!(
             "SELECT name, host, version, slots, started_at, last_seen, \
-             CASE WHEN last_seen >= {} - {HEARTBEAT_TIMEOUT_MS} THEN 1 ELSE 0 END AS alive \
+             CASE WHEN last_seen >= {} - {HEARTBEAT_TIMEOUT_MS} THEN 1 ELSE 0 END AS is_alive \
              FROM worker_processes WHERE slots > 0 ORDER BY started_at, name",
             self.clock()
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
-        let mut held: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
-        let running = sqlx::query(sqlx::AssertSqlSafe(running_jobs()));
-        for row in running.fetch_all(&self.pool).await.map_err(failed)? {
-            let worker = row.try_get("worker").map_err(failed)?;
-            let attempt = Attempt::read(&row).map_err(failed)?;
-            held.entry(worker).or_default().push(attempt);
+        let query = sqlx::query(AssertSqlSafe(statement));
+        let mut workers: Vec<StoredWorker> = self.list(what, query).await?;
+        let running = sqlx::query(AssertSqlSafe(running_jobs()));
+        let running: Vec<(JobKind, JobId, i64, String)> = self.list(what, running).await?;
+        for (kind, id, _, name) in running {
+            let Some(worker) = workers.iter_mut().find(|w| w.process.name == name) else {
+                continue;
+            };
+            match kind {
+                JobKind::Run => worker.runs.push(id),
+                JobKind::Matrix | JobKind::Grading => worker.tasks += 1,
+                JobKind::Comparison | JobKind::GitHubTask => {}
+            }
         }
-        let read = |row: &AnyRow| {
-            let name: String = row.try_get("name")?;
-            let held = held.remove(&name).unwrap_or_default();
-            read_worker(row, name, held)
-        };
-        let workers: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
-        workers.map_err(failed)
+        Ok(workers)
     }
 
     /// Lists the running jobs of processes that are silent or unknown, and those of this worker.
@@ -140,17 +141,14 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn orphans(&self, worker: &str) -> Result<Vec<Attempt>> {
-        let failed = |e: sqlx::Error| failure("list orphaned jobs", &e);
         let statement = format!(
-            "SELECT kind, id, attempt FROM ({}) job WHERE worker = $1 OR NOT EXISTS \
+            "SELECT kind, id, number FROM ({}) job WHERE worker = $1 OR NOT EXISTS \
              (SELECT 1 FROM worker_processes p WHERE p.name = job.worker AND p.last_seen >= {} - {SUSPECT_TIMEOUT_MS})",
             running_jobs(),
             self.clock()
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(worker);
-        let rows = rows.fetch_all(&self.pool).await.map_err(failed)?;
-        let orphans: std::result::Result<_, sqlx::Error> = rows.iter().map(Attempt::read).collect();
-        orphans.map_err(failed)
+        let query = sqlx::query(AssertSqlSafe(statement)).bind(worker);
+        self.list("list orphaned jobs", query).await
     }
 }
 
@@ -159,29 +157,8 @@ fn running_jobs() -> String {
     let of_kind = |kind: JobKind| {
         let table = kind.table();
         format!(
-            "SELECT '{table}' AS kind, id, attempt, worker FROM {table} WHERE status = 'running'"
+            "SELECT '{table}' AS kind, id, attempt AS number, worker FROM {table} WHERE status = 'running'"
         )
     };
     JobKind::ALL.map(of_kind).join(" UNION ALL ")
-}
-
-fn read_worker(
-    row: &AnyRow,
-    name: String,
-    held: Vec<Attempt>,
-) -> std::result::Result<StoredWorker, sqlx::Error> {
-    let of_kind = |kind| held.iter().filter(move |attempt| attempt.kind == kind);
-    Ok(StoredWorker {
-        process: WorkerProcess {
-            name,
-            host: row.try_get("host")?,
-            version: row.try_get("version")?,
-            slots: row.try_get("slots")?,
-            started_at: row.try_get("started_at")?,
-        },
-        last_seen: row.try_get("last_seen")?,
-        is_alive: row.try_get::<i64, _>("alive")? != 0,
-        runs: of_kind(JobKind::Run).map(|run| run.id.clone()).collect(),
-        tasks: of_kind(JobKind::Matrix).count() + of_kind(JobKind::Grading).count(),
-    })
 }
