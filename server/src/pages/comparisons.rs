@@ -2,12 +2,12 @@
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Serialize;
 
 use super::run_view::RunRow;
-use super::{ListQuery, PAGE, PageQuery, render};
+use super::{ListQuery, PAGE, PageQuery, render, template};
 use crate::api::comparisons::{self, Comparison, Comparisons};
 use crate::api::{ApiResult, ApiState, Problem, paging};
 use crate::store::{ComparisonFilter, JobId, JobStatus, RunFilter, StoredComparison};
@@ -30,9 +30,7 @@ pub(super) async fn list(
     let page: Comparisons = comparisons::page(&state, filter).await?;
     Ok(render(
         &state,
-        StatusCode::OK,
-        include_str!("comparisons.html"),
-        "comparisons",
+        template!("comparisons"),
         "Comparisons",
         live,
         page,
@@ -90,15 +88,7 @@ pub(super) async fn show(
         comparison,
     };
     let live = (filter.before.is_none() && is_open).then(|| "poll".to_owned());
-    Ok(render(
-        &state,
-        StatusCode::OK,
-        include_str!("comparison.html"),
-        "comparison",
-        &title,
-        live,
-        page,
-    ))
+    Ok(render(&state, template!("comparison"), &title, live, page))
 }
 
 /// Returns the number of runs of the complete comparison.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-use super::render;
+use super::{render_with_status, template};
 use crate::api::{ApiResult, ApiState, Problem};
 use crate::authentication::{LOGIN, cookie};
 
@@ -114,18 +114,11 @@ fn page(
     problem: Option<&'static str>,
     next: &str,
 ) -> Response {
-    render(
-        state,
-        status,
-        include_str!("login.html"),
-        "login",
-        "Log in",
-        None,
-        LoginPage {
-            problem,
-            next: own_path(next).filter(|next| *next != DEFAULT_PAGE),
-        },
-    )
+    let page = LoginPage {
+        problem,
+        next: own_path(next).filter(|next| *next != DEFAULT_PAGE),
+    };
+    render_with_status(state, status, template!("login"), "Log in", None, page)
 }
 
 #[cfg(test)]

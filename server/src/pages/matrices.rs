@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
@@ -13,7 +12,7 @@ use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::matrix_origin::MatrixOrigin;
 use super::matrix_view::MatrixView;
-use super::{PAGE, PageQuery, render};
+use super::{PAGE, PageQuery, render, template};
 use crate::api::{ApiResult, ApiState, matrices, paging};
 use crate::fields::shortened;
 use crate::matrix::view::{self, Matrix};
@@ -94,14 +93,13 @@ async fn list(
         matrices.push(MatrixRow::load(store, stored, cell_count).await?);
     }
     let live = filter.before.is_none().then(|| "poll".to_owned());
+    let page = MatricesPage { matrices, next };
     Ok(render(
         &state,
-        StatusCode::OK,
-        include_str!("matrices.html"),
-        "matrices",
+        template!("matrices"),
         "Matrices",
         live,
-        MatricesPage { matrices, next },
+        page,
     ))
 }
 
@@ -111,15 +109,7 @@ async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResul
     let title = origin.title.clone();
     let view = MatrixView::new(Matrix::load(&state.store, &stored).await?, origin);
     let live = (!stored.status.has_ended()).then(|| "poll".to_owned());
-    Ok(render(
-        &state,
-        StatusCode::OK,
-        include_str!("matrix.html"),
-        "matrix",
-        &title,
-        live,
-        view,
-    ))
+    Ok(render(&state, template!("matrix"), &title, live, view))
 }
 
 async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {

@@ -86,25 +86,52 @@ struct Page<T> {
     content: T,
 }
 
-fn render<T: Serialize>(
+/// A template for the content of a page.
+struct Template {
+    name: &'static str,
+    text: &'static str,
+}
+
+/// Includes the template in the file of this name.
+macro_rules! template {
+    ($name:literal) => {
+        $crate::pages::Template {
+            name: $name,
+            text: include_str!(concat!($name, ".html")),
+        }
+    };
+}
+use template;
+
+/// Renders a page; `live` is the source of its updates.
+fn render(
     state: &ApiState,
-    status: StatusCode,
-    template: &str,
-    here: &'static str,
+    template: Template,
     title: &str,
     live: Option<String>,
-    content: T,
+    content: impl Serialize,
+) -> Response {
+    render_with_status(state, StatusCode::OK, template, title, live, content)
+}
+
+fn render_with_status(
+    state: &ApiState,
+    status: StatusCode,
+    template: Template,
+    title: &str,
+    live: Option<String>,
+    content: impl Serialize,
 ) -> Response {
     let page = Page {
         title: title.to_owned(),
-        here,
+        here: template.name,
         tokens_required: state.access.tokens_required,
         live,
         style: format!("{STYLE}{}{OWN_STYLE}", entry_view::STYLE),
         script: SCRIPT,
         content,
     };
-    let template = LAYOUT.replace("%CONTENT%", template);
+    let template = LAYOUT.replace("%CONTENT%", template.text);
     let escape_text = |text: &str| untrusted_text::escape_lines(&entry_view::cut(text));
     let body = match html::render_with("page.html", &template, &page, escape_text) {
         Ok(body) => body,
@@ -180,15 +207,7 @@ async fn list(
         runs: runs.iter().map(RunRow::from_run).collect(),
     };
     let live = is_first.then(|| "poll".to_owned());
-    Ok(render(
-        &state,
-        StatusCode::OK,
-        include_str!("runs.html"),
-        "runs",
-        "Runs",
-        live,
-        page,
-    ))
+    Ok(render(&state, template!("runs"), "Runs", live, page))
 }
 
 async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
@@ -196,15 +215,7 @@ async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResul
     let view = RunView::load(&state, &run).await?;
     let title = view.run.title.clone();
     let live = (!run.status.has_ended()).then(|| format!("/v1/runs/{}/events", run.id));
-    Ok(render(
-        &state,
-        StatusCode::OK,
-        include_str!("run.html"),
-        "run",
-        &title,
-        live,
-        view,
-    ))
+    Ok(render(&state, template!("run"), &title, live, view))
 }
 
 async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
@@ -264,15 +275,7 @@ fn new_page(
         given: form,
         approaches: approach_rows(),
     };
-    render(
-        state,
-        status,
-        include_str!("new.html"),
-        "new",
-        "New run",
-        None,
-        page,
-    )
+    render_with_status(state, status, template!("new"), "New run", None, page)
 }
 
 async fn new(State(state): State<ApiState>) -> Response {
@@ -326,13 +329,5 @@ async fn settings(
         options: options.rows(),
         rows: rows.collect(),
     };
-    render(
-        &state,
-        StatusCode::OK,
-        include_str!("settings.html"),
-        "settings",
-        "Settings",
-        None,
-        page,
-    )
+    render(&state, template!("settings"), "Settings", None, page)
 }

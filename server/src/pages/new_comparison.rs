@@ -11,7 +11,7 @@ use testwright_evals::Dataset;
 
 use super::comparisons::to_page;
 use super::form::{Number, NumberField, filled, refused};
-use super::{ApproachRow, approach_rows, render};
+use super::{ApproachRow, approach_rows, render_with_status, template};
 use crate::api::{ApiResult, ApiState, Problem, comparisons};
 use crate::authentication::Caller;
 use crate::comparison::request::{
@@ -307,13 +307,6 @@ fn page(
         models: ModelRow::all(&state.settings),
         efforts: EFFORTS,
     };
-    render(
-        state,
-        status,
-        include_str!("new_comparison.html"),
-        "new-comparison",
-        "New comparison",
-        None,
-        page,
-    )
+    let (template, title) = (template!("new-comparison"), "New comparison");
+    render_with_status(state, status, template, title, None, page)
 }

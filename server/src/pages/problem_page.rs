@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 
-use super::{login, render};
+use super::{login, render, render_with_status, template};
 use crate::api::ApiState;
 use crate::authentication::LOGIN;
 use crate::store::JobId;
@@ -83,10 +83,8 @@ struct ContinuePage<'a> {
 
 /// Makes the browser repeat the request from a page of this server, so that it sends its cookie.
 fn repeat_from_own_page(state: &ApiState, target: &str) -> Response {
-    let template = include_str!("again.html");
-    let (status, title) = (StatusCode::OK, "One moment");
     let page = ContinuePage { asked: target };
-    let mut response = render(state, status, template, "again", title, None, page);
+    let mut response = render(state, template!("again"), "One moment", None, page);
     if let Ok(refresh) = HeaderValue::try_from(format!("0; url={target}")) {
         response.headers_mut().insert(header::REFRESH, refresh);
     }
@@ -120,8 +118,8 @@ async fn page(state: &ApiState, path: &str, response: Response) -> Response {
         hint: problem.hint.as_deref().and_then(for_people),
         back: BackLink::from(path, status),
     };
-    let template = include_str!("problem.html");
-    let page = render(state, status, template, "problem", heading, None, content);
+    let template = template!("problem");
+    let page = render_with_status(state, status, template, heading, None, content);
     // Headers of the status, such as `Allow` and `Retry-After`, are kept.
     let (of_page, body) = page.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);

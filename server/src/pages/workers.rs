@@ -2,11 +2,10 @@
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use serde::Serialize;
 
-use super::{PAGE, PageQuery, render};
+use super::{PAGE, PageQuery, render, template};
 use crate::api::gradings::{self, GradingList};
 use crate::api::{ApiResult, ApiState, workers};
 use crate::store::GradingFilter;
@@ -45,9 +44,7 @@ pub(super) async fn show(
     };
     Ok(render(
         &state,
-        StatusCode::OK,
-        include_str!("workers.html"),
-        "workers",
+        template!("workers"),
         "Workers and queue",
         live,
         page,
