@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolResult, Tool};
 use testwright_evals::document::format::score;
 
-use super::service_tool::{
-    CallError, Effects, ServiceCall, ServiceTool, answer, log_failed_cancellation,
-};
+use super::service_tool::{CallError, Effects, Service, ServiceCall, log_failed_cancellation};
 use crate::api::{ApiState, matrices};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{Matrix, PatchVerdict};
@@ -20,29 +17,23 @@ const POLL: Duration = Duration::from_millis(500);
 pub(super) struct CheckPatch;
 
 #[async_trait::async_trait]
-impl ServiceTool for CheckPatch {
-    fn name(&self) -> &'static str {
-        "check_patch"
-    }
+impl Service for CheckPatch {
+    type Args = MatrixRequest;
+    type Output = Matrix;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Runs tests on candidate code patches: each test on the old code and with each patch. A patch is kept if a test that fails \
-                        on the old code passes with it, and regresses if it also breaks another test of the same files. Only \
-                        code counts: a patch's test files, runner settings and bytecode are left out. Patches are ranked; those \
-                        that regress or are suspicious come last. Tests are patches, or the tests of runs that \
-                        `write_failing_test` started. Cancelling the request cancels the matrix.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<MatrixRequest>()
-        .with_output_schema::<Matrix>()
-        .with_title("Check code patches")
-        .with_annotations(Effects::CREATES.annotations())
-    }
+    const NAME: &'static str = "check_patch";
+    const TITLE: &'static str = "Check code patches";
+    const DESCRIPTION: &'static str = "Runs tests on candidate code patches: each test on the old code and with each patch. A patch is kept if a test that fails \
+                               on the old code passes with it, and regresses if it also breaks another test of the same files. Only \
+                               code counts: a patch's test files, runner settings and bytecode are left out. Patches are ranked; those \
+                               that regress or are suspicious come last. Tests are patches, or the tests of runs that \
+                               `write_failing_test` started. Cancelling the request cancels the matrix.";
+    const EFFECTS: Effects = Effects::CREATES;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let request: MatrixRequest = call.arguments()?;
+    async fn run(
+        call: &ServiceCall<'_>,
+        request: MatrixRequest,
+    ) -> Result<(String, Matrix), CallError> {
         let api = &call.parts.api;
         let (stored, _) = matrices::add(api, &call.caller(), &request, None).await?;
         let matrix = tokio::select! {
@@ -58,7 +49,7 @@ impl ServiceTool for CheckPatch {
                 return Err(CallError(text));
             }
         };
-        answer(&text(&matrix), &matrix)
+        Ok((text(&matrix), matrix))
     }
 }
 

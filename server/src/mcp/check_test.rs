@@ -1,11 +1,10 @@
 //! `check_test`: the gate's verdict on a test that the client provides.
 
-use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cases::unless_cancelled;
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, Service, ServiceCall};
 use crate::request::{RunLimits, read_test};
 use crate::sandbox_place::SandboxPlace;
 use testwright_agent::check::{CheckEvidence, CheckedTest, FailureEvidence};
@@ -14,7 +13,7 @@ pub(super) struct CheckTest;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CheckArgs {
+pub(super) struct CheckArgs {
     /// Repository: a URL, or a folder on the server. Required unless the issue is a URL. The server must allow it.
     repository: Option<String>,
     /// Commit, tag or branch of the old code. Default: HEAD.
@@ -37,28 +36,22 @@ struct CheckArgs {
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for CheckTest {
-    fn name(&self) -> &'static str {
-        "check_test"
-    }
+impl Service for CheckTest {
+    type Args = CheckArgs;
+    type Output = CheckEvidence;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Runs a given test on the old code of a Python repository and checks whether it reproduces an issue: it changes only \
-                        test files, fails for a sound reason, fails again under other conditions, and runs code of the repository. \
-                        Reports all problems. With `model`, also tries fixes of the issue and reviews the failure, which costs model \
-                        calls.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<CheckArgs>()
-        .with_output_schema::<CheckEvidence>()
-        .with_title("Check a test")
-        .with_annotations(Effects::READS.annotations())
-    }
+    const NAME: &'static str = "check_test";
+    const TITLE: &'static str = "Check a test";
+    const DESCRIPTION: &'static str = "Runs a given test on the old code of a Python repository and checks whether it reproduces an issue: it changes only \
+                               test files, fails for a sound reason, fails again under other conditions, and runs code of the repository. \
+                               Reports all problems. With `model`, also tries fixes of the issue and reviews the failure, which costs model \
+                               calls.";
+    const EFFECTS: Effects = Effects::READS;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let args: CheckArgs = call.arguments()?;
+    async fn run(
+        call: &ServiceCall<'_>,
+        args: CheckArgs,
+    ) -> Result<(String, CheckEvidence), CallError> {
         let test = read_test(
             args.patch.as_deref(),
             args.path.as_deref(),
@@ -84,7 +77,7 @@ impl ServiceTool for CheckTest {
         let checked = unless_cancelled(call, checking).await?;
         let checked = checked.map_err(CallError)?;
         let text = text_with_evidence(&checked, args.issue.is_some());
-        answer(&text, &checked.evidence)
+        Ok((text, checked.evidence))
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{CaseCoverage, FileLines, cov};
 use testwright_tools::coverage::ranges;
 
 use super::cases::{CaseInput, CaseVerdict, cases, open_place, options, unless_cancelled};
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, Service, ServiceCall};
 use crate::fields::check_path;
 
 /// Maximum number of files per case in the text.
@@ -19,7 +18,7 @@ pub(super) struct Cov;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CovArgs {
+pub(super) struct CovArgs {
     /// Repository: a URL, or a folder on the server. The server must allow it.
     repository: Option<String>,
     /// Commit, tag or branch. Default: HEAD.
@@ -35,7 +34,7 @@ struct CovArgs {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Covered {
+pub(super) struct Covered {
     /// Cases, in the order of the request.
     cases: Vec<CoveredCase>,
 }
@@ -63,26 +62,17 @@ struct CoveredFile {
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for Cov {
-    fn name(&self) -> &'static str {
-        "cov"
-    }
+impl Service for Cov {
+    type Args = CovArgs;
+    type Output = Covered;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Runs test files on the current code of a Python repository, many in one call, and reports which lines of which files \
-                        each of them runs and misses, whatever its outcome. The repository stays unchanged.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<CovArgs>()
-        .with_output_schema::<Covered>()
-        .with_title("Measure line coverage")
-        .with_annotations(Effects::READS.annotations())
-    }
+    const NAME: &'static str = "cov";
+    const TITLE: &'static str = "Measure line coverage";
+    const DESCRIPTION: &'static str = "Runs test files on the current code of a Python repository, many in one call, and reports which lines of which files \
+                               each of them runs and misses, whatever its outcome. The repository stays unchanged.";
+    const EFFECTS: Effects = Effects::READS;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let args: CovArgs = call.arguments()?;
+    async fn run(call: &ServiceCall<'_>, args: CovArgs) -> Result<(String, Covered), CallError> {
         let cases = cases(&args.cases)?;
         for file in &args.files {
             check_path("files", file)?;
@@ -95,7 +85,7 @@ impl ServiceTool for Cov {
             .map(|case| CoveredCase::from_coverage(case, &args.files))
             .collect();
         let text: Vec<String> = covered.iter().map(CoveredCase::text).collect();
-        answer(&text.join("\n"), &Covered { cases: covered })
+        Ok((text.join("\n"), Covered { cases: covered }))
     }
 }
 

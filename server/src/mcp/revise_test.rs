@@ -1,10 +1,9 @@
 //! `revise_test`: a run that revises the test of an earlier one.
 
-use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool};
+use super::service_tool::{CallError, Effects, Service, ServiceCall};
 use super::write_failing_test::{RunResult, run_to_end};
 use crate::api::runs;
 
@@ -12,7 +11,7 @@ pub(super) struct ReviseTest;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RevisionArgs {
+pub(super) struct RevisionArgs {
     /// Id of the run that wrote the test.
     run: String,
     /// Changes to make, in the user's words.
@@ -20,26 +19,20 @@ struct RevisionArgs {
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for ReviseTest {
-    fn name(&self) -> &'static str {
-        "revise_test"
-    }
+impl Service for ReviseTest {
+    type Args = RevisionArgs;
+    type Output = RunResult;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Revises the test of a run of `write_failing_test` as the user says, in a new run on the same code, and returns the new \
-                        test like that tool. The test of the old run is kept.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<RevisionArgs>()
-        .with_output_schema::<RunResult>()
-        .with_title("Revise a test")
-        .with_annotations(Effects::CREATES.annotations())
-    }
+    const NAME: &'static str = "revise_test";
+    const TITLE: &'static str = "Revise a test";
+    const DESCRIPTION: &'static str = "Revises the test of a run of `write_failing_test` as the user says, in a new run on the same code, and returns the new \
+                               test like that tool. The test of the old run is kept.";
+    const EFFECTS: Effects = Effects::CREATES;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let args: RevisionArgs = call.arguments()?;
+    async fn run(
+        call: &ServiceCall<'_>,
+        args: RevisionArgs,
+    ) -> Result<(String, RunResult), CallError> {
         let (api, caller) = (&call.parts.api, call.caller());
         let (run, _) = runs::revise_run(api, &caller, &args.run, &args.hint, None).await?;
         run_to_end(call, run).await

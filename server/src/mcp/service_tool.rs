@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use testwright_tools::visible;
@@ -20,6 +21,25 @@ use crate::problem::parse_json;
 use testwright_agent::agent::Progress;
 use testwright_config::error::Error;
 
+/// A service with the types of its arguments and of its result.
+#[async_trait::async_trait]
+pub(super) trait Service: Send + Sync {
+    type Args: DeserializeOwned + JsonSchema + Send + 'static;
+    type Output: Serialize + JsonSchema + 'static;
+
+    const NAME: &'static str;
+    const TITLE: &'static str;
+    const DESCRIPTION: &'static str;
+    const EFFECTS: Effects;
+
+    /// Returns the result as text for a model, and as data.
+    async fn run(
+        call: &ServiceCall<'_>,
+        args: Self::Args,
+    ) -> Result<(String, Self::Output), CallError>;
+}
+
+/// A service as a tool.
 #[async_trait::async_trait]
 pub(super) trait ServiceTool: Send + Sync {
     fn name(&self) -> &'static str;
@@ -28,6 +48,26 @@ pub(super) trait ServiceTool: Send + Sync {
     fn tool(&self) -> Tool;
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError>;
+}
+
+#[async_trait::async_trait]
+impl<S: Service> ServiceTool for S {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn tool(&self) -> Tool {
+        Tool::new(S::NAME, S::DESCRIPTION, JsonObject::new())
+            .with_input_schema::<S::Args>()
+            .with_output_schema::<S::Output>()
+            .with_title(S::TITLE)
+            .with_annotations(S::EFFECTS.annotations())
+    }
+
+    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
+        let (text, data) = S::run(call, call.arguments()?).await?;
+        answer(&text, &data)
+    }
 }
 
 pub(super) struct ServiceCall<'c> {
@@ -40,7 +80,7 @@ pub(super) struct ServiceCall<'c> {
 }
 
 impl ServiceCall<'_> {
-    pub(super) fn arguments<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+    fn arguments<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         let failed = |error: String| CallError(format!("failed to read the arguments: {error}"));
         let json =
             serde_json::to_vec(&self.arguments).map_err(|error| failed(error.to_string()))?;
@@ -145,7 +185,7 @@ pub(super) fn log_failed_cancellation(id: &str, problem: &Problem) {
 }
 
 /// Creates a result with text, and with data that matches the tool's output schema.
-pub(super) fn answer(text: &str, data: &impl Serialize) -> Result<CallToolResult, CallError> {
+fn answer(text: &str, data: &impl Serialize) -> Result<CallToolResult, CallError> {
     let data = serde_json::to_value(data)
         .map_err(|error| CallError(format!("failed to encode the result: {error}")))?;
     let mut result = CallToolResult::success(vec![ContentBlock::text(visible(text))]);

@@ -1,12 +1,11 @@
 //! `open_session` and `close_session`: the raw tools, for clients that write the test themselves.
 
-use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::visible;
 
 use super::raw_tools::RawTools;
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, Service, ServiceCall};
 use crate::sandbox_place::SandboxPlace;
 
 pub(super) struct OpenSession;
@@ -14,7 +13,7 @@ pub(super) struct CloseSession;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OpenArgs {
+pub(super) struct OpenArgs {
     /// Repository: a URL, or a folder on the server. Required unless the issue is a URL. The server must allow it.
     repository: Option<String>,
     /// Commit, tag or branch of the old code. Default: HEAD.
@@ -25,7 +24,7 @@ struct OpenArgs {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Opened {
+pub(super) struct Opened {
     /// Id of the session.
     session: String,
     repository: String,
@@ -37,36 +36,27 @@ struct Opened {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CloseArgs {}
+pub(super) struct CloseArgs {}
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Closed {
+pub(super) struct Closed {
     /// Id of the session that ended.
     session: String,
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for OpenSession {
-    fn name(&self) -> &'static str {
-        "open_session"
-    }
+impl Service for OpenSession {
+    type Args = OpenArgs;
+    type Output = Opened;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Starts a sandbox without network access, with the old code of a repository, and adds tools for reading it and for \
-                        writing and running a test to the list of tools. `submit` checks whether the test reproduces the issue. Only one \
-                        session can be open; it ends with `close_session`, with your connection, or when it is idle for too long.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<OpenArgs>()
-        .with_output_schema::<Opened>()
-        .with_title("Open a session")
-        .with_annotations(Effects::CREATES.annotations())
-    }
+    const NAME: &'static str = "open_session";
+    const TITLE: &'static str = "Open a session";
+    const DESCRIPTION: &'static str = "Starts a sandbox without network access, with the old code of a repository, and adds tools for reading it and for \
+                               writing and running a test to the list of tools. `submit` checks whether the test reproduces the issue. Only one \
+                               session can be open; it ends with `close_session`, with your connection, or when it is idle for too long.";
+    const EFFECTS: Effects = Effects::CREATES;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let args: OpenArgs = call.arguments()?;
+    async fn run(call: &ServiceCall<'_>, args: OpenArgs) -> Result<(String, Opened), CallError> {
         if let Some(open) = call.session.current() {
             return Err(CallError(format!(
                 "session {} is already open, and only one is allowed\nhint: close it with `close_session`",
@@ -114,30 +104,21 @@ impl ServiceTool for OpenSession {
             opened.commit.as_deref().unwrap_or("no commit"),
             opened.tools.join(", ")
         );
-        answer(&text, &opened)
+        Ok((text, opened))
     }
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for CloseSession {
-    fn name(&self) -> &'static str {
-        "close_session"
-    }
+impl Service for CloseSession {
+    type Args = CloseArgs;
+    type Output = Closed;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Ends the session that you opened, and its sandbox.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<CloseArgs>()
-        .with_output_schema::<Closed>()
-        .with_title("Close the session")
-        .with_annotations(Effects::REMOVES.annotations())
-    }
+    const NAME: &'static str = "close_session";
+    const TITLE: &'static str = "Close the session";
+    const DESCRIPTION: &'static str = "Ends the session that you opened, and its sandbox.";
+    const EFFECTS: Effects = Effects::REMOVES;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let CloseArgs {} = call.arguments()?;
+    async fn run(call: &ServiceCall<'_>, _: CloseArgs) -> Result<(String, Closed), CallError> {
         let session = call.session.replace(None);
         let Some(session) = session.filter(|session| !session.has_ended()) else {
             return Err(CallError(
@@ -146,9 +127,8 @@ impl ServiceTool for CloseSession {
         };
         call.parts.sessions.close(&session).await;
         let _ = call.context.peer.notify_tool_list_changed().await;
-        let closed = Closed {
-            session: session.id.clone(),
-        };
-        answer(&format!("Session {} has ended.", closed.session), &closed)
+        let session = session.id.clone();
+        let text = format!("Session {session} has ended.");
+        Ok((text, Closed { session }))
     }
 }

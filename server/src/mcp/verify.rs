@@ -1,18 +1,17 @@
 //! `verify`: runs test files independently and returns their outcomes.
 
-use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::verify;
 
 use super::cases::{CaseInput, CaseVerdict, cases, open_place, options, unless_cancelled};
-use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, Service, ServiceCall};
 
 pub(super) struct Verify;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct VerifyArgs {
+pub(super) struct VerifyArgs {
     /// Repository: a URL, or a folder on the server. The server must allow it.
     repository: Option<String>,
     /// Commit, tag or branch. Default: HEAD.
@@ -24,33 +23,27 @@ struct VerifyArgs {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Verified {
+pub(super) struct Verified {
     /// Outcomes, in the order of the request.
     cases: Vec<CaseVerdict>,
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for Verify {
-    fn name(&self) -> &'static str {
-        "verify"
-    }
+impl Service for Verify {
+    type Args = VerifyArgs;
+    type Output = Verified;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Runs test files on the current code of a Python repository, many in one call, and returns the outcome of each: passed, \
-                        failed, error, not run, timed out, crashed or flaky. Each file exists only during its own run; the repository stays \
-                        unchanged.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<VerifyArgs>()
-        .with_output_schema::<Verified>()
-        .with_title("Run test files")
-        .with_annotations(Effects::READS.annotations())
-    }
+    const NAME: &'static str = "verify";
+    const TITLE: &'static str = "Run test files";
+    const DESCRIPTION: &'static str = "Runs test files on the current code of a Python repository, many in one call, and returns the outcome of each: passed, \
+                               failed, error, not run, timed out, crashed or flaky. Each file exists only during its own run; the repository stays \
+                               unchanged.";
+    const EFFECTS: Effects = Effects::READS;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let args: VerifyArgs = call.arguments()?;
+    async fn run(
+        call: &ServiceCall<'_>,
+        args: VerifyArgs,
+    ) -> Result<(String, Verified), CallError> {
         let cases = cases(&args.cases)?;
         let options = options(args.repeats, false);
         let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
@@ -61,6 +54,6 @@ impl ServiceTool for Verify {
             .map(CaseVerdict::from_verification)
             .collect();
         let lines: Vec<String> = verdicts.iter().map(CaseVerdict::line).collect();
-        answer(&lines.join("\n"), &Verified { cases: verdicts })
+        Ok((lines.join("\n"), Verified { cases: verdicts }))
     }
 }

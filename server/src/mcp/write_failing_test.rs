@@ -1,15 +1,12 @@
 //! `write_failing_test`: a run on the server, from the request to its end.
 
-use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
 use super::event_text::EventText;
-use super::service_tool::{
-    CallError, Effects, ServiceCall, ServiceTool, answer, log_failed_cancellation,
-};
+use super::service_tool::{CallError, Effects, Service, ServiceCall, log_failed_cancellation};
 use crate::api::{ApiState, events, runs};
 use crate::request::RunRequest;
 use crate::store::{JobId, JobStatus, StoredRun};
@@ -59,27 +56,21 @@ enum WrittenStatus {
 }
 
 #[async_trait::async_trait]
-impl ServiceTool for WriteFailingTest {
-    fn name(&self) -> &'static str {
-        "write_failing_test"
-    }
+impl Service for WriteFailingTest {
+    type Args = RunRequest;
+    type Output = RunResult;
 
-    fn tool(&self) -> Tool {
-        Tool::new(
-            self.name(),
-            "Writes a test that fails on the old code of a Python repository for the reason stated in an issue, and returns the test \
-                        as a patch, with its evidence. A call takes minutes and reports progress. Cancelling the request cancels the \
-                        run.",
-            serde_json::Map::new(),
-        )
-        .with_input_schema::<RunRequest>()
-        .with_output_schema::<RunResult>()
-        .with_title("Write a failing test")
-        .with_annotations(Effects::CREATES.annotations())
-    }
+    const NAME: &'static str = "write_failing_test";
+    const TITLE: &'static str = "Write a failing test";
+    const DESCRIPTION: &'static str = "Writes a test that fails on the old code of a Python repository for the reason stated in an issue, and returns the test \
+                               as a patch, with its evidence. A call takes minutes and reports progress. Cancelling the request cancels the \
+                               run.";
+    const EFFECTS: Effects = Effects::CREATES;
 
-    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
-        let request: RunRequest = call.arguments()?;
+    async fn run(
+        call: &ServiceCall<'_>,
+        request: RunRequest,
+    ) -> Result<(String, RunResult), CallError> {
         let api = &call.parts.api;
         let (run, _) = runs::add(api, &call.caller(), &request, None).await?;
         run_to_end(call, run).await
@@ -90,7 +81,7 @@ impl ServiceTool for WriteFailingTest {
 pub(super) async fn run_to_end(
     call: &ServiceCall<'_>,
     run: StoredRun,
-) -> Result<CallToolResult, CallError> {
+) -> Result<(String, RunResult), CallError> {
     let api = &call.parts.api;
     call.progress.report(&format!("run {}: queued", run.id));
     let run = tokio::select! {
@@ -108,7 +99,7 @@ pub(super) async fn run_to_end(
     let outcome: Option<Outcome> = serde_json::from_value(run.record_value()).ok();
     let key_variable = &api.settings.model.api_key_env;
     let written = written(&run, outcome.as_ref(), key_variable);
-    answer(&text(&written, outcome.as_ref()), &written)
+    Ok((text(&written, outcome.as_ref()), written))
 }
 
 /// Follows a run to its end, and reports its events as progress.
