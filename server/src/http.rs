@@ -17,7 +17,7 @@ use super::{authentication, origin, pages, response_headers};
 pub(crate) fn router(
     parts: Arc<McpParts>,
     github: Option<GitHub>,
-    options: pages::ServeOptions,
+    options: Vec<pages::OptionRow>,
 ) -> Router {
     let state = parts.api.clone();
     api::router()

@@ -38,6 +38,7 @@ pub mod run_files;
 mod sandbox_limits;
 mod sandbox_place;
 pub mod server;
+mod server_settings;
 mod state;
 mod store_sink;
 mod telemetry;

@@ -9,8 +9,6 @@ use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 
-use super::access::Access;
-use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
 use super::comparison::server_task::{self, ComparisonServer};
 use super::connections::{self, ConnectionLimits};
@@ -21,8 +19,8 @@ use super::heartbeat::Heartbeat;
 use super::http;
 use super::jobs::{JobSource, run_jobs};
 use super::machine::MachineHealth;
-use super::mcp::{McpParts, OpenSessions, SessionLimits};
-use super::pages::ServeOptions;
+use super::mcp::{McpParts, OpenSessions};
+use super::pages::option_rows;
 use super::probe_http;
 use super::probes::Probes;
 use super::retention::{Retention, RetentionPolicy};
@@ -35,41 +33,13 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stop_signal, stopped};
 
+pub use super::server_settings::ServerSettings;
+
 /// Time from the shutdown signal until the process exits, even if something hangs. Deployments must allow at least 60
 /// seconds.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 /// Number of changes a slow event stream can lag behind before it polls the store.
 pub const CHANGE_CAPACITY: usize = 1024;
-
-/// Settings of a server.
-pub struct ServerSettings {
-    /// Address to listen on.
-    pub listen: SocketAddr,
-    /// Names of the server, and whether clients must send a token.
-    pub access: Access,
-    /// `sqlite:FILE` or `postgres://…`
-    pub database: String,
-    /// Maximum concurrent runs of this process.
-    pub workers: usize,
-    /// Folder for runs in progress.
-    pub runs: PathBuf,
-    /// Store for the files of runs.
-    pub artifacts: Artifacts,
-    /// Additional address for probes and Prometheus.
-    pub metrics: Option<SocketAddr>,
-    /// Days to keep runs, comparisons, matrices and gradings after their end; `None` keeps them forever.
-    pub keep_runs: Option<u32>,
-    /// Maximum bytes of the artifact store; `None` means no limit.
-    pub artifact_bytes: Option<u64>,
-    /// Repositories that clients may name.
-    pub allowed: AllowList,
-    /// Maximum concurrent connections.
-    pub connections: usize,
-    /// Limits on sessions of MCP clients.
-    pub sessions: SessionLimits,
-    /// Settings for all runs.
-    pub settings: Settings,
-}
 
 /// Settings of a worker process, which serves no API.
 pub struct WorkerSettings {
@@ -288,34 +258,6 @@ impl Server {
         self.metrics.as_ref().map(local_address).transpose()
     }
 
-    /// Returns the options to show on the settings page.
-    fn options(&self) -> Result<ServeOptions> {
-        let settings = &self.settings;
-        let mut hosts: Vec<String> = Vec::new();
-        for host in settings.access.hosts() {
-            // The listening address may be a loopback one.
-            if !hosts.iter().any(|other| other == host) {
-                hosts.push(host.to_owned());
-            }
-        }
-        Ok(ServeOptions {
-            listen: self.address()?,
-            hosts,
-            tokens_required: settings.access.tokens_required,
-            workers: settings.workers,
-            database: settings.database.clone(),
-            runs: settings.runs.clone(),
-            artifacts: settings.artifacts.address().to_owned(),
-            metrics: self.metrics_address()?,
-            keep_runs: settings.keep_runs,
-            artifact_bytes: settings.artifact_bytes,
-            allowed_repositories: settings.allowed.patterns().to_vec(),
-            allows_recordings: settings.allowed.allows_recordings(),
-            sandboxes: settings.sessions.sandboxes,
-            idle_seconds: settings.sessions.idle.as_secs(),
-        })
-    }
-
     /// Serves until `stop`. Running jobs are returned to the queue, and the next worker resumes them.
     ///
     /// # Errors
@@ -329,7 +271,7 @@ impl Server {
         let signal = stop_signal(stop);
         let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
         let telemetry = Telemetry::start()?;
-        let options = self.options()?;
+        let options = option_rows(&self.settings, self.address()?, self.metrics_address()?);
         let machine = machine(&self.settings.settings, &self.settings.runs);
         let worker = Worker {
             store: self.store.clone(),

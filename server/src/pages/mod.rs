@@ -33,8 +33,7 @@ use crate::store::{JobId, JobStatus, RunFilter};
 use form::{NewRunForm, NumberField};
 pub(crate) use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
-use serve_options::OptionRow;
-pub(crate) use serve_options::ServeOptions;
+pub(crate) use serve_options::{OptionRow, option_rows};
 use testwright_agent::approaches;
 use testwright_agent::trajectory::entry_view;
 
@@ -44,7 +43,7 @@ const LAYOUT: &str = include_str!("layout.html");
 /// Number of runs on a page.
 const PAGE: u32 = 50;
 
-pub(crate) fn router(options: ServeOptions) -> Router<ApiState> {
+pub(crate) fn router(options: Vec<OptionRow>) -> Router<ApiState> {
     Router::new()
         .route("/", get(list))
         .route("/new", get(new).post(create))
@@ -61,7 +60,7 @@ pub(crate) fn router(options: ServeOptions) -> Router<ApiState> {
         .route("/login", get(login::show).post(login::log_in))
         .route(
             "/settings",
-            get(settings).layer(Extension(Arc::new(options))),
+            get(settings).layer(Extension(Arc::<[OptionRow]>::from(options))),
         )
         .route("/workers", get(workers::show))
         .route("/gradings/{batch}/cancel", post(workers::cancel_gradings))
@@ -303,8 +302,8 @@ async fn create(
 }
 
 #[derive(Serialize)]
-struct SettingsPage {
-    options: Vec<OptionRow>,
+struct SettingsPage<'o> {
+    options: &'o [OptionRow],
     rows: Vec<SettingRow>,
 }
 
@@ -317,7 +316,7 @@ struct SettingRow {
 
 async fn settings(
     State(state): State<ApiState>,
-    Extension(options): Extension<Arc<ServeOptions>>,
+    Extension(options): Extension<Arc<[OptionRow]>>,
 ) -> Response {
     let rows = state.settings.describe().into_iter();
     let rows = rows.map(|(key, value, origin)| SettingRow {
@@ -326,7 +325,7 @@ async fn settings(
         origin: origin.to_string(),
     });
     let page = SettingsPage {
-        options: options.rows(),
+        options: &options,
         rows: rows.collect(),
     };
     render(&state, template!("settings"), "Settings", None, page)
