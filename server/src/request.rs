@@ -124,27 +124,27 @@ impl RunLimits {
 
     /// Checks that all limits are greater than zero.
     pub(crate) fn check(&self) -> Result<()> {
-        let limits = [
-            ("steps", self.steps.map(f64::from)),
-            ("dollars", self.dollars),
-            ("tokens", self.tokens.map(|tokens| tokens as f64)),
-            ("minutes", self.minutes),
-        ];
-        match invalid_limit(&limits) {
+        match self.problem() {
             None => Ok(()),
             Some(cause) => Err(Error::usage("read the limits")
                 .cause(cause)
                 .hint("omit a limit to leave it unset")),
         }
     }
-}
 
-/// Returns what is wrong with the first limit that is not a number greater than zero.
-pub(crate) fn invalid_limit(limits: &[(&str, Option<f64>)]) -> Option<String> {
-    let is_valid = |value: f64| value.is_finite() && value > 0.0;
-    let mut limits = limits.iter();
-    let (name, _) = limits.find(|(_, value)| value.is_some_and(|value| !is_valid(value)))?;
-    Some(format!("`{name}` is not greater than zero"))
+    /// Returns what is wrong with the first limit that is not a number greater than zero.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let limits = [
+            ("steps", self.steps.map(f64::from)),
+            ("dollars", self.dollars),
+            ("tokens", self.tokens.map(|tokens| tokens as f64)),
+            ("minutes", self.minutes),
+        ];
+        let is_invalid = |value: f64| !(value.is_finite() && value > 0.0);
+        let mut limits = limits.into_iter();
+        let (name, _) = limits.find(|(_, value)| value.is_some_and(is_invalid))?;
+        Some(format!("`{name}` is not greater than zero"))
+    }
 }
 
 /// Replaces the hint of a failed selection, which names flags, if no model can be chosen.

@@ -7,7 +7,7 @@ use testwright_evals::harness::FORGE;
 
 use crate::allow_list::AllowList;
 use crate::fields::{MAX_NAME_LEN, check_name, check_path};
-use crate::request::{allowed_model, invalid_limit};
+use crate::request::{RunLimits, allowed_model};
 use testwright_comparisons::compare::{Inputs, Plan, PlanRequest};
 use testwright_comparisons::grading::records;
 use testwright_config::error::{Error, Result};
@@ -108,15 +108,23 @@ impl ComparisonLimits {
     }
 
     fn check(&self) -> Result<()> {
-        let limits = [
-            ("steps", self.steps.map(f64::from)),
-            ("dollars", self.dollars),
-            ("tokens", self.tokens.map(|tokens| tokens as f64)),
-            ("minutes", self.minutes),
-        ];
-        match invalid_limit(&limits) {
+        let limits = RunLimits {
+            dollars: self.dollars,
+            ..self.of_each_run()
+        };
+        match limits.problem() {
             None => Ok(()),
             Some(cause) => Err(refused(cause).hint("omit a limit to leave it unset")),
+        }
+    }
+
+    /// Returns the limits of each run. The dollars are for all runs together.
+    fn of_each_run(&self) -> RunLimits {
+        RunLimits {
+            steps: self.steps,
+            dollars: None,
+            tokens: self.tokens,
+            minutes: self.minutes,
         }
     }
 }
@@ -229,20 +237,8 @@ impl ComparisonRequest {
 
     /// Returns the server's settings with these limits applied.
     fn settings(&self, server: &Settings) -> Settings {
-        let mut settings = server.clone();
-        let run = &mut settings.run;
-        if let Some(steps) = self.limits.steps {
-            run.max_steps = run.max_steps.min(u64::from(steps));
-        }
-        if let Some(tokens) = self.limits.tokens {
-            run.max_tokens = Some(run.max_tokens.unwrap_or(u64::MAX).min(tokens));
-        }
-        if let Some(minutes) = self.limits.minutes {
-            run.max_minutes = run.max_minutes.min(minutes);
-        }
-        if self.effort.is_some() {
-            run.effort = self.effort;
-        }
+        let mut settings = self.limits.of_each_run().apply(server);
+        settings.run.effort = self.effort.or(settings.run.effort);
         settings
     }
 }
