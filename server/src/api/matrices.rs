@@ -161,43 +161,20 @@ pub async fn list(
     ])?;
     let limit = paging::limit(selection.limit)?;
     let before = paging::before(selection.before.as_deref(), MatrixId::parse, "matrix")?;
-    let selected = MatrixFilter {
+    let filter = MatrixFilter {
         status: selection.status,
         owner: selection.owner,
         repository: selection.repository,
         before,
-        limit,
-    };
-    Ok(Json(selected_page(&state, selected).await?))
-}
-
-/// Lists matrices of all owners.
-///
-/// # Errors
-///
-/// Fails if the database query fails.
-pub async fn page(state: &ApiState, before: Option<&MatrixId>, limit: u32) -> ApiResult<Matrices> {
-    let all = MatrixFilter {
-        before: before.cloned(),
-        limit,
-        ..MatrixFilter::default()
-    };
-    selected_page(state, all).await
-}
-
-async fn selected_page(state: &ApiState, filter: MatrixFilter) -> ApiResult<Matrices> {
-    let limit = filter.limit;
-    let filter = MatrixFilter {
         limit: limit + 1,
-        ..filter
     };
     let mut matrices = state.store.matrices(&filter).await?;
     let next = paging::truncate_page(&mut matrices, limit).map(|matrix| matrix.id.to_string());
     let rows: Result<Vec<MatrixRow>, Error> = matrices.iter().map(row).collect();
-    Ok(Matrices {
+    Ok(Json(Matrices {
         next,
         matrices: rows?,
-    })
+    }))
 }
 
 fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
