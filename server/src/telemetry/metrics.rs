@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use testwright_sandboxes::Shortage;
 
@@ -67,154 +67,123 @@ fn calls() -> Histogram {
     Histogram::new(exponential_buckets(0.01, 2.5, 13))
 }
 
+/// A registry that is being filled.
+struct Registration(Registry);
+
+impl Registration {
+    fn add<M: Metric + Clone + Default>(&mut self, name: &str, help: &str) -> M {
+        let metric = M::default();
+        self.0.register(name, help, metric.clone());
+        metric
+    }
+
+    fn add_with_unit<M: Metric + Clone>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Unit,
+        metric: M,
+    ) -> M {
+        self.0.register_with_unit(name, help, unit, metric.clone());
+        metric
+    }
+
+    /// Adds durations by labels, in histograms that `buckets` creates.
+    fn add_durations<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        buckets: fn() -> Histogram,
+    ) -> Durations<N> {
+        let durations = Family::new_with_constructor(buckets);
+        self.add_with_unit(name, help, Unit::Seconds, durations)
+    }
+
+    fn finish(mut self) -> Registry {
+        let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
+        self.0
+            .register("build", "Version of testwright", Info::new(version));
+        self.0
+    }
+}
+
 impl Default for Metrics {
+    /// Registers all metrics, in the order in which they are encoded.
     fn default() -> Self {
-        let mut metrics = Metrics {
-            registry: Registry::with_prefix("testwright"),
-            runs: Family::default(),
-            returned: Family::default(),
-            paused: Gauge::default(),
-            queue_wait: long(),
-            run_duration: Family::new_with_constructor(long),
-            running: Gauge::default(),
+        let mut to = Registration(Registry::with_prefix("testwright"));
+        Metrics {
+            runs: to.add("runs", "Runs that ended in this process, by status"),
+            returned: to.add(
+                "returned_work",
+                "Attempts that returned to the queue because of a shortage, by kind of shortage",
+            ),
+            paused: to.add(
+                "taking_no_work",
+                "1 while this process claims no jobs because of a shortage",
+            ),
+            running: to.add("running_runs", "Runs in progress in this process"),
+            queue_wait: to.add_with_unit(
+                "run_queue_wait",
+                "Time from the creation of a run to its first attempt",
+                Unit::Seconds,
+                long(),
+            ),
+            run_duration: to.add_durations(
+                "run_attempt_duration",
+                "Duration of an attempt in this process, by resulting status",
+                long,
+            ),
+            stored_runs: to.add("stored_runs", "Runs in the database, by status"),
+            oldest_waiting: to.add_with_unit(
+                "queue_oldest_run_age",
+                "Age of the oldest queued run; 0 if no run is queued",
+                Unit::Seconds,
+                Gauge::default(),
+            ),
+            retention_runs: to.add(
+                "retention_removed_runs",
+                "Runs that this process removed from the database because of their age",
+            ),
+            cache_bytes: to.add_with_unit(
+                "cache",
+                "Disk usage of the cache, by folder; measured every hour",
+                Unit::Bytes,
+                Family::default(),
+            ),
+            model_calls: to.add("model_calls", "Model calls that returned a reply"),
+            model_tokens: to.add(
+                "model_tokens",
+                "Model tokens: input (which includes cached_input) and output",
+            ),
+            model_dollars: to.add(
+                "model_cost_dollars",
+                "Cost of model calls, by the price table",
+            ),
+            model_call_duration: to.add_durations(
+                "model_call_duration",
+                "Duration of a model call, including failed tries",
+                calls,
+            ),
+            tool_calls: to.add("tool_calls", "Tool calls: ok or refused"),
+            tool_call_duration: to.add_durations(
+                "tool_call_duration",
+                "Duration of a tool call",
+                calls,
+            ),
+            http_requests: to.add("http_requests", "HTTP requests, by route"),
+            http_duration: to.add_durations(
+                "http_request_duration",
+                "Time until the response headers were ready",
+                short,
+            ),
+            listeners: to.add("event_listeners", "Clients that follow a run"),
             models: Mutex::default(),
-            model_calls: Family::default(),
-            model_tokens: Family::default(),
-            model_dollars: Family::default(),
-            model_call_duration: Family::new_with_constructor(calls),
-            tool_calls: Family::default(),
-            tool_call_duration: Family::new_with_constructor(calls),
-            http_requests: Family::default(),
-            http_duration: Family::new_with_constructor(short),
-            listeners: Gauge::default(),
-            stored_runs: Family::default(),
-            oldest_waiting: Gauge::default(),
-            retention_runs: Counter::default(),
-            cache_bytes: Family::default(),
-        };
-        let mut registry = std::mem::take(&mut metrics.registry);
-        metrics.register_runs(&mut registry);
-        metrics.register_calls(&mut registry);
-        metrics.register_server(&mut registry);
-        metrics.registry = registry;
-        metrics
+            registry: to.finish(),
+        }
     }
 }
 
 impl Metrics {
-    fn register_runs(&self, to: &mut Registry) {
-        to.register(
-            "runs",
-            "Runs that ended in this process, by status",
-            self.runs.clone(),
-        );
-        to.register(
-            "returned_work",
-            "Attempts that returned to the queue because of a shortage, by kind of shortage",
-            self.returned.clone(),
-        );
-        to.register(
-            "taking_no_work",
-            "1 while this process claims no jobs because of a shortage",
-            self.paused.clone(),
-        );
-        to.register(
-            "running_runs",
-            "Runs in progress in this process",
-            self.running.clone(),
-        );
-        to.register_with_unit(
-            "run_queue_wait",
-            "Time from the creation of a run to its first attempt",
-            Unit::Seconds,
-            self.queue_wait.clone(),
-        );
-        to.register_with_unit(
-            "run_attempt_duration",
-            "Duration of an attempt in this process, by resulting status",
-            Unit::Seconds,
-            self.run_duration.clone(),
-        );
-        to.register(
-            "stored_runs",
-            "Runs in the database, by status",
-            self.stored_runs.clone(),
-        );
-        to.register_with_unit(
-            "queue_oldest_run_age",
-            "Age of the oldest queued run; 0 if no run is queued",
-            Unit::Seconds,
-            self.oldest_waiting.clone(),
-        );
-        to.register(
-            "retention_removed_runs",
-            "Runs that this process removed from the database because of their age",
-            self.retention_runs.clone(),
-        );
-        to.register_with_unit(
-            "cache",
-            "Disk usage of the cache, by folder; measured every hour",
-            Unit::Bytes,
-            self.cache_bytes.clone(),
-        );
-    }
-
-    fn register_calls(&self, to: &mut Registry) {
-        to.register(
-            "model_calls",
-            "Model calls that returned a reply",
-            self.model_calls.clone(),
-        );
-        to.register(
-            "model_tokens",
-            "Model tokens: input (which includes cached_input) and output",
-            self.model_tokens.clone(),
-        );
-        to.register(
-            "model_cost_dollars",
-            "Cost of model calls, by the price table",
-            self.model_dollars.clone(),
-        );
-        to.register_with_unit(
-            "model_call_duration",
-            "Duration of a model call, including failed tries",
-            Unit::Seconds,
-            self.model_call_duration.clone(),
-        );
-        to.register(
-            "tool_calls",
-            "Tool calls: ok or refused",
-            self.tool_calls.clone(),
-        );
-        to.register_with_unit(
-            "tool_call_duration",
-            "Duration of a tool call",
-            Unit::Seconds,
-            self.tool_call_duration.clone(),
-        );
-    }
-
-    fn register_server(&self, to: &mut Registry) {
-        to.register(
-            "http_requests",
-            "HTTP requests, by route",
-            self.http_requests.clone(),
-        );
-        to.register_with_unit(
-            "http_request_duration",
-            "Time until the response headers were ready",
-            Unit::Seconds,
-            self.http_duration.clone(),
-        );
-        to.register(
-            "event_listeners",
-            "Clients that follow a run",
-            self.listeners.clone(),
-        );
-        let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
-        to.register("build", "Version of testwright", Info::new(version));
-    }
-
     pub fn run_begun(&self, waited: Option<f64>) {
         self.running.inc();
         if let Some(seconds) = waited {
