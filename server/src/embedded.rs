@@ -102,7 +102,7 @@ impl Embedded {
         };
         let serving = async {
             let served = served.await;
-            let _ = stop.send(true);
+            stop.send_replace(true);
             served
         };
         tokio::join!(serving, working).0

@@ -65,8 +65,10 @@ impl Heartbeat {
             () = self.beat() => {}
             () = self.recover() => {}
         }
-        // If this fails, the heartbeat times out.
-        let _ = self.store.remove_worker(self.name()).await;
+        if let Err(error) = self.store.remove_worker(self.name()).await {
+            let error = error.with_cause();
+            tracing::warn!(error, "could not remove the heartbeat; it will time out");
+        }
     }
 
     async fn beat(&self) {

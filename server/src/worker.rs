@@ -486,7 +486,7 @@ async fn forward_stop(
         () = stopped(process) => {}
         () = attempt::wait_until_unwanted(&store, &attempt) => {}
     }
-    let _ = stop.send(true);
+    stop.send_replace(true);
     // The sender must live until all receivers have seen the value.
     stop.closed().await;
 }

@@ -82,7 +82,9 @@ async fn forward(
         if let Some(all) = all {
             notification = notification.with_total(f64::from(all));
         }
-        let _ = peer.notify_progress(notification).await;
+        if let Err(error) = peer.notify_progress(notification).await {
+            tracing::debug!(%error, "could not report progress");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `open_session` and `close_session`: the raw tools, for clients that write the test themselves.
 
+use rmcp::{Peer, RoleServer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::visible;
@@ -44,6 +45,13 @@ pub(super) struct Closed {
     session: String,
 }
 
+/// Tells the client that its list of tools has changed.
+async fn announce_tools(peer: &Peer<RoleServer>) {
+    if let Err(error) = peer.notify_tool_list_changed().await {
+        tracing::debug!(%error, "could not announce the tools of a session");
+    }
+}
+
 #[async_trait::async_trait]
 impl Service for OpenSession {
     type Args = OpenArgs;
@@ -80,15 +88,14 @@ impl Service for OpenSession {
         let tools = RawTools::new(session.into(), source, place.issue_text());
         let peer = call.context.peer.clone();
         let session = parts.sessions.add(tools, room, async move {
-            // The notification fails only if the client has disconnected.
-            let _ = peer.notify_tool_list_changed().await;
+            announce_tools(&peer).await;
         });
         let earlier = call.session.replace(Some(session.clone()));
         if let Some(earlier) = earlier.filter(|earlier| !earlier.has_ended()) {
             // Two calls opened a session concurrently.
             parts.sessions.close(&earlier).await;
         }
-        let _ = call.context.peer.notify_tool_list_changed().await;
+        announce_tools(&call.context.peer).await;
         let names = session.tools.list().into_iter();
         let (repository, commit) = opened;
         let opened = Opened {
@@ -126,7 +133,7 @@ impl Service for CloseSession {
             ));
         };
         call.parts.sessions.close(&session).await;
-        let _ = call.context.peer.notify_tool_list_changed().await;
+        announce_tools(&call.context.peer).await;
         let session = session.id.clone();
         let text = format!("Session {session} has ended.");
         Ok((text, Closed { session }))
