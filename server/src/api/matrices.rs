@@ -16,7 +16,7 @@ use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{self, Matrix};
 use crate::store::{
-    JobKind, JobStatus, MatrixFilter, MatrixId, MatrixProgress, NewMatrix, StoredMatrix, timestamp,
+    JobId, JobKind, JobStatus, MatrixFilter, MatrixProgress, NewMatrix, StoredMatrix, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -85,7 +85,7 @@ pub struct MatrixWait {
 ///
 /// Fails with 404 if there is no such matrix, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
-    let id = MatrixId::parse(id).ok_or_else(Problem::no_matrix)?;
+    let id = JobId::parse(id).ok_or_else(Problem::no_matrix)?;
     let matrix = state.store.matrix(&id).await?;
     matrix.ok_or_else(Problem::no_matrix)
 }
@@ -160,7 +160,7 @@ pub async fn list(
         ("repository", &selection.repository),
     ])?;
     let limit = paging::limit(selection.limit)?;
-    let before = paging::before(selection.before.as_deref(), MatrixId::parse, "matrix")?;
+    let before = paging::before(selection.before.as_deref(), JobId::parse, "matrix")?;
     let filter = MatrixFilter {
         status: selection.status,
         owner: selection.owner,
@@ -213,7 +213,7 @@ pub async fn show(
 }
 
 async fn find_progress(state: &ApiState, id: &str) -> ApiResult<MatrixProgress> {
-    let id = MatrixId::parse(id).ok_or_else(Problem::no_matrix)?;
+    let id = JobId::parse(id).ok_or_else(Problem::no_matrix)?;
     let progress = state.store.matrix_progress(&id).await?;
     progress.ok_or_else(Problem::no_matrix)
 }
@@ -236,7 +236,7 @@ pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matri
 /// Fails with 404 if there is no such matrix, with 409 if it has ended, or if the database query fails.
 pub async fn cancel_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    super::cancel(state, JobKind::Matrix, stored.id.job_id()).await?;
+    super::cancel(state, JobKind::Matrix, &stored.id).await?;
     find(state, id).await
 }
 
@@ -259,7 +259,7 @@ pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix
 /// query fails.
 pub async fn retry_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    let job = (JobKind::Matrix, stored.id.job_id(), stored.status);
+    let job = (JobKind::Matrix, &stored.id, stored.status);
     let hint = "retry a matrix that was cancelled or ended as infrastructure";
     super::retry(state, job, hint).await?;
     find(state, id).await

@@ -35,7 +35,7 @@ impl MatrixWork<'_> {
     ///
     /// Fails if the repository cannot be read, the harness cannot be set up, or the database or the machine fails.
     pub async fn process_attempt(&self, attempt: &Attempt) -> Result<AttemptEnd> {
-        let stored = self.store.matrix(&attempt.id.clone().into()).await?;
+        let stored = self.store.matrix(&attempt.id).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;
         let mut finished_cells = results(self.store, &stored).await?;

@@ -16,7 +16,7 @@ use super::{PAGE, PageQuery, render, template};
 use crate::api::{ApiResult, ApiState, matrices, paging};
 use crate::fields::shortened;
 use crate::matrix::view::{self, Matrix};
-use crate::store::{MatrixFilter, MatrixId, Store, StoredMatrix, timestamp};
+use crate::store::{JobId, MatrixFilter, Store, StoredMatrix, timestamp};
 use testwright_config::error::Result;
 
 pub(super) fn router() -> Router<ApiState> {
@@ -73,7 +73,7 @@ async fn list(
     query: std::result::Result<Query<PageQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
-    let before = query.before.as_deref().and_then(MatrixId::parse);
+    let before = query.before.as_deref().and_then(JobId::parse);
     let store = &state.store;
     let filter = MatrixFilter {
         before,

@@ -1,53 +1,14 @@
 //! Matrices of tests and patches: requests, statuses and cells.
 
 use std::collections::BTreeMap;
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 
 use super::Store;
 use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
-use super::queries::{from_row, text_column};
+use super::queries::from_row;
 use super::stored_job::StoredJob;
 use testwright_config::error::Result;
-
-/// The id of a matrix. Ids sort by creation time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct MatrixId(JobId);
-
-impl MatrixId {
-    /// Parses an id from a client; `None` if it is malformed.
-    pub fn parse(text: &str) -> Option<Self> {
-        JobId::parse(text).map(MatrixId)
-    }
-
-    /// Returns the id as text.
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// Returns the id as a job id.
-    pub fn job_id(&self) -> &JobId {
-        &self.0
-    }
-}
-
-impl From<JobId> for MatrixId {
-    fn from(id: JobId) -> Self {
-        MatrixId(id)
-    }
-}
-
-impl fmt::Display for MatrixId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-text_column!(MatrixId, MatrixId::parse);
 
 /// A matrix to store.
 #[derive(Debug, Clone)]
@@ -66,7 +27,7 @@ pub struct NewMatrix {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredMatrix {
     /// Id of the matrix.
-    pub id: MatrixId,
+    pub id: JobId,
     /// Creation time, in milliseconds since 1970, UTC; the other times use the same format.
     pub created_at: i64,
     /// Time at which a worker started it.
@@ -108,7 +69,7 @@ pub struct MatrixFilter {
     /// Selects matrices of this repository.
     pub repository: Option<String>,
     /// Selects matrices created before this one.
-    pub before: Option<MatrixId>,
+    pub before: Option<JobId>,
     /// Maximum number of matrices to return.
     pub limit: u32,
 }
@@ -153,7 +114,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn matrix(&self, id: &MatrixId) -> Result<Option<StoredMatrix>> {
+    pub async fn matrix(&self, id: &JobId) -> Result<Option<StoredMatrix>> {
         self.find_job("id", id.as_str()).await
     }
 
@@ -162,7 +123,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn matrix_progress(&self, id: &MatrixId) -> Result<Option<MatrixProgress>> {
+    pub async fn matrix_progress(&self, id: &JobId) -> Result<Option<MatrixProgress>> {
         let query = sqlx::query(
             "SELECT status, (SELECT COUNT(*) FROM matrix_cells WHERE matrix = matrices.id) AS cells FROM matrices \
              WHERE id = $1",
@@ -181,7 +142,7 @@ impl Store {
             ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
             ("repository", '=', filter.repository.as_deref()),
-            ("id", '<', filter.before.as_ref().map(MatrixId::as_str)),
+            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
         ];
         self.list_jobs(&conditions, filter.limit).await
     }
@@ -193,8 +154,8 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn cell_counts(
         &self,
-        oldest: &MatrixId,
-        newest: &MatrixId,
+        oldest: &JobId,
+        newest: &JobId,
     ) -> Result<BTreeMap<String, i64>> {
         let query = sqlx::query(
             "SELECT matrix, COUNT(*) AS cells FROM matrix_cells WHERE matrix >= $1 AND matrix <= $2 GROUP BY matrix",
@@ -211,7 +172,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn delete_matrix(&self, id: &MatrixId) -> Result<bool> {
+    pub async fn delete_matrix(&self, id: &JobId) -> Result<bool> {
         let what = "delete the matrix";
         let deletion = sqlx::query(
             "DELETE FROM matrices WHERE id = $1 AND status NOT IN ('queued', 'running')",
@@ -255,7 +216,7 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn cells(&self, id: &MatrixId) -> Result<Vec<String>> {
+    pub async fn cells(&self, id: &JobId) -> Result<Vec<String>> {
         let query =
             sqlx::query("SELECT result FROM matrix_cells WHERE matrix = $1 ORDER BY tests, patch")
                 .bind(id.as_str());

@@ -47,7 +47,7 @@ pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
 pub use job_id::{JobId, now, timestamp};
 pub use job_status::JobStatus;
 pub use jobs::{Attempt, AttemptResults, JobKind};
-pub use matrices::{MatrixFilter, MatrixId, MatrixProgress, NewMatrix, StoredMatrix};
+pub use matrices::{MatrixFilter, MatrixProgress, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use retention::{JobFiles, RemovalCounts};

@@ -323,7 +323,7 @@ async fn orphaned_matrix_is_claimed() {
         for id in [&waits.id, &lost.id] {
             let matrix = wait_for(&daemon, id.as_str(), has_ended);
             assert_eq!(matrix["status"], "done", "{matrix}");
-            let attempts = if id.job_id() == &taken.id { 2 } else { 1 };
+            let attempts = if id == &taken.id { 2 } else { 1 };
             assert_eq!(matrix["attempts"], attempts);
             let progress = store.matrix_progress(id).await.unwrap().unwrap();
             assert_eq!((progress.status, progress.cells), (JobStatus::Done, 1));
