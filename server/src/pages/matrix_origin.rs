@@ -1,5 +1,7 @@
 //! The title of a matrix, and the run whose tests it uses.
 
+use serde::Serialize;
+
 use crate::fields::shortened;
 use crate::matrix::request::{MatrixInput, NamedPatch};
 use crate::store::{JobId, Store};
@@ -9,7 +11,7 @@ use testwright_config::error::Result;
 /// Maximum characters of a title.
 const MAX_SHOWN_LEN: usize = 200;
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct MatrixOrigin {
     /// Title of the issue or of the run; otherwise the names of the tests.
     pub title: String,

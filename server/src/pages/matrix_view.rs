@@ -7,25 +7,14 @@ use crate::matrix::view::{Cell, Matrix, PatchResult};
 
 #[derive(Debug, Serialize)]
 pub(super) struct MatrixView {
-    pub id: String,
-    pub status: &'static str,
-    /// Title of the issue, or names of the tests.
-    title: String,
-    /// Id of the run whose tests it uses.
-    run: Option<String>,
-    repository: String,
-    commit: Option<String>,
-    created_at: String,
-    attempts: i64,
-    message: Option<String>,
-    issue: Option<String>,
+    #[serde(flatten)]
+    matrix: Matrix,
+    #[serde(flatten)]
+    origin: MatrixOrigin,
     may_cancel: bool,
     may_retry: bool,
-    known_cells: usize,
-    all_cells: u32,
-    tests: Vec<String>,
-    patches: Vec<PatchRow>,
-    cells: Vec<CellView>,
+    patch_rows: Vec<PatchRow>,
+    cell_tables: Vec<CellView>,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,21 +48,10 @@ impl MatrixView {
         MatrixView {
             may_cancel: !matrix.status.has_ended() && !matrix.cancelling,
             may_retry: matrix.status.may_be_retried(),
-            known_cells: matrix.cells.len(),
-            patches: matrix.patches.iter().map(row).collect(),
-            cells: matrix.cells.iter().map(cell_view).collect(),
-            id: matrix.id,
-            title: origin.title,
-            run: origin.run,
-            status: matrix.status.as_str(),
-            repository: matrix.repository,
-            commit: matrix.commit,
-            created_at: matrix.created_at,
-            attempts: matrix.attempts,
-            message: matrix.message,
-            issue: matrix.issue,
-            all_cells: matrix.all_cells,
-            tests: matrix.tests,
+            patch_rows: matrix.patches.iter().map(row).collect(),
+            cell_tables: matrix.cells.iter().map(cell_view).collect(),
+            matrix,
+            origin,
         }
     }
 }
