@@ -24,6 +24,7 @@ mod machine;
 pub mod matrix;
 pub mod mcp;
 mod origin;
+mod owner_limits;
 mod pages;
 mod prepared_cell;
 mod probe_http;

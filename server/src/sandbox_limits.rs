@@ -1,12 +1,11 @@
 //! Limits the sandboxes of clients, and the share of each owner of tokens, so that other owners are not blocked. A
 //! server without tokens has one owner, without such a share.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-use crate::reserved_owners::LOCAL;
+use crate::owner_limits::{OwnerLimits, OwnerPermit};
 use testwright_config::error::Error;
 
 /// Minimum number of sandboxes per owner, so that a client with an open session can still check a test.
@@ -24,15 +23,14 @@ pub(crate) enum LimitReached {
 /// Allows sandboxes up to a total maximum, and up to half of it per owner.
 pub struct SandboxLimits {
     max: usize,
-    max_of_owner: usize,
     all: Arc<Semaphore>,
-    owners: Mutex<HashMap<String, Weak<Semaphore>>>,
+    owners: OwnerLimits,
 }
 
 /// A permit for a sandbox, until it is dropped.
 #[derive(Debug)]
 pub struct SandboxPermit {
-    _of_owner: Option<OwnedSemaphorePermit>,
+    _of_owner: OwnerPermit,
     _of_all: OwnedSemaphorePermit,
 }
 
@@ -40,9 +38,8 @@ impl SandboxLimits {
     pub(crate) fn new(max: usize) -> Self {
         SandboxLimits {
             max,
-            max_of_owner: max.div_ceil(2).max(MIN_SANDBOXES_OF_OWNER),
             all: Arc::new(Semaphore::new(max)),
-            owners: Mutex::default(),
+            owners: OwnerLimits::new(max.div_ceil(2).max(MIN_SANDBOXES_OF_OWNER)),
         }
     }
 
@@ -53,10 +50,7 @@ impl SandboxLimits {
     /// Fails if the server is shutting down.
     pub(crate) async fn acquire(&self, owner: &str) -> Result<SandboxPermit, Error> {
         let closed = |error: AcquireError| Error::infrastructure("start a sandbox").cause(error);
-        let of_owner = match self.semaphore_of(owner) {
-            Some(semaphore) => Some(semaphore.acquire_owned().await.map_err(closed)?),
-            None => None,
-        };
+        let of_owner = self.owners.acquire(owner).await.map_err(closed)?;
         let of_all = self.all.clone().acquire_owned().await;
         Ok(SandboxPermit {
             _of_owner: of_owner,
@@ -65,11 +59,8 @@ impl SandboxLimits {
     }
 
     pub(crate) fn try_acquire(&self, owner: &str) -> Result<SandboxPermit, LimitReached> {
-        let of_owner = self
-            .semaphore_of(owner)
-            .map(Semaphore::try_acquire_owned)
-            .transpose()
-            .map_err(|_: TryAcquireError| LimitReached::Owner(self.max_of_owner))?;
+        let of_owner = self.owners.try_acquire(owner);
+        let of_owner = of_owner.map_err(|_| LimitReached::Owner(self.owners.max))?;
         let of_all = self.all.clone().try_acquire_owned();
         Ok(SandboxPermit {
             _of_owner: of_owner,
@@ -80,29 +71,7 @@ impl SandboxLimits {
     /// Makes all waiting calls fail.
     pub(crate) fn close(&self) {
         self.all.close();
-        for semaphore in self.lock().values().filter_map(Weak::upgrade) {
-            semaphore.close();
-        }
-    }
-
-    /// Returns the semaphore of an owner; `None` for an owner without a limit.
-    fn semaphore_of(&self, owner: &str) -> Option<Arc<Semaphore>> {
-        if owner == LOCAL {
-            return None;
-        }
-        let mut owners = self.lock();
-        if let Some(semaphore) = owners.get(owner).and_then(Weak::upgrade) {
-            return Some(semaphore);
-        }
-        // Permits keep their semaphore alive, so a dropped one has no permits in use.
-        owners.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let semaphore = Arc::new(Semaphore::new(self.max_of_owner));
-        owners.insert(owner.to_owned(), Arc::downgrade(&semaphore));
-        Some(semaphore)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Semaphore>>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.owners.close();
     }
 }
 
@@ -112,6 +81,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::reserved_owners::LOCAL;
 
     #[tokio::test]
     async fn owner_gets_half_of_sandboxes() {

@@ -17,16 +17,18 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::json;
 
 use super::message::{self, Unreadable};
-use super::owner_shares::{MAX_CLIENTS_OF_OWNER, OwnerClient, OwnerClients};
 use super::session_end::{SessionEnd, SessionEnder};
 use super::{McpClient, McpParts, OpenSessions};
 use crate::authentication::Caller;
 use crate::fields::MAX_REQUEST_BYTES;
+use crate::owner_limits::{OwnerLimits, OwnerPermit};
 use crate::state::ApiState;
 use testwright_config::stop_signal::stopped;
 
 /// Time without messages after which a session ends.
 const KEEP_ALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+/// Maximum clients of one owner: a quarter of all.
+const MAX_CLIENTS_OF_OWNER: usize = 64;
 const SESSION_ID: &str = "mcp-session-id";
 
 /// Returns the route `/mcp`, for MCP clients over HTTP.
@@ -49,7 +51,7 @@ pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
     let sessions = Arc::new(HttpSessions {
         connections,
         sandboxes,
-        clients: OwnerClients::default(),
+        clients: OwnerLimits::new(MAX_CLIENTS_OF_OWNER),
         open: Mutex::default(),
     });
     Router::new()
@@ -61,14 +63,14 @@ pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
 struct HttpSessions {
     connections: Arc<LocalSessionManager>,
     sandboxes: Arc<OpenSessions>,
-    clients: OwnerClients,
+    clients: OwnerLimits,
     open: Mutex<HashMap<String, HttpSession>>,
 }
 
 struct HttpSession {
     owner: String,
     /// Guard that counts the client until the session is removed.
-    _client: OwnerClient,
+    _client: OwnerPermit,
     running: Arc<RunningIds>,
     /// Guard that ends the session when dropped.
     end: SessionEnder,
@@ -84,7 +86,7 @@ impl HttpSessions {
     /// # Errors
     ///
     /// Fails with a message if there are too many sessions.
-    async fn admit(&self, owner: &str) -> Result<OwnerClient, String> {
+    async fn admit(&self, owner: &str) -> Result<OwnerPermit, String> {
         // Sessions can also end without a request, for example by timeout.
         let connections = self.connections.sessions.read().await;
         self.lock()
@@ -93,7 +95,7 @@ impl HttpSessions {
         if self.sandboxes.has_all_clients() {
             return Err("too many sessions are open: try again later".to_owned());
         }
-        self.clients.admit(owner).ok_or_else(|| {
+        self.clients.try_acquire(owner).map_err(|_| {
             format!(
                 "your tokens already have {MAX_CLIENTS_OF_OWNER} sessions, the maximum for one owner: end a session, or try \
                  again later"
@@ -101,7 +103,7 @@ impl HttpSessions {
         })
     }
 
-    fn add(&self, id: &str, owner: String, client: OwnerClient) {
+    fn add(&self, id: &str, owner: String, client: OwnerPermit) {
         let session = HttpSession {
             owner,
             _client: client,

@@ -10,7 +10,6 @@ mod event_text;
 mod http;
 mod message;
 mod open_sessions;
-mod owner_shares;
 mod progress;
 mod raw_tools;
 mod revise_test;
