@@ -258,7 +258,7 @@ pub async fn list(
         status: selection.status,
         owner: selection.owner,
         name: selection.name,
-        before: paging::before(selection.before.as_deref(), JobId::parse, "comparison")?,
+        before: paging::before(selection.before.as_deref(), "comparison")?,
         limit: paging::limit(selection.limit)?,
     };
     Ok(Json(page(&state, filter).await?))

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
-use crate::store::{GradingBatch, GradingFilter, JobId, JobStatus, timestamp};
+use crate::store::{GradingBatch, GradingFilter, JobStatus, timestamp};
 
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -128,7 +128,7 @@ pub async fn list(
 ) -> ApiResult<Json<GradingList>> {
     let Query(selection) = query?;
     paging::check_filters(&[("owner", &selection.owner)])?;
-    let before = paging::before(selection.before.as_deref(), JobId::parse, "batch")?;
+    let before = paging::before(selection.before.as_deref(), "batch")?;
     let filter = GradingFilter {
         status: selection.status,
         owner: selection.owner,

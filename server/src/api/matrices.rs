@@ -160,7 +160,7 @@ pub async fn list(
         ("repository", &selection.repository),
     ])?;
     let limit = paging::limit(selection.limit)?;
-    let before = paging::before(selection.before.as_deref(), JobId::parse, "matrix")?;
+    let before = paging::before(selection.before.as_deref(), "matrix")?;
     let filter = MatrixFilter {
         status: selection.status,
         owner: selection.owner,

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-use super::{ApiResult, Problem};
+use super::{ApiResult, JobId, Problem};
 use crate::fields::check_path;
 
 /// Default and maximum number of items on a page.
@@ -27,13 +27,9 @@ pub fn limit(requested_limit: Option<u32>) -> ApiResult<u32> {
 /// # Errors
 ///
 /// Fails with 400 if the id is malformed.
-pub fn before<I>(
-    raw_id: Option<&str>,
-    parse: impl Fn(&str) -> Option<I>,
-    what: &str,
-) -> ApiResult<Option<I>> {
-    let parsed =
-        raw_id.map(|id| parse(id).ok_or_else(|| bad(&format!("before is not the id of a {what}"))));
+pub fn before(raw_id: Option<&str>, what: &str) -> ApiResult<Option<JobId>> {
+    let malformed = || bad(&format!("before is not the id of a {what}"));
+    let parsed = raw_id.map(|id| JobId::parse(id).ok_or_else(malformed));
     parsed.transpose()
 }
 

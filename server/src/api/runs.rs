@@ -225,7 +225,7 @@ pub async fn list(
         ("repository", &selection.repository),
     ])?;
     let limit = paging::limit(selection.limit)?;
-    let before = paging::before(selection.before.as_deref(), JobId::parse, "run")?;
+    let before = paging::before(selection.before.as_deref(), "run")?;
     let mut runs = state
         .store
         .runs(&RunFilter {
