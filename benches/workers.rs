@@ -25,7 +25,7 @@ use testwright_config::error::Error;
 use testwright_server::heartbeat::Heartbeat;
 use testwright_server::jobs::{JobSource, run_jobs};
 use testwright_server::store::{
-    Attempt, AttemptResults, JobId, JobStatus, NewRun, RunFilter, Store, StoredRun, now,
+    Attempt, AttemptResults, JobFilter, JobId, JobStatus, NewRun, Store, StoredRun, now,
 };
 
 const RUNS: usize = 50;
@@ -196,9 +196,9 @@ impl Bench {
         loop {
             // The store has the exact times of their ends.
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let filter = RunFilter {
+            let filter = JobFilter {
                 limit: 10_000,
-                ..RunFilter::default()
+                ..JobFilter::default()
             };
             let Ok(runs) = self.store.runs(&filter).await else {
                 continue;

@@ -17,8 +17,8 @@ use crate::authentication::Caller;
 use crate::comparison::request::ComparisonRequest;
 use crate::fields::shortened;
 use crate::store::{
-    ComparisonFilter, JobId, JobKind, JobStatus, NewComparison, RequestedComparison,
-    StoredComparison, now, timestamp,
+    JobFilter, JobId, JobKind, JobStatus, NewComparison, RequestedComparison, StoredComparison,
+    now, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -165,9 +165,9 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
 /// # Errors
 ///
 /// Fails if the database query fails.
-pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Comparisons> {
+pub async fn page(state: &ApiState, filter: JobFilter) -> ApiResult<Comparisons> {
     let limit = filter.limit;
-    let filter = ComparisonFilter {
+    let filter = JobFilter {
         limit: limit + 1,
         ..filter
     };
@@ -254,12 +254,13 @@ pub async fn list(
 ) -> ApiResult<Json<Comparisons>> {
     let Query(selection) = query?;
     paging::check_filters(&[("owner", &selection.owner), ("name", &selection.name)])?;
-    let filter = ComparisonFilter {
+    let filter = JobFilter {
         status: selection.status,
         owner: selection.owner,
         name: selection.name,
         before: paging::before(selection.before.as_deref(), "comparison")?,
         limit: paging::limit(selection.limit)?,
+        ..JobFilter::default()
     };
     Ok(Json(page(&state, filter).await?))
 }

@@ -16,7 +16,7 @@ use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{self, Matrix};
 use crate::store::{
-    JobId, JobKind, JobStatus, MatrixFilter, MatrixProgress, NewMatrix, StoredMatrix, timestamp,
+    JobFilter, JobId, JobKind, JobStatus, MatrixProgress, NewMatrix, StoredMatrix, timestamp,
 };
 use testwright_config::error::Error;
 
@@ -161,12 +161,13 @@ pub async fn list(
     ])?;
     let limit = paging::limit(selection.limit)?;
     let before = paging::before(selection.before.as_deref(), "matrix")?;
-    let filter = MatrixFilter {
+    let filter = JobFilter {
         status: selection.status,
         owner: selection.owner,
         repository: selection.repository,
         before,
         limit: limit + 1,
+        ..JobFilter::default()
     };
     let mut matrices = state.store.matrices(&filter).await?;
     let next = paging::truncate_page(&mut matrices, limit).map(|matrix| matrix.id.to_string());

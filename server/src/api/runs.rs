@@ -16,7 +16,7 @@ use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::request::RunRequest;
-use crate::store::{JobId, JobKind, JobStatus, NewRun, RunFilter, StoredRun, timestamp};
+use crate::store::{JobFilter, JobId, JobKind, JobStatus, NewRun, StoredRun, timestamp};
 use testwright_agent::approaches::extra_inputs::hint;
 
 /// Number of events read from the store at a time.
@@ -228,15 +228,15 @@ pub async fn list(
     let before = paging::before(selection.before.as_deref(), "run")?;
     let mut runs = state
         .store
-        .runs(&RunFilter {
+        .runs(&JobFilter {
             status: selection.status,
             owner: selection.owner,
             repository: selection.repository,
             approach: selection.approach,
             model: selection.model,
-            batch: None,
             before,
             limit: limit + 1,
+            ..JobFilter::default()
         })
         .await?;
     let next = paging::truncate_page(&mut runs, limit).map(|run| run.id.to_string());

@@ -10,7 +10,7 @@ use super::run_view::RunRow;
 use super::{ListQuery, PAGE, PageQuery, render, template};
 use crate::api::comparisons::{self, Comparison, Comparisons};
 use crate::api::{ApiResult, ApiState, Problem, paging};
-use crate::store::{ComparisonFilter, JobId, JobStatus, RunFilter, StoredComparison};
+use crate::store::{JobFilter, JobId, JobStatus, StoredComparison};
 use testwright_comparisons::compare::Plan;
 
 /// Policy for the report, a page of its own kind: it must not get the rights of this server's pages.
@@ -21,10 +21,10 @@ pub(super) async fn list(
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
-    let filter = ComparisonFilter {
+    let filter = JobFilter {
         before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE,
-        ..ComparisonFilter::default()
+        ..JobFilter::default()
     };
     let live = filter.before.is_none().then(|| "poll".to_owned());
     let page: Comparisons = comparisons::page(&state, filter).await?;
@@ -62,12 +62,12 @@ pub(super) async fn show(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let stored = comparisons::find(&state, &id).await?;
-    let filter = RunFilter {
+    let filter = JobFilter {
         batch: Some(stored.id.clone()),
         status: JobStatus::parse(&query.status),
         before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE + 1,
-        ..RunFilter::default()
+        ..JobFilter::default()
     };
     let mut runs = state.store.runs(&filter).await?;
     let files = state.store.artifacts(&stored.id).await?;

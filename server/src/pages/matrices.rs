@@ -16,7 +16,7 @@ use super::{PAGE, PageQuery, render, template};
 use crate::api::{ApiResult, ApiState, matrices, paging};
 use crate::fields::shortened;
 use crate::matrix::view::{self, Matrix};
-use crate::store::{JobId, MatrixFilter, Store, StoredMatrix, timestamp};
+use crate::store::{JobFilter, JobId, Store, StoredMatrix, timestamp};
 use testwright_config::error::Result;
 
 pub(super) fn router() -> Router<ApiState> {
@@ -75,10 +75,10 @@ async fn list(
     let Query(query) = query?;
     let before = query.before.as_deref().and_then(JobId::parse);
     let store = &state.store;
-    let filter = MatrixFilter {
+    let filter = JobFilter {
         before,
         limit: PAGE + 1,
-        ..MatrixFilter::default()
+        ..JobFilter::default()
     };
     let mut stored_matrices = store.matrices(&filter).await?;
     let next =

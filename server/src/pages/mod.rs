@@ -29,7 +29,7 @@ use testwright_evals::untrusted_text;
 
 use super::api::{ApiResult, ApiState, Problem, paging, runs};
 use super::authentication::Caller;
-use crate::store::{JobId, JobStatus, RunFilter};
+use crate::store::{JobFilter, JobId, JobStatus};
 use form::{NewRunForm, NumberField};
 pub(crate) use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
@@ -190,11 +190,11 @@ async fn list(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let status = JobStatus::parse(&query.status);
-    let filter = RunFilter {
+    let filter = JobFilter {
         status,
         before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE + 1,
-        ..RunFilter::default()
+        ..JobFilter::default()
     };
     let is_first = filter.before.is_none();
     let mut runs = state.store.runs(&filter).await?;

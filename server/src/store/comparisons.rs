@@ -9,7 +9,7 @@ use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
 use super::queries::from_row;
-use super::stored_job::StoredJob;
+use super::stored_job::{JobFilter, StoredJob};
 use testwright_config::error::Result;
 
 /// A comparison in the store.
@@ -80,21 +80,6 @@ pub struct ComparisonReport {
     pub page: String,
 }
 
-/// Filters for listing comparisons.
-#[derive(Debug, Clone, Default)]
-pub struct ComparisonFilter {
-    /// Selects comparisons of this status.
-    pub status: Option<JobStatus>,
-    /// Selects comparisons of this owner.
-    pub owner: Option<String>,
-    /// Name of the dataset.
-    pub name: Option<String>,
-    /// Selects comparisons created before this one.
-    pub before: Option<JobId>,
-    /// Maximum number of comparisons to return.
-    pub limit: u32,
-}
-
 impl StoredJob for StoredComparison {
     const KIND: JobKind = JobKind::Comparison;
     const COLUMNS: &'static str = "id, created_at, owner, name, plan, max_dollars, cancel AS is_cancelled, request, ended_at, \
@@ -157,18 +142,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
-        let conditions = [
-            (
-                StoredComparison::STATUS,
-                '=',
-                filter.status.map(JobStatus::as_str),
-            ),
-            ("owner", '=', filter.owner.as_deref()),
-            ("name", '=', filter.name.as_deref()),
-            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
-        ];
-        self.list_jobs(&conditions, filter.limit).await
+    pub async fn comparisons(&self, filter: &JobFilter) -> Result<Vec<StoredComparison>> {
+        self.list_jobs(filter).await
     }
 
     /// Returns a comparison; `None` if it does not exist.

@@ -7,7 +7,7 @@ use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
 use super::queries::from_row;
-use super::stored_job::StoredJob;
+use super::stored_job::{JobFilter, StoredJob};
 use testwright_config::error::Result;
 
 /// A matrix to store.
@@ -57,21 +57,6 @@ pub struct MatrixProgress {
     pub status: JobStatus,
     /// Number of stored cells.
     pub cells: i64,
-}
-
-/// Filters for listing matrices.
-#[derive(Debug, Clone, Default)]
-pub struct MatrixFilter {
-    /// Selects matrices of this status.
-    pub status: Option<JobStatus>,
-    /// Selects matrices of this owner.
-    pub owner: Option<String>,
-    /// Selects matrices of this repository.
-    pub repository: Option<String>,
-    /// Selects matrices created before this one.
-    pub before: Option<JobId>,
-    /// Maximum number of matrices to return.
-    pub limit: u32,
 }
 
 impl StoredJob for StoredMatrix {
@@ -137,14 +122,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn matrices(&self, filter: &MatrixFilter) -> Result<Vec<StoredMatrix>> {
-        let conditions = [
-            ("status", '=', filter.status.map(JobStatus::as_str)),
-            ("owner", '=', filter.owner.as_deref()),
-            ("repository", '=', filter.repository.as_deref()),
-            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
-        ];
-        self.list_jobs(&conditions, filter.limit).await
+    pub async fn matrices(&self, filter: &JobFilter) -> Result<Vec<StoredMatrix>> {
+        self.list_jobs(filter).await
     }
 
     /// Counts the stored cells of all matrices from the oldest to the newest.

@@ -38,20 +38,19 @@ use failure::failure;
 use testwright_config::error::{Error, Result};
 
 pub use artifacts::StoredArtifact;
-pub use comparisons::{
-    ComparisonFilter, ComparisonReport, NewComparison, RequestedComparison, StoredComparison,
-};
+pub use comparisons::{ComparisonReport, NewComparison, RequestedComparison, StoredComparison};
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
 pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
 pub use job_id::{JobId, now, timestamp};
 pub use job_status::JobStatus;
 pub use jobs::{Attempt, AttemptResults, JobKind};
-pub use matrices::{MatrixFilter, MatrixProgress, NewMatrix, StoredMatrix};
+pub use matrices::{MatrixProgress, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use retention::{JobFiles, RemovalCounts};
-pub use runs::{NewRun, RunFilter, StoredRun};
+pub use runs::{NewRun, StoredRun};
+pub use stored_job::JobFilter;
 pub use tokens::{Scope, Token};
 pub use workers::{StoredWorker, WorkerProcess};
 

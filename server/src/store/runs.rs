@@ -7,7 +7,7 @@ use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::JobKind;
 use super::queries::from_row;
-use super::stored_job::StoredJob;
+use super::stored_job::{JobFilter, StoredJob};
 use testwright_config::error::Result;
 
 /// A run to store.
@@ -106,27 +106,6 @@ impl StoredRun {
     }
 }
 
-/// Filters for listing runs.
-#[derive(Debug, Clone, Default)]
-pub struct RunFilter {
-    /// Selects runs with this status.
-    pub status: Option<JobStatus>,
-    /// Selects runs of this owner.
-    pub owner: Option<String>,
-    /// Selects runs on this repository.
-    pub repository: Option<String>,
-    /// Selects runs of this approach.
-    pub approach: Option<String>,
-    /// Selects runs with this model.
-    pub model: Option<String>,
-    /// Selects the runs of a comparison.
-    pub batch: Option<JobId>,
-    /// Selects runs created before this one.
-    pub before: Option<JobId>,
-    /// Maximum number of runs.
-    pub limit: u32,
-}
-
 impl StoredJob for StoredRun {
     const KIND: JobKind = JobKind::Run;
     const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, title, repository, approach, model, \
@@ -193,17 +172,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<StoredRun>> {
-        let conditions = [
-            ("status", '=', filter.status.map(JobStatus::as_str)),
-            ("owner", '=', filter.owner.as_deref()),
-            ("repository", '=', filter.repository.as_deref()),
-            ("approach", '=', filter.approach.as_deref()),
-            ("model", '=', filter.model.as_deref()),
-            ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
-            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
-        ];
-        self.list_jobs(&conditions, filter.limit).await
+    pub async fn runs(&self, filter: &JobFilter) -> Result<Vec<StoredRun>> {
+        self.list_jobs(filter).await
     }
 
     /// Replaces the request of a run that has no result.

@@ -5,8 +5,9 @@ use sqlx::{AssertSqlSafe, FromRow};
 
 use super::Store;
 use super::job_id::JobId;
+use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
-use super::queries::{Condition, Statement};
+use super::queries::Statement;
 use testwright_config::error::{Error, Result};
 
 /// A kind of job that the store can show and list.
@@ -22,6 +23,29 @@ pub(super) trait StoredJob: for<'r> FromRow<'r, AnyRow> {
         let (columns, status, table) = (Self::COLUMNS, Self::STATUS, Self::KIND.table());
         format!("SELECT {columns}, {status} AS status FROM {table}")
     }
+}
+
+/// Filters for listing the jobs of a kind. Filters for columns that the kind lacks must be `None`.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// Selects jobs with this status.
+    pub status: Option<JobStatus>,
+    /// Selects jobs of this owner.
+    pub owner: Option<String>,
+    /// Selects runs and matrices on this repository.
+    pub repository: Option<String>,
+    /// Selects runs of this approach.
+    pub approach: Option<String>,
+    /// Selects runs with this model.
+    pub model: Option<String>,
+    /// Selects comparisons on the dataset with this name.
+    pub name: Option<String>,
+    /// Selects the runs of a comparison.
+    pub batch: Option<JobId>,
+    /// Selects jobs created before this one.
+    pub before: Option<JobId>,
+    /// Maximum number of jobs.
+    pub limit: u32,
 }
 
 impl Store {
@@ -56,14 +80,20 @@ impl Store {
         self.find(&what, query).await
     }
 
-    /// Lists jobs that meet all conditions, newest first.
-    pub(super) async fn list_jobs<J: StoredJob>(
-        &self,
-        conditions: &[Condition<'_>],
-        limit: u32,
-    ) -> Result<Vec<J>> {
+    /// Lists jobs, newest first.
+    pub(super) async fn list_jobs<J: StoredJob>(&self, filter: &JobFilter) -> Result<Vec<J>> {
+        let conditions = [
+            (J::STATUS, '=', filter.status.map(JobStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("repository", '=', filter.repository.as_deref()),
+            ("approach", '=', filter.approach.as_deref()),
+            ("model", '=', filter.model.as_deref()),
+            ("name", '=', filter.name.as_deref()),
+            ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
+            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
+        ];
         let what = format!("list the {}", J::KIND.table());
-        self.list_newest(&what, &J::selection(), conditions, "id", limit)
+        self.list_newest(&what, &J::selection(), &conditions, "id", filter.limit)
             .await
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testwright_server::store::{ComparisonFilter, Store};
+use testwright_server::store::{JobFilter, Store};
 
 use super::{APPROACHES, ComparisonBench, answered, service, without_seconds};
 use crate::product::server::databases;
@@ -63,9 +63,9 @@ async fn comparison_survives_killed_worker() {
         assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
         assert_eq!(without_seconds(&bench), without_seconds(&local));
         let store = Store::open(url).await.unwrap();
-        let all = ComparisonFilter {
+        let all = JobFilter {
             limit: 9,
-            ..ComparisonFilter::default()
+            ..JobFilter::default()
         };
         let stored = store.comparisons(&all).await.unwrap();
         assert_eq!(stored.len(), 1);

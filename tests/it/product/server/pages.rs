@@ -1,7 +1,7 @@
 //! Tests of the pages as a browser requests them.
 
 use serde_json::{Value, json};
-use testwright_server::store::{RunFilter, Store};
+use testwright_server::store::{JobFilter, Store};
 
 use super::client::Client;
 use super::{ServerProcess, databases};
@@ -146,9 +146,9 @@ async fn run_form_accepts_limits() {
     let made = post("&steps=5&tokens=1000&dollars=0.5&minutes=2.5");
     assert_eq!(made.status, 303, "{made:?}");
     let store = Store::open(&Store::url_in(&place.path("data"))).await;
-    let filter = RunFilter {
+    let filter = JobFilter {
         limit: 2,
-        ..RunFilter::default()
+        ..JobFilter::default()
     };
     let runs = store.unwrap().runs(&filter).await.unwrap();
     let request: Value = serde_json::from_str(&runs[0].request).unwrap();
