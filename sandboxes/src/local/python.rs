@@ -1,7 +1,10 @@
 //! Finds interpreters on the host: `pyenv` and `uv` installations, those on the PATH, and those that `uv` finds.
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -136,9 +139,38 @@ fn from_uv(version: &str) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8(out.stdout).ok()?.trim()))
 }
 
-/// Asks a candidate for its version. One that does not run does not count, unless the machine lacks a
-/// resource.
+/// Device, inode, size and time of a file. They change if it is replaced or written.
+type FileState = (u64, u64, u64, i64, i64);
+
+/// A candidate, and the state of its file if it exists.
+type Candidate = (PathBuf, Option<FileState>);
+
+/// Answer of a candidate: `None` until it was asked, and `Some(None)` if it is not a CPython.
+type Answer = Arc<Mutex<Option<Option<Interpreter>>>>;
+
+/// Answers of all candidates. The same programs are candidates for each version that this machine lacks, and the shim
+/// of a version manager starts several processes for an answer.
+static ANSWERS: LazyLock<Mutex<HashMap<Candidate, Answer>>> = LazyLock::new(Mutex::default);
+
+/// Returns a candidate if it has this version. It is asked only once until its file changes.
 fn ask(candidate: &Path, version: &str) -> Result<Option<Interpreter>> {
+    let file = std::fs::metadata(candidate).ok();
+    let state = file.map(|f| (f.dev(), f.ino(), f.size(), f.mtime(), f.mtime_nsec()));
+    let answer = {
+        let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (candidate.to_owned(), state);
+        Arc::clone(answers.entry(key).or_default())
+    };
+    let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+    if answer.is_none() {
+        *answer = Some(query(candidate)?);
+    }
+    let interpreter = answer.as_ref().and_then(Option::as_ref);
+    Ok(interpreter.filter(|it| it.version == version).cloned())
+}
+
+/// Asks a candidate what it is. One that does not run does not count, unless the machine lacks a resource.
+fn query(candidate: &Path) -> Result<Option<Interpreter>> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
@@ -148,7 +180,7 @@ print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_execut
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     match command.output() {
-        Ok(out) if out.status.success() => Ok(read_answer(out.stdout, version)),
+        Ok(out) if out.status.success() => Ok(read_answer(out.stdout)),
         Ok(_) => Ok(None),
         Err(error) => match Shortage::reported_by_spawn(&error) {
             Some(shortage) => Err(SandboxError::exhausted(shortage, error.to_string())),
@@ -157,10 +189,11 @@ print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_execut
     }
 }
 
-fn read_answer(printed: Vec<u8>, version: &str) -> Option<Interpreter> {
+fn read_answer(printed: Vec<u8>) -> Option<Interpreter> {
     let text = String::from_utf8(printed).ok()?;
     let mut lines = text.lines();
-    if lines.next()? != version || lines.next()? != "cpython" {
+    let version = lines.next()?;
+    if lines.next()? != "cpython" {
         return None;
     }
     let prefix = std::fs::canonicalize(lines.next()?).ok()?;
@@ -174,4 +207,39 @@ fn read_answer(printed: Vec<u8>, version: &str) -> Option<Interpreter> {
         executable,
         prefix,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn candidate_is_asked_once_per_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (program, log) = (path("python3"), path("log"));
+        let write = |version: &str| {
+            let script = format!(
+                "#!/bin/sh\necho asked >> {}\nprintf '%s\\n' {version} cpython {} {}\n",
+                log.display(),
+                folder.path().display(),
+                program.display()
+            );
+            std::fs::write(&program, script).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        let has = |version: &str| ask(&program, version).unwrap().is_some();
+        let times_asked = || std::fs::read_to_string(&log).unwrap().lines().count();
+
+        write("3.11");
+        assert!(!has("3.14") && has("3.11") && !has("3.15"));
+        assert_eq!(times_asked(), 1);
+        // The size differs too, because the times of some file systems are coarse.
+        write("3.9");
+        assert!(has("3.9") && !has("3.11"));
+        assert_eq!(times_asked(), 2);
+    }
 }
