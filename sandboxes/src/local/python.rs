@@ -1,4 +1,4 @@
-//! Finds interpreters on the host: `pyenv` and `uv` installations, those on the PATH, and those that `uv` finds.
+//! Finds interpreters on the host: `pyenv` and `uv` installations, those on the PATH, and all that `uv` manages.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -38,7 +38,7 @@ pub fn find(version: &str) -> Result<Interpreter> {
         let message = format!("Python {version} is not a version of the form X.Y");
         return Err(SandboxError::input(message));
     }
-    for candidate in candidates(version) {
+    for candidate in candidates(version).chain(unversioned()) {
         if let Some(interpreter) = ask(&candidate, version)? {
             return Ok(interpreter);
         }
@@ -120,6 +120,14 @@ fn on_path(version: &str) -> Vec<PathBuf> {
     names.iter().flat_map(|name| named(name)).collect()
 }
 
+/// Returns programs named `python` on the PATH. Beside `python3`, it is the same version or Python 2.
+fn unversioned() -> impl Iterator<Item = PathBuf> {
+    let is_alone = |path: &PathBuf| !path.with_file_name("python3").is_file();
+    named("python").into_iter().filter(is_alone)
+}
+
+/// Returns an installation of uv that [`installed`] does not recognise, such as a release candidate. On the PATH, uv
+/// would start all Pythons again, although [`candidates`] has them.
 fn from_uv(version: &str) -> Option<PathBuf> {
     let out = command_outside_cwd("uv")
         .args([
@@ -129,6 +137,8 @@ fn from_uv(version: &str) -> Option<PathBuf> {
             "--no-config",
             "--system",
             "--offline",
+            "--python-preference",
+            "only-managed",
             version,
         ])
         .stdin(Stdio::null())
