@@ -144,7 +144,12 @@ fn build() -> PathBuf {
     // Other settings keep crates of this build from being replaced by those of the copy, and compile faster.
     for package in metadata["packages"].as_array().unwrap() {
         let name = package["name"].as_str().unwrap();
-        for setting in ["codegen-units=255", "opt-level=0"] {
+        for setting in [
+            "codegen-units=255",
+            "opt-level=0",
+            "debug-assertions=false",
+            "overflow-checks=false",
+        ] {
             cargo.arg("--config");
             cargo.arg(format!("profile.dev.package.{name}.{setting}"));
         }
