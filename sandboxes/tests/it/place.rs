@@ -175,7 +175,7 @@ impl TestDir {
         let file = self
             .wheels()
             .join(format!("{name}-{version}-py3-none-any.whl"));
-        let output = std::process::Command::new("python3")
+        let output = std::process::Command::new(python())
             .args(["-m", "zipfile", "-c"])
             .args([file, folder.join(format!("{name}.py")), info])
             .output()
@@ -275,13 +275,25 @@ pub(crate) async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
 pub(crate) fn python_version() -> String {
     static VERSION: OnceLock<String> = OnceLock::new();
     let version = VERSION.get_or_init(|| {
-        let output = std::process::Command::new("python3")
+        let output = std::process::Command::new(python())
             .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
             .output()
             .unwrap();
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     });
     version.clone()
+}
+
+/// Returns the Python on the PATH. The shim of a version manager takes longer to find it than a script here takes.
+fn python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let output = std::process::Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    })
 }
 
 pub(crate) fn recipe() -> Recipe {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 
 /// URL of the database; `None` for SQLite in the data folder.
 pub(crate) struct Database {
@@ -193,7 +194,7 @@ impl Database {
                                connection = sqlite3.connect(sys.argv[1])\n\
                                for row in connection.execute(sys.argv[2]): print(row[0])\n\
                                connection.commit()\n";
-                let mut command = Command::new("python3");
+                let mut command = Command::new(python());
                 command
                     .args(["-c", program])
                     .arg(data.join("testwright.db"));
@@ -245,6 +246,16 @@ impl Drop for Database {
             postgres.try_run("pg_ctl", &["--wait", "--mode=immediate", "stop"]);
         }
     }
+}
+
+/// Returns the Python on the PATH. The shim of a version manager takes longer to find it than a query takes.
+fn python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let question = ["-c", "import sys; print(sys.executable)"];
+        let output = Command::new("python3").args(question).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    })
 }
 
 fn is_root() -> bool {
