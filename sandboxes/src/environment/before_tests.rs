@@ -24,13 +24,18 @@ const SCRIPT: &str = "PATH=\"${1:+$1:}$PATH\"; PYTHONDONTWRITEBYTECODE=1; \
                       export PATH PYTHONDONTWRITEBYTECODE; exec sh -c \"$2\" 2>&1";
 
 /// A command before the tests that failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct FailedCommand {
     pub command: String,
     pub printed: StepOutput,
 }
 
 impl FailedCommand {
+    /// Returns whether the command was ended because it took too long.
+    pub(super) fn timed_out(&self) -> bool {
+        self.printed.code == TIMEOUT_CODE
+    }
+
     /// Returns the command and the error that it reports, in one line.
     fn summary(&self) -> String {
         let output = &self.printed.text;

@@ -1,9 +1,10 @@
 //! The state that all steps of one build share. The steps themselves are in separate files.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use super::before_tests::FailedCommand;
 use super::cache_keys::Plan;
 use super::log::Log;
 use super::sharing::Sharing;
@@ -53,6 +54,8 @@ pub(super) struct Findings {
     pub older_python: Mutex<Option<String>>,
     /// Notes about what was left out so far.
     pub omissions: Mutex<Vec<String>>,
+    /// Guessed command before the tests that timed out.
+    pub slow_command: OnceLock<FailedCommand>,
 }
 
 impl Findings {

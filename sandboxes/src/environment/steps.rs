@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
 
 /// The output and exit code of a step.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct StepOutput {
     pub code: i32,
     pub text: String,

@@ -169,17 +169,21 @@ impl Build<'_> {
         sandbox: &dyn Sandbox,
         environment: &mut Environment,
     ) -> Result<Option<FailedCommand>> {
-        let all = &self.recipe.before_tests;
-        if all.is_empty() {
-            return Ok(None);
-        }
+        // Another try of a command that timed out would cost as much time in every round.
+        let slow = self.findings.slow_command.get();
+        let is_tried = |command: &&String| slow.is_none_or(|slow| slow.command != **command);
+        let commands = self.recipe.before_tests.iter().take_while(is_tried);
         // An earlier round may have removed commands that lacked what has been added since.
-        environment.recipe.before_tests.clone_from(all);
+        environment.recipe.before_tests = commands.cloned().collect();
+        let commands = &environment.recipe.before_tests;
+        if commands.is_empty() {
+            return Ok(slow.cloned());
+        }
         self.log
-            .line(&format!("== before the tests\n$ {}", all.join("\n$ ")));
+            .line(&format!("== before the tests\n$ {}", commands.join("\n$ ")));
         let Some(failed) = environment.run_before_tests(sandbox, &[]).await? else {
             self.log.line("== before the tests: done\n");
-            return Ok(None);
+            return Ok(slow.cloned());
         };
         self.log.line(failed.printed.text.trim_end());
         let step = format!("before the tests: {}", steps::label(&failed.command));
@@ -188,11 +192,12 @@ impl Build<'_> {
         if !self.plan.guess.before_tests {
             return Err(steps::failed(self.log, &step, &failed.printed));
         }
-        let at = all.iter().position(|command| *command == failed.command);
-        environment
-            .recipe
-            .before_tests
-            .truncate(at.unwrap_or_default());
+        let commands = &mut environment.recipe.before_tests;
+        let at = commands.iter().position(|c| *c == failed.command);
+        commands.truncate(at.unwrap_or_default());
+        if failed.timed_out() {
+            self.findings.slow_command.set(failed.clone()).ok();
+        }
         Ok(Some(failed))
     }
 

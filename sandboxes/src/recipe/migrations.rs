@@ -212,7 +212,8 @@ impl Migration {
         {
             words.push(format!("{prefix}{}", quote(&named.value)));
         }
-        words.extend(self.assignments.iter().cloned());
+        let assignments = self.assignments.iter().filter_map(|a| a.split_once('='));
+        words.extend(assignments.map(|(name, value)| format!("{name}={}", quote(value))));
         let name = self.program.words.first().copied().unwrap_or_default();
         words.push(match self.program.is_module {
             true => format!("python -m {name}"),

@@ -93,6 +93,15 @@ fn application_follows_from_variables() {
 }
 
 #[test]
+fn values_of_variables_are_quoted() {
+    let workflow = "jobs:\n  test:\n    steps:\n      - run: URL='sqlite://?a=1&b=2' flask db upgrade\n      - run: pytest\n";
+    assert_eq!(
+        commands(&[(WORKFLOW, workflow)]),
+        ["URL='sqlite://?a=1&b=2' python -m flask db upgrade"]
+    );
+}
+
+#[test]
 fn plugin_of_django_creates_tables_itself() {
     let workflow =
         "jobs:\n  test:\n    steps:\n      - run: python manage.py migrate\n      - run: pytest\n";
