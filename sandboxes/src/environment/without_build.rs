@@ -62,8 +62,12 @@ impl Build<'_> {
         let own = self.own_names()?;
         lines.retain(|line| !own.contains(&name(line)));
         let reason = last_line(&printed.text);
+        let package = match target.folder.as_str() {
+            "" => "the package".to_owned(),
+            folder => format!("the package in {folder}"),
+        };
         let mut notes = vec![format!(
-            "the package cannot be built ({reason}): its dependencies were installed, and its folders are on the import path"
+            "{package} cannot be built ({reason}): its dependencies were installed, and its folders are on the import path"
         )];
         notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
         self.place_project(builder, steps, &target.folder, Some(&metadata))
