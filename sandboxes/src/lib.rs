@@ -29,6 +29,7 @@ pub mod system_calls;
 pub mod uv;
 
 pub use error::{SandboxError, Shortage};
+pub use pattern::Pattern;
 pub use sandbox::{
     Backend, Command, ImageBuild, Limits, Paths, Process, Sandbox, SandboxInfo, SandboxSource, Spec,
 };

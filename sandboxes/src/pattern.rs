@@ -1,38 +1,32 @@
-//! Regular expressions that are compiled at their first use.
+//! Constant regular expressions.
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 
-/// A regular expression of this crate. One that is not valid matches nothing.
-pub(crate) struct Pattern {
+/// A regular expression that is constant, and compiled when it is first used.
+pub struct Pattern {
     text: &'static str,
-    compiled: OnceLock<Option<Regex>>,
+    regex: OnceLock<Regex>,
 }
 
 impl Pattern {
-    pub(crate) const fn new(text: &'static str) -> Pattern {
+    /// Returns the pattern with this text, which must be valid.
+    pub const fn new(text: &'static str) -> Pattern {
         Pattern {
             text,
-            compiled: OnceLock::new(),
+            regex: OnceLock::new(),
         }
     }
+}
 
-    pub(crate) fn regex(&self) -> Option<&Regex> {
-        let compiled = self.compiled.get_or_init(|| Regex::new(self.text).ok());
-        compiled.as_ref()
-    }
+impl Deref for Pattern {
+    type Target = Regex;
 
-    pub(crate) fn is_match(&self, text: &str) -> bool {
-        self.regex().is_some_and(|regex| regex.is_match(text))
-    }
-
-    pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
-        self.regex()?.captures(text)
-    }
-
-    pub(crate) fn captures_iter<'t>(&self, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
-        let regex = self.regex().into_iter();
-        regex.flat_map(move |regex| regex.captures_iter(text))
+    #[allow(clippy::expect_used)] // tests use each pattern
+    fn deref(&self) -> &Regex {
+        let compile = || Regex::new(self.text).expect("the pattern is a constant");
+        self.regex.get_or_init(compile)
     }
 }

@@ -14,7 +14,6 @@ mod error;
 pub mod leakage;
 mod metadata;
 pub mod outcomes;
-mod pattern;
 pub mod process;
 pub mod program;
 pub mod python;
@@ -33,5 +32,4 @@ pub mod workspace;
 /// SHA-256 of the sources and of the versions of all dependencies: toolboxes with the same digest behave the same.
 pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
 
-pub use pattern::Pattern;
 pub use visible::visible;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use testwright_models::{Finish, Reply};
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// Number of earlier replies that are compared with a new one.
 const WINDOW: usize = 8;

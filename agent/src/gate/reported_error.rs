@@ -1,6 +1,6 @@
 //! Errors that an issue shows, compared with the one that a test fails with.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 use testwright_tools::outcomes::report::FailureClass;
 
 use super::TestEvidence;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// Path under which `open_file` shows the full text.
 pub const FULL_ISSUE_PATH: &str = "ISSUE";

@@ -1,7 +1,7 @@
 //! The Python version on which an issue says it happens.
 
+use testwright_sandboxes::Pattern;
 use testwright_sandboxes::recipe::PreferredPython;
-use testwright_tools::Pattern;
 
 /// Returns the newest version that the title names, or on which the text says something happens. Tables of
 /// versions and code do not count, because they show what the reporter has, not what the bug needs.

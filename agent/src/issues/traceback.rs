@@ -1,6 +1,6 @@
 //! Removes the middle calls of an issue's long tracebacks, for models that can ask for the full text.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// Number of calls to keep at the start of a traceback.
 const FIRST: usize = 2;

@@ -1,6 +1,6 @@
 //! Finds code that a sentence quotes in the statements of an issue.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::extract::balanced;
 

@@ -1,6 +1,6 @@
 //! Code outside of a session whose comments state its results: `f(1)  # gives 2`.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::extract::{Polarity, balanced, classify_words, split_note};
 use super::stated_output::{Role, StatedOutput, right_in};

@@ -1,6 +1,6 @@
 //! Test functions in the issue itself.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::candidates::{Candidate, Expects};
 use super::extract::{Issue, Kind};

@@ -1,6 +1,6 @@
 //! Outputs that the issue states for its code.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::extract::{Polarity, is_exception_name};
 

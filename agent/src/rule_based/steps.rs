@@ -2,7 +2,7 @@
 
 mod prints;
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 use testwright_tools::python::Module;
 
 use super::extract::{

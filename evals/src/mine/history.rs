@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use testwright_sandboxes::Pattern;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{Commit, CommitRange, Repository};
-use testwright_tools::Pattern;
 
 use super::Selection;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// Returns the issues that a message claims to fix. Only numbers of the repository `own` (`owner/name`) count.
 pub(super) fn in_message(message: &str, own: &str) -> BTreeSet<u64> {

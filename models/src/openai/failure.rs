@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use async_openai::error::OpenAIError;
 use reqwest::Url;
 use serde_json::json;
+use testwright_sandboxes::Pattern;
 use testwright_sandboxes::http_client::{self, ConnectFailure};
-use testwright_tools::Pattern;
 
 use super::endpoint::{self, OTHER_API, Refusal, WEB_PAGE};
 use super::error_text::{all_text, excerpt, message_in};

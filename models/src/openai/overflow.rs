@@ -2,7 +2,7 @@
 //! tokens, and a limit. The numbers tell which part of the request is too large.
 
 use regex::Regex;
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// The part of a request that is too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Learns from a refusal which form of a request the server takes. Each rule knows one field or form.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::endpoint::Refusal;
 use super::error_text::all_text;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// Seconds since the epoch from which on a number is a time rather than a duration.
 const MIN_EPOCH: f64 = 1e9;

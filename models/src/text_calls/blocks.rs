@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::families::{self, ReadBlock};
 

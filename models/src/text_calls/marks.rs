@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 static MARK: Pattern = Pattern::new(concat!(
     r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,

@@ -1,6 +1,6 @@
 //! Reads arguments that are elements, such as `<parameter=name>text</parameter>`.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 static PARAMETER: Pattern = Pattern::new(
     r#"<(?:[a-z]+:)?(?:parameter|param|arg)(?:\s*=\s*|\s+name=)["']?([\w.\-]+)["']?[^>\n]*>"#,

@@ -2,7 +2,7 @@
 //! own protocol are checked here too, so that a model gets the same messages in both cases.
 
 use serde_json::{Map, Value};
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 use testwright_tools::tool::ToolSpec;
 
 pub use super::arguments::object;

@@ -1,7 +1,7 @@
 //! Reads calls that are written as Python: `[search(pattern="x"), show_patch()]`.
 
 use serde_json::{Map, Value};
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 use testwright_tools::tool::ToolSpec;
 
 use super::parse_call::{self, ParsedCall};

@@ -1,6 +1,6 @@
 //! Reads calls in XML whose tags are named after tools and parameters, or `name` and `arguments`.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::Scan;
 use super::pairs::unwrap_lines;

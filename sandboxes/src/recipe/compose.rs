@@ -29,9 +29,9 @@ static VARIABLE: Pattern = Pattern::new(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|([A-Za-z
 pub(super) fn expanded(tree: &Tree, path: &str) -> Result<String> {
     let text = text(tree, path)?.unwrap_or_default();
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let Some(variable) = VARIABLE.regex().filter(|_| name.contains("compose")) else {
+    if !name.contains("compose") {
         return Ok(text);
-    };
+    }
     let env = variables_file(tree, folder, ".env")?.unwrap_or_default();
     let values: BTreeMap<String, String> = assignments(&env).into_iter().collect();
     let value = |captures: &Captures<'_>| {
@@ -40,7 +40,7 @@ pub(super) fn expanded(tree: &Tree, path: &str) -> Result<String> {
         let value = values.get(name).map(String::as_str).or(part(2));
         value.unwrap_or_default().to_owned()
     };
-    Ok(variable.replace_all(&text, value).into_owned())
+    Ok(VARIABLE.replace_all(&text, value).into_owned())
 }
 
 /// Adds the files with variables that the declaration of a container names. `path` is the file that declares it.

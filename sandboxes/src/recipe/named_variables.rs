@@ -46,11 +46,10 @@ pub(crate) fn named_variables(tree: &Tree) -> Result<BTreeMap<String, NamedVaria
 
 /// Replaces the name of another container by this machine, where a test finds its services.
 fn local_address(name: &str, value: &str) -> String {
-    match CONTAINER.regex() {
-        Some(url) if url.is_match(value) => url.replace(value, "${1}localhost$2").into_owned(),
-        _ if name.ends_with("HOST") && CONTAINER_NAMES.contains(&value) => "localhost".to_owned(),
-        _ => value.to_owned(),
+    if name.ends_with("HOST") && CONTAINER_NAMES.contains(&value) {
+        return "localhost".to_owned();
     }
+    CONTAINER.replace(value, "${1}localhost$2").into_owned()
 }
 
 /// Returns how close a file is to the tests: 0 is closest. `None` for files that set no variables.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use testwright_sandboxes::Pattern;
 use testwright_sandboxes::repository::Tree;
-use testwright_tools::Pattern;
 use testwright_tools::python::{Definition, Module, flatten};
 
 use crate::agent::{Flow, infrastructure};

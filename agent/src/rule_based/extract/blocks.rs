@@ -1,6 +1,6 @@
 //! Markdown blocks: fences, indented code, headings, and prompts without a fence.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::repl::dedent;
 use super::{Kind, Part, code, open_code, repl, traceback};

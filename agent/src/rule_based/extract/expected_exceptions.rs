@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::marks::{MARK, marked, plain, sentences, unlabelled};
 use super::pattern;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::code::closing;
 

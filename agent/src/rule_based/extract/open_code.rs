@@ -1,6 +1,6 @@
 //! Code without a fence or an indentation, as in issues that were moved from Trac.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::code;
 

@@ -1,6 +1,6 @@
 //! Judgements in the words around a piece of code: whether it shows what happens, or what should happen.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::expected_exceptions::expected_exceptions;
 use super::marks::sentences;

@@ -1,6 +1,6 @@
 //! Transcripts of `>>>` prompts and of IPython.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::code::{balanced, split_note};
 use super::traceback::{self, RaisedException};

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::expected_exceptions::{ExpectedException, expected_in, is_exception_name};
 use super::marks::{V, marked, plain, sentences, unlabelled};

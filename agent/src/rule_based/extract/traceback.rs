@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 /// An exception that an issue shows.
 #[derive(Debug, Clone, Default, PartialEq)]

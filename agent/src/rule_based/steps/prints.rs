@@ -1,6 +1,6 @@
 //! Code that calls `print` several times.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 use testwright_tools::python::Module;
 
 /// Maximum bytes of code to split; each block of output below it may rescan the code.

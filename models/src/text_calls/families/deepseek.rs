@@ -2,7 +2,7 @@
 //! the prefix `｜DSML｜`). Kimi's tokens equal these once a server has replaced their unusual characters, so
 //! this reader takes both.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::{Calls, Opened, Opener, headed_call};
 use crate::text_calls::{self, Scan};

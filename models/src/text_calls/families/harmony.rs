@@ -1,6 +1,6 @@
 //! gpt-oss: messages in channels, with the tool as the recipient of a message.
 
-use testwright_tools::Pattern;
+use testwright_sandboxes::Pattern;
 
 use super::{Calls, Opened, Opener, headed_call};
 use crate::text_calls::{Scan, parse_call};
