@@ -62,6 +62,28 @@ fn services_of_own_test_scripts_are_found() {
 }
 
 #[test]
+fn variables_of_workflows_with_addresses_are_set() {
+    let workflow = "jobs:\n  tests:\n    services:\n      db:\n        image: postgres:16\n    env:\n      SHOP_DSN: \"host=127.0.0.1 \
+                    user=x\"\n      SHOP_DB: postgresql+asyncpg://x:y@db:5432/shop\n      SHOP_SITE: https://localhost\n      \
+                    SHOP_HOST: host=x y\n    steps:\n      - run: pytest\n";
+    let files = [
+        ("requirements.txt", "asyncpg\npytest\n"),
+        (".github/workflows/tests.yml", workflow),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    let env = recipe.services[0].env.iter();
+    let env = env.filter(|(name, _)| name.starts_with("SHOP"));
+    let env: Vec<String> = env.map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(
+        env,
+        [
+            "SHOP_DB=postgresql+asyncpg://postgres:postgres@localhost:5432/postgres",
+            "SHOP_DSN=host=localhost port=5432 user=postgres password=postgres dbname=postgres",
+        ]
+    );
+}
+
+#[test]
 fn compose_variables_select_user_and_database() {
     let compose = "services:\n  db:\n    image: postgres:16\n    env_file: ./.envs/.postgres\n    environment:\n      \
                    POSTGRES_DB: ${DB_NAME:-shop}\n    ports: ['${DB_PORT}:5432']\n";
