@@ -137,7 +137,7 @@ impl<'m> ReferredNames<'m> {
         let parametrized_names = decorated.map(|whole| self.parametrized(whole));
         let parametrized_names = parametrized_names.unwrap_or_default();
         let parameters = function.child_by_field_name("parameters");
-        for parameter in parameters.map(children).unwrap_or_default() {
+        for parameter in parameters.into_iter().flat_map(named_children) {
             let name = match parameter.kind() {
                 "identifier" => Some(parameter),
                 "typed_parameter" => parameter.named_child(0),
