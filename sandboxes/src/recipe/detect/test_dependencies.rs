@@ -75,7 +75,7 @@ pub(super) fn test_requirements(
     }
     // The dependencies suffice if they include pytest, or an extra that may include it.
     if dependencies.extras.is_empty() && !has_pytest(&dependencies.requirements) {
-        if let Some(path) = requirements_file(tree)? {
+        if let Some(path) = requirements_file(tree, &ci.files)? {
             from.push(path.clone());
             if installable {
                 dependencies.extras.extend(extras_in(tree, &path, 8)?);
@@ -223,40 +223,52 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
     }
 }
 
-/// Finds the requirements file for tests: by its name (for tests or for development), or because it requires pytest.
+/// Finds the requirements file for tests: one with pytest that CI installs, otherwise by its name (for tests or for
+/// development), or because it requires pytest.
 ///
 /// If several match, the one with the shortest name is returned.
-fn requirements_file(tree: &Tree) -> Result<Option<String>> {
+fn requirements_file(tree: &Tree, by_ci: &[String]) -> Result<Option<String>> {
+    let is_by_ci = |path: &str| by_ci.iter().any(|file| file == path);
     let candidate = |path: &&str| {
         let lower = path.to_lowercase();
         let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let place = match path.matches('/').count() {
             0 => true,
-            1 => folder.contains("require") || folder.contains("test") || folder == "ci",
+            1 => folder.contains("require") || is_for_tests(folder) || folder == "ci",
             _ => false,
         };
-        place && (name.contains("require") || folder.contains("require")) && name.ends_with(".txt")
+        let is_named = name.contains("require") || folder.contains("require");
+        is_by_ci(path) || place && is_named && name.ends_with(".txt")
     };
-    let mut best: Option<(bool, u8, usize, &str)> = None;
+    let mut best: Option<((bool, bool, u8), usize, &str)> = None;
     for path in tree.paths().filter(candidate) {
         let requires_pytest = text(tree, path)?
             .unwrap_or_default()
             .lines()
             .any(|line| package_name(line) == "pytest");
         let lower = path.to_lowercase();
-        let kind = match (lower.contains("test"), lower.contains("dev")) {
+        let kind = match (is_for_tests(&lower), lower.contains("dev")) {
             (true, _) => 0,
             (_, true) => 1,
             _ if requires_pytest => 2,
             _ => continue,
         };
+        let is_certain = requires_pytest && is_by_ci(path);
         // A file for development that lacks pytest ranks below any that requires it.
-        let rank = (kind == 1 && !requires_pytest, kind, path.len(), path);
+        let kind = (kind == 1 && !requires_pytest, !is_certain, kind);
+        let rank = (kind, path.len(), path);
         if best.is_none_or(|best| rank < best) {
             best = Some(rank);
         }
     }
-    Ok(best.map(|(_, _, _, path)| path.to_owned()))
+    Ok(best.map(|(_, _, path)| path.to_owned()))
+}
+
+/// Returns whether a path in lower case names tests, but not those in documentation.
+fn is_for_tests(path: &str) -> bool {
+    path.replace("doctest", "")
+        .replace("latest", "")
+        .contains("test")
 }
 
 /// Returns the extras of the package itself that a requirements file asks for (`-e .[full]`), including those of

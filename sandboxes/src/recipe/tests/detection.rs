@@ -228,6 +228,26 @@ fn requirements_files_without_package_are_detected() {
 }
 
 #[test]
+fn requirements_file_of_ci_comes_first() {
+    let workflow = (
+        ".github/workflows/ci.yml",
+        "- run: pip install -r requirements-ci.txt\n- run: pytest\n",
+    );
+    let of_ci = ("requirements-ci.txt", "numpy\npytest\n");
+    let by_name = ("requirements-test.txt", "pytest\n");
+    let of_docs = ("doctests/requirements.txt", "torch\n");
+    for (files, expected) in [
+        (&[workflow, of_ci, by_name, of_docs][..], of_ci.0),
+        (&[of_ci, by_name, of_docs], by_name.0),
+        (&[of_ci, of_docs], of_ci.0),
+    ] {
+        let files = [&[("pyproject.toml", "[project]\nname = 'x'\n")][..], files].concat();
+        let (recipe, _) = detected(DAY, &files);
+        assert_eq!(recipe.requirements_files, [expected]);
+    }
+}
+
+#[test]
 fn requirements_file_with_pytest_gives_extras() {
     let (recipe, origin) = detected(
         DAY,
