@@ -9,7 +9,7 @@ use testwright_sandboxes::repository::Tree;
 use testwright_tools::outcomes::report::{
     FailureClass, Frame, Place, belongs_to_test, is_named_in,
 };
-use testwright_tools::python::{Module, flatten, replaced_code, unrelated_inputs};
+use testwright_tools::python::{Module, flatten, unrelated_inputs};
 use testwright_tools::tools::submission::Submission;
 
 use crate::confidence::{ModelChecks, Opinion, Signals};
@@ -196,7 +196,7 @@ impl FailureEvidence {
             issue_sentence: gate::best_sentence(issue, &words),
             files_run: test.executed.len(),
             unrelated_inputs: !unrelated_inputs(source).is_empty(),
-            replaced_code: replaced_code(source),
+            replaced_code: own.map_or_else(Vec::new, |own| own.replaced_code.clone()),
             reruns: reruns
                 .map(|(rerun, failed_again)| RerunEvidence {
                     conditions: rerun.conditions().to_owned(),

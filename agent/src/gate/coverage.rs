@@ -181,6 +181,7 @@ mod tests {
                 change: Change::Added,
                 line: 1,
                 source: source.to_owned(),
+                replaced_code: Vec::new(),
             }],
             problems: vec![],
             before: None,

@@ -81,6 +81,7 @@ fn sound() -> Submission {
             change: Change::Added,
             line: 8,
             source: "def test_digits(self): ...".into(),
+            replaced_code: Vec::new(),
         }],
         problems: vec![],
         before: Some(report(vec![result(

@@ -25,12 +25,11 @@ pub(super) fn notes(submission: &Submission, failing: &[TestEvidence]) -> Vec<St
                 inputs.join(", ")
             ));
         }
-        let replaced = python::replaced_code(&test.source);
-        if !replaced.is_empty() {
+        if !test.replaced_code.is_empty() {
             notes.push(format!(
                 "{} replaces {}: make sure that this is not what makes it fail",
                 test.id,
-                replaced.join(", ")
+                test.replaced_code.join(", ")
             ));
         }
     }

@@ -13,12 +13,12 @@ mod test_functions;
 mod tests;
 mod used_code;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Module;
+use super::{Module, replaced_code};
 use crate::workspace::{Change, Layout};
 pub use test_functions::{TestFunction, test_functions};
 pub use used_code::{Excerpt, used_code};
@@ -37,6 +37,9 @@ pub struct ContributedTest {
     pub line: u32,
     /// Source of the function, decorators included.
     pub source: String,
+    /// Dotted names of code outside the file that the function replaces while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced_code: Vec<String>,
 }
 
 /// Returns the contributed tests of one file in file order, deleted tests last (with their line and source in
@@ -56,11 +59,14 @@ pub fn contributed(
     let after = Module::parse(after);
     let old = before.as_ref().map(|module| TestFile::read(module, layout));
     let new = TestFile::read(&after, layout);
+    let definitions = after.outline().into_iter();
+    let own_names: BTreeSet<String> = definitions.map(|definition| definition.name).collect();
     let one = |test: &Test, change| ContributedTest {
         id: format!("{path}::{}", test.id),
         change,
         line: u32::try_from(test.line).unwrap_or(u32::MAX),
         source: test.source.clone(),
+        replaced_code: replaced_code(&test.source, &own_names),
     };
     let Some(old) = &old else {
         return new.tests.iter().map(|t| one(t, Change::Added)).collect();

@@ -1,6 +1,7 @@
 //! Finds code that a test replaces while it runs, as by `monkeypatch.setattr` or `mock.patch`.
 //!
-//! Names are not resolved, so this is a hint for a reader and no proof. Objects that the test made itself do not count.
+//! Names are not resolved, so this is a hint for a reader and no proof. Objects that the test made itself do not count,
+//! nor do classes and functions of its file.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +12,9 @@ use super::names::undefined_names;
 use super::nodes::named_children;
 use super::standard_library::is_standard_library;
 
-/// Returns the dotted names of code that the source of a test function replaces, apart from the standard library.
-pub fn replaced_code(test_source: &str) -> Vec<String> {
+/// Returns the dotted names of code that the source of a test function replaces, apart from the standard library and
+/// the `own_names` of the test's file.
+pub(crate) fn replaced_code(test_source: &str, own_names: &BTreeSet<String>) -> Vec<String> {
     let module = Module::parse(test_source);
     let outer: BTreeSet<String> = undefined_names(&module)
         .into_iter()
@@ -31,7 +33,8 @@ pub fn replaced_code(test_source: &str) -> Vec<String> {
             let root = name.split('.').next().unwrap_or_default();
             // Private modules need not belong to the standard library: `_pytest`.
             let is_standard = is_standard_library(root) && !root.starts_with('_');
-            if (is_text || outer.contains(root)) && !is_standard {
+            let is_own = !is_text && own_names.contains(root);
+            if (is_text || outer.contains(root)) && !is_standard && !is_own {
                 replaced.insert(name);
             }
         }
@@ -92,7 +95,8 @@ mod tests {
             ("mock.patch('_pytest.mark.Mark')", "_pytest.mark.Mark"),
         ] {
             let source = format!("def test_a(monkeypatch, mocker):\n    {statement}\n");
-            assert_eq!(replaced_code(&source), [expected], "{statement}");
+            let own = BTreeSet::from(["Recorder".to_owned()]);
+            assert_eq!(replaced_code(&source, &own), [expected], "{statement}");
         }
     }
 
@@ -106,9 +110,12 @@ mod tests {
             "monkeypatch.setattr(pkg, 'new', g, raising=False)",
             "requests.patch('https://example.org')",
             "assert pkg.f() == 1",
+            "Recorder.messages = []",
+            "monkeypatch.setattr(Recorder, 'messages', [])",
         ] {
             let source = format!("def test_a(monkeypatch):\n    {statement}\n");
-            assert!(replaced_code(&source).is_empty(), "{statement}");
+            let own = BTreeSet::from(["Recorder".to_owned()]);
+            assert!(replaced_code(&source, &own).is_empty(), "{statement}");
         }
     }
 }

@@ -38,6 +38,7 @@ fn evidence(test: &TestEvidence) -> FailureEvidence {
             change: Change::Added,
             line: 1,
             source: "def test_a():\n    assert slugify('a') == 'b'\n".to_owned(),
+            replaced_code: Vec::new(),
         }],
         problems: Vec::new(),
         before: None,

@@ -112,6 +112,7 @@ mod tests {
             change: Change::Added,
             line: 4,
             source: String::new(),
+            replaced_code: Vec::new(),
         }];
         let frame = Frame {
             file: file.to_owned(),
