@@ -29,17 +29,38 @@ pub(super) fn reason(output: &str) -> String {
     reason.map_or(String::new(), |reason| format!(" ({reason})"))
 }
 
-/// Splits requirements into those that uv could not build, according to its output, and the others. Returns `None` if
-/// that does not help: none of them or pytest failed, or nothing is left.
+/// Signs of a line about an error in the output of uv and git.
+const ERROR_SIGNS: [&str; 4] = ["error:", "cause:", "fatal:", "Failed to"];
+
+/// Splits requirements into those that uv could not build or fetch, according to its output, and the others. Returns
+/// `None` if that does not help: none of them or pytest failed, or nothing is left.
 pub(super) fn split_failed(
     lines: &[String],
     printed: &StepOutput,
 ) -> Option<(Vec<String>, Vec<String>)> {
     let failed = failed_packages(&printed.text);
-    let is_failed = |line: &String| failed.contains(&name(line));
+    let is_failed =
+        |line: &String| failed.contains(&name(line)) || has_failed_address(line, &printed.text);
     let (omitted, rest): (Vec<String>, Vec<String>) = lines.iter().cloned().partition(is_failed);
     let is_useless = omitted.is_empty() || rest.is_empty() || failed.contains("pytest");
     (!is_useless).then_some((omitted, rest))
+}
+
+/// Returns whether an error in the output names the address of a requirement, as in `git+https://host/name.git@main`.
+fn has_failed_address(requirement: &str, output: &str) -> bool {
+    let Some((_, address)) = requirement.split_once("://") else {
+        return false;
+    };
+    let end = address.find(['#', ' ', ';']).unwrap_or(address.len());
+    let address = &address[..end];
+    // An `@` in the path precedes a revision, and one before the host follows a user.
+    let address = match address.rsplit_once('@') {
+        Some((before, _)) if before.contains('/') => before,
+        _ => address,
+    };
+    let is_error = |line: &&str| ERROR_SIGNS.iter().any(|sign| line.contains(sign));
+    let mut errors = output.lines().filter(is_error);
+    errors.any(|line| line.contains(&format!("://{address}")))
 }
 
 impl Build<'_> {
@@ -94,6 +115,26 @@ mod tests {
             "  × Failed to build `pytest==3.0`",
         ] {
             assert_eq!(split(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn unreachable_addresses_are_separated() {
+        let output = "   Updating https://host/a/web.git (main)\nerror: Git operation failed\n  cause: failed to fetch\n         \
+                      fatal: unable to access 'https://host/a/web.git/': CONNECT tunnel failed\n";
+        for (line, is_failed) in [
+            ("git+https://host/a/web.git@main#egg=web", true),
+            (
+                "web @ git+https://host/a/web.git ; python_version > '3'",
+                true,
+            ),
+            ("git+https://user@host/a/other.git", false),
+            ("web", false),
+        ] {
+            let lines = ["pytest", line].map(str::to_owned);
+            let text = output.to_owned();
+            let split = split_failed(&lines, &StepOutput { code: 1, text });
+            assert_eq!(split.is_some(), is_failed, "{line}");
         }
     }
 }
