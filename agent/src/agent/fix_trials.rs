@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use testwright_tools::outcomes::report::{
     Failure, Outcome as TestOutcome, Place, TestReport, TestResult,
 };
+use testwright_tools::outcomes::text::short_headline;
 use testwright_tools::tools::review_context::SourceLine;
 
 use crate::gate::FixTrial;
@@ -158,8 +159,7 @@ fn trial(data: &TrialData) -> FixTrial {
 
 /// Formats a failure as `EXCEPTION: MESSAGE (FILE:LINE: CODE)`, with the place where it arose.
 fn line(failure: &Failure) -> String {
-    let message = failure.message.lines().next().unwrap_or_default().trim();
-    let message: String = message.chars().take(160).collect();
+    let message = short_headline(&failure.message, 160);
     match failure.origin() {
         Some(frame) => format!(
             "{}: {message} ({}:{}: {})",

@@ -9,6 +9,7 @@ use testwright_sandboxes::repository::Tree;
 use testwright_tools::outcomes::report::{
     FailureClass, Frame, Place, belongs_to_test, is_named_in,
 };
+use testwright_tools::outcomes::text::headline;
 use testwright_tools::python::{Module, flatten, unrelated_inputs};
 use testwright_tools::tools::submission::Submission;
 
@@ -179,7 +180,7 @@ impl FailureEvidence {
         let own = contributed.find(|own| belongs_to_test(&test.id, &own.id));
         let source = own.map_or("", |own| own.source.as_str());
         let words = format!("{} {} {} {source}", test.exception, test.message, test.id);
-        let message = test.message.lines().next().unwrap_or_default().trim();
+        let message = headline(&test.message);
         let is_long = message.chars().count() >= MIN_MESSAGE_LEN;
         let reruns = gate::failed_again(submission, &test.id);
         FailureEvidence {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{Outcome, TestReport, TestResult, belongs_to_test};
+use testwright_tools::outcomes::text::headline;
 use testwright_tools::python::contains_check;
 use testwright_tools::tools::cover::CoverResult;
 use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
@@ -126,8 +127,9 @@ fn not_passed(report: &TestReport, test: &ContributedTest) -> Option<String> {
         |result: &TestResult| passes && result.outcome == Outcome::Skipped && result.id != test.id;
     let other = (results.into_iter())
         .find(|result| result.outcome != Outcome::Passed && !is_skipped_set(result))?;
-    let message = other.failure.as_ref().map(|failure| &failure.message);
-    let message = message.and_then(|message| message.lines().next());
+    let failure = other.failure.as_ref();
+    let message = failure.map(|failure| headline(&failure.message));
+    let message = message.filter(|message| !message.is_empty());
     Some(match message {
         Some(message) => format!("{} does not pass: {message}", other.id),
         None => format!(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{Failure, FailureClass, Frame, Outcome, Phase};
+use testwright_tools::outcomes::text::short_headline;
 
 use crate::confidence::{ModelChecks, Opinion, Signals};
 
@@ -240,10 +241,9 @@ impl TestEvidence {
     /// Returns `assertion: AssertionError: message (file:line in function)`, on one line.
     pub fn line(&self) -> String {
         let mut line = format!("{}: {}", self.class_name(), self.exception);
-        let message = self.message.lines().next().unwrap_or_default().trim();
+        let message = short_headline(&self.message, 160);
         if !message.is_empty() {
-            line.push_str(": ");
-            line.extend(message.chars().take(160));
+            line.push_str(&format!(": {message}"));
         }
         if let Some(frame) = &self.frame {
             line.push_str(&format!(

@@ -6,7 +6,7 @@ mod shorten;
 use std::fmt::Write;
 
 use super::report::{Failure, Outcome, Place, TestReport, TestResult, WarningLine};
-pub use shorten::{cut, shorten_message_to_lines, without_repeats};
+pub use shorten::{cut, headline, short_headline, shorten_message_to_lines, without_repeats};
 use shorten::{indented, shorten_message, without_message_lines};
 
 /// Maximum number of detailed failures.
@@ -221,8 +221,7 @@ fn are_alike(a: &Failure, b: &Failure) -> bool {
         frame.map(|frame| (frame.file.clone(), frame.line))
     };
     let words = |failure: &Failure| {
-        let first = failure.message.lines().next().unwrap_or_default();
-        first
+        headline(&failure.message)
             .split_whitespace()
             .map(str::to_owned)
             .collect::<Vec<_>>()
@@ -287,8 +286,8 @@ fn summary(report: &TestReport) -> String {
 
 /// Formats the class of the exception and the first line of its message.
 pub fn one_line(failure: &Failure) -> String {
-    let first = failure.message.lines().next().unwrap_or_default();
-    format!("{}: {}", failure.exception, cut(first, 200))
+    let message = short_headline(&failure.message, 200);
+    format!("{}: {message}", failure.exception)
 }
 
 fn failure(out: &mut String, failure: &Failure) {

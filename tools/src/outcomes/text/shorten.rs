@@ -167,6 +167,23 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     )
 }
 
+/// Returns the first line of a message that has words, otherwise the first one that is not blank.
+pub fn headline(message: &str) -> &str {
+    let lines = || message.lines().map(str::trim);
+    let worded = lines().find(|line| line.contains(char::is_alphanumeric));
+    let headline = worded.or_else(|| lines().find(|line| !line.is_empty()));
+    headline.unwrap_or_default()
+}
+
+/// Returns the [`headline`] of a message with at most `max_chars` characters. An ellipsis marks a cut.
+pub fn short_headline(message: &str, max_chars: usize) -> String {
+    let headline = headline(message);
+    match headline.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", &headline[..end]),
+        None => headline.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +194,18 @@ mod tests {
             without_repeats("a\na\na\nb\nb\nc"),
             "a\n[... the line above 2 more times ...]\nb\nb\nc"
         );
+    }
+
+    #[test]
+    fn headline_is_first_line_with_words() {
+        for (message, expected) in [
+            ("a b\nc", "a b"),
+            ("\n*****\n  Resource punkt not found.\n", "Resource p…"),
+            ("\n[] != ()\n", "[] != ()"),
+            ("\n", ""),
+        ] {
+            assert_eq!(short_headline(message, 10), expected, "{message}");
+        }
     }
 
     #[test]
