@@ -189,7 +189,7 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
             .iter()
             .any(|failing| belongs_to_test(&failing.id, &test.id));
         let now = match of(&submission.old) {
-            now if now.len() > 1 => count(&now, "passes"),
+            now if now.len() > 1 => count(&now, ["passes", "fails"]),
             _ if is_failing => "fails".to_owned(),
             now => now
                 .first()
@@ -202,7 +202,10 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
             (Change::Modified, None) => "changed".to_owned(),
             (Change::Modified, Some(report)) => match of(report) {
                 then if then.len() > 1 => {
-                    format!("changed; before the change it {}", count(&then, "passed"))
+                    format!(
+                        "changed; before the change it {}",
+                        count(&then, ["passed", "failed"])
+                    )
                 }
                 then => match then.first() {
                     Some(outcome) => {
@@ -218,7 +221,7 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
     lines.join("\n")
 }
 
-fn count(outcomes: &[TestOutcome], passes: &str) -> String {
+fn count(outcomes: &[TestOutcome], [passes, fails]: [&str; 2]) -> String {
     let number = |wanted: TestOutcome| outcomes.iter().filter(|o| **o == wanted).count();
     let (passed, skipped) = (number(TestOutcome::Passed), number(TestOutcome::Skipped));
     let ran = outcomes.len() - skipped;
@@ -226,7 +229,10 @@ fn count(outcomes: &[TestOutcome], passes: &str) -> String {
         0 => String::new(),
         skipped => format!(" ({skipped} more skipped)"),
     };
-    format!("{passes} for {passed} of {ran} parameter sets{skipped}")
+    match passed {
+        0 => format!("{fails} for all {ran} parameter sets{skipped}"),
+        _ => format!("{passes} for {passed} of {ran} parameter sets{skipped}"),
+    }
 }
 
 fn word(outcome: TestOutcome) -> &'static str {
