@@ -57,8 +57,8 @@ fn is_named(path: &str) -> bool {
 }
 
 /// Returns the files that define tests under a name that pytest does not expect: `tests.py`, as in tutorials of Flask and
-/// Django, and modules in folders of tests that the repository's own runner imports. If no file has an expected name,
-/// all modules with tests in such folders count.
+/// Django, `test.py` in the root, and modules in folders of tests that the repository's own runner imports. If no file
+/// has an expected name, all modules with tests in such folders count.
 fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
     let has_expected = tree.paths().any(is_named);
     let by_scripts = imported_names(tree, "", &SCRIPTS)?;
@@ -72,7 +72,8 @@ fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
             .any(|part| matches!(part, "test" | "tests"))
             && !SUITES.contains(&name)
             && name != "conftest.py";
-        let mut is_collected = name == "tests.py" || is_in_suite && !has_expected;
+        let is_usual = name == "tests.py" || path == "test.py";
+        let mut is_collected = is_usual || is_in_suite && !has_expected;
         if is_in_suite && !is_collected {
             let by_suite = match by_suites.entry(folder) {
                 Entry::Occupied(entry) => entry.into_mut(),

@@ -310,6 +310,10 @@ fn test_modules_called_tests_are_collected() {
     let options = |files: &[(&str, &str)]| detected(DAY, files).0.runner.options;
     assert_eq!(options(&[("tests.py", code)]), [option]);
     assert_eq!(
+        options(&[("test.py", code), ("shop/test.py", code)]),
+        ["--override-ini=python_files=test_*.py *_test.py test.py"]
+    );
+    assert_eq!(
         options(&[("tests.py", "def test_odd(value): pass\n")]),
         [""; 0]
     );
