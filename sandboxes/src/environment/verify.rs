@@ -20,12 +20,24 @@ use crate::sandbox::{Command, Limits, Result, Sandbox, output};
 /// Maximum rounds of adding what tests lack, because each round can reveal more.
 const ROUNDS: usize = 6;
 
+/// State of the completion of an environment, over all rounds.
+struct Completion<'a> {
+    tree: &'a Tree,
+    /// Packages that were tried.
+    tried: BTreeSet<String>,
+    /// Size of what was saved.
+    bytes: u64,
+}
+
 impl Build<'_> {
     /// Tries the environment and completes it.
     pub(super) async fn verify(&self, environment: &mut Environment) -> Result<()> {
         let tree = self.source.tree()?;
-        let mut bytes = self.backend.saved_bytes(&environment.saved).await?;
-        let mut tried = BTreeSet::new();
+        let mut completion = Completion {
+            tree: &tree,
+            tried: BTreeSet::new(),
+            bytes: self.backend.saved_bytes(&environment.saved).await?,
+        };
         for round in 0..=ROUNDS {
             let kind = match round {
                 0 => TrialKind::First,
@@ -34,27 +46,21 @@ impl Build<'_> {
             let Some(report) = self.try_in_sandbox(environment, &tree, kind).await? else {
                 break;
             };
-            let report = match trial::lacks_results(&report) {
+            let mut report = match trial::lacks_results(&report) {
                 true => self.try_more(environment, &tree, report).await?,
                 false => report,
             };
-            if round < ROUNDS && self.plan.guess.any {
-                let missing = self.missing(&report, &environment.packages, &tree, &mut tried)?;
-                if !missing.is_empty() {
-                    bytes += self.install_missing(environment, &missing).await?;
-                    continue;
-                }
-                if self
-                    .complete_surroundings(environment, &report, &tree)
-                    .await?
-                {
+            let may_complete = round < ROUNDS && self.plan.guess.any;
+            if may_complete && self.complete(environment, &report, &mut completion).await? {
+                continue;
+            }
+            if trial::is_rejected(&report) {
+                report = self.try_more(environment, &tree, report).await?;
+                // The tests of other files can lack other things.
+                if may_complete && self.complete(environment, &report, &mut completion).await? {
                     continue;
                 }
             }
-            let report = match trial::is_rejected(&report) {
-                true => self.try_more(environment, &tree, report).await?,
-                false => report,
-            };
             if let Some(draft) = &self.settings.draft {
                 draft.keep_report(&report);
             }
@@ -79,8 +85,24 @@ impl Build<'_> {
             }
             break;
         }
-        environment.bytes = bytes;
+        environment.bytes = completion.bytes;
         Ok(())
+    }
+
+    /// Adds the packages, variables and services that a report asks for. Returns whether anything was added.
+    async fn complete(
+        &self,
+        environment: &mut Environment,
+        report: &SmokeTestReport,
+        completion: &mut Completion<'_>,
+    ) -> Result<bool> {
+        let tree = completion.tree;
+        let missing = self.missing(report, &environment.packages, tree, &mut completion.tried)?;
+        if missing.is_empty() {
+            return self.complete_surroundings(environment, report, tree).await;
+        }
+        completion.bytes += self.install_missing(environment, &missing).await?;
+        Ok(true)
     }
 
     async fn try_in_sandbox(
