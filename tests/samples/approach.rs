@@ -8,7 +8,7 @@ use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Route};
 
 use super::{Approach, ApproachContext, Workflow, begin};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
+use crate::agent::{Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
 
 pub(super) struct Sample;
 
@@ -34,19 +34,17 @@ impl Approach for Sample {
             .collect()
     }
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         let system = TestwrightSystem {
             max_steps: context.max_steps,
         };
-        if let Err(outcome) = begin(run, &system, &context.notes).await {
-            return outcome;
-        }
+        begin(run, &system, &context.notes).await?;
         let config = LoopConfig {
             tools: self.tools(),
             parallel_calls: false,
             max_empty_replies: 1,
             on_submit: OnSubmit::Once,
         };
-        run_loop(run, &config, &mut NoHook).await
+        Ok(run_loop(run, &config, &mut NoHook).await)
     }
 }
