@@ -21,6 +21,10 @@ use super::processes::{self, descendants, mappings};
 /// Maximum time between two measurements if the file system shows no significant change.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Time for which files may be hidden before the growth of the file system counts. Programs start with descriptors in
+/// flight, and other programs write to the same disk.
+const HIDDEN_GRACE: Duration = Duration::from_secs(3);
+
 /// Free bytes that a sandbox with large files must leave to others. A sandbox that takes less than this is not
 /// responsible for a full disk.
 const MIN_FREE_BYTES: u64 = 512 << 20;
@@ -43,6 +47,8 @@ pub(super) struct DiskWatch {
     own: DiskUsage,
     measured: Instant,
     cost: Duration,
+    /// Time since which the hidden files could exceed a limit.
+    hidden_since: Option<Instant>,
     /// Bytes that the sandbox and others can write before the next measurement is needed.
     room: u64,
 }
@@ -72,6 +78,7 @@ impl DiskWatch {
             own: DiskUsage::default(),
             measured: Instant::now(),
             cost: Duration::ZERO,
+            hidden_since: None,
             room: 0,
         }
     }
@@ -102,35 +109,39 @@ impl DiskWatch {
         let since = self.measured.elapsed();
         // Measuring may take at most a twentieth of the time, or a fiftieth without a reason.
         let is_due = (may_be_beyond && since > self.cost)
-            || ((much || is_full) && since > self.cost * 20)
+            || ((much || is_full || self.hidden_since.is_some()) && since > self.cost * 20)
             || since > MAX_INTERVAL.max(self.cost * 50);
         if !is_due {
             return None;
         }
         let begun = Instant::now();
-        self.own = self.measure(now.used.beyond(self.at_start));
+        self.own = self.measure(now.used.beyond(self.at_start), now.free);
         (self.everybody, self.measured, self.cost) = (now.used, Instant::now(), begun.elapsed());
         self.own
             .excess(self.max)
             .or_else(|| full(self.own, now.free))
     }
 
-    fn measure(&self, gained: DiskUsage) -> DiskUsage {
-        let own = self.count();
+    fn measure(&mut self, gained: DiskUsage, free: u64) -> DiskUsage {
+        let mut own = self.count();
+        if own.is_hidden && gained.excess(self.max).is_some() {
+            // A folder that is renamed constantly cannot be followed while the sandbox runs.
+            let frozen = processes::freeze(self.supervisor);
+            own = self.count();
+            drop(frozen);
+        }
         if !own.is_hidden || gained.excess(self.max).is_none() {
+            self.hidden_since = None;
             return own;
         }
-        // A folder that is renamed constantly cannot be followed while the sandbox runs.
-        let frozen = processes::freeze(self.supervisor);
-        let own = self.count();
-        drop(frozen);
-        match own.is_hidden {
-            true => DiskUsage {
-                bytes: own.bytes.max(gained.bytes),
-                files: own.files.max(gained.files),
-                is_hidden: true,
-            },
-            false => own,
+        let since = *self.hidden_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < HIDDEN_GRACE && free >= MIN_FREE_BYTES {
+            return own;
+        }
+        DiskUsage {
+            bytes: own.bytes.max(gained.bytes),
+            files: own.files.max(gained.files),
+            is_hidden: true,
         }
     }
 

@@ -80,6 +80,8 @@ def _unshare(fd, size):
 
 
 _CONTROL = take_stdin()
+# The first request. It is read early, because files behind descriptors in flight cannot be measured.
+_FIRST = [_CONTROL.request()]
 _OUTPUT = _Output()
 # State of the collecting process: the modules of the process it was forked from, the modules that runs import, and the
 # pipe for the modules that it has imported itself.
@@ -159,7 +161,7 @@ def _wait_to_collect(config):
     _end_with_threads()
     known, left_out = set(sys.modules), set()
     while True:
-        request, fds = _CONTROL.request()
+        request, fds = _FIRST.pop() if _FIRST else _CONTROL.request()
         _reap()
         if not files().isdisjoint(request["changed"]):
             _CONTROL.answer(stale=True)
