@@ -16,6 +16,8 @@ const MAX_LISTED: usize = 30;
 /// Maximum characters of a test's output, and of pytest's output.
 const MAX_CAPTURED_CHARS: usize = 1200;
 const MAX_PRINTED_CHARS: usize = 3000;
+/// Maximum number of failures listed that are like others.
+const MAX_ALIKE: usize = 10;
 /// Maximum number of warnings, and characters of each.
 const MAX_WARNINGS: usize = 4;
 const MAX_WARNING_CHARS: usize = 200;
@@ -79,27 +81,34 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
         .map(|e| &e.failure)
         .collect();
     let mut folded = vec![false; bad.len()];
-    let (mut index, mut remaining) = (0, 0);
+    let (mut index, mut alike, mut remaining) = (0, 0, 0);
     for (at, test) in bad.iter().enumerate() {
         if folded[at] {
             continue;
         }
         let mark = test.outcome.as_str().to_uppercase();
-        match &test.failure {
+        let failure = test.failure.as_ref();
+        let is_alike = failure.is_some_and(|f| failures.iter().any(|o| *o == f || are_alike(o, f)));
+        let is_listed = match is_alike {
+            true => alike < MAX_ALIKE,
+            false => index < MAX_DETAILED + MAX_LISTED,
+        };
+        match failure {
+            _ if is_alike && !is_listed => {}
             Some(f) if failures.contains(&f) => {
                 let _ = write!(out, "\n{mark} {}: as above", test.id);
             }
-            Some(f) if failures.iter().any(|other| are_alike(other, f)) => {
+            Some(f) if is_alike => {
                 let _ = write!(out, "\n{mark} {}: much as above: {}", test.id, one_line(f));
             }
             Some(f) if index < MAX_DETAILED => {
                 out.push_str(&one_failure(test));
                 failures.push(f);
             }
-            Some(f) if index < MAX_DETAILED + MAX_LISTED => {
+            Some(f) if is_listed => {
                 let _ = write!(out, "\n{mark} {}: {}", test.id, one_line(f));
             }
-            None if index < MAX_DETAILED + MAX_LISTED => {
+            None if is_listed => {
                 let _ = write!(out, "\n{mark} {}", test.id);
                 if !test.captured.is_empty() {
                     let _ = write!(out, " ({})", test.captured);
@@ -107,7 +116,7 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
             }
             _ => remaining += 1,
         }
-        if index < MAX_DETAILED + MAX_LISTED {
+        if is_listed {
             let others: Vec<usize> = (at + 1..bad.len())
                 .filter(|other| !folded[*other] && is_other_parameter_set(test, bad[*other]))
                 .collect();
@@ -117,7 +126,13 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
                 others.iter().for_each(|other| folded[*other] = true);
             }
         }
-        index += 1;
+        match is_alike {
+            true => alike += 1,
+            false => index += 1,
+        }
+    }
+    if let Some(more @ 1..) = alike.checked_sub(MAX_ALIKE) {
+        let _ = write!(out, "\n... and {more} more that failed much as above.");
     }
     if remaining > 0 {
         let _ = write!(

@@ -143,6 +143,22 @@ fn failures_differing_in_values_are_merged() {
 }
 
 #[test]
+fn failures_like_others_are_counted() {
+    let test = |n: usize| TestResult {
+        failure: Some(failed("no database")),
+        ..TestResult::new(&format!("t.py::test_{n}"), Outcome::Failed)
+    };
+    let report = TestReport {
+        tests: (0..15).map(test).collect(),
+        ..TestReport::default()
+    };
+    let text = text(&report);
+    assert_eq!(text.matches(": as above").count(), MAX_ALIKE, "{text}");
+    let rest = "\n... and 4 more that failed much as above.";
+    assert!(text.ends_with(rest), "{text}");
+}
+
+#[test]
 fn different_failures_are_listed_separately() {
     let frame = super::super::report::Frame {
         file: "t.py".to_owned(),
