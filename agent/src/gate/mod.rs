@@ -19,6 +19,7 @@ mod reported_error;
 mod reruns;
 mod rules;
 mod sentence;
+mod shared_failures;
 mod unrelated_inputs;
 
 pub use coverage::{CoverageVerdict, decide_coverage};
@@ -128,6 +129,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
             .iter()
             .filter_map(|test| reported_error::other_error(test, issue))
             .chain(unrelated_inputs::notes(submission, &failing))
+            .chain(shared_failures::notes(submission, &failing))
             .collect(),
         failing,
     }
