@@ -88,5 +88,9 @@ mod tests {
         assert!(acquire("alice").is_ok());
         let of_local: Vec<_> = (0..4).map(|_| acquire(LOCAL).unwrap()).collect();
         assert!(of_local.iter().all(Option::is_none));
+
+        drop(of_alice);
+        let _of_carol = acquire("carol").unwrap();
+        assert_eq!(limits.lock().len(), 1, "unused entries are removed");
     }
 }

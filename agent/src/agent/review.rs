@@ -229,9 +229,10 @@ fn count(outcomes: &[TestOutcome], [passes, fails]: [&str; 2]) -> String {
         0 => String::new(),
         skipped => format!(" ({skipped} more skipped)"),
     };
-    match passed {
-        0 => format!("{fails} for all {ran} parameter sets{skipped}"),
-        _ => format!("{passes} for {passed} of {ran} parameter sets{skipped}"),
+    let failed = number(TestOutcome::Failed) + number(TestOutcome::Error);
+    match failed == ran && ran > 0 {
+        true => format!("{fails} for all {ran} parameter sets{skipped}"),
+        false => format!("{passes} for {passed} of {ran} parameter sets{skipped}"),
     }
 }
 

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
     Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, belongs_to_test, is_named_in,
 };
-use testwright_tools::outcomes::text::headline;
 use testwright_tools::python::unreached_assertions;
 use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
 
@@ -190,7 +189,7 @@ fn asked_for(test: &TestEvidence, issue: &str) -> bool {
         return is_named_in(name, issue);
     }
     let class = test.exception.rsplit('.').next().unwrap_or_default();
-    let message = headline(&test.message);
+    let message = test.message.lines().next().unwrap_or_default().trim();
     let line = format!("{class}: {message}");
     let is_raised = |frame: &Frame| frame.code.starts_with("raise");
     !message.is_empty()

@@ -60,7 +60,11 @@ pub fn contributed(
     let old = before.as_ref().map(|module| TestFile::read(module, layout));
     let new = TestFile::read(&after, layout);
     let definitions = after.outline().into_iter();
-    let own_names: BTreeSet<String> = definitions.map(|definition| definition.name).collect();
+    let mut own_names: BTreeSet<String> = definitions.map(|definition| definition.name).collect();
+    // A definition can stand in for an import that fails.
+    for binding in after.imports().iter().flat_map(|import| &import.bindings) {
+        own_names.remove(&binding.local);
+    }
     let one = |test: &Test, change| ContributedTest {
         id: format!("{path}::{}", test.id),
         change,

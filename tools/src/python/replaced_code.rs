@@ -1,7 +1,7 @@
 //! Finds code that a test replaces while it runs, as by `monkeypatch.setattr` or `mock.patch`.
 //!
 //! Names are not resolved, so this is a hint for a reader and no proof. Objects that the test made itself do not count,
-//! nor do classes and functions of its file.
+//! nor do attributes of classes and functions of its file.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(crate) fn replaced_code(test_source: &str, own_names: &BTreeSet<String>) -> 
             let root = name.split('.').next().unwrap_or_default();
             // Private modules need not belong to the standard library: `_pytest`.
             let is_standard = is_standard_library(root) && !root.starts_with('_');
-            let is_own = !is_text && own_names.contains(root);
+            let is_own = !is_text && own_names.contains(root) && name.matches('.').count() == 1;
             if (is_text || outer.contains(root)) && !is_standard && !is_own {
                 replaced.insert(name);
             }
@@ -93,6 +93,7 @@ mod tests {
             ("mocker.patch.object(Core, 'f')", "Core.f"),
             ("pkg.core.f = lambda: 1", "pkg.core.f"),
             ("mock.patch('_pytest.mark.Mark')", "_pytest.mark.Mark"),
+            ("Recorder.core.f = lambda: 1", "Recorder.core.f"),
         ] {
             let source = format!("def test_a(monkeypatch, mocker):\n    {statement}\n");
             let own = BTreeSet::from(["Recorder".to_owned()]);

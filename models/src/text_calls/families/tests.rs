@@ -4,6 +4,7 @@
 
 mod samples;
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::text_calls::tests::tools;
@@ -20,6 +21,7 @@ fn calls_in(read: &TextCalls) -> Vec<(String, Value)> {
 #[test]
 fn samples_of_every_family_are_read() {
     for (family, samples) in SAMPLES {
+        assert!(!samples.is_empty(), "{family}");
         for sample in *samples {
             let expected: Vec<(String, Value)> = (sample.calls.iter())
                 .map(|(name, json)| ((*name).to_owned(), serde_json::from_str(json).unwrap()))
@@ -36,6 +38,15 @@ fn samples_of_every_family_are_read() {
             let content = &text_calls.content;
             assert!(has_thought || !is_mark_left, "{family}: {content}");
         }
+    }
+}
+
+#[test]
+fn every_opener_begins_a_sample() {
+    for (opener, _) in super::openers() {
+        let pattern = Regex::new(&format!("(?m){opener}")).unwrap();
+        let mut samples = SAMPLES.iter().flat_map(|(_, samples)| *samples);
+        assert!(samples.any(|s| pattern.is_match(s.text)), "{opener}");
     }
 }
 
