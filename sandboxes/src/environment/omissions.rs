@@ -42,7 +42,9 @@ pub(super) fn split_failed(
     let is_failed =
         |line: &String| failed.contains(&name(line)) || has_failed_address(line, &printed.text);
     let (omitted, rest): (Vec<String>, Vec<String>) = lines.iter().cloned().partition(is_failed);
-    let is_useless = omitted.is_empty() || rest.is_empty() || failed.contains("pytest");
+    let lacks_pytest =
+        failed.contains("pytest") || omitted.iter().any(|line| name(line) == "pytest");
+    let is_useless = omitted.is_empty() || rest.is_empty() || lacks_pytest;
     (!is_useless).then_some((omitted, rest))
 }
 
@@ -60,7 +62,12 @@ fn has_failed_address(requirement: &str, output: &str) -> bool {
     };
     let is_error = |line: &&str| ERROR_SIGNS.iter().any(|sign| line.contains(sign));
     let mut errors = output.lines().filter(is_error);
-    errors.any(|line| line.contains(&format!("://{address}")))
+    let address = format!("://{address}");
+    let is_end = |rest: &str| {
+        let rest = rest.strip_prefix(".git").unwrap_or(rest);
+        !rest.starts_with(|c: char| c.is_alphanumeric() || "-_.".contains(c))
+    };
+    errors.any(|line| line.split(address.as_str()).skip(1).any(is_end))
 }
 
 impl Build<'_> {
@@ -129,6 +136,8 @@ mod tests {
                 true,
             ),
             ("git+https://user@host/a/other.git", false),
+            ("git+https://host/a/we", false),
+            ("pytest @ git+https://host/a/web", false),
             ("web", false),
         ] {
             let lines = ["pytest", line].map(str::to_owned);

@@ -155,14 +155,14 @@ type FileState = (u64, u64, u64, i64, i64);
 /// A candidate, and the state of its file if it exists.
 type Candidate = (PathBuf, Option<FileState>);
 
-/// Answer of a candidate: `None` until it was asked, and `Some(None)` if it is not a CPython.
+/// Answer of a candidate: `None` until it has answered, and `Some(None)` if it is not a CPython.
 type Answer = Arc<Mutex<Option<Option<Interpreter>>>>;
 
 /// Answers of all candidates. The same programs are candidates for each version that this machine lacks, and the shim
 /// of a version manager starts several processes for an answer.
 static ANSWERS: LazyLock<Mutex<HashMap<Candidate, Answer>>> = LazyLock::new(Mutex::default);
 
-/// Returns a candidate if it has this version. It is asked only once until its file changes.
+/// Returns a candidate if it has this version. Once it has answered, it is not asked again until its file changes.
 fn ask(candidate: &Path, version: &str) -> Result<Option<Interpreter>> {
     let file = std::fs::metadata(candidate).ok();
     let state = file.map(|f| (f.dev(), f.ino(), f.size(), f.mtime(), f.mtime_nsec()));
@@ -172,15 +172,18 @@ fn ask(candidate: &Path, version: &str) -> Result<Option<Interpreter>> {
         Arc::clone(answers.entry(key).or_default())
     };
     let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
-    if answer.is_none() {
-        *answer = Some(query(candidate)?);
+    // The shim of a version manager can lead to an interpreter that was removed.
+    let is_removed =
+        |it: &Option<Interpreter>| it.as_ref().is_some_and(|it| !it.executable.is_file());
+    if answer.as_ref().is_none_or(is_removed) {
+        *answer = query(candidate)?.map(read_answer);
     }
     let interpreter = answer.as_ref().and_then(Option::as_ref);
     Ok(interpreter.filter(|it| it.version == version).cloned())
 }
 
-/// Asks a candidate what it is. One that does not run does not count, unless the machine lacks a resource.
-fn query(candidate: &Path) -> Result<Option<Interpreter>> {
+/// Asks a candidate what it is. Returns `None` if it does not run, unless the machine lacks a resource.
+fn query(candidate: &Path) -> Result<Option<Vec<u8>>> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
@@ -190,7 +193,7 @@ print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_execut
         .stdin(Stdio::null())
         .stderr(Stdio::null());
     match command.output() {
-        Ok(out) if out.status.success() => Ok(read_answer(out.stdout)),
+        Ok(out) if out.status.success() => Ok(Some(out.stdout)),
         Ok(_) => Ok(None),
         Err(error) => match Shortage::reported_by_spawn(&error) {
             Some(shortage) => Err(SandboxError::exhausted(shortage, error.to_string())),

@@ -47,13 +47,8 @@ impl DiskUsage {
     /// Returns why a sandbox with this usage must end, if it exceeds the limit.
     pub(crate) fn excess(self, limit: DiskUsage) -> Option<String> {
         if self.bytes > limit.bytes {
-            let take = if self.is_hidden {
-                "may take up to"
-            } else {
-                "take"
-            };
             return Some(format!(
-                "its files {take} {} MiB on disk, more than the limit of {} MiB (limits.disk)",
+                "its files take {} MiB on disk, more than the limit of {} MiB (limits.disk)",
                 self.bytes >> 20,
                 limit.bytes >> 20
             ));

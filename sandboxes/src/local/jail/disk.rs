@@ -2,7 +2,7 @@
 //! sandbox's own folders are measured only after a significant change, or after a while.
 //!
 //! Some files cannot be measured: those in a closed folder that this process may not open, and those in flight between
-//! processes. Their size is bounded by the growth of the whole file system since the sandbox started.
+//! processes. Their size is bounded by the growth of the whole file system since the last complete measurement.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,10 +21,6 @@ use super::processes::{self, descendants, mappings};
 /// Maximum time between two measurements if the file system shows no significant change.
 const MAX_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Time for which files may be hidden before the growth of the file system counts. Programs start with descriptors in
-/// flight, and other programs write to the same disk.
-const HIDDEN_GRACE: Duration = Duration::from_secs(3);
-
 /// Free bytes that a sandbox with large files must leave to others. A sandbox that takes less than this is not
 /// responsible for a full disk.
 const MIN_FREE_BYTES: u64 = 512 << 20;
@@ -40,15 +36,14 @@ pub(super) struct DiskWatch {
     supervisor: Pid,
     /// Whether the supervisor's first process is the toolbox, as while tools run.
     has_toolbox: bool,
-    /// Usage of the whole file system when the sandbox started, and when it was last measured.
-    at_start: DiskUsage,
+    /// Usage of the whole file system at the last measurement.
     everybody: DiskUsage,
     /// Usage of the sandbox at the last measurement.
     own: DiskUsage,
+    /// Usage of the sandbox and of the whole file system at the last measurement without hidden files.
+    complete: (DiskUsage, DiskUsage),
     measured: Instant,
     cost: Duration,
-    /// Time since which the hidden files could exceed a limit.
-    hidden_since: Option<Instant>,
     /// Bytes that the sandbox and others can write before the next measurement is needed.
     room: u64,
 }
@@ -73,12 +68,11 @@ impl DiskWatch {
             max: DiskUsage::allowed(&setup.limits, setup.building),
             supervisor,
             has_toolbox: !setup.building,
-            at_start: everybody,
             everybody,
             own: DiskUsage::default(),
+            complete: (DiskUsage::default(), everybody),
             measured: Instant::now(),
             cost: Duration::ZERO,
-            hidden_since: None,
             room: 0,
         }
     }
@@ -109,39 +103,46 @@ impl DiskWatch {
         let since = self.measured.elapsed();
         // Measuring may take at most a twentieth of the time, or a fiftieth without a reason.
         let is_due = (may_be_beyond && since > self.cost)
-            || ((much || is_full || self.hidden_since.is_some()) && since > self.cost * 20)
+            || ((much || is_full) && since > self.cost * 20)
             || since > MAX_INTERVAL.max(self.cost * 50);
         if !is_due {
             return None;
         }
         let begun = Instant::now();
-        self.own = self.measure(now.used.beyond(self.at_start), now.free);
+        self.own = self.measure(now.used);
+        if !self.own.is_hidden {
+            self.complete = (self.own, now.used);
+        }
         (self.everybody, self.measured, self.cost) = (now.used, Instant::now(), begun.elapsed());
         self.own
             .excess(self.max)
             .or_else(|| full(self.own, now.free))
     }
 
-    fn measure(&mut self, gained: DiskUsage, free: u64) -> DiskUsage {
-        let mut own = self.count();
-        if own.is_hidden && gained.excess(self.max).is_some() {
-            // A folder that is renamed constantly cannot be followed while the sandbox runs.
-            let frozen = processes::freeze(self.supervisor);
-            own = self.count();
-            drop(frozen);
-        }
-        if !own.is_hidden || gained.excess(self.max).is_none() {
-            self.hidden_since = None;
-            return own;
-        }
-        let since = *self.hidden_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < HIDDEN_GRACE && free >= MIN_FREE_BYTES {
-            return own;
-        }
-        DiskUsage {
-            bytes: own.bytes.max(gained.bytes),
-            files: own.files.max(gained.files),
+    /// Measures the sandbox. `everybody` is the usage of the whole file system.
+    fn measure(&self, everybody: DiskUsage) -> DiskUsage {
+        let own = self.count();
+        let (earlier, everybody_earlier) = self.complete;
+        let grown = everybody.beyond(everybody_earlier);
+        let bound = DiskUsage {
+            bytes: earlier.bytes + grown.bytes,
+            files: earlier.files + grown.files,
             is_hidden: true,
+        };
+        if !own.is_hidden || bound.excess(self.max).is_none() {
+            return own;
+        }
+        // A folder that is renamed constantly cannot be followed while the sandbox runs.
+        let frozen = processes::freeze(self.supervisor);
+        let own = self.count();
+        drop(frozen);
+        match own.is_hidden {
+            true => DiskUsage {
+                bytes: own.bytes.max(bound.bytes),
+                files: own.files.max(bound.files),
+                is_hidden: true,
+            },
+            false => own,
         }
     }
 

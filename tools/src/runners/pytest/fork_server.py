@@ -54,6 +54,8 @@ class _Output(object):
             written = written[os.write(new, written) :]
         old = _identity(self.fd)
         for fd in _open_fds():
+            if fd == new:
+                continue
             try:
                 status = os.fstat(fd)
             except OSError:

@@ -316,6 +316,18 @@ const BATTERY: &[Case] = &[
         true,
     ),
     (
+        "output that is never captured",
+        &[
+            ("pytest.ini", "[pytest]\naddopts = -s\n"),
+            (
+                "tests/test_a.py",
+                "import pkg\nprint('while importing')\n\ndef test_a():\n    print('printed')\n\ndef test_b():\n    assert False\n",
+            ),
+        ],
+        "2 tests: 1 failed, 1 passed",
+        true,
+    ),
+    (
         "helpers and fixtures beside the tests, and settings that options change",
         &[
             (
