@@ -122,13 +122,7 @@ impl DiskWatch {
     /// Measures the sandbox. `everybody` is the usage of the whole file system.
     fn measure(&self, everybody: DiskUsage) -> DiskUsage {
         let own = self.count();
-        let (earlier, everybody_earlier) = self.complete;
-        let grown = everybody.beyond(everybody_earlier);
-        let bound = DiskUsage {
-            bytes: earlier.bytes + grown.bytes,
-            files: earlier.files + grown.files,
-            is_hidden: true,
-        };
+        let bound = bound(self.complete, everybody);
         if !own.is_hidden || bound.excess(self.max).is_none() {
             return own;
         }
@@ -155,6 +149,17 @@ impl DiskWatch {
             sum.is_hidden |= usage.is_hidden;
         }
         sum
+    }
+}
+
+/// Returns the maximum usage of a sandbox, from that of the sandbox and of the whole file system at the last complete
+/// measurement.
+fn bound((own, everybody_then): (DiskUsage, DiskUsage), everybody: DiskUsage) -> DiskUsage {
+    let grown = everybody.beyond(everybody_then);
+    DiskUsage {
+        bytes: own.bytes + grown.bytes,
+        files: own.files + grown.files,
+        is_hidden: true,
     }
 }
 
@@ -225,4 +230,25 @@ fn has_descriptors(info: &Path) -> bool {
     let text = fs::read_to_string(info).unwrap_or_default();
     let number = text.lines().find_map(|line| line.strip_prefix("scm_fds:"));
     number.is_some_and(|number| number.trim() != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_before_last_complete_measurement_is_of_others() {
+        let usage = |bytes: u64, files: u64| DiskUsage {
+            bytes,
+            files,
+            is_hidden: false,
+        };
+        let hidden = |bytes: u64, files: u64| DiskUsage {
+            is_hidden: true,
+            ..usage(bytes, files)
+        };
+        let complete = (usage(40, 2), usage(9_000, 70));
+        assert_eq!(bound(complete, usage(9_005, 73)), hidden(45, 5));
+        assert_eq!(bound(complete, usage(8_000, 60)), hidden(40, 2));
+    }
 }

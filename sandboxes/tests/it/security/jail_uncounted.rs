@@ -253,28 +253,6 @@ time.sleep(2); print(oct(os.stat('closed').st_mode & 0o777), 'fine')";
     sandbox.stop().await.unwrap();
 }
 
-/// Fork servers start with descriptors in flight, after other programs have written to the same disk.
-#[tokio::test(flavor = "multi_thread")]
-async fn descriptors_in_flight_for_a_moment_are_harmless() {
-    let cache = tempfile::tempdir().unwrap();
-    let Some(backend) = local(cache.path(), Isolation::Namespaces) else {
-        return;
-    };
-    let script = "import os, socket, time
-time.sleep(5)
-f = open('f', 'wb'); os.unlink('f'); a, b = socket.socketpair()
-socket.send_fds(a, [b'x'], [f.fileno()]); f.close()
-with open('large', 'wb') as f: f.write(b'x' * (60 << 20))
-time.sleep(5); socket.recv_fds(b, 1, 1); print('fine')";
-    let sandbox = backend.start(&small_disk(python())).await.unwrap();
-    let other = cache.path().join("other");
-    let write = tokio::task::spawn_blocking(move || std::fs::write(other, vec![1; 300 << 20]));
-    assert_eq!(run_python(&*sandbox, script).await, "fine");
-    write.await.unwrap().unwrap();
-    sandbox.health().await.unwrap();
-    sandbox.stop().await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn shared_memory_files_are_limited() {
     let cache = tempfile::tempdir().unwrap();
