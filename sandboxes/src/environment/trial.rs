@@ -189,8 +189,9 @@ pub(super) fn is_rejected(report: &SmokeTestReport) -> bool {
     has(&["failed", "error"]) && !has(&["passed", "xfailed"])
 }
 
-/// Returns whether a conftest or a fixture ended the run before any test, for example because a server is missing.
-fn is_aborted(report: &SmokeTestReport) -> bool {
+/// Returns whether a conftest, a fixture or a plugin ended the run before any test, for example because a server is
+/// missing.
+pub(super) fn is_aborted(report: &SmokeTestReport) -> bool {
     let is_collected = !report.collected.is_empty() && report.tests.is_empty();
     is_collected && report.ended && !report.stopped && matches!(report.printed.code, 2..=4)
 }

@@ -54,7 +54,7 @@ impl Build<'_> {
             if may_complete && self.complete(environment, &report, &mut completion).await? {
                 continue;
             }
-            if trial::is_rejected(&report) {
+            if trial::is_rejected(&report) || trial::is_aborted(&report) {
                 report = self.try_more(environment, &tree, report).await?;
                 // The tests of other files can lack other things.
                 if may_complete && self.complete(environment, &report, &mut completion).await? {
