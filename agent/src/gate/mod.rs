@@ -12,6 +12,7 @@
 
 mod case;
 mod coverage;
+mod environment_failures;
 mod evidence;
 mod evidence_rows;
 mod record;
@@ -19,7 +20,6 @@ mod reported_error;
 mod reruns;
 mod rules;
 mod sentence;
-mod shared_failures;
 mod unrelated_inputs;
 
 pub use coverage::{CoverageVerdict, decide_coverage};
@@ -129,7 +129,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
             .iter()
             .filter_map(|test| reported_error::other_error(test, issue))
             .chain(unrelated_inputs::notes(submission, &failing))
-            .chain(shared_failures::notes(submission, &failing))
+            .chain(environment_failures::notes(submission, &failing))
             .collect(),
         failing,
     }
