@@ -47,7 +47,10 @@ struct Row<'a> {
     run: &'a ScoredRun,
 }
 
-const RUN: [(&str, fn(&Row<'_>) -> String); 25] = [
+/// Name of a column, and its value for a run.
+type RunColumn = (&'static str, fn(&Row<'_>) -> String);
+
+const RUN: [RunColumn; 25] = [
     ("instance_id", |r| text(&r.instance.id)),
     ("repo", |r| text(&r.instance.repository)),
     ("issue_tokens", |r| r.instance.issue_tokens.to_string()),
