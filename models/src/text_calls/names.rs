@@ -17,19 +17,35 @@ const MARKER_WORDS: [&str; 8] = [
     "tool",
 ];
 
-/// Namespaces that are joined to a name.
-const JOINED_NAMESPACES: [&str; 7] = [
-    "functions_",
-    "function_",
+/// Words of namespaces that are joined to a name, as in `mcp_testwright_search`.
+const NAMESPACE_WORDS: [&str; 17] = [
+    "functions",
     "function",
-    "tools_",
-    "tool_",
-    "default_api_",
-    "namespace_",
+    "func",
+    "fn",
+    "tools",
+    "tool",
+    "default",
+    "api",
+    "namespace",
+    "mcp",
+    "testwright",
+    "server",
+    "call",
+    "multi",
+    "use",
+    "repo",
+    "browser",
 ];
 
+/// Words that are joined to the end of a name, besides [`MARKER_WORDS`] and numbers.
+const SUFFIX_WORDS: [&str; 5] = ["call", "calls", "tools", "functions", "api"];
+
+/// Maximum number of words to remove at each end of a name.
+const MAX_DECORATION: usize = 4;
+
 /// Starts of markers that follow a name.
-const MARKER_STARTS: [&str; 6] = ["<", "[ARGS]", "[CALL_ID]", "(", "{", "?"];
+const MARKER_STARTS: [&str; 7] = ["<", "[ARGS]", "[CALL_ID]", "(", "{", "?", "@"];
 
 /// Returns the tool's exact name, or the problem with it.
 ///
@@ -95,20 +111,67 @@ fn candidates(bare: &str) -> Vec<String> {
         .filter(|part| !part.is_empty() && !part.bytes().all(|b| b.is_ascii_digit()))
         .collect();
     // Llama writes its built-in tools as `name.call(…)`.
-    if parts.len() > 1 && parts.last() == Some(&"call") {
+    while parts.len() > 1 && parts.last().is_some_and(|part| is_suffix(part)) {
         parts.pop();
     }
     if let Some(last) = parts.last() {
         names.push((*last).to_owned());
         names.extend(last.rsplit_once("__").map(|(_, name)| name.to_owned()));
-        let joined = JOINED_NAMESPACES.iter();
-        names.extend(joined.filter_map(|prefix| last.strip_prefix(prefix).map(str::to_owned)));
+        names.extend(last.strip_prefix("function").map(str::to_owned));
         let without_counter = last
             .trim_end_matches(|c: char| c.is_ascii_digit())
             .trim_end_matches(['_', '-']);
         names.push(without_counter.to_owned());
+        let fused = MARKER_WORDS.iter();
+        names.extend(fused.filter_map(|word| last.strip_suffix(word).map(str::to_owned)));
+        names.extend(undecorated(last));
     }
     names
+}
+
+/// Returns a name without the words of namespaces before it and markers after it, the longest first.
+fn undecorated(name: &str) -> Vec<String> {
+    let words = words_of(name);
+    let is_namespace = |word: &&String| NAMESPACE_WORDS.contains(&word.as_str());
+    let before = words.iter().take_while(is_namespace).count();
+    let after = words
+        .iter()
+        .rev()
+        .take_while(|word| is_suffix(word))
+        .count();
+    let mut names = Vec::new();
+    for from in 0..=before.min(MAX_DECORATION) {
+        for cut in 0..=after.min(MAX_DECORATION) {
+            let rest = words.get(from..words.len() - cut).unwrap_or_default();
+            names.push(rest.join("_"));
+        }
+    }
+    names
+}
+
+/// Returns whether a word after a name is a marker, a number or a version.
+fn is_suffix(word: &str) -> bool {
+    let word = word.to_lowercase();
+    let number = word.strip_prefix('v').unwrap_or(&word);
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    is_number || MARKER_WORDS.contains(&word.as_str()) || SUFFIX_WORDS.contains(&word.as_str())
+}
+
+/// Splits a name into words in lower case, at separators and before capitals.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_after_lowercase = false;
+    for c in name.chars() {
+        if !c.is_alphanumeric() || (c.is_uppercase() && is_after_lowercase) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
+            word.extend(c.to_lowercase());
+        }
+        is_after_lowercase = c.is_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Returns the only tool with this name, apart from case and separators.
@@ -220,6 +283,18 @@ mod tests {
             "functions<|channel|>search",
             "<search>",
             "search:",
+            "mcp_testwright_search",
+            "testwright-search",
+            "call_search_0",
+            "search_tool",
+            "searchTool",
+            "search_call",
+            "search_commentary",
+            "search.json",
+            "searchjson",
+            "functions.searchjson",
+            "search@v1",
+            "search_v1",
         ] {
             assert_eq!(tool_name(name, &tools()), Ok("search".to_owned()), "{name}");
         }
@@ -246,6 +321,8 @@ mod tests {
             "run",
             "search.delete",
             "search_all",
+            "search_api_docs",
+            "tool_call",
             "functions.",
             "<|channel|>commentary",
             "",
