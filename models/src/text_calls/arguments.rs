@@ -6,22 +6,11 @@ use testwright_tools::tool::ToolSpec;
 
 use super::marks;
 use super::names::squeeze;
+use super::pairs;
 use crate::near_json;
 
 /// Maximum number of objects or strings around the arguments.
 const MAX_LAYERS: usize = 4;
-
-/// Keys that stand next to the arguments in an object that repeats the whole call.
-const ENVELOPE_KEYS: [&str; 8] = [
-    "name",
-    "tool",
-    "tool_name",
-    "function",
-    "recipient_name",
-    "type",
-    "id",
-    "index",
-];
 
 /// Returns the arguments as an object; a text that contains one is parsed.
 ///
@@ -43,9 +32,14 @@ fn layered(arguments: Value, whole: bool, layers: usize) -> Result<Map<String, V
             }
             value => layered(value, whole, layers.saturating_sub(1)),
         },
-        Value::Array(mut items) if items.len() == 1 && items[0].is_object() => {
-            layered(items.remove(0), whole, layers)
-        }
+        Value::Array(items) if items.is_empty() => Ok(Map::new()),
+        Value::Array(mut items) => match named_values(&items) {
+            Some(arguments) => Ok(arguments),
+            None if items.len() == 1 && items[0].is_object() => {
+                layered(items.remove(0), whole, layers)
+            }
+            None => Err("its arguments are a list, not a JSON object".to_owned()),
+        },
         other => Err(format!(
             "its arguments are {}, not a JSON object",
             kind(&other)
@@ -53,8 +47,24 @@ fn layered(arguments: Value, whole: bool, layers: usize) -> Result<Map<String, V
     }
 }
 
+/// Reads a list of objects with a name and a value each, such as `[{"name": "pattern", "value": "x"}]`.
+fn named_values(items: &[Value]) -> Option<Map<String, Value>> {
+    let mut arguments = Map::new();
+    for item in items {
+        let fields = item.as_object().filter(|fields| fields.len() == 2)?;
+        let name = fields.get("name").or_else(|| fields.get("key"))?;
+        let value = fields.get("value")?.clone();
+        if arguments.insert(name.as_str()?.to_owned(), value).is_some() {
+            return None;
+        }
+    }
+    Some(arguments)
+}
+
+/// Returns whether a text looks like an object, perhaps in a fence or encoded once more.
 fn is_json_object(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '"'])
+    let bare = marks::without_dressing(text);
+    bare.trim_start().starts_with(['{', '"'])
 }
 
 fn read(text: &str, whole: bool) -> Result<Value, String> {
@@ -123,35 +133,58 @@ pub(super) fn fitted(
     with_known_keys(arguments, properties)
 }
 
-/// Returns the object inside of an object that only wraps it.
+/// Returns the object inside of an object that only wraps it. Names and remarks may stand next to it.
 fn unwrapped(
     arguments: &Map<String, Value>,
     tool: &ToolSpec,
     properties: &Map<String, Value>,
 ) -> Option<Map<String, Value>> {
-    if arguments.keys().any(|key| properties.contains_key(key)) {
-        return None;
-    }
-    let is_envelope = |key: &str, value: &Value| {
-        ENVELOPE_KEYS.contains(&key) && !value.is_object() && !value.is_array()
-    };
-    let mut wrapping = arguments
+    let is_known = |key: &String| properties.contains_key(key);
+    // Services that know the schema set the tool's own fields to null.
+    let has_own = arguments
         .iter()
-        .filter(|(key, value)| !is_envelope(key, value));
-    let (Some((_, value)), None) = (wrapping.next(), wrapping.next()) else {
-        return None;
-    };
-    if !value.is_object() && !value.as_str().is_some_and(is_json_object) {
+        .any(|(key, value)| is_known(key) && !is_empty(value));
+    if has_own || arguments.keys().all(is_known) {
         return None;
     }
-    let inner = object(value.clone(), true).ok()?;
-    let has_required = || {
-        let required = tool.parameters.get("required").and_then(Value::as_array);
-        required.is_some_and(|names| !names.is_empty())
+    let required = tool.parameters.get("required").and_then(Value::as_array);
+    let has_required = required.is_some_and(|names| !names.is_empty());
+    if !has_required && arguments.values().all(is_empty) {
+        return Some(Map::new());
+    }
+    let mut objects = arguments.values().filter_map(inner_object);
+    // With several objects, it is open which one is meant.
+    let (Some(inner), None) = (objects.next(), objects.next()) else {
+        return None;
     };
-    let fits = inner.keys().all(|key| properties.contains_key(key))
-        && (!inner.is_empty() || !has_required());
+    let named = with_known_keys(inner.clone(), properties);
+    let fits = named.keys().all(is_known) && (!named.is_empty() || !has_required);
     (fits || unwrapped(&inner, tool, properties).is_some()).then_some(inner)
+}
+
+/// Returns whether a value says nothing.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns the object in a value: the value itself, a text of it, or the items of a list.
+fn inner_object(value: &Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(fields) => Some(fields.clone()),
+        Value::Array(items) if !items.is_empty() => object(value.clone(), true).ok(),
+        Value::String(text) if is_json_object(text) => object(value.clone(), true).ok(),
+        Value::String(text) => {
+            let elements = pairs::elements(text)?.into_iter();
+            Some(elements.map(|(key, text)| (key, text.into())).collect())
+        }
+        _ => None,
+    }
 }
 
 /// Renames keys that differ from a property only in quotes, case or separators.
@@ -230,6 +263,18 @@ mod tests {
             json!({"name": "search", "arguments": inner}),
             json!({"function": {"name": "search", "arguments": encoded}}),
             json!({"arguments": {"arguments": inner}}),
+            json!({"arguments": [inner]}),
+            json!({"arguments": {"Pattern": "x"}}),
+            json!({"arguments": format!("```json\n{encoded}\n```")}),
+            json!({"arguments": "<parameter=pattern>x</parameter>"}),
+            json!({"parameters": [{"name": "pattern", "value": "x"}]}),
+            json!([{"key": "pattern", "value": "x"}]),
+            json!({"args": [], "kwargs": inner}),
+            json!({"thought": "I look.", "arguments": inner}),
+            json!({"action": "search", "action_input": inner}),
+            json!({"arguments": inner, "max_hits": null}),
+            json!({"type": "object", "properties": inner, "required": ["pattern"]}),
+            json!({"tool_calls": [{"function": {"name": "search", "arguments": encoded}}]}),
             json!([inner]),
             json!(encoded),
             json!(json!(encoded).to_string()),
@@ -266,6 +311,20 @@ mod tests {
             json!({"pattern": "x", "Pattern": "y"}),
         ] {
             assert_eq!(arguments_for(&own, value.clone()), value, "{value}");
+        }
+        // A tool without required parameters may be called with placeholders.
+        let optional = tool(json!({"tests": {}}), json!([]));
+        for value in [
+            json!({"arguments": null}),
+            json!({"dummy": ""}),
+            json!({"arguments": {}}),
+            json!([]),
+        ] {
+            assert_eq!(
+                arguments_for(&optional, value.clone()),
+                json!({}),
+                "{value}"
+            );
         }
         for text in [
             "{\"pattern\": \"x\"}{\"pattern\": \"y\"}",

@@ -39,6 +39,17 @@ pub(super) fn arg_pairs(inner: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Returns the names and texts in a text that consists of elements; `None` for any other text.
+pub(super) fn elements(text: &str) -> Option<Vec<(String, String)>> {
+    let text = text.trim();
+    let starts = text.starts_with("<parameter") || text.starts_with("<arg_key>");
+    if !starts || !text.ends_with('>') {
+        return None;
+    }
+    let pairs = [parameters(text), arg_pairs(text)].concat();
+    (!pairs.is_empty()).then_some(pairs)
+}
+
 /// Removes the newlines that only separate a value from its tags.
 pub(super) fn unwrap_lines(value: &str) -> String {
     let value = value

@@ -81,15 +81,9 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Pa
         Err(problem) => return ParsedCall::malformed(Some(name.trim()), problem),
     };
     // Servers pass on what they did not translate.
-    if whole
-        && let Some(text) = arguments.as_str().map(str::trim)
-        && (text.starts_with("<parameter") || text.starts_with("<arg_key>"))
-        && text.ends_with('>')
-    {
-        let pairs = [pairs::parameters(text), pairs::arg_pairs(text)].concat();
-        if !pairs.is_empty() {
-            return from_text(&name, &pairs, tools);
-        }
+    let elements = arguments.as_str().filter(|_| whole);
+    if let Some(pairs) = elements.and_then(pairs::elements) {
+        return from_text(&name, &pairs, tools);
     }
     match object(arguments, whole) {
         Ok(arguments) => ParsedCall::Call {
@@ -220,7 +214,7 @@ fn parse_map_call(
             let plain = map
                 .keys()
                 .all(|k| k == name_key || k == key || k == "id" || k == "type");
-            if plain && object(value.clone(), whole).is_ok() {
+            if plain && !value.is_array() && object(value.clone(), whole).is_ok() {
                 call(name, value.clone(), tools, whole)
             } else {
                 ParsedCall::Other
