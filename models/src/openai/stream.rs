@@ -68,9 +68,16 @@ pub(super) async fn collect(
     }
     // Complete calls show their end themselves. A text does not, unless the service never says why it ended.
     let has_calls = !raw.calls.is_empty();
-    let is_complete = match has_calls {
-        true => raw.calls.iter().all(RawCall::is_complete),
-        false => is_done() && !needs_finish && !raw.content.is_empty(),
+    let is_complete = match (has_calls, is_done()) {
+        // A service that never says why a reply ended may also send calls that cannot be read.
+        (true, true) if !needs_finish => true,
+        // Many services send no arguments for a tool that needs none.
+        (true, true) => raw
+            .calls
+            .iter()
+            .all(|call| call.is_complete() || call.is_bare()),
+        (true, false) => raw.calls.iter().all(RawCall::is_complete),
+        (false, done) => done && !needs_finish && !raw.content.is_empty(),
     };
     match is_complete {
         true => Ok(raw),
@@ -84,9 +91,18 @@ pub(super) async fn collect(
 impl RawCall {
     /// Returns whether the arguments are complete JSON.
     fn is_complete(&self) -> bool {
-        let arguments = serde_json::from_str::<Value>(&self.arguments);
-        !self.name.is_empty() && arguments.is_ok_and(|value| value.is_object())
+        !self.name.is_empty() && is_object(&self.arguments)
     }
+
+    /// Returns whether the call has a name, but no arguments.
+    fn is_bare(&self) -> bool {
+        !self.name.is_empty() && self.arguments.trim().is_empty()
+    }
+}
+
+fn is_object(arguments: &str) -> bool {
+    let value = serde_json::from_str::<Value>(arguments);
+    value.is_ok_and(|value| value.is_object())
 }
 
 /// Calls that arrive in pieces: the first has id and name, the others add to the arguments.
@@ -106,7 +122,7 @@ impl Calls {
         if self.is_repeated(piece) {
             return;
         }
-        let at = self.place(index, id, name).unwrap_or_else(|| {
+        let at = self.place(piece, index, id, name).unwrap_or_else(|| {
             self.calls.push((index, RawCall::default()));
             let at = self.calls.len() - 1;
             self.last.extend(index.map(|index| (index, at)));
@@ -142,7 +158,15 @@ impl Calls {
     }
 
     /// Returns the call that a piece belongs to; `None` for a new one.
-    fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn place(&self, piece: &Value, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        // Pieces of several calls may alternate under one index.
+        let is_continued = |(own_index, call): &(Option<u64>, RawCall)| {
+            let is_same = *own_index == index && call.id == id && !call.is_complete();
+            is_same && !id.is_empty() && (name.is_empty() || name == call.name)
+        };
+        if let Some(at) = self.calls.iter().rposition(is_continued) {
+            return Some(at);
+        }
         let last = match index {
             Some(index) => *self.last.get(&index)?,
             None => self.calls.len().checked_sub(1)?,
@@ -152,10 +176,14 @@ impl Calls {
         let is_open = !call.arguments.is_empty() && !call.is_complete();
         let continues = index.is_some() && name == call.name && is_open;
         let other_id = !id.is_empty() && id != call.id && !continues;
+        // A name in pieces comes without a type and before the arguments.
+        let function = piece.get("function").unwrap_or(piece);
+        let is_whole = piece.get("type").is_some() || is_object(&response::arguments(function));
+        let other_name = name != call.name && call.is_bare() && is_whole;
         // Servers without indices, or with the same index for all, start a call with its id or name, or with
         // a name after complete arguments.
         let begins = !name.is_empty()
-            && (other_id || (index.is_none() && id.is_empty()) || call.is_complete());
+            && (other_id || other_name || (index.is_none() && id.is_empty()) || call.is_complete());
         if begins && !call.name.is_empty() {
             return None;
         }

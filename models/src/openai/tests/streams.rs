@@ -69,6 +69,49 @@ async fn complete_calls_under_one_index_are_separate() {
 }
 
 #[tokio::test]
+async fn calls_without_arguments_are_separate() {
+    let bare = |name: &str, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        delta(
+            json!({"tool_calls": [{"index": 0, "id": "", "type": "function", "function": function}]}),
+        )
+    };
+    let reply = streamed(&[
+        bare("open_file", ""),
+        bare("search", "{\"pattern\": \"x\"}"),
+    ])
+    .await
+    .unwrap();
+    assert_eq!(reply.calls.len(), 2, "{reply:?}");
+    assert_eq!(reply.calls[1].arguments, json!({"pattern": "x"}));
+    // `[DONE]` shows that no arguments follow.
+    let reply = streamed(&[bare("search", "")]).await.unwrap();
+    assert_eq!(reply.calls.len(), 1, "{reply:?}");
+}
+
+#[tokio::test]
+async fn alternating_pieces_are_joined_by_id() {
+    let reply = streamed(&[
+        fragment(Some(0), Some("a"), Some("search"), ""),
+        fragment(Some(0), Some("b"), Some("open_file"), ""),
+        fragment(Some(0), Some("a"), None, "{\"pattern\": \"x\"}"),
+        fragment(Some(0), Some("b"), None, "{\"pattern\": \"y\"}"),
+        end("tool_calls"),
+    ])
+    .await
+    .unwrap();
+    let arguments: Vec<_> = reply
+        .calls
+        .iter()
+        .map(|call| call.arguments.value())
+        .collect();
+    assert_eq!(
+        arguments,
+        [json!({"pattern": "x"}), json!({"pattern": "y"})]
+    );
+}
+
+#[tokio::test]
 async fn repeated_message_at_end_is_read_once() {
     let call = json!({"id": "a", "index": 0, "function": {"name": "search", "arguments": "{\"pattern\": \"x\"}"}});
     let whole = json!({"choices": [{"index": 0, "message": {"content": "Hm.", "tool_calls": [call]}, "finish_reason": "stop"}]});
