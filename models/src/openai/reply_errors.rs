@@ -2,6 +2,7 @@
 
 use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
+use testwright_sandboxes::Pattern;
 
 use super::endpoint::Refusal;
 use super::fault;
@@ -32,16 +33,22 @@ pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
 
 /// Checks for a failure of the service in a choice, which gateways report after the reply has begun.
 pub(super) fn error_in_choice(choice: &Value) -> Result<(), OpenAIError> {
-    if let Some(error) = choice.get("error").filter(|error| is_error(error)) {
+    let places = ["/error", "/message/error", "/delta/error"];
+    let mut errors = places.iter().filter_map(|path| choice.pointer(path));
+    if let Some(error) = errors.find(|error| is_error(error)) {
         return Err(service_error(error, 502));
     }
-    let finish = choice.get("finish_reason").and_then(Value::as_str);
-    let finish = finish.unwrap_or_default().to_lowercase();
+    let reason = |key: &str| {
+        let reason = choice.get(key).and_then(Value::as_str);
+        reason.unwrap_or_default().to_lowercase()
+    };
+    let finish = reason("finish_reason");
     if finish.contains("context_window") || finish.contains("context_length") {
         let error = json!({ "message": "context_length_exceeded by the prompt and the reply" });
         return Err(service_error(&error, 400));
     }
-    let has_failed = FAILED.contains(&finish.as_str()) || finish.contains("malformed_function");
+    // OpenRouter passes on the reason of the service behind it.
+    let has_failed = FAILED.is_match(&finish) || FAILED.is_match(&reason("native_finish_reason"));
     match has_failed {
         true => Err(fault(
             502,
@@ -52,15 +59,11 @@ pub(super) fn error_in_choice(choice: &Value) -> Result<(), OpenAIError> {
     }
 }
 
-/// Reasons for the end of a reply that are failures of the service.
-const FAILED: [&str; 6] = [
-    "error",
-    "network_error",
-    "abort",
-    "aborted",
-    "cancelled",
-    "server_error",
-];
+/// Reasons for the end of a reply that are failures of the service, such as DeepSeek's
+/// `insufficient_system_resource` and Gemini's `MALFORMED_FUNCTION_CALL`.
+static FAILED: Pattern = Pattern::new(
+    r"error|fail|abort|cancel|exception|interrupt|insufficient|overload|unavailable|time_?d?_?out|malformed|unexpected_tool",
+);
 
 fn is_error(error: &Value) -> bool {
     match error {

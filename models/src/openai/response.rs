@@ -179,10 +179,30 @@ pub(super) fn usage_in(body: &Value) -> Option<&Value> {
 }
 
 fn finish_of(finish: Option<&str>) -> Finish {
-    match finish.unwrap_or_default().to_lowercase().as_str() {
-        "length" | "max_tokens" | "max_output_tokens" | "model_length" => Finish::Length,
-        "content_filter" | "safety" | "sensitive" | "recitation" => Finish::ContentFilter,
-        _ => Finish::Stop,
+    const LENGTH: [&str; 6] = [
+        "length",
+        "max_token",
+        "maxtoken",
+        "max_output",
+        "token_limit",
+        "incomplete",
+    ];
+    const FILTERED: [&str; 6] = [
+        "filter",
+        "safety",
+        "sensitive",
+        "recitation",
+        "prohibited",
+        "guardrail",
+    ];
+    let finish = finish.unwrap_or_default().to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| finish.contains(word));
+    if says(&LENGTH) {
+        Finish::Length
+    } else if says(&FILTERED) {
+        Finish::ContentFilter
+    } else {
+        Finish::Stop
     }
 }
 
@@ -209,8 +229,14 @@ pub(super) fn refused_reply(refusal: &Refusal) -> Option<Raw> {
 /// Converts the reply. `body` is the request, which serves to estimate the usage if none was reported.
 pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     let mut finish = finish_of(raw.finish.as_deref());
-    let whole = finish != Finish::Length;
     let usage = usage(&raw, body);
+    // Some servers report any end as "stop".
+    let limit = body.sent_tokens().filter(|_| !usage.estimated);
+    let is_used_up = limit.is_some_and(|limit| usage.completion_tokens >= limit);
+    if finish == Finish::Stop && raw.calls.is_empty() && is_used_up {
+        finish = Finish::Length;
+    }
+    let whole = finish != Finish::Length;
     let mut ids = Ids::new(request);
     let in_text = raw
         .calls
