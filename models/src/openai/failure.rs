@@ -49,6 +49,16 @@ static NO_MODEL: Pattern = Pattern::new(concat!(
     r"|(?:unknown|invalid|unsupported|nonexistent|could not find|no access to) (?:the )?(?:requested )?model\b",
 ));
 
+/// Wordings of servers that have other addresses; LM Studio sends one with status 200.
+static NO_ROUTE: Pattern = Pattern::new(
+    r"unexpected endpoint|(?:unknown|unrecognized|invalid) (?:request )?(?:url|endpoint|route|path)\b|route not found|no (?:such )?route|no static resource|no handler found|cannot (?:post|get) /|unsupported method|method not allowed",
+);
+
+/// Wordings for a limit in time, which some services send with status 400 or 403.
+static THROTTLED: Pattern = Pattern::new(
+    r"rate[- _]?limit|too many requests|throttl|\b[rt]pm limit|(?:requests|tokens) per (?:second|minute|min)\b",
+);
+
 /// Wordings of services that could not read what the model wrote; it may write something else the next time.
 static UNREADABLE: Pattern = Pattern::new(
     r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed",
@@ -201,8 +211,14 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     if overflow.is_some_and(|overflow| overflow.part == TooLarge::Prompt) {
         return ModelError::ContextFull(message);
     }
-    let all = all_text(&body);
-    if let Some(hint) = configuration_hint(refusal, &all, settings) {
+    // The words of a web page are not a reason.
+    let all = match is_page(&body) {
+        true => String::new(),
+        false => all_text(&body),
+    };
+    let is_throttled = matches!(status, 400 | 403) && THROTTLED.is_match(&all);
+    let status = if is_throttled { 429 } else { status };
+    if let Some(hint) = configuration_hint(refusal, status, &all, settings) {
         return ModelError::Fatal {
             message,
             hint: Some(hint),
@@ -238,12 +254,16 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
 }
 
 /// Returns what to change if settings or the account are the cause, so that no retry helps.
-fn configuration_hint(refusal: &Refusal, all: &str, settings: &OpenAiSettings) -> Option<String> {
+fn configuration_hint(
+    refusal: &Refusal,
+    status: u16,
+    all: &str,
+    settings: &OpenAiSettings,
+) -> Option<String> {
     if !matches!(refusal.fault, None | Some(WEB_PAGE | OTHER_API)) {
         return None;
     }
     let says = |phrases: &[&str]| phrases.iter().any(|words| all.contains(words));
-    let status = refusal.status;
     let model = &settings.model;
     let variable = &settings.key_variable;
     if status == 402 || says(&NO_MONEY) {
@@ -256,7 +276,15 @@ fn configuration_hint(refusal: &Refusal, all: &str, settings: &OpenAiSettings) -
     let is_about_model = NO_MODEL.is_match(all);
     match status {
         200..=399 => Some(check_base_url(settings)),
+        400 | 404..=407 | 410 | 415 | 501 if is_page(&refusal.body) => {
+            Some(check_base_url(settings))
+        }
+        400 | 404 | 405 | 500 | 501 if NO_ROUTE.is_match(all) => Some(check_base_url(settings)),
         400 | 403 | 404 | 422 if is_about_model => Some(check_model(model)),
+        // A web page may come from a proxy or a login in front of something else.
+        _ if is_about_key && is_page(&refusal.body) => {
+            Some(format!("check {variable}, or {}", check_base_url(settings)))
+        }
         _ if is_about_key && settings.api_key.is_none() => {
             Some(format!("set {variable}: no API key was sent"))
         }
@@ -297,11 +325,17 @@ fn check_base_url(settings: &OpenAiSettings) -> String {
 /// was sent.
 pub(super) fn overflow_in(refusal: &Refusal, sent_limit: Option<u64>) -> Option<Overflow> {
     // A page of a proxy has many words that mean nothing here.
-    let text = match refusal.body.trim_start().starts_with('<') {
+    let text = match is_page(&refusal.body) {
         true => String::new(),
         false => all_text(&refusal.body),
     };
     overflow::overflow(refusal.status, &text, sent_limit)
+}
+
+/// Returns whether a body is a web page or XML.
+fn is_page(body: &str) -> bool {
+    let text = body.trim_start_matches('\u{feff}').trim_start();
+    text.starts_with('<')
 }
 
 /// Returns the error for a prompt that exceeds a limit which the service has named before.

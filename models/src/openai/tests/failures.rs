@@ -157,6 +157,19 @@ async fn wrong_settings_end_at_once() {
         (Act::Answer(200, vec![], page.to_owned()), "OPENAI_BASE_URL"),
         (typed("text/plain", "Ollama is running"), "OPENAI_BASE_URL"),
         (Act::Answer(404, vec![], page.to_owned()), "OPENAI_BASE_URL"),
+        (
+            Act::Answer(404, vec![], "<html>Models".to_owned()),
+            "OPENAI_BASE_URL",
+        ),
+        (Act::Answer(400, vec![], page.to_owned()), "OPENAI_BASE_URL"),
+        (Act::Answer(501, vec![], page.to_owned()), "OPENAI_BASE_URL"),
+        (
+            Act::json(
+                200,
+                &json!({"error": "Unexpected endpoint or method. (POST /chat/completions)"}),
+            ),
+            "OPENAI_BASE_URL",
+        ),
         (Act::json(200, &json!({"models": ["m"]})), "OPENAI_BASE_URL"),
         (Act::json(200, &json!("ok")), "OPENAI_BASE_URL"),
         (
