@@ -100,7 +100,7 @@ fn shortened(message: &Message) -> Option<Message> {
                 shorten_texts(arguments.as_object_mut());
                 call.arguments = arguments.into();
             }
-            // Signatures stay as they are; only reasoning in plain text is long.
+            // Only reasoning in plain text is shortened.
             let mut fields = extra.fields();
             shorten_texts(Some(&mut fields));
             *extra = fields.into();
@@ -109,9 +109,12 @@ fn shortened(message: &Message) -> Option<Message> {
     (shorter != *message).then_some(shorter)
 }
 
+/// Shortens texts, but not signatures, which a service accepts only unchanged.
 fn shorten_texts(fields: Option<&mut Map<String, Value>>) {
-    for (_, value) in fields.into_iter().flatten() {
-        if let Value::String(text) = value {
+    for (key, value) in fields.into_iter().flatten() {
+        if let Value::String(text) = value
+            && !key.contains("signature")
+        {
             shorten(text);
         }
     }
