@@ -22,13 +22,23 @@ pub(super) enum Messages<'a> {
 pub(super) struct Form {
     null_content: bool,
     extra_fields: bool,
+    needs_reasoning: bool,
+    needs_signature: bool,
 }
+
+/// Value of the field for reasoning in a message that came without any. Services refuse an empty one.
+const NO_REASONING: &str = "(none)";
+
+/// Signature that Google's documentation gives for calls that its model did not make.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 impl<'a> Messages<'a> {
     pub(super) fn new(request: &'a Request, capabilities: ServerCapabilities) -> Self {
         let form = Form {
             null_content: capabilities.null_content,
             extra_fields: capabilities.extra_fields,
+            needs_reasoning: capabilities.needs_reasoning,
+            needs_signature: capabilities.needs_signature,
         };
         let messages = &request.messages;
         let is_native = capabilities.tools_field;
@@ -136,8 +146,16 @@ fn message(message: &Message, form: Form) -> Value {
     match message {
         Message::System { content } => json!({ "role": "system", "content": content }),
         Message::User { content } => json!({ "role": "user", "content": content }),
-        Message::Assistant { content, calls, .. } if calls.is_empty() => {
-            json!({ "role": "assistant", "content": non_empty(content) })
+        Message::Assistant {
+            content,
+            calls,
+            extra,
+        } if calls.is_empty() => {
+            let message = json!({ "role": "assistant", "content": non_empty(content) });
+            match form.needs_reasoning {
+                true => with_reasoning(with_extra(message, extra, form)),
+                false => message,
+            }
         }
         Message::Assistant {
             content,
@@ -149,9 +167,17 @@ fn message(message: &Message, form: Form) -> Value {
             } else {
                 json!(content)
             };
-            let calls: Vec<Value> = calls.iter().map(|call| native_call(call, form)).collect();
+            let mut calls: Vec<Value> = calls.iter().map(|call| native_call(call, form)).collect();
+            // Only the first of several parallel calls has a signature.
+            if let Some(first) = calls.first_mut().filter(|_| form.needs_signature) {
+                add_signature(first);
+            }
             let message = json!({ "role": "assistant", "content": content, "tool_calls": calls });
-            with_extra(message, extra, form)
+            let message = with_extra(message, extra, form);
+            match form.needs_reasoning {
+                true => with_reasoning(message),
+                false => message,
+            }
         }
         Message::Tool(result) => json!({
             "role": "tool",
@@ -179,6 +205,28 @@ fn with_extra(mut value: Value, extra: &ExtraFields, form: Form) -> Value {
         add_missing(fields, extra.fields());
     }
     value
+}
+
+/// Adds the field for reasoning, with what the service sent under another name.
+fn with_reasoning(mut message: Value) -> Value {
+    let is_text = |value: &&Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let keys = ["reasoning_content", "reasoning", "thinking"];
+    let mut texts = keys.iter().filter_map(|key| message.get(*key));
+    let reasoning = texts.find(is_text).cloned();
+    message["reasoning_content"] = reasoning.unwrap_or_else(|| NO_REASONING.into());
+    message
+}
+
+/// Adds a signature to a call without one.
+fn add_signature(call: &mut Value) {
+    let is_signed = call.to_string().contains("thought_signature");
+    let signature = json!({ "google": { "thought_signature": NO_SIGNATURE } });
+    if let Some(fields) = call.as_object_mut().filter(|_| !is_signed) {
+        add_missing(
+            fields,
+            Map::from_iter([("extra_content".to_owned(), signature)]),
+        );
+    }
 }
 
 fn add_missing(fields: &mut Map<String, Value>, extra: Map<String, Value>) {

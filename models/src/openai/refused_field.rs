@@ -75,6 +75,38 @@ static STRICT: Pattern =
 static TOOLS_FIELD: Pattern = Pattern::new(r"\btools\b|\bfunctions are\b");
 static STREAM: Pattern = Pattern::new(r"\bstream(?:ing|ed)?\b");
 
+/// An effort that a refusal names without quotes.
+static EFFORT: Pattern = Pattern::new(
+    r"reasoning[_ .]effort\s*(?:to|=|:|is|must be|should be)?\s*(none|minimal|low|medium|high)\b",
+);
+
+/// Words for a field that is expected back.
+const MISSING: [&str; 9] = [
+    "missing",
+    "required",
+    "must be passed",
+    "must be provided",
+    "must be included",
+    "must include",
+    "must contain",
+    "must not be empty",
+    "cannot be empty",
+];
+
+/// Words for a field that is not accepted, although others may be missing.
+const EXTRA: [&str; 6] = [
+    "not permitted",
+    "extra_forbidden",
+    "unsupported",
+    "not supported",
+    "unrecognized",
+    "unexpected",
+];
+
+static NEEDS_STREAM: Pattern = Pattern::new(
+    r"only supports? (?:the )?stream|non-?stream|stream\b[^.]{0,20}(?:must|should|needs to) be (?:set to )?true|(?:requires?|enable|set)(?: the)? \W?stream",
+);
+
 /// A refused request, and what was known of the server when it was sent.
 struct Refused<'a> {
     capabilities: ServerCapabilities,
@@ -93,6 +125,11 @@ impl Refused<'_> {
         words.iter().any(|words| self.text.contains(words))
     }
 
+    /// Returns whether the refusal is about a field that the service expects back.
+    fn is_about_missing(&self) -> bool {
+        self.says_any(&MISSING) && !self.says_any(&EXTRA)
+    }
+
     /// Returns whether the refusal is about this optional field, which was sent.
     fn is_about(&self, field: &str) -> bool {
         matches!(self.status, 400 | 422) && self.body.has(field) && self.says(field)
@@ -102,7 +139,9 @@ impl Refused<'_> {
 type Rule = fn(&Refused<'_>, &mut ServerCapabilities);
 
 /// Rules in the order in which they are tried. The first that changes anything decides.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 17] = [
+    signature,
+    reasoning,
     effort,
     stream_options,
     stream,
@@ -148,22 +187,45 @@ fn effort(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let Some(at) = fields.iter().filter_map(|f| refused.text.rfind(f)).max() else {
         return;
     };
-    if refused.capabilities.effort.is_some() {
-        better.tools_field = false;
-        better.effort = None;
+    let is_quoted = |text: &str, effort: &str| {
+        let quotes = ["'", "\"", "`", "“"];
+        quotes
+            .iter()
+            .any(|q| text.contains(&format!("{q}{effort}")))
+    };
+    if let Some(tried) = refused.capabilities.effort {
+        // The refusal may list higher efforts.
+        let not_tried = EFFORTS.into_iter().skip_while(|effort| *effort != tried);
+        let mut higher = not_tried.skip(1);
+        better.effort = higher.find(|effort| is_quoted(&refused.text, effort));
+        better.tools_field = better.effort.is_some();
         return;
     }
     if !refused.body.has("tools") || !refused.says_any(&["tool", "function"]) {
         return;
     }
-    let rest = &refused.text[at..];
-    let listed_effort = EFFORTS.iter().find(|effort| {
-        let quotes = ["'", "\"", "`", "“"];
-        quotes
-            .iter()
-            .any(|q| rest.contains(&format!("{q}{effort}")))
-    });
-    better.effort = Some(listed_effort.copied().unwrap_or("none"));
+    let find_quoted = |text: &str| EFFORTS.into_iter().find(|effort| is_quoted(text, effort));
+    let unquoted = || {
+        let group = EFFORT.captures(&refused.text)?.get(1)?;
+        EFFORTS.into_iter().find(|effort| *effort == group.as_str())
+    };
+    let listed_effort = find_quoted(&refused.text[at..])
+        .or_else(unquoted)
+        .or_else(|| find_quoted(&refused.text));
+    better.effort = Some(listed_effort.unwrap_or("none"));
+}
+
+/// Gemini refuses calls that it did not make itself unless they have the signature for such calls.
+fn signature(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_named =
+        refused.says_any(&["thought_signature", "thoughtsignature", "thought signature"]);
+    better.needs_signature |= is_named && refused.is_about_missing();
+}
+
+/// Some services expect reasoning in all messages, even in those that came without any.
+fn reasoning(refused: &Refused<'_>, better: &mut ServerCapabilities) {
+    let is_named = refused.says("reasoning_content") && refused.is_about_missing();
+    better.needs_reasoning |= is_named && refused.body.has_role("assistant");
 }
 
 fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
@@ -226,7 +288,7 @@ fn null_content(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn extra_fields(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_wanted = refused.says_any(&["missing", "required", "must be passed back"]);
+    let is_wanted = refused.is_about_missing();
     let names = refused.body.extra_fields();
     if !is_wanted && names.iter().any(|name| refused.says(name)) {
         better.extra_fields = false;
@@ -289,5 +351,7 @@ fn stream(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = STREAM.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
     if refused.is_about("stream") && refused.body.is_streamed() && is_named {
         better.stream = false;
+    } else if !refused.body.is_streamed() && NEEDS_STREAM.is_match(&refused.text) {
+        better.stream = true;
     }
 }

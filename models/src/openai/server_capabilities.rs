@@ -33,6 +33,10 @@ pub(super) struct ServerCapabilities {
     pub(super) user_after_tool: bool,
     /// Accepts its own extra fields of earlier replies.
     pub(super) extra_fields: bool,
+    /// Requires the field `reasoning_content` in all messages of the assistant.
+    pub(super) needs_reasoning: bool,
+    /// Requires the signature of its reasoning in each message with calls, as Gemini 3 does.
+    pub(super) needs_signature: bool,
     /// Requires a limit of completion tokens.
     pub(super) needs_limit: bool,
     /// Maximum completion tokens, if it named them.
@@ -100,6 +104,8 @@ impl ServerCapabilities {
             system_role: true,
             user_after_tool: true,
             extra_fields: true,
+            needs_reasoning: false,
+            needs_signature: false,
             needs_limit: false,
             max_completion: None,
             context: None,

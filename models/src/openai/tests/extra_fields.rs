@@ -101,6 +101,50 @@ async fn refused_extra_fields_stay_omitted() {
     assert_eq!(sent, [true, false, false]);
 }
 
+/// Returns the messages that are sent after a refusal with this text.
+async fn sent_after_refusal(text: &str) -> Vec<Value> {
+    let ok = || Act::json(200, &build_completion(json!({"content": "ok"}), "stop"));
+    let server = Server::new(vec![Act::refuse(400, text), ok()]).await;
+    let mut request = request();
+    let extra = |fields: Value| serde_json::from_value(fields).unwrap();
+    for (calls, fields) in [
+        (vec![ToolCall::new("a", "search", json!({}))], json!({})),
+        (vec![], json!({"reasoning": "I think."})),
+    ] {
+        request.messages.push(Message::Assistant {
+            content: "Hm.".to_owned(),
+            calls,
+            extra: extra(fields),
+        });
+    }
+    client(&server, false).complete(&request).await.unwrap();
+    let body = server.requests()[1].body.clone();
+    body["messages"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn missing_reasoning_is_added() {
+    for text in [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+    ] {
+        let messages = sent_after_refusal(text).await;
+        assert_eq!(messages[2]["reasoning_content"], "(none)", "{text}");
+        assert_eq!(messages[3]["reasoning_content"], "I think.", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn missing_signature_is_added() {
+    let text = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly.";
+    let messages = sent_after_refusal(text).await;
+    let call = &messages[2]["tool_calls"][0];
+    assert_eq!(
+        call["extra_content"]["google"]["thought_signature"],
+        "skip_thought_signature_validator"
+    );
+}
+
 #[tokio::test]
 async fn reasoning_with_key_is_redacted() {
     let message = json!({"content": "x", "reasoning_content": "the key is sk-secret-1"});

@@ -32,6 +32,16 @@ async fn tools_get_the_effort_that_is_named() {
         assert_eq!(body["reasoning_effort"], "none");
         assert!(body["tools"].is_array());
     }
+    for text in [
+        "With tools, only 'low' and 'medium' are accepted as reasoning_effort.",
+        "Tools need reasoning_effort=low here.",
+    ] {
+        let bodies = sent(&[text], &request(), false).await;
+        assert_eq!(bodies[1]["reasoning_effort"], "low", "{text}");
+    }
+    let listed = "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low' and 'high'.";
+    let bodies = sent(&[text, listed], &request(), false).await;
+    assert_eq!(bodies[2]["reasoning_effort"], "low");
     let unknown = "Unsupported value: 'reasoning_effort' does not support 'none' with this model.";
     let bodies = sent(&[text, unknown], &request(), false).await;
     for body in &bodies[2..] {
@@ -179,5 +189,19 @@ async fn named_fields_are_left_out() {
             assert_eq!(body["stream"], json!(false));
             assert!(body["tools"].is_array());
         }
+    }
+}
+
+#[tokio::test]
+async fn required_streams_are_requested() {
+    for text in [
+        "This model only support stream mode, please enable the stream parameter to access the model.",
+        "parameter.enable_thinking must be set to false for non-streaming calls",
+    ] {
+        let refusal = Act::refuse(400, text);
+        let reply = Act::stream(&[delta(json!({"content": "done"})), end("stop")]);
+        let server = Server::new(vec![refusal, reply]).await;
+        let reply = client(&server, false).complete(&request()).await.unwrap();
+        assert_eq!(reply.content, "done", "{text}");
     }
 }
