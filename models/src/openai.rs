@@ -47,6 +47,9 @@ use testwright_config::settings::Redactor;
 /// Maximum number of requests of one call that adapts to refusals.
 const MAX_FALLBACKS: usize = 8;
 
+/// Minimum limit of completion tokens to try if a service refuses a larger one without a number.
+const MIN_HALVED: u64 = 1024;
+
 /// A client of an OpenAI-compatible server.
 pub struct OpenAi {
     settings: OpenAiSettings,
@@ -175,9 +178,15 @@ impl OpenAi {
                 better.learn_context(overflow.limit, Some(prompt), body.prompt_length);
             }
             (TooLarge::Completion, None) => {
-                let half = body.sent_tokens().map(|sent| sent / 2);
-                better.max_completion = overflow.limit.or(half);
-                better.needs_limit |= half.is_none();
+                let sent = body.sent_tokens();
+                let half = sent.map(|sent| sent / 2);
+                // Without a number, smaller limits are tried as long as they are of use.
+                let useful = half.filter(|half| *half >= MIN_HALVED);
+                if overflow.limit.is_none() && sent.is_some() && useful.is_none() {
+                    return None;
+                }
+                better.max_completion = overflow.limit.or(useful);
+                better.needs_limit |= sent.is_none();
             }
         }
         Some(better)

@@ -245,7 +245,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             message,
             unbilled: false,
         },
-        400 | 413 | 422 => ModelError::Refused { message },
+        400 | 413 | 416 | 422 => ModelError::Refused { message },
         _ => ModelError::Fatal {
             message,
             hint: None,

@@ -68,22 +68,26 @@ const OTHER_LIMITS: [&str; 13] = [
 ];
 
 static SUBJECT: Pattern = Pattern::new(
-    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body|text bytes|输入|上下文|消息",
+    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body|session|\btext\b|\bquery\b|\btokens\b|token (?:count|limit)|输入|上下文|消息|入力",
 );
 static MEASURE: Pattern = Pattern::new(
-    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长",
+    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长|トークン",
 );
 static EXCESS: Pattern = Pattern::new(
-    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only supports?|supports only|up to|> ?\d|超过|超出|超长|过长|最大",
+    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only (?:supports?|accepts?|process|takes?)|supports only|accepts only|up to|allowed|fewer|reached|too high|is full|> ?\d|\d ?/ ?\d{3}|超过|超出|超长|过长|最大|長すぎ",
 );
 static CLEAR: Pattern = Pattern::new(
     r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)|(?:prompt|input|sequence)[^.\n]{0,40}\d ?> ?(?:n_ctx|\d)",
 );
+/// Codes and short wordings, in which the words stand next to each other.
+static SHORT: Pattern = Pattern::new(
+    r"(?:input|prompt|context|tokens?)[ _-]?(?:length|limit|window|size|count)?[ _-]?(?:too[ _-]?(?:long|large|many|big)|exceed|overflow|reached)|too[ _-]?many[ _-]?(?:input[ _-]?|prompt[ _-]?)?tokens|requesttoolarge|out of context|input_length_error|max(?:imum)? context|shorten (?:your|the) (?:prompt|input|messages|text)|kv cache is full|not fit (?:in|into) the (?:kv cache|context|window)",
+);
 static COMPLETION: Pattern = Pattern::new(
-    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|generation length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)",
+    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|maxtokens|num_predict|n_predict|tokens to generate|(?:completion|output|generation) length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)",
 );
 static COMPLETION_EXCESS: Pattern = Pattern::new(
-    r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between",
+    r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between|expected a value|not less|above|not in \[|only \d|取值范围|超过",
 );
 static NO_ROOM: Pattern = Pattern::new(
     r"max_(?:completion_|new_|output_)?tokens[^.]{0,80}(?:at least 1|greater than 0|> ?0|>= ?1|positive|non-negative)|got -\d",
@@ -94,13 +98,13 @@ static OTHER_FIELD: Pattern = Pattern::new(
 static UNKNOWN_FIELD: Pattern =
     Pattern::new(r"unsupported|not supported|instead|unrecognized|unknown|extra input|unexpected");
 static LIMIT: Pattern = Pattern::new(
-    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)",
+    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size|of)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)",
 );
 static LIMIT_AFTER: Pattern = Pattern::new(
     r"(\d[\d,_]*)(k?)[\s-]*(?:tokens?)?[\s-]*(?:maximum|max\b|limit|allowed|is the (?:maximum|limit)|context)",
 );
 static PROMPT: Pattern = Pattern::new(
-    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*\+\s*\d",
+    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*(?:\(prompt\)|\+\s*\d)",
 );
 static AFFORDABLE: Pattern = Pattern::new(r"can only afford (\d[\d,_]*)");
 static NUMBER: Pattern = Pattern::new(r"\d[\d,_]*");
@@ -119,7 +123,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
                 prompt: None,
             });
     }
-    if !matches!(status, 400 | 413 | 422 | 429 | 500) {
+    if !matches!(status, 400 | 413 | 416 | 422 | 429 | 500) {
         return None;
     }
     let has_code = CODES.iter().any(|code| text.contains(code));
@@ -149,17 +153,19 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     let is_completion = sent_limit.is_some()
         && COMPLETION.is_match(text)
         && COMPLETION_EXCESS.is_match(text)
-        && !UNKNOWN_FIELD.is_match(text);
+        && (numbers.has_sent || !UNKNOWN_FIELD.is_match(text));
     if is_completion && !numbers.is_prompt_too_long() {
         return Some(Overflow {
             part: TooLarge::Completion,
             ..of_prompt(&numbers)
         });
     }
+    let is_vague = SUBJECT.is_match(text) && MEASURE.is_match(text) && EXCESS.is_match(text);
+    let is_short = SHORT.is_match(text);
     let is_prompt = match status {
         // Failures of a server have many words; a retry is right for all others.
-        500 => CLEAR.is_match(text),
-        _ => SUBJECT.is_match(text) && MEASURE.is_match(text) && EXCESS.is_match(text),
+        500 => CLEAR.is_match(text) || is_short || (is_vague && all_numbers(text).len() > 1),
+        _ => is_vague || is_short,
     };
     let is_field = UNKNOWN_FIELD.is_match(text) && COMPLETION.is_match(text);
     (has_code || status == 413 || (is_prompt && !is_field)).then(|| of_prompt(&numbers))
@@ -169,28 +175,37 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
 struct Numbers {
     limit: Option<u64>,
     prompt: Option<u64>,
+    /// Whether the limit that was sent is among them.
+    has_sent: bool,
 }
 
 impl Numbers {
     fn read(text: &str, sent_limit: Option<u64>) -> Numbers {
+        let is_sum = COMPLETION.is_match(text);
         let prompt = PROMPT
             .find_iter(text)
             .filter(|hit| !ends_like_a_limit(&text[..hit.start()]))
-            .find_map(|hit| named(&PROMPT, hit.as_str()).next());
+            .find_map(|hit| named(&PROMPT, hit.as_str()).next())
+            .filter(|prompt| !is_sum || Some(*prompt) != sent_limit);
         let all: Vec<u64> = all_numbers(text);
         let others = || all.iter().copied().filter(|n| Some(*n) != sent_limit);
         let named_limits: Vec<u64> = named(&LIMIT, text)
             .chain(named(&LIMIT_AFTER, text))
             .filter(|n| *n >= MIN_LIMIT && Some(*n) != prompt)
             .collect();
+        // A service that repeats only the limit that was sent may list its own without a word.
+        let largest = others().max();
+        let below_sent = others()
+            .filter(|n| Some(*n) != prompt && largest < sent_limit)
+            .min();
         let by_words = named_limits
             .iter()
             .copied()
             .find(|n| Some(*n) != sent_limit)
+            .or_else(|| below_sent.filter(|_| !named_limits.is_empty()))
             .or_else(|| named_limits.first().copied());
         // The limit is smaller than what exceeds it, in whichever order they stand.
         let smallest = others().filter(|n| Some(*n) != prompt).min();
-        let largest = others().max();
         let next_smaller = others().filter(|n| Some(*n) < largest).max();
         let limit = match (by_words, prompt) {
             (Some(limit), None) if Some(limit) == largest => next_smaller.or(by_words),
@@ -199,7 +214,6 @@ impl Numbers {
         };
         let above_limit =
             largest.filter(|n| prompt.is_none() && limit.is_some_and(|limit| *n > limit));
-        let is_sum = COMPLETION.is_match(text);
         let from_rest = above_limit.map(|total| match sent_limit {
             Some(completion) if is_sum => total.saturating_sub(completion),
             _ => total,
@@ -212,6 +226,7 @@ impl Numbers {
         Numbers {
             limit: limit.map(|n| n - u64::from(text.contains(&format!("{n} (exclusive)")))),
             prompt: from_total.or(prompt).or(from_rest),
+            has_sent: sent_limit.is_some_and(|sent| all.contains(&sent)),
         }
     }
 

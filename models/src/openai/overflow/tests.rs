@@ -190,6 +190,34 @@ fn long_prompts_are_recognized_by_meaning() {
             Some(7_968),
             Some(9_012),
         ),
+        (
+            400,
+            "length of prompt_tokens (163280) must be less than max_seq_len (32768).",
+            Some(32_768),
+            Some(163_280),
+        ),
+        (400, "input_too_long", None, None),
+        (400, "Context limit reached", None, None),
+        (400, "Token limit exceeded: 9000/8192", Some(8_192), None),
+        (
+            400,
+            "The model can only process 8192 tokens at a time; you sent 9000",
+            Some(8_192),
+            None,
+        ),
+        (
+            500,
+            "Your messages have 9000 tokens; at most 8192 are allowed",
+            Some(8_192),
+            None,
+        ),
+        (
+            500,
+            "Token count 9000 is above the limit of 8192",
+            Some(8_192),
+            None,
+        ),
+        (400, "请求 tokens 超过限制 8192", Some(8_192), None),
         (400, "Prompt 超长", None, None),
         (400, "输入内容超过模型最大长度限制", None, None),
     ] {
@@ -270,6 +298,31 @@ fn large_completions_are_recognized() {
             "Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from 1 (inclusive) to 65537 (exclusive).",
             100_000,
             completion(Some(65_536), None),
+        ),
+        (
+            "The parameter `max_completion_tokens` specified in the request are not valid: integer above maximum value, expected a value <= 12288, but got 32000 instead.",
+            32_000,
+            completion(Some(12_288), None),
+        ),
+        (
+            "Input validation error: `max_new_tokens` must be <= 4096. Given: 32000",
+            32_000,
+            completion(Some(4_096), None),
+        ),
+        (
+            "Unsupported value: max_tokens=32000, maximum supported is 8192",
+            32_000,
+            completion(Some(8_192), None),
+        ),
+        (
+            "Malformed input request: #/maxTokens: 32000 is not less or equal to 8192",
+            32_000,
+            completion(Some(8_192), None),
+        ),
+        (
+            "Please reduce max_tokens: 2012 (prompt) + 32000 (completion) = 34012 > 32768",
+            32_000,
+            completion(Some(32_768), Some(2_012)),
         ),
         (
             "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (8500 in the messages, 1000 in the completion).",
