@@ -143,7 +143,7 @@ pub fn read_thought(thought: &str, tools: &[ToolSpec], whole: bool) -> Option<Te
 impl TextCalls {
     /// Reads a reply that consists of calls in Python and nothing else.
     fn read_as_python(&mut self, scan: &Scan<'_>) {
-        let text = marks::without_marks(&self.content).trim().to_owned();
+        let text = pythonic::without_fence(marks::without_marks(&self.content).trim()).to_owned();
         let is_call = pythonic::first_name(&text)
             .is_some_and(|name| parse_call::tool_name(name, scan.tools).is_ok());
         if !is_call {
@@ -360,6 +360,13 @@ impl Scan<'_> {
             .unwrap_or(inner.len());
         let (name, rest) = (&inner[..name_end], inner[name_end..].trim());
         let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
+        let rest = rest.strip_prefix("<tool_sep>").unwrap_or(rest).trim_start();
+        let bare = marks::without_dressing(rest);
+        let rest = if rest.starts_with("```") {
+            &*bare
+        } else {
+            rest
+        };
         if name.is_empty() {
             return not_an_object();
         }
@@ -388,7 +395,10 @@ impl Scan<'_> {
             };
             return (end, vec![piece]);
         }
-        let parameters = pairs::parameters(inner);
+        let mut parameters = pairs::parameters(inner);
+        if parameters.is_empty() {
+            parameters = self.parameter_elements(name, inner);
+        }
         if !closed && !self.whole {
             return (end, vec![ParsedCall::malformed(Some(name), CUT_CALL)]);
         }

@@ -34,7 +34,7 @@ pub(super) enum Block {
         read: ReadBlock,
         body: usize,
     },
-    /// A `{` or `[` at the start of a line, or after a token of a chat template.
+    /// A `{` or `[` at the start of a line, or after a tag, a token or words that announce a call.
     Bracket,
     Thought {
         end: usize,
@@ -58,10 +58,10 @@ const COMMON: &str = concat!(
     r"(?:^[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n`]*)(?:\n|\z))",
     r"|^[ \t]*Action:[ \t]*(?P<fence2>```+)(?P<info2>[^\n`]*)\n",
     r"|(?P<think><(?:think|thinking|reasoning|scratch_pad|seed:think)>|\[THINK\])",
-    r"|<(?P<tag>tool_calls?|tools|function_calls?|tool_use|tool_code|tool)>",
-    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call)(?:\s*=\s*|\s+name=)["']?(?P<function>[\w.\-:]+)["']?\s*>"#,
+    r"|<(?P<tag>tool_calls?|TOOL_CALLS?|tools|function_calls?|tool_use|tool_code|tool)>",
+    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|tool_use|call_tool|call|tool)(?:\s*=\s*|\s+(?:name|function)=)["']?(?P<function>[\w.\-:]+)["']?\s*>"#,
     r"|(?P<answer><tool_response>|<tool_result>|<function_results>)",
-    r"|(?:\[TOOL_(?:CALL|REQUEST)\]|[|｜]>|^(?i:tool|function)[ _](?i:calls?):|^)[ \t]*(?P<bracket>[\{\[])",
+    r"|(?:\[TOOL_(?:CALL|REQUEST)\]|>|\bfunction call|^\**(?i:calling|call|using|action|tool|function)\b[\w `*]{0,40}:\**|^)[ \t]*(?P<bracket>[\{\[])",
     r"|<(?P<element>[A-Za-z_]\w*)>",
 );
 
@@ -91,10 +91,16 @@ static FAMILY_READERS: LazyLock<Vec<(usize, ReadBlock)>> = LazyLock::new(|| {
 });
 
 static FUNCTION_END: Pattern =
-    Pattern::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call|function_call)>");
+    Pattern::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|call_tool)>");
 
-static FUNCTION_START: Pattern =
-    Pattern::new(r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call)\s+name=)");
+/// Tags whose names are short words, which may also be in the arguments of other calls.
+static SHORT_TAG: Pattern = Pattern::new(r"\A<(?:[a-z]+:)?(?:call|tool|tool_use)[\s=]");
+
+static SHORT_END: Pattern = Pattern::new(r"</(?:[a-z]+:)?(?:call|tool|tool_use)>");
+
+static FUNCTION_START: Pattern = Pattern::new(
+    r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call|call_tool|call|tool)\s+name=)",
+);
 
 /// Returns the first opener at or after `at`.
 pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
@@ -129,8 +135,9 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
         if let Some(think) = captures.name("think") {
             let mut closers = THOUGHTS.iter();
             let close = closers.find(|(open, _)| *open == think.as_str());
+            // The last character of the tag is left to find JSON after it.
             let end = close
-                .and_then(|(_, close)| Some(body + text[body..].find(close)? + close.len()))
+                .and_then(|(_, close)| Some(body + text[body..].find(close)? + close.len() - 1))
                 .unwrap_or(text.len());
             return Some((think.start(), Block::Thought { end }));
         }
@@ -156,7 +163,8 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
 }
 
 /// Returns the end of reasoning at the start of a reply whose opening tag the chat template wrote, so that
-/// only the closing tag is in the reply; otherwise 0.
+/// only the closing tag is in the reply; otherwise 0. The last character of the tag is left to find JSON
+/// after it.
 pub(super) fn end_of_unopened_thought(text: &str) -> usize {
     let ends = THOUGHTS.iter().filter_map(|(open, close)| {
         let at = text.find(close)?;
@@ -164,7 +172,7 @@ pub(super) fn end_of_unopened_thought(text: &str) -> usize {
         // A tag in the middle of a line of code or of a JSON string does not end a thought.
         let is_end = text[end..].is_empty()
             || text[end..].starts_with(|c: char| c.is_whitespace() || "<[{✿".contains(c));
-        (is_end && !text[..at].contains(open)).then_some(end)
+        (is_end && !text[..at].contains(open)).then_some(end - 1)
     });
     ends.min().unwrap_or(0)
 }
@@ -197,7 +205,12 @@ pub(super) fn fence_end(text: &str, body: usize) -> (usize, usize) {
 /// Returns the end of the body of `<function=…>`, the end of the tag, and whether it was closed.
 pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
     let rest = &text[body..];
-    let closed = FUNCTION_END.find(rest).map(|end| (end.start(), end.len()));
+    let opener = text[..body].rfind('<').map_or("", |at| &text[at..body]);
+    let closer = match SHORT_TAG.is_match(opener) {
+        true => SHORT_END.find(rest),
+        false => FUNCTION_END.find(rest),
+    };
+    let closed = closer.map(|end| (end.start(), end.len()));
     let reopened = FUNCTION_START.find(rest).map(|start| start.start());
     match (closed, reopened) {
         (Some((c, n)), r) if r.is_none_or(|r| c < r) => (body + c, body + c + n, true),

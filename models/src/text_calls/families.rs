@@ -115,10 +115,10 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
     }
 }
 
-/// Reads calls as JSON, otherwise as Python.
+/// Reads calls as Python, otherwise as JSON.
 fn json_or_python_calls(scan: &Scan<'_>, opened: &Opened<'_>, closers: &[&str]) -> Option<Calls> {
-    json_calls(scan, opened.text, opened.body, closers)
-        .or_else(|| python_calls(scan, opened.text, opened.body, closers))
+    python_calls(scan, opened.text, opened.body, closers)
+        .or_else(|| json_calls(scan, opened.text, opened.body, closers))
 }
 
 /// Reads calls in JSON: an object, a list, or several objects.

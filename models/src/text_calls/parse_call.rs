@@ -65,10 +65,13 @@ const ARGUMENT_KEYS: [&str; 8] = [
 ];
 
 /// Keys of calls in an object around them. The last is of OpenAI's `multi_tool_use.parallel`.
-const CALL_KEYS: [&str; 5] = [
+const CALL_KEYS: [&str; 8] = [
     "tool_calls",
     "tool_call",
     "function_call",
+    "functionCall",
+    "toolCall",
+    "toolCalls",
     "calls",
     "tool_uses",
 ];

@@ -7,7 +7,24 @@ use testwright_tools::tool::ToolSpec;
 use super::parse_call::{self, ParsedCall};
 use crate::near_json;
 
-static HEAD: Pattern = Pattern::new(r"\A\s*\[?\s*(?:print\(\s*)?([A-Za-z_][\w.\-]*)\(");
+static HEAD: Pattern =
+    Pattern::new(r"\A\s*\[?\s*(?:[A-Za-z_]\w*\s*=\s*)?(?:print\(\s*)?([A-Za-z_][\w.\-]*)\(");
+
+static ASSIGNMENT: Pattern = Pattern::new(r"\A[A-Za-z_]\w*\s*=\s*");
+
+/// A line that prints the result of a call.
+static PRINT_RESULT: Pattern = Pattern::new(r"\Aprint\(\s*[A-Za-z_]\w*\s*\)");
+
+/// A text that consists of one fence, or of code in backquotes or a tag.
+static FENCED: Pattern =
+    Pattern::new(r"(?s)\A(?:```(?:[a-z_]*)[ \t]*\n(.*)\n[ \t]*```|<code>(.*)</code>|`([^`]+)`)\z");
+
+/// Returns the code in a text that consists of nothing else, otherwise the text.
+pub(super) fn without_fence(text: &str) -> &str {
+    let groups = FENCED.captures(text);
+    let code = groups.and_then(|groups| groups.iter().skip(1).flatten().next());
+    code.map_or(text, |code| code.as_str().trim())
+}
 
 static KEYWORD: Pattern = Pattern::new(r"\A([A-Za-z_]\w*)\s*=");
 
@@ -40,6 +57,13 @@ pub(super) fn read(
         if is_list && reader.take("]") {
             break;
         }
+        if let Some(print) = PRINT_RESULT
+            .find(reader.rest())
+            .filter(|_| !calls.is_empty())
+        {
+            reader.at += print.end();
+            continue;
+        }
         let rest = reader.rest();
         if first_name(rest).is_none() || rest.starts_with('[') {
             if is_list && !whole {
@@ -48,6 +72,8 @@ pub(super) fn read(
             }
             break;
         }
+        let assignment = ASSIGNMENT.find(rest).map_or(0, |name| name.end());
+        reader.at += assignment;
         let printed = reader.take("print(");
         calls.push(reader.call()?);
         reader.skip_blank();
@@ -125,7 +151,7 @@ impl<'t> Reader<'t> {
                     self.at += rest.find('=').unwrap_or_default() + 1;
                     keyword.as_str().to_owned()
                 }
-                None => match self.only_parameter(&name).filter(|_| arguments.is_empty()) {
+                None => match self.parameter_at(&name, arguments.len()) {
                     Some(key) if !rest.is_empty() => key,
                     _ if rest.is_empty() => return fail("the call has no `)`".to_owned()),
                     _ => return fail("an argument needs its name, as in `name=value`".to_owned()),
@@ -169,14 +195,19 @@ impl<'t> Reader<'t> {
         Ok(prefix.value)
     }
 
-    /// Returns the parameter that an argument without a name must mean.
-    fn only_parameter(&self, name: &str) -> Option<String> {
+    /// Returns the parameter that an argument without a name means at this position: the only required one, or
+    /// the one at the same position in the schema.
+    fn parameter_at(&self, name: &str, position: usize) -> Option<String> {
         let name = parse_call::tool_name(name, self.tools).ok()?;
         let tool = self.tools.iter().find(|tool| tool.name == name)?;
         let required = tool.parameters.get("required").and_then(Value::as_array);
-        match required.map(Vec::as_slice) {
-            Some([Value::String(only)]) => Some(only.clone()),
-            _ => None,
+        match (required.map(Vec::as_slice), position) {
+            (Some([Value::String(only)]), 0) => Some(only.clone()),
+            (Some([_]), _) => None,
+            _ => {
+                let properties = tool.parameters.get("properties")?.as_object()?;
+                properties.keys().nth(position).cloned()
+            }
         }
     }
 }

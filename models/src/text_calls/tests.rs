@@ -200,6 +200,8 @@ fn shown_json_is_not_a_call() {
         "[1, 2, 3] == sorted([3, 2, 1])",
         "{x: 1 for x in y}",
         "It is written in `<tool_call>` tags, like `<function=search>`.",
+        "Use [search(pattern=\"x\")] to find it.",
+        "```python\nsearch(pattern='x')\nassert True\n```",
         "<think>I could call\n<tool_call>{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}</tool_call></think>\nNo need.",
         "<think>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}",
         "{\"name\": \"search\"}",

@@ -51,20 +51,37 @@ impl Scan<'_> {
 
     /// Reads an element that is named after a tool and contains its parameters, as Cline's prompts teach it.
     pub(super) fn element(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
+        // JSON may follow the tag.
+        let before_body = body.saturating_sub(1);
         // Replies may have many other tags, so only tools are worth a search for the end.
         let Some(tool) = self.tools.iter().find(|tool| tool.name == name) else {
-            return (body, Vec::new());
+            return (before_body, Vec::new());
         };
         let Some((inner, after)) = text[body..].split_once(&format!("</{name}>")) else {
-            return (body, Vec::new());
+            return (before_body, Vec::new());
         };
         let children = elements(inner);
         let is_parameter = |key: &str| tool.parameters["properties"].get(key).is_some();
         if children.is_empty() || !children.iter().all(|(key, _)| is_parameter(key)) {
-            return (body, Vec::new());
+            return (before_body, Vec::new());
         }
         let call = parse_call::from_text(name, &children, self.tools);
         (text.len() - after.len(), vec![call])
+    }
+}
+
+impl Scan<'_> {
+    /// Returns the elements of a call that are named after the tool's parameters; none if any is not.
+    pub(super) fn parameter_elements(&self, name: &str, inner: &str) -> Vec<(String, String)> {
+        let name = parse_call::tool_name(name, self.tools).unwrap_or_default();
+        let tool = self.tools.iter().find(|tool| tool.name == name);
+        let children = elements(inner);
+        let is_parameter =
+            |key: &str| tool.is_some_and(|tool| tool.parameters["properties"].get(key).is_some());
+        match children.iter().all(|(key, _)| is_parameter(key)) {
+            true => children,
+            false => Vec::new(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) const OPENERS: &[Opener] = &[
         read_from_name,
     ),
     (
-        r"<\s*[｜|]\s*DSML\s*[｜|]\s*(?:function_calls>|tool_calls>|invoke\s)",
+        r"<\s*[｜|]*\s*DSML\s*[｜|]*\s*(?:function_calls>|tool_calls>|invoke\s)",
         read_dsml,
     ),
 ];
@@ -42,9 +42,9 @@ const HEADER_WORDS: [&str; 7] = [
 ];
 
 /// The prefix of a tag, however often it is repeated. Otherwise, a tag with a prefix would be left to read.
-static DSML: Pattern = Pattern::new(r"<(/?)(?:\s*[｜|]\s*DSML\s*[｜|])+\s*");
+static DSML: Pattern = Pattern::new(r"<(/?)(?:\s*[｜|]*\s*DSML\s*[｜|]*)+\s*");
 
-static DSML_END: Pattern = Pattern::new(r"</\s*[｜|]\s*DSML\s*[｜|]\s*(?:function|tool)_calls>");
+static DSML_END: Pattern = Pattern::new(r"</\s*[｜|]*\s*DSML\s*[｜|]*\s*(?:function|tool)_calls>");
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     headed_call(scan, opened.text, opened.body, name_in, &CLOSERS)

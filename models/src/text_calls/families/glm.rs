@@ -7,8 +7,12 @@ pub(super) const OPENERS: &[Opener] = &[
     // The server dropped `<tool_call>`, which is a special token.
     (r"(?m:^)[ \t]*[A-Za-z_][\w.\-]*\s*<arg_key>", read_pairs),
     (
-        r"(?m:^)[ \t>]*[A-Za-z_][\w.\-]*[ \t]*\n[ \t]*(?:```(?:json)?[ \t]*\n\s*)?\{",
+        r"(?:(?m:^)[ \t>]*|>>>)[A-Za-z_][\w.\-]*[ \t]*\n[ \t]*(?:```(?:json)?[ \t]*\n\s*)?\{",
         read_line,
+    ),
+    (
+        r"<\|recipient\|>[ \t]*[A-Za-z_][\w.\-]*\s*<\|content\|>\s*\{",
+        read_recipient,
     ),
 ];
 
@@ -30,6 +34,16 @@ fn read_line(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     }
     let closers = ["```", "<|observation|>"];
     headed_call(scan, opened.text, opened.start, first_line, &closers)
+}
+
+/// Reads a call of Functionary v2.
+fn read_recipient(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
+    headed_call(scan, opened.text, opened.start, recipient, &["<|stop|>"])
+}
+
+fn recipient(header: &str) -> &str {
+    let name = header.strip_prefix("<|recipient|>").unwrap_or_default();
+    name.split('<').next().unwrap_or_default().trim()
 }
 
 /// Returns the name, without the mark that Functionary writes before it.

@@ -1,8 +1,9 @@
 //! Llama 3 (JSON with `parameters`, after `<|python_tag|>` or alone) and Llama 4 (calls as Python).
 
-use super::{Calls, Opened, Opener, json_calls, named_object, python_calls};
-use crate::text_calls::Scan;
+use super::{Calls, Opened, Opener, is_tool, json_or_python_calls, named_object};
 use crate::text_calls::marks::skip;
+use crate::text_calls::parse_call::ParsedCall;
+use crate::text_calls::{Scan, pythonic};
 
 pub(super) const OPENERS: &[Opener] = &[
     (r"<\|python_(?:tag|start)\|>", read),
@@ -11,13 +12,32 @@ pub(super) const OPENERS: &[Opener] = &[
         r"<function(?:=[\w.\-]+[,(\s]?|[/(][\w.\-]+\)?>?)\s*\{",
         read_function,
     ),
+    (
+        r"[^\s`(\[{,=][ \t]+\[[ \t]*[A-Za-z_][\w.\-]*\(",
+        read_after_text,
+    ),
 ];
 
 const CLOSERS: [&str; 4] = ["<|python_end|>", "<|eom_id|>", "<|eot_id|>", "<|eot|>"];
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    python_calls(scan, opened.text, opened.body, &CLOSERS)
-        .or_else(|| json_calls(scan, opened.text, opened.body, &CLOSERS))
+    json_or_python_calls(scan, opened, &CLOSERS)
+}
+
+/// Reads a list of calls at the end of a line of text.
+fn read_after_text(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
+    let opener = &opened.text[opened.start..opened.body];
+    let list = opened.start + opener.rfind('[')?;
+    let rest = &opened.text[list..];
+    pythonic::first_name(rest).filter(|name| is_tool(scan, name))?;
+    let (length, calls) = pythonic::read(rest, scan.tools, scan.whole).ok()?;
+    let all_read = calls
+        .iter()
+        .all(|call| matches!(call, ParsedCall::Call { .. }));
+    let end = skip(opened.text, list + length, &CLOSERS);
+    let after = opened.text[end..].trim_start_matches([' ', '\t', '\r']);
+    let is_end = after.is_empty() || after.starts_with('\n');
+    (all_read && rest[..length].ends_with(']') && is_end).then_some((end, calls))
 }
 
 fn read_function(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {

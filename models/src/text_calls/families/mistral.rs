@@ -6,12 +6,9 @@ use crate::text_calls::marks::skip;
 use crate::text_calls::parse_call::ParsedCall;
 
 pub(super) const OPENERS: &[Opener] = &[
-    (r"\[TOOL_CALLS\]", read),
+    (r"\[TOOL_CALLS?\]", read),
     // The server dropped the token before the name, or all tokens.
-    (
-        r"(?m:^)[ \t]*[A-Za-z_][\w.\-]*(?:\[CALL_ID\]\w+)?\[ARGS\]",
-        read_bare,
-    ),
+    (r"[A-Za-z_][\w.\-]*(?:\[CALL_ID\]\w+)?\[ARGS\]", read_bare),
     (r#"(?m:^)[ \t]*[A-Za-z_][\w.\-]*[ \t]*\{""#, read_bare),
 ];
 

@@ -1,12 +1,18 @@
 //! ReAct: `Action:` with a name, then `Action Input:` with JSON, as many models were taught it.
 
-use super::{Calls, Opened, Opener, headed_call, is_tool};
+use super::{Calls, Opened, Opener, headed_call, is_tool, python_calls};
 use crate::text_calls::Scan;
 
-pub(super) const OPENERS: &[Opener] = &[(
-    r"(?m:^)[ \t]*Action:[ \t]*[\w.\-`]+[ \t]*\n\s*Action Input:",
-    read,
-)];
+pub(super) const OPENERS: &[Opener] = &[
+    (
+        r"(?m:^)[ \t]*\**Action(?::\**|\**:)[ \t]*[\w.\-`]+[ \t]*\n\s*\**Action Input(?::\**|\**:)",
+        read,
+    ),
+    (
+        r"(?m:^)[ \t]*\**Action(?::\**|\**:)[ \t]*`?[A-Za-z_][\w.\-]*\(",
+        read_python,
+    ),
+];
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let opener = &opened.text[opened.start..opened.body];
@@ -19,6 +25,18 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
 }
 
 fn name_in(header: &str) -> &str {
-    let name = header.split_once("Action:").map_or("", |(_, name)| name);
-    name.lines().next().unwrap_or_default().trim()
+    let name = header.split_once("Action").map_or("", |(_, name)| name);
+    let line = name.lines().next().unwrap_or_default();
+    line.trim_matches([':', '*', '`', ' ', '\t'])
+}
+
+/// Reads `Action: search(pattern="x")`.
+fn read_python(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
+    let opener = &opened.text[opened.start..opened.body];
+    let name = name_in(opener.trim_end_matches('('));
+    if !is_tool(scan, name) {
+        return None;
+    }
+    let start = opened.start + opener.rfind(name)?;
+    python_calls(scan, opened.text, start, &["`"])
 }

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod samples;
+mod variants;
 
 use serde_json::Value;
 
 use crate::text_calls::tests::tools;
 use crate::text_calls::{TextCalls, read};
 use samples::SAMPLES;
+use variants::VARIANTS;
 
 fn calls_in(read: &TextCalls) -> Vec<(String, Value)> {
     let calls = read.calls.iter();
@@ -36,6 +38,20 @@ fn samples_of_every_family_are_read() {
                 .any(|word| sample.text.contains(word));
             let content = &text_calls.content;
             assert!(has_thought || !is_mark_left, "{family}: {content}");
+        }
+    }
+}
+
+#[test]
+fn variants_of_families_are_read() {
+    let expected = [("search".to_owned(), serde_json::json!({"pattern": "a"}))];
+    for (family, text) in VARIANTS {
+        let text_calls = read(text, &tools(), true);
+        assert_eq!(text_calls.malformed, [], "{family}: {text}");
+        assert_eq!(calls_in(&text_calls), expected, "{family}: {text}");
+        for (end, _) in text.char_indices() {
+            let cut = calls_in(&read(&text[..end], &tools(), false));
+            assert!(cut.is_empty() || cut == expected, "{}", &text[..end]);
         }
     }
 }
