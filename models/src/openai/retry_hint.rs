@@ -17,9 +17,21 @@ const MAX_DEPTH: usize = 8;
 
 static IN_WORDS: Pattern = Pattern::new(concat!(
     r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:in|after|within)",
-    r"|retry[-_ ]?(?:after|delay)|come back in|cool ?down|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
+    r"|retry[-_ ]?(?:after|delay)|come back in|cool(?:ing)? ?down|back ?off|hold on|estimated time|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
     r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
 ));
+
+/// One unit in words.
+static ONE_UNIT: Pattern = Pattern::new(r"(?i)\b(?:an?|one) (second|minute|hour)\b");
+
+/// An amount before the words that make it a hint.
+static BEFORE_WORDS: Pattern = Pattern::new(concat!(
+    r"(?i)(\d[\d.]*\s*(?:ms|s|sec|second|m|min|minute|h|hour)s?(?:\s*\d[\d.]*\s*(?:s|sec|second|m|min|minute)s?)*)",
+    r"\s+(?:until|remaining|left)\b|(\d[\d.]*)\s*秒",
+));
+
+/// Hours, minutes and seconds, or minutes and seconds.
+static CLOCK: Pattern = Pattern::new(r"\A(?:(\d{1,2}):)?(\d{1,2}):(\d\d(?:\.\d+)?)");
 
 static DATE: Pattern =
     Pattern::new(r"\A(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([+-]\d\d:?\d\d)?");
@@ -37,9 +49,13 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
     if let Some(ms) = ms.and_then(|ms| number(&ms)) {
         return Some(ms / 1000.0);
     }
-    if let Some(value) = text("retry-after")
-        && let Some(seconds) = duration_or_time(&value, now)
-    {
+    // Gateways add prefixes to the name.
+    let hints = headers.keys().filter(|name| {
+        let name = name.as_str();
+        name.ends_with("retry-after") || name.ends_with("retry-after-seconds")
+    });
+    let mut values = hints.filter_map(|name| duration_or_time(&text(name.as_str())?, now));
+    if let Some(seconds) = values.next() {
         return Some(seconds);
     }
     // Services name these headers after many limits, each with one for the rest of it.
@@ -102,6 +118,14 @@ fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
             "xratelimitreset"
                 | "ratelimitreset"
                 | "waitseconds"
+                | "waittime"
+                | "secondstowait"
+                | "cooldown"
+                | "cooldownseconds"
+                | "resetin"
+                | "resetafter"
+                | "resetsafter"
+                | "quotaresetdelay"
                 | "retryin"
                 | "resetsat"
                 | "resetsinseconds"
@@ -141,14 +165,31 @@ fn in_texts(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
 
 /// Returns the seconds in a text such as "Please try again in 1h2m3.5s" or "resets at 2026-11-21 22:01:00 UTC".
 fn in_words(text: &str, now: SystemTime) -> Option<f64> {
-    IN_WORDS.captures_iter(text).find_map(|captures| {
+    let in_digits = ONE_UNIT.replace_all(text, "1 $1");
+    let text = &*in_digits;
+    let after_words = IN_WORDS.captures_iter(text).find_map(|captures| {
         let amount = captures.get(1)?;
-        if let Some(date) = DATE.captures(&text[amount.start()..]) {
+        let rest = &text[amount.start()..];
+        if let Some(date) = DATE.captures(rest) {
             let zone = date.get(3).map_or("Z", |zone| zone.as_str());
             return duration_or_time(&format!("{}T{}{zone}", &date[1], &date[2]), now);
         }
-        let is_time_of_day = text[amount.end()..].starts_with(':');
-        duration(amount.as_str()).filter(|_| !is_time_of_day)
+        if let Some(clock) = CLOCK.captures(rest) {
+            // After "at", it is a time of the day.
+            let words = text[..amount.start()].split_whitespace();
+            let last_word = words.last().unwrap_or_default().to_lowercase();
+            let is_duration = ["in", "after", "within", "wait", "for"].contains(&&last_word[..]);
+            let part = |group| clock.get(group).and_then(|part| number(part.as_str()));
+            let hours = part(1).unwrap_or_default();
+            let seconds = hours * 3600.0 + part(2)? * 60.0 + part(3)?;
+            return is_duration.then_some(seconds);
+        }
+        duration(amount.as_str())
+    });
+    after_words.or_else(|| {
+        let captures = BEFORE_WORDS.captures(text)?;
+        let amount = captures.get(1).or_else(|| captures.get(2))?;
+        duration(amount.as_str())
     })
 }
 
@@ -239,7 +280,7 @@ mod tests {
     #[test]
     fn hints_in_headers_are_read() {
         type Pairs = &'static [(&'static str, &'static str)];
-        let cases: [(Pairs, Option<f64>); 21] = [
+        let cases: [(Pairs, Option<f64>); 22] = [
             (&[("retry-after", "7")], Some(7.0)),
             (&[("retry-after", "7.5")], Some(7.5)),
             (&[("retry-after", "7s")], Some(7.0)),
@@ -259,6 +300,7 @@ mod tests {
                 Some(30.0),
             ),
             (&[("retry-after-ms", "1500")], Some(1.5)),
+            (&[("x-retry-after", "7")], Some(7.0)),
             (&[("retry-after", "soon")], None),
             (&[("retry-after", "-4")], None),
             (&[], None),
@@ -330,6 +372,12 @@ mod tests {
             (error_body("Try again at 12:30"), None),
             (error_body("Try again later (limit 100 requests per minute)"), None),
             (json!({"error": {"type": "usage_limit_reached", "resets_in_seconds": 90}}).to_string(), Some(90.0)),
+            (error_body("try again in one minute"), Some(60.0)),
+            (error_body("Try again in 00:01:20"), Some(80.0)),
+            (error_body("Cooling down for 20 seconds"), Some(20.0)),
+            (error_body("20s remaining until reset"), Some(20.0)),
+            (error_body("请求过于频繁，请 20 秒后再试"), Some(20.0)),
+            (json!({"error": {"details": [{"metadata": {"quotaResetDelay": "20.5s"}}]}}).to_string(), Some(20.5)),
             (error_body("slow down"), None),
             (error_body("the model gpt-4 is busy, limit 3"), None),
             ("try again in 12s".to_owned(), Some(12.0)),
