@@ -176,8 +176,8 @@ fn in_words(text: &str, now: SystemTime) -> Option<f64> {
         }
         if let Some(clock) = CLOCK.captures(rest) {
             // After "at", it is a time of the day.
-            let words = text[..amount.start()].split_whitespace();
-            let last_word = words.last().unwrap_or_default().to_lowercase();
+            let mut words = text[..amount.start()].split_whitespace();
+            let last_word = words.next_back().unwrap_or_default().to_lowercase();
             let is_duration = ["in", "after", "within", "wait", "for"].contains(&&last_word[..]);
             let part = |group| clock.get(group).and_then(|part| number(part.as_str()));
             let hours = part(1).unwrap_or_default();
