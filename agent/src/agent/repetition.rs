@@ -19,7 +19,7 @@ pub(super) struct Repetition {
     recent: VecDeque<String>,
     /// Number of replies in a row that repeat earlier ones.
     repeated: u32,
-    /// Number of replies in a row whose calls could not be read.
+    /// Number of replies whose calls could not be read, since the last one with a new call.
     unreadable: u32,
 }
 
@@ -50,7 +50,8 @@ impl Repetition {
             return Advice::GoOn;
         }
         let step = fingerprint(reply, answers);
-        match self.recent.contains(&step) {
+        let is_repeated = self.recent.contains(&step);
+        match is_repeated {
             true => self.repeated += 1,
             false => self.repeated = 0,
         }
@@ -58,9 +59,10 @@ impl Repetition {
         if self.recent.len() > WINDOW {
             self.recent.pop_front();
         }
-        match reply.calls.is_empty() {
-            true => self.unreadable += 1,
-            false => self.unreadable = 0,
+        if reply.calls.is_empty() {
+            self.unreadable += 1;
+        } else if !is_repeated {
+            self.unreadable = 0;
         }
         self.advice(reply)
     }
@@ -179,6 +181,19 @@ mod tests {
         // The text differs each time.
         let cut = (0..20).map(|n| (unreadable(&"x".repeat(n), Finish::Length), String::new()));
         assert_eq!(told_and_ended(cut), (vec![3], 6));
+    }
+
+    #[test]
+    fn known_calls_do_not_hide_unreadable_ones() {
+        let mut repetition = Repetition::default();
+        let ended = (0..40).find(|n| {
+            let reply = match n % 2 {
+                0 => unreadable(&"x".repeat(*n), Finish::Stop),
+                _ => call("x"),
+            };
+            matches!(repetition.add(&reply, &["none"]), Advice::End(_))
+        });
+        assert!(ended.is_some_and(|n| n < 16), "{ended:?}");
     }
 
     #[test]
