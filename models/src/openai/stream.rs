@@ -111,6 +111,8 @@ struct Calls {
     calls: Vec<(Option<u64>, RawCall)>,
     /// Position of the last call by index.
     last: HashMap<u64, usize>,
+    /// Name that was repeated without arguments after a complete call, with its index.
+    repeated: Option<(Option<u64>, RawCall)>,
 }
 
 impl Calls {
@@ -119,15 +121,26 @@ impl Calls {
         let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
         let function = piece.get("function").unwrap_or(piece);
         let name = function.get("name").and_then(Value::as_str).unwrap_or("");
+        let has_arguments = !response::arguments(function).is_empty();
         if self.is_repeated(piece) {
+            let call = RawCall {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                ..RawCall::default()
+            };
+            self.repeated = (!has_arguments).then_some((index, call));
             return;
         }
-        let at = self.place(piece, index, id, name).unwrap_or_else(|| {
-            self.calls.push((index, RawCall::default()));
-            let at = self.calls.len() - 1;
-            self.last.extend(index.map(|index| (index, at)));
-            at
-        });
+        // Arguments after a repeated name show that it began a further call of the same tool.
+        let further = self
+            .repeated
+            .take()
+            .filter(|(own_index, _)| *own_index == index && name.is_empty() && has_arguments);
+        let at = match (further, self.place(piece, index, id, name)) {
+            (Some((_, call)), _) => self.push(index, call),
+            (None, Some(at)) => at,
+            (None, None) => self.push(index, RawCall::default()),
+        };
         let call = &mut self.calls[at].1;
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
@@ -137,6 +150,13 @@ impl Calls {
         }
         extra_fields::add_of_call(&mut call.extra, piece);
         call.arguments.push_str(&response::arguments(function));
+    }
+
+    fn push(&mut self, index: Option<u64>, call: RawCall) -> usize {
+        self.calls.push((index, call));
+        let at = self.calls.len() - 1;
+        self.last.extend(index.map(|index| (index, at)));
+        at
     }
 
     /// Returns whether a piece repeats a complete call, as some servers do at the end.

@@ -147,6 +147,23 @@ async fn repeated_names_do_not_start_calls() {
 }
 
 #[tokio::test]
+async fn arguments_after_repeated_name_start_call() {
+    let (index, name) = (Some(0), Some("search"));
+    let reply = streamed(&[
+        fragment(index, None, name, ""),
+        fragment(index, None, None, "{\"pattern\": \"x\"}"),
+        fragment(index, None, name, ""),
+        fragment(index, None, None, "{\"pattern\": "),
+        fragment(index, None, None, "\"y\"}"),
+        end("tool_calls"),
+    ])
+    .await
+    .unwrap();
+    assert_eq!(reply.calls.len(), 2, "{reply:?}");
+    assert_eq!(reply.calls[1].arguments, json!({"pattern": "y"}));
+}
+
+#[tokio::test]
 async fn error_objects_in_streams_are_errors() {
     let error = json!({"object": "error", "message": "The input (9000 tokens) is longer than the model's context length (8192 tokens).", "code": 400});
     let error = streamed(&[delta(json!({"content": "x"})), error]).await;
