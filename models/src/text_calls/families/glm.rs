@@ -11,7 +11,7 @@ pub(super) const OPENERS: &[Opener] = &[
         read_line,
     ),
     (
-        r"<\|recipient\|>[ \t]*[A-Za-z_][\w.\-]*\s*<\|content\|>\s*\{",
+        r"<\|recipient\|>[ \t]*[A-Za-z_][0-9A-Za-z_.\-]*\s*<\|content\|>\s*\{",
         read_recipient,
     ),
 ];

@@ -9,7 +9,7 @@ pub(super) const OPENERS: &[Opener] = &[
         read,
     ),
     (
-        r"(?m:^)[ \t]*\**Action(?::\**|\**:)[ \t]*`?[A-Za-z_][\w.\-]*\(",
+        r"(?m:^)[ \t]*\**Action(?::\**|\**:)[ \t]*`?[A-Za-z_][0-9A-Za-z_.\-]*\(",
         read_python,
     ),
 ];
