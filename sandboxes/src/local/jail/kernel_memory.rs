@@ -60,14 +60,59 @@ pub(super) fn socket_buffers() -> Option<u64> {
 }
 
 /// Returns the bytes of TCP and UDP sockets only.
+///
+/// To list sockets takes milliseconds, because the kernel searches a table of the sockets of all namespaces. So only
+/// those of a protocol in use are listed.
 pub(super) fn internet_buffers() -> Option<u64> {
+    let in_use = InternetSockets::of_this_namespace();
     let mut sum = 0;
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        for protocol in [libc::IPPROTO_TCP, libc::IPPROTO_UDP] {
-            sum += internet_sockets(family as u8, protocol as u8)?;
+    for (protocol, is_in_use) in [
+        (libc::IPPROTO_TCP, in_use.tcp),
+        (libc::IPPROTO_UDP, in_use.udp),
+    ] {
+        if is_in_use {
+            for family in [libc::AF_INET, libc::AF_INET6] {
+                sum += internet_sockets(family as u8, protocol as u8)?;
+            }
         }
     }
     Some(sum)
+}
+
+/// Whether sockets of a protocol are in use, including those that no process has open.
+struct InternetSockets {
+    tcp: bool,
+    udp: bool,
+}
+
+impl InternetSockets {
+    /// Reads the kernel's counts for this process's network namespace. Without counts, sockets may be in use.
+    fn of_this_namespace() -> InternetSockets {
+        match fs::read_to_string("/proc/net/sockstat") {
+            Ok(counts) => {
+                let counts_of_version_6 = fs::read_to_string("/proc/net/sockstat6");
+                InternetSockets::from_counts(&(counts + &counts_of_version_6.unwrap_or_default()))
+            }
+            Err(_) => InternetSockets {
+                tcp: true,
+                udp: true,
+            },
+        }
+    }
+
+    fn from_counts(counts: &str) -> InternetSockets {
+        let is_in_use = |names: [&str; 2]| {
+            counts
+                .lines()
+                .filter_map(|line| line.split_once(": inuse "))
+                .filter(|(name, _)| names.contains(name))
+                .any(|(_, rest)| rest.split(' ').next() != Some("0"))
+        };
+        InternetSockets {
+            tcp: is_in_use(["TCP", "TCP6"]),
+            udp: is_in_use(["UDP", "UDP6"]),
+        }
+    }
 }
 
 /// Sums the fields of a socket's `SK_MEMINFO`.
@@ -195,6 +240,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -213,5 +259,33 @@ mod tests {
         assert!(socket_buffers().unwrap() > before + min_growth);
         drop(receivers);
         assert!(socket_buffers().unwrap() < before + min_growth);
+    }
+
+    #[test]
+    fn buffers_of_unaccepted_connections_count() {
+        let before = internet_buffers().unwrap();
+        let listener = TcpListener::bind("[::1]:0")
+            .or_else(|_| TcpListener::bind("127.0.0.1:0"))
+            .unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        sender.set_nonblocking(true).unwrap();
+        while sender.write(&[0; 4096]).is_ok() {}
+        drop(sender);
+        assert!(internet_buffers().unwrap() > before + 100 * 1024);
+    }
+
+    #[test]
+    fn counts_tell_protocols_in_use() {
+        let is_in_use = |counts: &str| {
+            let sockets = InternetSockets::from_counts(counts);
+            (sockets.tcp, sockets.udp)
+        };
+        let unused = "sockets: used 9\nTCP: inuse 0 orphan 0 tw 3 alloc 8 mem 1\nUDP: inuse 0 mem 2\n\
+                      UDPLITE: inuse 4\nTCP6: inuse 0\nUDP6: inuse 0\n";
+        assert_eq!(is_in_use(unused), (false, false));
+        let tcp = unused.replace("TCP: inuse 0", "TCP: inuse 12");
+        assert_eq!(is_in_use(&tcp), (true, false));
+        let version_6 = unused.replace("P6: inuse 0", "P6: inuse 1");
+        assert_eq!(is_in_use(&version_6), (true, true));
     }
 }
