@@ -95,6 +95,8 @@ pub struct Run {
     pub(super) fix_asked_for: bool,
     /// Number of times the reviewer's doubts were sent back.
     pub(super) doubts: u32,
+    /// Number of reviews in all drafts so far.
+    pub(super) reviews: usize,
     /// Number of times the context was compacted.
     pub(super) compactions: u32,
     /// Whether the conversation was shortened because the service refused a request without a clear reason.
@@ -142,6 +144,7 @@ impl Run {
             last_fix: Vec::new(),
             fix_asked_for: false,
             doubts: 0,
+            reviews: 0,
             compactions: 0,
             shortened_after_refusal: false,
             refused: HashSet::new(),

@@ -207,6 +207,7 @@ impl Run {
     fn record_submission(&mut self, submitted: &SubmissionRecord) {
         self.fix_asked_for |= submitted.requested_fix;
         self.doubts += u32::from(submitted.returned_doubts);
+        self.reviews += usize::from(submitted.review.is_some());
         self.submission = submitted.is_final().then(|| {
             (
                 submitted.submission.patch.clone(),
@@ -306,6 +307,7 @@ impl Run {
     pub(super) fn add_spent(&self, evidence: &mut Evidence) {
         let spent = &self.budget.spent;
         evidence.steps = spent.steps;
+        evidence.reviews = self.reviews;
         evidence.prompt_tokens = spent.prompt_tokens;
         evidence.cached_tokens = spent.cached_tokens;
         evidence.completion_tokens = spent.completion_tokens;

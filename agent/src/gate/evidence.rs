@@ -33,6 +33,9 @@ pub struct Evidence {
     pub fixes: Vec<FixTrial>,
     /// Opinion of the reviewer on the failure.
     pub review: Option<Review>,
+    /// Number of reviews so far, those of earlier submissions included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reviews: usize,
     /// Facts from which the confidence is estimated; `None` for tests that are wanted for coverage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signals: Option<Signals>,

@@ -116,9 +116,13 @@ pub fn opinion(review: &Review) -> String {
 
 fn spent(evidence: &Evidence) -> String {
     let steps = if evidence.steps == 1 { "step" } else { "steps" };
-    // Reviews are no steps, but their tokens count.
-    let review = evidence.review.as_ref().map_or("", |_| " and a review");
-    let mut parts = vec![format!("{} {steps}{review}", evidence.steps)];
+    // Reviews are no steps, but their tokens count. Old records lack their number.
+    let reviews = match evidence.reviews.max(usize::from(evidence.review.is_some())) {
+        0 => String::new(),
+        1 => " and a review".to_owned(),
+        many => format!(" and {many} reviews"),
+    };
+    let mut parts = vec![format!("{} {steps}{reviews}", evidence.steps)];
     let tokens = evidence
         .prompt_tokens
         .saturating_add(evidence.completion_tokens);
@@ -133,4 +137,30 @@ fn spent(evidence: &Evidence) -> String {
     }
     parts.push(format!("{:.1} s", evidence.seconds));
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_reviews_are_counted() {
+        let spent_with = |reviews, review| {
+            spent(&Evidence {
+                steps: 2,
+                reviews,
+                review,
+                ..Evidence::default()
+            })
+        };
+        let review = Review {
+            verdict: ReviewVerdict::Yes,
+            reason: String::new(),
+            extra_requirements: Vec::new(),
+        };
+        assert_eq!(spent_with(0, None), "2 steps, 0.0 s");
+        assert_eq!(spent_with(0, Some(review)), "2 steps and a review, 0.0 s");
+        assert_eq!(spent_with(1, None), "2 steps and a review, 0.0 s");
+        assert_eq!(spent_with(2, None), "2 steps and 2 reviews, 0.0 s");
+    }
 }

@@ -104,6 +104,7 @@ fn reviewer_sees_latest_version_of_fixes() {
     // A verdict other than NO is returned once and appears on the card.
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["evidence"]["review"]["verdict"], "unsure");
+    assert_eq!(record["evidence"]["reviews"], 2);
     assert_eq!(record["evidence"]["fixes"][0]["on_submitted_tests"], true);
     assert_eq!(record["evidence"]["fixes"].as_array().unwrap().len(), 1);
 }
