@@ -88,27 +88,27 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
         }
         let mark = test.outcome.as_str().to_uppercase();
         let failure = test.failure.as_ref();
-        let is_alike = failure.is_some_and(|f| failures.iter().any(|o| *o == f || are_alike(o, f)));
-        let is_listed = match is_alike {
-            true => alike < MAX_ALIKE,
-            false => index < MAX_DETAILED + MAX_LISTED,
+        let likeness = failure.and_then(|f| find_likeness(f, &failures));
+        let is_listed = match likeness {
+            Some(_) => alike < MAX_ALIKE,
+            None => index < MAX_DETAILED + MAX_LISTED,
         };
-        match failure {
-            _ if is_alike && !is_listed => {}
-            Some(f) if failures.contains(&f) => {
+        match (failure, likeness) {
+            (_, Some(_)) if !is_listed => {}
+            (_, Some(Likeness::Same)) => {
                 let _ = write!(out, "\n{mark} {}: as above", test.id);
             }
-            Some(f) if is_alike => {
+            (Some(f), Some(Likeness::Similar)) => {
                 let _ = write!(out, "\n{mark} {}: much as above: {}", test.id, one_line(f));
             }
-            Some(f) if index < MAX_DETAILED => {
+            (Some(f), None) if index < MAX_DETAILED => {
                 out.push_str(&one_failure(test));
                 failures.push(f);
             }
-            Some(f) if is_listed => {
+            (Some(f), None) if is_listed => {
                 let _ = write!(out, "\n{mark} {}: {}", test.id, one_line(f));
             }
-            None if is_listed => {
+            (None, _) if is_listed => {
                 let _ = write!(out, "\n{mark} {}", test.id);
                 if !test.captured.is_empty() {
                     let _ = write!(out, " ({})", test.captured);
@@ -126,9 +126,9 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
                 others.iter().for_each(|other| folded[*other] = true);
             }
         }
-        match is_alike {
-            true => alike += 1,
-            false => index += 1,
+        match likeness {
+            Some(_) => alike += 1,
+            None => index += 1,
         }
     }
     if let Some(more @ 1..) = alike.checked_sub(MAX_ALIKE) {
@@ -227,6 +227,22 @@ fn warnings(out: &mut String, warnings: &[WarningLine]) {
     if let Some(more @ 1..) = warnings.len().checked_sub(MAX_WARNINGS) {
         let _ = write!(out, "\n... and {more} more warnings");
     }
+}
+
+/// Likeness of a failure to an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Likeness {
+    Same,
+    Similar,
+}
+
+/// Compares a failure with earlier ones; `None` if it is unlike all of them.
+fn find_likeness(failure: &Failure, earlier: &[&Failure]) -> Option<Likeness> {
+    if earlier.contains(&failure) {
+        return Some(Likeness::Same);
+    }
+    let is_similar = earlier.iter().any(|other| are_alike(other, failure));
+    is_similar.then_some(Likeness::Similar)
 }
 
 /// Returns whether two failures arose at the same line of the same file, with messages that differ only in values.

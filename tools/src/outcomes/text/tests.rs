@@ -193,6 +193,29 @@ fn different_failures_are_listed_separately() {
 }
 
 #[test]
+fn likeness_tells_equal_from_similar_failures() {
+    let frame = super::super::report::Frame {
+        file: "t.py".to_owned(),
+        line: 3,
+        function: "test_a".to_owned(),
+        code: "assert f(n) == 0".to_owned(),
+        place: Place::Test,
+    };
+    let failure = |message: &str| Failure {
+        frames: vec![frame.clone()],
+        ..failed(message)
+    };
+    let (one, other) = (failure("assert 1 == 0"), failure("no such file"));
+    // An equal failure counts although a similar one comes first.
+    let two = failure("assert 2 == 0");
+    let earlier = [&two, &one];
+    assert_eq!(find_likeness(&one, &earlier), Some(Likeness::Same));
+    let similar = failure("assert 3 == 0");
+    assert_eq!(find_likeness(&similar, &earlier), Some(Likeness::Similar));
+    assert_eq!(find_likeness(&other, &earlier), None);
+}
+
+#[test]
 fn large_runs_are_summarized() {
     let test = |n: usize, outcome: Outcome| TestResult {
         id: format!("tests/test_a.py::test_{n}"),
