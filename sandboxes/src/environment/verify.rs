@@ -20,24 +20,13 @@ use crate::sandbox::{Command, Limits, Result, Sandbox, output};
 /// Maximum rounds of adding what tests lack, because each round can reveal more.
 const ROUNDS: usize = 6;
 
-/// State of the completion of an environment, over all rounds.
-struct Completion<'a> {
-    tree: &'a Tree,
-    /// Packages that were tried.
-    tried: BTreeSet<String>,
-    /// Size of what was saved.
-    bytes: u64,
-}
-
 impl Build<'_> {
     /// Tries the environment and completes it.
     pub(super) async fn verify(&self, environment: &mut Environment) -> Result<()> {
         let tree = self.source.tree()?;
-        let mut completion = Completion {
-            tree: &tree,
-            tried: BTreeSet::new(),
-            bytes: self.backend.saved_bytes(&environment.saved).await?,
-        };
+        // Packages that were tried, in all rounds.
+        let mut tried = BTreeSet::new();
+        environment.bytes = self.backend.saved_bytes(&environment.saved).await?;
         for round in 0..=ROUNDS {
             let kind = match round {
                 0 => TrialKind::First,
@@ -51,13 +40,21 @@ impl Build<'_> {
                 false => report,
             };
             let may_complete = round < ROUNDS && self.plan.guess.any;
-            if may_complete && self.complete(environment, &report, &mut completion).await? {
+            if may_complete
+                && self
+                    .complete(environment, &tree, &report, &mut tried)
+                    .await?
+            {
                 continue;
             }
             if trial::is_rejected(&report) || trial::is_aborted(&report) {
                 report = self.try_more(environment, &tree, report).await?;
                 // The tests of other files can lack other things.
-                if may_complete && self.complete(environment, &report, &mut completion).await? {
+                if may_complete
+                    && self
+                        .complete(environment, &tree, &report, &mut tried)
+                        .await?
+                {
                     continue;
                 }
             }
@@ -85,7 +82,6 @@ impl Build<'_> {
             }
             break;
         }
-        environment.bytes = completion.bytes;
         Ok(())
     }
 
@@ -93,15 +89,16 @@ impl Build<'_> {
     async fn complete(
         &self,
         environment: &mut Environment,
+        tree: &Tree,
         report: &SmokeTestReport,
-        completion: &mut Completion<'_>,
+        tried: &mut BTreeSet<String>,
     ) -> Result<bool> {
-        let tree = completion.tree;
-        let missing = self.missing(report, &environment.packages, tree, &mut completion.tried)?;
+        let missing = self.missing(report, &environment.packages, tree, tried)?;
         if missing.is_empty() {
             return self.complete_surroundings(environment, report, tree).await;
         }
-        completion.bytes += self.install_missing(environment, &missing).await?;
+        let bytes = self.install_missing(environment, &missing).await?;
+        environment.bytes += bytes;
         Ok(true)
     }
 
