@@ -50,7 +50,7 @@ pub use names::{
     undefined_names,
 };
 pub use placebo::{LineNumbers, placebo};
-pub(crate) use replaced_code::replaced_code;
+pub(crate) use replaced_code::{own_names, replaced_code};
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
 pub use single_test::{SingleTest, single_test, without_tests};

@@ -43,6 +43,17 @@ pub(crate) fn replaced_code(test_source: &str, own_names: &BTreeSet<String>) -> 
     replaced.into_iter().collect()
 }
 
+/// Returns the names that a test file defines itself. A definition that stands in for an import that fails does not
+/// count.
+pub(crate) fn own_names(file: &Module) -> BTreeSet<String> {
+    let definitions = file.outline().into_iter();
+    let mut names: BTreeSet<String> = definitions.map(|definition| definition.name).collect();
+    for binding in file.imports().iter().flat_map(|import| &import.bindings) {
+        names.remove(&binding.local);
+    }
+    names
+}
+
 /// Returns the target of a call that replaces an attribute, and whether the call names it as text.
 fn called_target(module: &Module, call: Node<'_>) -> Option<(String, bool)> {
     let function = module.source(call.child_by_field_name("function")?);

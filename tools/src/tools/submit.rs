@@ -8,6 +8,7 @@ mod code_dependencies;
 mod failures;
 mod invented_frames;
 mod placebo_run;
+mod replacements;
 mod reruns;
 mod runs;
 mod shadowed_modules;
@@ -71,10 +72,11 @@ fn gather(context: &mut Context<'_>) -> Result<Submission> {
         files,
         mut problems,
     } = split_patch::split_patch(context.workspace)?;
-    let contributed = contribution::collected(context.workspace, &kept)?;
+    let mut contributed = contribution::collected(context.workspace, &kept)?;
     problems.extend(static_problems(&kept, &contributed));
     let patch = context.workspace.patch(&kept);
     let runs = runs::run(context, &kept, &contributed)?;
+    replacements::add_replaced_code(&mut contributed, &runs.old, &kept);
     let invented_frames = invented_frames::list(context.workspace, &runs.old, &contributed);
     Ok(Submission {
         patch,
