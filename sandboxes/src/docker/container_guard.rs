@@ -1,6 +1,7 @@
 //! Guard for a container, and for the image that a fork started from.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bollard::query_parameters::RemoveContainerOptions;
 
@@ -8,6 +9,10 @@ use super::engine::Engine;
 use super::error::to_sandbox_error;
 use super::images;
 use crate::sandbox::Result;
+
+/// Maximum time to wait for a removal that another request started, and the time between two checks.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A container and image that must be removed in the end. If this is dropped earlier, it tries to remove them in the
 /// background, and leaves the rest to the reaper.
@@ -76,7 +81,24 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
         Err(bollard::errors::Error::DockerResponseServerError {
             status_code: 409,
             message,
-        }) if message.contains("in progress") => Ok(()),
+        }) if message.contains("in progress") => await_removal(engine, name).await,
         Err(e) => Err(to_sandbox_error("remove a container", e)),
     }
+}
+
+/// Waits until a container that another request removes is gone. An interrupted program would otherwise end while its
+/// container still runs.
+async fn await_removal(engine: &Engine, name: &str) -> Result<()> {
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
+    while Instant::now() < deadline {
+        match engine.api.inspect_container(name, None).await {
+            Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
+            Err(bollard::errors::Error::DockerResponseServerError {
+                status_code: 404, ..
+            }) => return Ok(()),
+            Err(e) => return Err(to_sandbox_error("remove a container", e)),
+        }
+    }
+    // The engine continues the removal by itself.
+    Ok(())
 }

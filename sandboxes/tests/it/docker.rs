@@ -337,6 +337,19 @@ async fn docker_dropped_sandbox_is_removed() {
 }
 
 #[tokio::test]
+async fn docker_interrupt_waits_for_removal() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    let id = sandbox.info().id.clone();
+    // Dropping it starts a removal in the background, and `abandon` must wait for that.
+    drop(sandbox);
+    tokio::task::yield_now().await;
+    docker.abandon().await.unwrap();
+    let left = on_host(&format!("docker ps --all --quiet --filter id={id}"));
+    assert_eq!(left, "");
+}
+
+#[tokio::test]
 async fn docker_limits_hold() {
     let Some(docker) = engine().await else { return };
     let limits = Limits {
