@@ -85,16 +85,41 @@ const MAX_MODELS: usize = 500;
 /// Maximum predictions in a file.
 const MAX_PREDICTIONS: usize = 1_000_000;
 
+/// A file of predictions.
+#[derive(Debug, Clone, Copy)]
+pub struct PredictionsFile<'a> {
+    /// Path of the file.
+    pub path: &'a Path,
+    /// Name that replaces the one in the file, which must have predictions of one model.
+    pub name: Option<&'a str>,
+}
+
+/// Reads predictions under the names that the files give them, as [`read_named`] does.
+///
+/// # Errors
+///
+/// Fails like [`read_named`].
+pub fn read(
+    files: &[&Path],
+    dataset: &Dataset,
+    chosen: &Dataset,
+) -> Result<(Vec<Predictions>, Vec<Warning>), RecordsError> {
+    let files = files
+        .iter()
+        .map(|path| PredictionsFile { path, name: None });
+    read_named(&files.collect::<Vec<_>>(), dataset, chosen)
+}
+
 /// Reads predictions of one or several models, in order of each model's first occurrence. Predictions for instances
 /// that are in the dataset but not among the `chosen` ones are skipped silently. A file must not replace predictions of
 /// another file.
 ///
 /// # Errors
 ///
-/// Fails if a file cannot be read, contains invalid records or no predictions, or replaces predictions of another file,
-/// or if there are too many models.
-pub fn read(
-    files: &[&Path],
+/// Fails if a file cannot be read, contains invalid records or no predictions, or replaces predictions of another file.
+/// Also fails if a named file has several models, or if there are too many models.
+pub fn read_named(
+    files: &[PredictionsFile<'_>],
     dataset: &Dataset,
     chosen: &Dataset,
 ) -> Result<(Vec<Predictions>, Vec<Warning>), RecordsError> {
@@ -102,9 +127,16 @@ pub fn read(
     let mut models = BTreeSet::new();
     let mut first_paths: BTreeMap<(String, String), &Path> = BTreeMap::new();
     let mut digests: BTreeSet<(String, String)> = BTreeSet::new();
-    for path in files {
+    for PredictionsFile { path, name } in files {
         let (file, content) = File::read(path)?;
-        let predictions = parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
+        let mut predictions =
+            parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
+        if let Some(name) = name {
+            rename(&mut predictions, name).map_err(|message| RecordsError::Unsuitable {
+                path: path.to_path_buf(),
+                message,
+            })?;
+        }
         // Every instance would count as a failure.
         if predictions.is_empty() {
             return Err(RecordsError::Unsuitable {
@@ -145,9 +177,9 @@ pub fn read(
         }
         all.extend(predictions);
     }
-    if let (Some(path), Some(message)) = (files.first(), ungradable(&all, dataset)) {
+    if let (Some(file), Some(message)) = (files.first(), ungradable(&all, dataset)) {
         return Err(RecordsError::Unsuitable {
-            path: path.to_path_buf(),
+            path: file.path.to_path_buf(),
             message,
         });
     }
@@ -215,6 +247,23 @@ fn ungradable(
         ));
     }
     None
+}
+
+/// Renames the predictions of a file; fails with the reason if they come from several models.
+fn rename(predictions: &mut [(Prediction, Option<WarningKind>)], name: &str) -> Result<(), String> {
+    let models = predictions.iter().map(|(one, _)| &one.model_name_or_path);
+    let models: BTreeSet<&String> = models.collect();
+    if models.len() > 1 {
+        let models: Vec<String> = models.into_iter().take(2).cloned().collect();
+        return Err(format!(
+            "the name `{name}` is for predictions of one model, but the file has several ({}, …)",
+            models.join(", ")
+        ));
+    }
+    for (prediction, _) in predictions {
+        prediction.model_name_or_path = name.to_owned();
+    }
+    Ok(())
 }
 
 fn stem(path: &Path) -> String {

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testwright_evals::folder::Versioned;
-use testwright_evals::predictions::{self, Predictions, Warning};
+use testwright_evals::predictions::{self, Predictions, PredictionsFile, Warning};
 use testwright_evals::report::{GradingReport, Summary};
+use testwright_evals::untrusted_text::check_name;
 use testwright_evals::{Dataset, InstanceResult, harness};
 
 use super::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT, SERVER};
@@ -45,8 +46,8 @@ pub(super) struct Args {
     #[command(flatten)]
     grade: GradeArgs,
     /// Predictions: JSON lines, a JSON list or a JSON object with instance_id, model_name_or_path
-    /// and model_patch; may be repeated
-    #[arg(long, help_heading = DATA, value_name = "FILE")]
+    /// and model_patch; may be repeated. NAME replaces the name in a file of one model
+    #[arg(long, help_heading = DATA, value_name = "[NAME=]FILE")]
     predictions: Vec<PathBuf>,
     /// Exit with 0 even if some predictions could not be graded
     #[arg(long, help_heading = OUTPUT)]
@@ -120,9 +121,10 @@ async fn grade(args: &Args) -> Result<u8> {
         .grade
         .shard_run(load_settings(&args.grade.sandbox.sources(|_| {}))?)?;
     output_folder::check_has_no_comparison(&grading.out)?;
-    let paths: Vec<&Path> = args.predictions.iter().map(PathBuf::as_path).collect();
+    let files = args.predictions.iter().map(|argument| split_name(argument));
+    let files = files.collect::<Result<Vec<_>>>()?;
     let (sets, warnings) =
-        predictions::read(&paths, &grading.whole, &grading.dataset).map_err(records)?;
+        predictions::read_named(&files, &grading.whole, &grading.dataset).map_err(records)?;
     if sets.is_empty() {
         return Err(Error::usage("grade")
             .cause("the predictions are missing")
@@ -160,6 +162,26 @@ async fn grade(args: &Args) -> Result<u8> {
         );
     }
     Ok(if args.allow_partial { 0 } else { 3 })
+}
+
+/// Splits `NAME=FILE`. An existing file may have `=` in its own name.
+fn split_name(argument: &Path) -> Result<PredictionsFile<'_>> {
+    let parts = argument.to_str().and_then(|text| text.split_once('='));
+    let Some((name, file)) = parts.filter(|(name, _)| !name.is_empty() && !argument.exists())
+    else {
+        return Ok(PredictionsFile {
+            path: argument,
+            name: None,
+        });
+    };
+    check_name(name).map_err(|error| {
+        Error::usage(format!("use --predictions {}", argument.display()))
+            .cause(format!("the name {error}"))
+    })?;
+    Ok(PredictionsFile {
+        path: Path::new(file),
+        name: Some(name),
+    })
 }
 
 /// Cancels the remaining gradings of the workers if the evaluation was interrupted.
@@ -237,5 +259,30 @@ impl GradeArgs {
         let graded = grading.grade(sets, warnings, remote, &progress).await;
         progress.clear();
         graded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn name_is_split_from_missing_file_only() {
+        let split = |argument: &Path| {
+            let file = split_name(argument).unwrap();
+            (
+                file.name.map(str::to_owned),
+                file.path.display().to_string(),
+            )
+        };
+        let named = split(Path::new("mine=a/b=c.jsonl"));
+        assert_eq!(named, (Some("mine".to_owned()), "a/b=c.jsonl".to_owned()));
+        let unnamed = split(Path::new("mine.jsonl"));
+        assert_eq!(unnamed, (None, "mine.jsonl".to_owned()));
+        let folder = tempfile::tempdir().unwrap();
+        let existing = folder.path().join("seed=1.jsonl");
+        std::fs::write(&existing, "").unwrap();
+        assert_eq!(split(&existing), (None, existing.display().to_string()));
     }
 }

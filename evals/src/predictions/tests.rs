@@ -221,3 +221,26 @@ fn predictions_that_cannot_be_graded_are_refused() {
         ["m: 1 prediction, 0 with a patch, 1 missing, 1 not in the dataset"]
     );
 }
+
+#[test]
+fn named_file_has_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = dataset(&["a", "b"]);
+    let read_as = |text: &str| {
+        let path = folder.path().join("predictions.json");
+        std::fs::write(&path, text).unwrap();
+        let file = PredictionsFile {
+            path: &path,
+            name: Some("mine"),
+        };
+        let (sets, _) = read_named(&[file], &dataset, &dataset).map_err(|e| e.to_string())?;
+        Ok::<_, String>(sets.into_iter().map(|set| set.model).collect::<Vec<_>>())
+    };
+    assert_eq!(read_as(r#"{"a": "diff a"}"#).unwrap(), ["mine"]);
+    let one = r#"[{"instance_id": "a", "model_name_or_path": "x", "model_patch": "diff"}]"#;
+    assert_eq!(read_as(one).unwrap(), ["mine"]);
+    let other = r#",{"instance_id": "b", "model_name_or_path": "y", "model_patch": "diff"}]"#;
+    let several = one.replace(']', other);
+    let error = read_as(&several).unwrap_err();
+    assert!(error.contains("the file has several (x, y, …)"), "{error}");
+}
