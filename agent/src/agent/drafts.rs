@@ -291,6 +291,7 @@ impl Run {
         self.last_fix.clear();
         self.fix_asked_for = false;
         self.doubts = 0;
+        self.refused_submission = None;
         self.submission = None;
     }
 

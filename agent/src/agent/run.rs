@@ -27,6 +27,7 @@ use super::progress::{Progress, StepView};
 use super::replay::Replay;
 use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
+use super::submit::SubmissionRecord;
 use crate::gate::Evidence;
 use crate::issues::{FULL_ISSUE_PATH, Issue};
 use crate::outcome::{DATA_MARK, Flow, Outcome};
@@ -103,6 +104,8 @@ pub struct Run {
     pub(super) shortened_after_refusal: bool,
     /// Calls that were refused.
     pub(super) refused: HashSet<String>,
+    /// The last submission, if the gate refused it for lasting reasons.
+    pub(super) refused_submission: Option<Box<SubmissionRecord>>,
     /// Patch and evidence of an accepted submission.
     pub(super) submission: Option<(String, Box<Evidence>)>,
     /// Messages of the last request of a user's program, which its next request repeats.
@@ -148,6 +151,7 @@ impl Run {
             compactions: 0,
             shortened_after_refusal: false,
             refused: HashSet::new(),
+            refused_submission: None,
             submission: None,
             program_messages: Vec::new(),
             recorded_messages: 0,

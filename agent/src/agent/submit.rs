@@ -40,7 +40,14 @@ pub(super) struct SubmissionRecord {
     returned_doubts: bool,
     #[serde(default)]
     reason: Option<String>,
+    /// Digest of the submitted changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<String>,
 }
+
+/// Begins the answer to a submission that equals the refused one before it.
+const UNCHANGED: &str =
+    "Nothing has changed since the last submission, so the tests did not run again.";
 
 impl SubmissionRecord {
     fn is_final(&self) -> bool {
@@ -70,11 +77,25 @@ impl Run {
         if arguments.get("reproducible").and_then(Value::as_bool) == Some(false) {
             return self.abstain(reason);
         }
-        let check = gate::check_submission(
+        let changes = gate::submitted_changes(&self.session, arguments, deadline).await;
+        let changes = match changes.map_err(infrastructure)? {
+            Ok(changes) => changes,
+            Err(text) => return Ok((text, true, Value::Null)),
+        };
+        let digest = Some(changes.digest());
+        if let Some(refused) = &self.refused_submission
+            && refused.changes == digest
+        {
+            let text = format!("{UNCHANGED}\n{}", self.verdict_text(&refused.verdict));
+            let data = serde_json::to_value(refused).unwrap_or_default();
+            return Ok((text, false, data));
+        }
+        let check = gate::check_changes(
             &self.session,
             &self.source,
             &self.issue.text(),
             arguments,
+            &changes,
             deadline,
         )
         .await
@@ -97,12 +118,9 @@ impl Run {
             requested_fix: false,
             returned_doubts: false,
             reason: reason.map(str::to_owned),
+            changes: digest,
         };
-        let mut text = if self.submission_policy.feedback {
-            submitted.verdict.text()
-        } else {
-            "Submitted.".to_owned()
-        };
+        let mut text = self.verdict_text(&submitted.verdict);
         if submitted.verdict.accepted() {
             let failing = &submitted.verdict.failing;
             submitted.fixes = self.trials_on_submitted_tests(failing, deadline).await?;
@@ -138,6 +156,14 @@ impl Run {
         self.record_submission(&submitted);
         let data = serde_json::to_value(&submitted).unwrap_or_default();
         Ok((text, false, data))
+    }
+
+    /// Returns the verdict for the model, if the approach sends it back.
+    fn verdict_text(&self, verdict: &Verdict) -> String {
+        match self.submission_policy.feedback {
+            true => verdict.text(),
+            false => "Submitted.".to_owned(),
+        }
     }
 
     /// Returns whether a doubt may be sent back: a NO as often as the approach says, a weaker doubt once.
@@ -208,6 +234,9 @@ impl Run {
         self.fix_asked_for |= submitted.requested_fix;
         self.doubts += u32::from(submitted.returned_doubts);
         self.reviews += usize::from(submitted.review.is_some());
+        let verdict = &submitted.verdict;
+        let is_lasting = !verdict.accepted() && !verdict.is_by_chance(&submitted.submission);
+        self.refused_submission = is_lasting.then(|| Box::new(submitted.clone()));
         self.submission = submitted.is_final().then(|| {
             (
                 submitted.submission.patch.clone(),

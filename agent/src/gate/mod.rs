@@ -11,6 +11,7 @@
 //! - The failing test runs code under test.
 
 mod case;
+mod chance;
 mod coverage;
 mod environment_failures;
 mod evidence;
@@ -35,6 +36,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use testwright_config::hex::hex;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Source, apply_check};
@@ -180,10 +183,18 @@ pub enum CoverageCheck {
     },
 }
 
+/// The changes of a session that form a submission.
+pub struct SubmittedChanges(SortedChanges);
+
+impl SubmittedChanges {
+    /// Returns a digest, which is equal for equal changes.
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_vec(&self.0).unwrap_or_default();
+        hex(&Sha256::digest(text))
+    }
+}
+
 /// Gathers the facts and decides. `arguments` are those of the tool `submit`.
-///
-/// The session's sandbox only supplies the patch, because code may have changed anything in it. The facts
-/// come from a fresh sandbox to which only the patch is added.
 ///
 /// # Errors
 ///
@@ -195,7 +206,50 @@ pub async fn check_submission(
     arguments: &Value,
     deadline: Duration,
 ) -> Result<SubmissionCheck, SandboxError> {
-    let facts = match gather(session, source, arguments, deadline).await? {
+    match submitted_changes(session, arguments, deadline).await? {
+        Ok(changes) => check_changes(session, source, issue, arguments, &changes, deadline).await,
+        Err(text) => Ok(SubmissionCheck::Refused(text)),
+    }
+}
+
+/// Returns the changes of a session, before any test runs. The inner error is a message about a wrong call. Changes
+/// that cannot be part of a test patch are reverted.
+///
+/// # Errors
+///
+/// Fails if the sandbox fails.
+pub async fn submitted_changes(
+    session: &Session,
+    arguments: &Value,
+    deadline: Duration,
+) -> Result<Result<SubmittedChanges, String>, SandboxError> {
+    if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
+        return Ok(Err(text));
+    }
+    let answer = session.call(TestPatch::NAME, json!({}), deadline).await?;
+    if answer.refused {
+        return Ok(Err(answer.text));
+    }
+    read(answer).map(|sorted| Ok(SubmittedChanges(sorted)))
+}
+
+/// Gathers the facts about these changes and decides.
+///
+/// The session's sandbox only supplies the patch, because code may have changed anything in it. The facts
+/// come from a fresh sandbox to which only the patch is added.
+///
+/// # Errors
+///
+/// Fails if a sandbox fails; a wrong call is not an error.
+pub async fn check_changes(
+    session: &Session,
+    source: &Source,
+    issue: &str,
+    arguments: &Value,
+    changes: &SubmittedChanges,
+    deadline: Duration,
+) -> Result<SubmissionCheck, SandboxError> {
+    let facts = match gather(session, source, arguments, changes, deadline).await? {
         Ok(facts) => facts,
         Err(text) => return Ok(SubmissionCheck::Refused(text)),
     };
@@ -217,7 +271,11 @@ pub async fn check_coverage(
     arguments: &Value,
     deadline: Duration,
 ) -> Result<CoverageCheck, SandboxError> {
-    let facts = match gather(session, source, arguments, deadline).await? {
+    let changes = match submitted_changes(session, arguments, deadline).await? {
+        Ok(changes) => changes,
+        Err(text) => return Ok(CoverageCheck::Refused(text)),
+    };
+    let facts = match gather(session, source, arguments, &changes, deadline).await? {
         Ok(facts) => facts,
         Err(text) => return Ok(CoverageCheck::Refused(text)),
     };
@@ -247,18 +305,11 @@ async fn gather(
     session: &Session,
     source: &Source,
     arguments: &Value,
+    changes: &SubmittedChanges,
     deadline: Duration,
 ) -> Gathered<GatheredFacts> {
-    if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
-        return Ok(Err(text));
-    }
-    let answer = session.call(TestPatch::NAME, json!({}), deadline).await?;
-    if answer.refused {
-        return Ok(Err(answer.text));
-    }
-    let sorted: SortedChanges = read(answer)?;
     let fresh = session.fresh().await?;
-    let run = match run_submission(&fresh, &sorted, arguments, deadline).await {
+    let run = match run_submission(&fresh, &changes.0, arguments, deadline).await {
         Ok(Ok(submission)) if session.has_wanted_lines() => {
             let covered = run_coverage(&fresh, &submission, deadline).await;
             covered.map(|covered| covered.map(|covered| (submission, Some(covered))))

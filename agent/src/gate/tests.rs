@@ -63,7 +63,7 @@ fn changes_of_unnamed_files_are_refused() {
 }
 
 /// Returns a submission without findings.
-fn sound() -> Submission {
+pub(super) fn sound() -> Submission {
     let rerun = |order: &str| Rerun {
         order: order.into(),
         report: report(vec![result(ID, Outcome::Failed)]),

@@ -108,3 +108,35 @@ fn submission_needs_supporting_calls_before_it() {
         assert!(answers[at].contains(expected), "{expected}: {answers:#?}");
     }
 }
+
+#[test]
+fn unchanged_submission_is_answered_at_once() {
+    let place = TestDir::new();
+    let model = place.recording(&[
+        calls(&[
+            insert("def test_cut():\n    assert slugify(\"bread\") == \"bread\"\n"),
+            ("submit", json!({})),
+        ]),
+        calls(&[("submit", json!({}))]),
+        calls(&[
+            insert(&TEST.replace("test_cut", "test_cut_again")),
+            ("submit", json!({})),
+        ]),
+    ]);
+    let steps = ["--max-steps", "3"];
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model])
+        .args(steps)
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 1);
+    let answers = place.answers();
+    let passes = "no contributed test fails on this code";
+    let unchanged = "Nothing has changed since the last submission";
+    assert!(answers[1].contains(passes), "{answers:#?}");
+    assert!(
+        answers[2].starts_with(unchanged) && answers[2].contains(passes),
+        "{answers:#?}"
+    );
+    assert!(!answers[4].contains(unchanged), "{answers:#?}");
+}
