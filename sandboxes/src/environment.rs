@@ -303,6 +303,7 @@ async fn with_suitable_python(
             plan: &plan,
             sharing: None,
             progress,
+            begun: Instant::now(),
             findings: &findings,
         };
         let built = cached_or_built(&input).await;

@@ -26,6 +26,8 @@ pub(super) struct BuildInput<'a> {
     /// Access to environments that other machines built.
     pub sharing: Option<&'a Sharing<'a>>,
     pub progress: Progress<'a>,
+    /// Time before the locks and the search on other machines.
+    pub begun: Instant,
     /// Results that outlast a failure.
     pub findings: &'a Findings,
 }
@@ -111,13 +113,6 @@ impl Build<'_> {
         what: &str,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let begun = Instant::now();
-        let done = work.await;
-        let ended = if done.is_ok() { "" } else { " (failed)" };
-        self.log.line(&format!(
-            "-- {what}{ended}: {:.1} s",
-            begun.elapsed().as_secs_f64()
-        ));
-        done
+        self.log.timed(what, work).await
     }
 }

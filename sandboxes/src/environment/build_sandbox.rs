@@ -82,10 +82,8 @@ impl Build<'_> {
         let sandbox = self
             .timed("start a sandbox", retry_start(|| self.backend.start(&spec)))
             .await?;
-        match self
-            .install_build_tools(sandbox.as_ref(), port.as_ref())
-            .await
-        {
+        let install = self.install_build_tools(sandbox.as_ref(), port.as_ref());
+        match self.timed("prepare the sandbox", install).await {
             Ok(equipment) => Ok(BuildSandbox {
                 sandbox,
                 paths: equipment.paths,
@@ -137,7 +135,7 @@ impl Build<'_> {
             }
             Err(error) => Err(error),
         };
-        let stopped = builder.sandbox.stop().await;
+        let stopped = self.timed("stop the sandbox", builder.sandbox.stop()).await;
         let value = done?;
         stopped?;
         Ok(value)

@@ -40,22 +40,30 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
         plan,
         sharing,
         progress,
+        begun,
         findings,
     } = *input;
     let log = settings.log(&plan.environment)?;
+    log.count_from(begun);
     log.line(&format!(
         "{} {}\n{origin}\npackages as of {}\n",
         source.name,
         source.commit.as_deref().unwrap_or(&source.digest),
         plan.date.as_deref().unwrap_or("now"),
     ));
+    let seconds = log.end_step(begun);
+    log.line(&format!(
+        "-- wait for locks, and look for the environment: {seconds:.1} s"
+    ));
     let (given, cache, may_install) = (
         settings.uv.clone(),
         settings.cache.clone(),
         !settings.offline,
     );
-    let uv = tokio::task::spawn_blocking(move || uv::find(given.as_deref(), &cache, may_install))
-        .await??;
+    let find_uv = async {
+        tokio::task::spawn_blocking(move || uv::find(given.as_deref(), &cache, may_install)).await?
+    };
+    let uv = log.timed("find uv", find_uv).await?;
     let egress = settings.egress()?;
     let build = Build {
         backend,
@@ -74,6 +82,7 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     let done = build.layers(origin).await;
     // Runs after failures too: a build that fails on purpose must not leave more downloads behind than others.
     let downloads = tokio::task::spawn_blocking(move || egress.finish()).await?;
+    log.finish();
     let (environment, layer) = done?;
     Ok(BuildResult {
         environment,
@@ -119,7 +128,11 @@ impl<'a> Build<'a> {
         let name = &self.plan.dependencies;
         let folder = self.settings.cache.join("environments");
         let record = records::path(&folder, name);
-        let _lock = lock(&folder.join(format!("{name}.lock")), self.progress).await?;
+        let lock_path = folder.join(format!("{name}.lock"));
+        let waiting = lock(&lock_path, self.progress);
+        let _lock = self
+            .timed("wait for the lock of the requirements", waiting)
+            .await?;
         if !self.settings.rebuild
             && let Some(layer) = records::layer(&record).await
             && self.backend.has_saved(name).await?
@@ -130,13 +143,21 @@ impl<'a> Build<'a> {
         }
         let sharing = self.sharing.filter(|_| !self.settings.rebuild);
         let claim = match sharing {
-            Some(sharing) => match sharing.fetch_or_claim::<Layer>(name).await {
-                FetchOutcome::Fetched(layer) => {
-                    self.log.line(&format!("== {name} was fetched\n"));
-                    return self.record_layer(layer.notes).await;
+            Some(sharing) => {
+                let begun = self.log.begin_step();
+                let outcome = sharing.fetch_or_claim::<Layer>(name).await;
+                let seconds = self.log.end_step(begun);
+                self.log.line(&format!(
+                    "-- look for the requirements on other machines: {seconds:.1} s"
+                ));
+                match outcome {
+                    FetchOutcome::Fetched(layer) => {
+                        self.log.line(&format!("== {name} was fetched\n"));
+                        return self.record_layer(layer.notes).await;
+                    }
+                    FetchOutcome::Missing(claim) => claim,
                 }
-                FetchOutcome::Missing(claim) => claim,
-            },
+            }
             None => None,
         };
         let below = self.layer_below().await?;
@@ -157,7 +178,11 @@ impl<'a> Build<'a> {
         self.keep_for_amendments();
         let recorded = self.record_layer(notes).await?;
         if let (Some(sharing), Some(layer)) = (self.sharing, records::layer(&record).await) {
+            let begun = self.log.begin_step();
             sharing.publish(name, &layer).await;
+            let seconds = self.log.end_step(begun);
+            self.log
+                .line(&format!("-- share the requirements: {seconds:.1} s"));
         }
         drop(claim);
         Ok(recorded)
@@ -300,10 +325,8 @@ impl<'a> Build<'a> {
         )
         .await?;
         let base_archive = builder.paths.store.join("base.tar");
-        builder
-            .sandbox
-            .upload_file(&base_archive, &self.source.archive, 0o644)
-            .await?;
+        let upload = (builder.sandbox).upload_file(&base_archive, &self.source.archive, 0o644);
+        self.timed("store the archive of the code", upload).await?;
         if self.recipe.git {
             let tag = self.source.describe.as_deref().map(tag_of);
             self.make_git(&steps, tag).await?;
@@ -368,7 +391,7 @@ impl<'a> Build<'a> {
             cached: false,
             fetched: false,
             seconds: 0.0,
-            packages: builder.packages().await?,
+            packages: self.timed("list the packages", builder.packages()).await?,
             notes,
             paths: builder.paths.clone(),
             // Set when the environment is saved.

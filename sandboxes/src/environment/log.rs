@@ -1,12 +1,13 @@
 //! The log of a build.
 //!
 //! The output of a build is untrusted, so the length of a line is limited. So is the log, which keeps its beginning and
-//! its end.
+//! its end. It names the seconds of each step and between steps, so that they add up to the total.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::sandbox::Result;
 
@@ -17,10 +18,14 @@ const MAX_LINE_BYTES: usize = 64 << 10;
 const KEPT_HEAD_BYTES: u64 = 16 << 20;
 const KEPT_TAIL_BYTES: u64 = 16 << 20;
 
+/// Minimum time between steps that has a line. Shorter times are added up.
+const MIN_GAP: Duration = Duration::from_millis(50);
+
 /// The log of one build.
 pub(super) struct Log {
     pub path: PathBuf,
     file: Mutex<BoundedFile>,
+    times: Mutex<Times>,
     /// Passwords to mask in the log.
     secrets: Vec<String>,
 }
@@ -40,8 +45,56 @@ impl Log {
         Ok(Log {
             path,
             file,
+            times: Mutex::new(Times::since(Instant::now())),
             secrets,
         })
+    }
+
+    /// Counts the time from an earlier moment than the creation of the log.
+    pub(super) fn count_from(&self, begun: Instant) {
+        *self.times() = Times::since(begun);
+    }
+
+    /// Marks the beginning of a step. If time has passed since the last step, a line names it.
+    pub(super) fn begin_step(&self) -> Instant {
+        let now = Instant::now();
+        let gap = self.times().take_gap(now);
+        if let Some(gap) = gap {
+            self.line(&format!("-- between steps: {:.1} s", gap.as_secs_f64()));
+        }
+        now
+    }
+
+    /// Marks the end of a step, and returns its seconds.
+    pub(super) fn end_step(&self, begun: Instant) -> f64 {
+        let now = Instant::now();
+        self.times().last_end = now;
+        now.duration_since(begun).as_secs_f64()
+    }
+
+    /// Runs work as a step of its own, and logs its duration.
+    pub(super) async fn timed<T>(
+        &self,
+        what: &str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let begun = self.begin_step();
+        let done = work.await;
+        let ended = if done.is_ok() { "" } else { " (failed)" };
+        let seconds = self.end_step(begun);
+        self.line(&format!("-- {what}{ended}: {seconds:.1} s"));
+        done
+    }
+
+    /// Logs the total time, after the last step.
+    pub(super) fn finish(&self) {
+        let now = self.begin_step();
+        let total = now.duration_since(self.times().begun).as_secs_f64();
+        self.line(&format!("== the build took {total:.1} s"));
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn line(&self, text: &str) {
@@ -53,6 +106,31 @@ impl Log {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be written must not fail the build.
         let _ = file.write(text.as_bytes());
+    }
+}
+
+/// Times of the steps, which run one after another.
+struct Times {
+    begun: Instant,
+    last_end: Instant,
+    /// Time between steps that no line names yet.
+    gap: Duration,
+}
+
+impl Times {
+    fn since(begun: Instant) -> Times {
+        Times {
+            begun,
+            last_end: begun,
+            gap: Duration::ZERO,
+        }
+    }
+
+    /// Returns the time between steps up to now, if it is long enough for a line.
+    fn take_gap(&mut self, now: Instant) -> Option<Duration> {
+        self.gap += now.saturating_duration_since(self.last_end);
+        self.last_end = now;
+        (self.gap >= MIN_GAP).then(|| std::mem::take(&mut self.gap))
     }
 }
 
@@ -213,6 +291,30 @@ mod tests {
         assert!(all.ends_with(end) && end.len() >= 50);
         let number: usize = number.parse().unwrap();
         assert_eq!(beginning.len() + number + end.len(), all.len());
+    }
+
+    #[test]
+    fn times_of_steps_add_up_to_total() {
+        let begun = Instant::now();
+        let seconds = |n: u64| begun + Duration::from_secs(n);
+        let mut times = Times::since(begun);
+        assert_eq!(times.take_gap(seconds(3)), Some(Duration::from_secs(3)));
+        // A step of two seconds, and a short gap that counts later.
+        times.last_end = seconds(5);
+        let short = Duration::from_millis(20);
+        assert_eq!(times.take_gap(seconds(5) + short), None);
+        times.last_end = seconds(6);
+        let gap = times.take_gap(seconds(7));
+        assert_eq!(gap, Some(Duration::from_secs(1) + short));
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        let log = Log::create(path.clone(), Vec::new()).unwrap();
+        let begun = log.begin_step();
+        assert!(log.end_step(begun) < 1.0);
+        log.finish();
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.ends_with("== the build took 0.0 s\n"), "{text}");
     }
 
     #[test]

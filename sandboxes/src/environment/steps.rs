@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -50,7 +50,7 @@ impl Steps<'_> {
         (self.progress)(BuildEvent::Started {
             step: step.to_owned(),
         });
-        let begun = Instant::now();
+        let begun = self.log.begin_step();
         self.log
             .line(&format!("== {step}\n$ {}", command_text(command)));
         let mut command = command.clone();
@@ -61,13 +61,15 @@ impl Steps<'_> {
                 .or_insert_with(|| value.clone());
         }
         let work = self.stream(&command);
-        let mut printed = match tokio::time::timeout(self.deadline, work).await {
+        let ended = tokio::time::timeout(self.deadline, work).await;
+        let seconds = self.log.end_step(begun);
+        let mut printed = match ended {
             Ok(printed) => printed.map_err(|e| self.interrupted_error(step, e))?,
             Err(_) => {
-                let seconds = self.deadline.as_secs();
+                let limit = self.deadline.as_secs();
                 self.log
-                    .line(&format!("== {step}: timed out after {seconds} s"));
-                let what = format!("`{step}` timed out after {seconds} s");
+                    .line(&format!("== {step}: timed out after {limit} s"));
+                let what = format!("`{step}` timed out after {limit} s");
                 return Err(timeout(self.log, what));
             }
         };
@@ -75,7 +77,6 @@ impl Steps<'_> {
             self.log.line(&notice);
             printed.text.push_str(&format!("\n{notice}\n"));
         }
-        let seconds = begun.elapsed().as_secs_f64();
         self.log.line(&format!(
             "== {step}: exit code {}, {seconds:.1} s\n",
             printed.code

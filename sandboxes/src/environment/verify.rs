@@ -108,14 +108,14 @@ impl Build<'_> {
         tree: &Tree,
         kind: TrialKind,
     ) -> Result<Option<SmokeTestReport>> {
+        let spec = environment.tool_spec(Limits::default(), "verify");
         let sandbox = self
-            .backend
-            .start(&environment.tool_spec(Limits::default(), "verify"))
+            .timed("start a sandbox to try tests", self.backend.start(&spec))
             .await?;
         let tried = self
             .try_tests(sandbox.as_ref(), environment, tree, kind)
             .await;
-        let stopped = sandbox.stop().await;
+        let stopped = self.timed("stop the sandbox", sandbox.stop()).await;
         let tried = tried?;
         stopped?;
         Ok(tried)
@@ -146,7 +146,8 @@ impl Build<'_> {
         let python = environment.python_in(&sandbox.info().paths);
         let python = python.to_string_lossy().into_owned();
         if kind == TrialKind::First {
-            let (version, copies) = installed(sandbox, &python, tree).await?;
+            let check = installed(sandbox, &python, tree);
+            let (version, copies) = self.timed("check the interpreter", check).await?;
             environment.python_version = version;
             environment.notes.extend(copies);
         }
@@ -156,7 +157,10 @@ impl Build<'_> {
             environment.notes.push(note);
             return Ok(None);
         }
-        self.start_guessed_services(sandbox, environment).await?;
+        if !environment.recipe.services.is_empty() {
+            let start = self.start_guessed_services(sandbox, environment);
+            self.timed("start the services", start).await?;
+        }
         let unprepared = self.run_guessed_commands(sandbox, environment).await?;
         let trial = Trial {
             build: self,
@@ -198,16 +202,21 @@ impl Build<'_> {
         if commands.is_empty() {
             return Ok(slow.cloned());
         }
+        let begun = self.log.begin_step();
         self.log
             .line(&format!("== before the tests\n$ {}", commands.join("\n$ ")));
-        let Some(failed) = environment.run_before_tests(sandbox, &[]).await? else {
-            self.log.line("== before the tests: done\n");
+        let ran = environment.run_before_tests(sandbox, &[]).await;
+        let seconds = self.log.end_step(begun);
+        let Some(failed) = ran? else {
+            self.log
+                .line(&format!("== before the tests: done, {seconds:.1} s\n"));
             return Ok(slow.cloned());
         };
         self.log.line(failed.printed.text.trim_end());
         let step = format!("before the tests: {}", steps::label(&failed.command));
         let code = failed.printed.code;
-        self.log.line(&format!("== {step}: exit code {code}\n"));
+        self.log
+            .line(&format!("== {step}: exit code {code}, {seconds:.1} s\n"));
         if !self.plan.guess.before_tests {
             return Err(steps::failed(self.log, &step, &failed.printed));
         }
