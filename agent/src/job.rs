@@ -1,6 +1,7 @@
 //! A run from the old code to the results on disk, for any caller.
 
 mod check_model;
+mod issue_notes;
 mod plan_line;
 mod recorded_run;
 mod results;
@@ -395,7 +396,7 @@ impl RunJob {
         let is_new = |note: &&String| !source.notes.contains(note);
         notes.extend(environment.notes.iter().filter(is_new).cloned());
         let mut for_model = environment.notes.clone();
-        if let Some(note) = self.issue.note_on_python(&environment.python_version) {
+        for note in issue_notes::issue_notes(&self.issue, &source, &environment) {
             progress.note(&note);
             notes.push(note.clone());
             for_model.push(note);

@@ -44,6 +44,7 @@ mod steps;
 mod surroundings;
 mod test_sample;
 mod trial;
+mod uninstalled;
 mod verify;
 mod without_build;
 
@@ -55,6 +56,7 @@ pub use sharing::{BuildClaim, SharedEnvironments};
 pub use smoke_test::Test as SampledTest;
 pub(crate) use steps::secret;
 pub use test_sample::{SampleSettings, TestSample, sample_tests};
+pub use uninstalled::{NamedPackages, uninstalled};
 
 use std::collections::BTreeMap;
 use std::fs::File;

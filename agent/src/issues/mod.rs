@@ -11,6 +11,7 @@ mod github;
 mod gitlab;
 mod historical_text;
 mod http;
+mod named_packages;
 mod named_python;
 mod reference;
 mod text;
@@ -20,6 +21,7 @@ mod wish;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::environment::NamedPackages;
 use testwright_sandboxes::recipe::PreferredPython;
 
 use testwright_config::error::Result;
@@ -103,6 +105,11 @@ impl Issue {
     /// Returns the Python version on which the issue says it happens.
     pub fn named_python(&self) -> Option<PreferredPython> {
         named_python::named_python(&self.title, &self.body)
+    }
+
+    /// Returns the modules and packages that the issue names in code and in lists of versions.
+    pub fn named_packages(&self) -> NamedPackages {
+        named_packages::named_packages(&self.body)
     }
 
     /// Returns a note if the tests run on another Python version than the issue names.

@@ -8,6 +8,7 @@ use super::build_sandbox::BuildSandbox;
 use super::missing::{self, Missing};
 use super::omissions::reason;
 use super::smoke_test::SmokeTestReport;
+use super::uninstalled::is_own_module;
 use crate::recipe::{self, normalized_name};
 use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
@@ -23,12 +24,7 @@ impl Build<'_> {
         tried: &mut BTreeSet<String>,
     ) -> Result<Vec<Missing>> {
         let named = recipe::named_requirements(tree)?;
-        let own = |module: &str| {
-            ["", "src/", "lib/"].iter().any(|folder| {
-                tree.has_folder(&format!("{folder}{module}"))
-                    || tree.contains(&format!("{folder}{module}.py"))
-            })
-        };
+        let own = |module: &str| is_own_module(tree, module);
         let mut missing = missing::find(report, &named, &own);
         // A published copy of the code under test must never be installed.
         let itself = recipe::distribution_name(tree)?.map(|name| normalized_name(&name));
