@@ -142,7 +142,7 @@ impl ScmVersion {
 /// Returns whether a build failed because its version could not be derived from git.
 pub(super) fn lacks_version(output: &str) -> bool {
     static LACKS: Pattern = Pattern::new(
-        r"(?i)unable to detect version|cannot find the version|versioning.{0,80}(?:git|vcs|tag)|version.{0,80}\b(?:scm|vcs|git|tags?)\b|\b(?:scm|vcs|git|tags?)\b.{0,80}version|not a git repository|git describe|dunamai",
+        r"(?i)unable to detect version|getting the version from source|contain a PKG-INFO file|cannot find the version|versioning.{0,80}(?:git|vcs|tag)|version.{0,80}\b(?:scm|vcs|git|tags?)\b|\b(?:scm|vcs|git|tags?)\b.{0,80}version|not a git repository|git describe|dunamai",
     );
     LACKS.is_match(output)
 }
@@ -270,6 +270,7 @@ mod tests {
             "LookupError: setuptools-scm was unable to detect version for /testbed.",
             "ValueError: Cannot find the version from SCM or SCM isn't detected.",
             "versioningit.errors.NotVCSError: '/testbed' is not in a Git repository",
+            "Error getting the version from source `versioningit`: NotSdistError: /testbed does not contain a PKG-INFO file",
             "RuntimeError: This does not appear to be a Git project; version from tags",
             "fatal: not a git repository (or any of the parent directories): .git",
         ] {
