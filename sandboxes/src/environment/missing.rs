@@ -208,18 +208,26 @@ fn packages(
     packages
 }
 
-/// Finds a package in the repository's requirements that is called like the module with a common prefix or suffix.
+/// Finds a package in the repository's requirements that is called like the module with a common prefix or suffix, or
+/// with other separators.
 fn alternative(module: &str, named: &BTreeMap<String, String>) -> Option<String> {
-    let module = normalized_name(module);
-    [
-        format!("python-{module}"),
+    let plain = |name: &str| name.replace(['-', '_', '.'], "").to_lowercase();
+    let module = plain(module);
+    let spellings = [
+        format!("python{module}"),
         format!("py{module}"),
-        format!("{module}-python"),
-        format!("pytest-{module}"),
-        format!("django-{module}"),
-    ]
-    .into_iter()
-    .find(|package| named.contains_key(package))
+        format!("{module}python"),
+        format!("pytest{module}"),
+        format!("django{module}"),
+    ];
+    let spellings = [&module].into_iter().chain(&spellings);
+    let mut packages = spellings.filter_map(|spelling| {
+        let mut packages = named.keys();
+        packages
+            .find(|package| plain(package) == *spelling)
+            .cloned()
+    });
+    packages.next()
 }
 
 #[cfg(test)]
@@ -256,6 +264,11 @@ mod tests {
         assert_eq!(
             asked("ModuleNotFoundError: No module named 'taggit'", &taggit),
             ["django-taggit>=3.1"]
+        );
+        let logger = [("python-json-logger", "python-json-logger")];
+        assert_eq!(
+            asked("No module named 'pythonjsonlogger'", &logger),
+            ["python-json-logger"]
         );
         // Anyone can publish a package under the name of a private module.
         assert_eq!(
