@@ -6,7 +6,11 @@
 //! - It is a well-known plugin of pytest.
 //! - It is a well-known package whose module has another name.
 
+mod messages;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+use messages::{RequestedName, requested_names};
 
 use super::module_packages::package_of;
 use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
@@ -176,6 +180,19 @@ fn packages(
             packages.insert(package);
         }
     }
+    for RequestedName { name, is_package } in requested_names(text) {
+        let listed = package_of(&name).filter(|package| is_package || named.contains_key(*package));
+        let package = listed.map_or_else(|| normalized_name(&name), str::to_owned);
+        let is_plugin = PLUGINS.iter().any(|(_, plugin)| *plugin == package);
+        if own(&name) {
+            continue;
+        }
+        if listed.is_some() || is_plugin || named.contains_key(&package) {
+            packages.insert(package);
+        } else {
+            packages.extend(alternative(&name, named));
+        }
+    }
     for advised in captured(&ADVICE, text) {
         let package = normalized_name(advised);
         // Errors of a library name packages that it knows, unlike `pip install` in prose.
@@ -270,6 +287,11 @@ mod tests {
             asked("No module named 'pythonjsonlogger'", &logger),
             ["python-json-logger"]
         );
+        let message = "E   x.ImproperlyConfigured: 'babel' package is required in order to use it";
+        assert_eq!(asked(message, &[("babel", "babel<3")]), ["babel<3"]);
+        assert_eq!(asked(message, &[]), none);
+        assert_eq!(asked("E   ImportError: yaml is required", &[]), ["pyyaml"]);
+        assert_eq!(asked("E   OSError: git is not installed", &[]), none);
         // Anyone can publish a package under the name of a private module.
         assert_eq!(
             asked(

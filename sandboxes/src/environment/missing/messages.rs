@@ -1,0 +1,127 @@
+//! Packages that error messages ask for in words, such as "'babel' package is required in order to use CurrencyType".
+//!
+//! Only messages of exceptions count, because prose and compared values contain such words too.
+
+use crate::pattern::Pattern;
+
+/// A name that a message asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RequestedName {
+    pub name: String,
+    /// Whether the message is beyond doubt about a package, not about a program, a file or a server.
+    pub is_package: bool,
+}
+
+/// The message of an exception, up to the end of the lines that pytest marks as its own.
+static MESSAGE: Pattern =
+    Pattern::new(r"(?m)^(?:E\s+)?([A-Za-z_][\w.]*): (.+(?:\n(?:E\s+[^\s:]+ .*|E\s*$))*)");
+
+/// Exceptions that tests raise themselves, with compared values.
+const OF_TESTS: [&str; 4] = ["AssertionError", "Failed", "Skipped", "KeyError"];
+
+/// Sentences that begin with the name.
+static SUBJECT: Pattern = Pattern::new(concat!(
+    r#"(?i)["'`]?\b([a-z][\w.-]*\w)\b(?:\[[\w,-]+\])?["'`]?"#,
+    r"(?:\s+(?:python\s+)?(package|library|module|dependency|plugin))?",
+    r"(?:\s+(?:is|are)\s+(?:required|needed|missing|not\s+installed|not\s+available|unavailable)\b",
+    r"|\s+(?:must|should|needs\s+to|has\s+to)\s+be\s+installed\b",
+    r"|\s+(?:was\s+|could\s+)?not\s+(?:be\s+)?(?:found|installed|imported)\b)",
+));
+
+/// Sentences that end with the name.
+static OBJECT: Pattern = Pattern::new(concat!(
+    r"(?i)\b(?:requires?|requiring|needs?|install|installing|depends\s+on|missing|import)",
+    r"(?:\s+(?:the|a|an|optional|additional|third-party|python|dependency|package|library|module))*",
+    r#"\s+["'`]?\b([a-z][\w.-]*\w)\b(?:\[[\w,-]+\])?["'`]?"#,
+    r"(?:\s+(package|library|module|dependency|plugin)\b)?",
+));
+
+/// Returns the names that the messages of exceptions in a text ask for.
+pub(super) fn requested_names(text: &str) -> Vec<RequestedName> {
+    let mut all = Vec::new();
+    for message in MESSAGE.captures_iter(text) {
+        let exception = message.get(1).map_or("", |name| name.as_str());
+        let exception = exception.rsplit('.').next().unwrap_or(exception);
+        let is_exception = exception.starts_with(|c: char| c.is_uppercase());
+        if !is_exception || OF_TESTS.contains(&exception) {
+            continue;
+        }
+        let is_import = exception.ends_with("ImportError") || exception == "ModuleNotFoundError";
+        let words = message.get(2).map_or("", |words| words.as_str());
+        let words = words.replace("\nE ", "\n");
+        for pattern in [&SUBJECT, &OBJECT] {
+            for sentence in pattern.captures_iter(&words) {
+                all.push(RequestedName {
+                    name: sentence[1].to_owned(),
+                    is_package: is_import || sentence.get(2).is_some(),
+                });
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_packages() {
+        for (text, name, is_package) in [
+            (
+                "E   sqlalchemy_utils.exceptions.ImproperlyConfigured: 'babel' package is required in order to use \
+                 CurrencyType",
+                "babel",
+                true,
+            ),
+            (
+                "E   ImportError: tabulate is required for this",
+                "tabulate",
+                true,
+            ),
+            (
+                "RuntimeError: The testclient requires the httpx package.",
+                "httpx",
+                true,
+            ),
+            (
+                "E   ValueError: This needs\nE   python-magic to be there",
+                "python-magic",
+                false,
+            ),
+            (
+                "E   Exception: Support for it is off. Please install `lxml[x]` first.",
+                "lxml",
+                false,
+            ),
+            (
+                "E   x.MissingDependency: pyarrow must be installed to read it",
+                "pyarrow",
+                false,
+            ),
+            ("E   RuntimeError: redis is not installed.", "redis", false),
+            (
+                "E   OSError: requires the Python library orjson",
+                "orjson",
+                false,
+            ),
+        ] {
+            let name = name.to_owned();
+            let expected = RequestedName { name, is_package };
+            assert!(requested_names(text).contains(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn prose_and_compared_values_name_nothing() {
+        for text in [
+            "Please install babel first.",
+            "E   AssertionError: babel is not installed",
+            "E   assert 'babel is required' == ''",
+            "note: babel is not installed",
+            "E   ValueError: wrong number of items",
+        ] {
+            assert!(requested_names(text).is_empty(), "{text}");
+        }
+    }
+}
