@@ -184,7 +184,7 @@ fn placeholder(name: &str) -> Option<&'static str> {
 /// Returns whether a file contains nothing but the variables of the program.
 fn is_plain(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
-    name.starts_with(".env") || name.contains("env.")
+    name.starts_with(".env") || name.contains("env.") || file.contains(".envs/")
 }
 
 fn insert(env: &mut BTreeMap<String, String>, name: &str, value: &str) {

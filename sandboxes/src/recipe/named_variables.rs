@@ -57,10 +57,13 @@ pub(super) fn rank(path: &str) -> Option<usize> {
     let lower = path.to_lowercase();
     let name = lower.rsplit('/').next().unwrap_or(&lower);
     let is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
+    // A template of Django projects has a folder `.envs/.local`.
+    let is_in_folder = lower.contains(".envs/") && !lower.contains("prod");
     let is_env = name.starts_with(".env")
         || name.ends_with(".env")
         || name.starts_with("env.")
-        || name == ".flaskenv";
+        || name == ".flaskenv"
+        || is_in_folder;
     if ["pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"].contains(&lower.as_str()) {
         Some(0)
     } else if is_env && name.contains("test") {
@@ -128,5 +131,7 @@ mod tests {
         let ranks: Vec<usize> = ranks.iter().map(|path| rank(path).unwrap()).collect();
         assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(rank("src/environment.py"), None);
+        assert_eq!(rank(".envs/.local/.django"), rank(".env.example"));
+        assert_eq!(rank(".envs/.production/.django"), None);
     }
 }
