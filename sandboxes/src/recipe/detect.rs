@@ -13,6 +13,7 @@ mod projects;
 mod templates;
 mod test_dependencies;
 mod test_files;
+mod tox;
 
 use std::collections::BTreeSet;
 
@@ -50,6 +51,8 @@ pub(super) struct Files {
     pub setup_cfg: Ini,
     pub setup_py: String,
     pub tox: Ini,
+    /// The file with the configuration of tox.
+    pub tox_file: &'static str,
     pub pytest_ini: Ini,
     pub pytest_toml: toml::Table,
 }
@@ -63,12 +66,15 @@ impl Files {
         };
         // The build itself reports a broken file, with the message of the program that needs it.
         let pyproject: toml::Table = text("pyproject.toml")?.parse().unwrap_or_default();
+        let setup_cfg = Ini::parse(&text("setup.cfg")?);
+        let (tox, tox_file) = tox::read(tree, &setup_cfg, &pyproject)?;
         Ok(Files {
             is_application: poetry::is_application(&pyproject, tree),
             pyproject,
-            setup_cfg: Ini::parse(&text("setup.cfg")?),
+            setup_cfg,
             setup_py: text("setup.py")?,
-            tox: Ini::parse(&text("tox.ini")?),
+            tox,
+            tox_file,
             pytest_ini: Ini::parse(&first(["pytest.ini", ".pytest.ini"])?),
             pytest_toml: first(["pytest.toml", ".pytest.toml"])?
                 .parse()
@@ -178,7 +184,8 @@ pub(super) fn detect(
     };
     let mut parts = Vec::new();
     for project in &projects {
-        parts.push(ProjectRecipe::detect(project, &mut from)?);
+        let python = recipe.python.as_deref().unwrap_or_default();
+        parts.push(ProjectRecipe::detect(project, python, &mut from)?);
     }
     combine(&mut recipe, parts, &choice);
     if let Some(runner) = django::own_runner(tree) {
@@ -198,8 +205,9 @@ pub(super) fn detect(
 /// Returns the folders that the root's requirements files for tests and for the application name.
 fn root_lines(tree: &Tree, files: &Files) -> Result<Vec<LocalLine>> {
     let installable = installable(files);
+    let mut from = Vec::new();
     let dependencies =
-        test_dependencies::test_requirements(tree, files, installable, &mut Vec::new())?;
+        test_dependencies::test_requirements(tree, files, installable, "", &mut from)?;
     let mut lines = Vec::new();
     for path in &dependencies.files {
         lines.extend(local_lines::local_lines(tree, path, 8)?);
@@ -335,6 +343,9 @@ fn python_hints(
         from.push("setup.py".to_owned());
     }
 
+    let by_tox = tox::python_minors(&files.tox);
+    hints.listed_minors.extend(&by_tox);
+
     let classifier = r"Programming Language :: Python :: 3\.(\d{1,2})\b";
     // Matches a version alone in a list, or after the word "python".
     let ci = r#"(?m)(?:^\s*-\s*|[Pp]ython[^\n]*?)["']?3\.(\d{1,2})\b"#;
@@ -385,6 +396,9 @@ fn python_hints(
     }
     if !look("Pipfile", &[pipfile])? {
         look("Dockerfile", &[image])?;
+    }
+    if !by_tox.is_empty() {
+        from.push(files.tox_file.to_owned());
     }
     Ok(hints)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Ini {
     sections: BTreeMap<String, BTreeMap<String, String>>,
 }

@@ -6,6 +6,7 @@ mod django;
 mod migrations;
 mod projects;
 mod security;
+mod test_commands;
 
 use super::*;
 use crate::repository::{OpenOptions, open};

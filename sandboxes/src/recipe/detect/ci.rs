@@ -109,6 +109,12 @@ pub(in crate::recipe) fn runs_tests(text: &str) -> bool {
     .any(|sign| text.contains(sign))
 }
 
+/// Returns whether the name of a file, extra, group or environment is for another purpose than tests.
+pub(super) fn is_for_other_purpose(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    OTHER_PURPOSES.iter().any(|word| lower.contains(word)) && !lower.contains("test")
+}
+
 impl CiInstalls {
     fn add(&mut self, text: &str) {
         let arguments = |pattern: &Pattern| -> Vec<Vec<String>> {
@@ -186,11 +192,8 @@ fn words(arguments: &str) -> Vec<String> {
 
 fn push(all: &mut Vec<String>, name: &str) {
     let name = name.trim();
-    let lower = name.to_lowercase();
     let is_plain = !name.is_empty() && !name.contains(['$', '{', '*']) && !name.starts_with('-');
-    let is_other =
-        OTHER_PURPOSES.iter().any(|word| lower.contains(word)) && !lower.contains("test");
-    if is_plain && !is_other && !all.iter().any(|other| other == name) {
+    if is_plain && !is_for_other_purpose(name) && !all.iter().any(|other| other == name) {
         all.push(name.to_owned());
     }
 }

@@ -34,12 +34,17 @@ pub(super) struct ProjectRecipe {
 }
 
 impl ProjectRecipe {
-    pub(super) fn detect(project: &Project, from: &mut Vec<String>) -> Result<ProjectRecipe> {
+    /// Detects the needs of a project that is installed with this version of Python.
+    pub(super) fn detect(
+        project: &Project,
+        python: &str,
+        from: &mut Vec<String>,
+    ) -> Result<ProjectRecipe> {
         let (tree, files) = (&project.tree, &project.files);
         let installable = installable(files);
         let mut read = Vec::new();
         let dependencies =
-            test_dependencies::test_requirements(tree, files, installable, &mut read)?;
+            test_dependencies::test_requirements(tree, files, installable, python, &mut read)?;
         let mut part = ProjectRecipe {
             folder: project.folder.clone(),
             requirements: dependencies.requirements,

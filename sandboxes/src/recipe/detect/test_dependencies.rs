@@ -6,6 +6,7 @@
 use toml::Value;
 
 use super::project_metadata::ProjectMetadata;
+use super::tox::{self, ToxDependencies};
 use super::{Files, ci, package_name, poetry, text};
 use crate::recipe::setup_py;
 use crate::repository::Tree;
@@ -33,10 +34,12 @@ pub(super) fn test_requirements(
     tree: &Tree,
     files: &Files,
     installable: bool,
+    python: &str,
     from: &mut Vec<String>,
 ) -> Result<TestDependencies> {
     let mut dependencies = TestDependencies::default();
-    let ci = ci::read(tree)?;
+    let mut ci = ci::read(tree)?;
+    ci.groups.extend(tox::groups(&files.tox, python));
     if installable {
         let declared = extras(files);
         let chosen = declared
@@ -75,26 +78,27 @@ pub(super) fn test_requirements(
     }
     // The dependencies suffice if they include pytest, or an extra that may include it.
     if dependencies.extras.is_empty() && !has_pytest(&dependencies.requirements) {
-        if let Some(path) = requirements_file(tree, &ci.files)? {
-            from.push(path.clone());
+        let tox = tox::dependencies(tree, &files.tox, python);
+        let used = [ci.files.as_slice(), tox.files.as_slice()].concat();
+        if let Some(path) = requirements_file(tree, &used)? {
             if installable {
                 dependencies.extras.extend(extras_in(tree, &path, 8)?);
             }
-            dependencies.files.push(path);
+            // The other files and packages that tox installs go with this one.
+            if tox.files.contains(&path) {
+                dependencies.add_tox(tox, files, installable, from);
+            } else {
+                from.push(path.clone());
+                dependencies.files.push(path);
+            }
         } else if dependencies.requirements.is_empty() && !ci.files.is_empty() {
             from.extend(ci.files.iter().cloned());
             dependencies.files.extend(ci.files);
         } else {
-            tox(tree, files, &mut dependencies, from);
-            if installable {
-                tox_extras(files, &mut dependencies);
-            }
+            dependencies.add_tox(tox, files, installable, from);
         }
     }
-    if dependencies.extras.is_empty()
-        && dependencies.requirements.is_empty()
-        && dependencies.files.is_empty()
-    {
+    if dependencies.is_empty() {
         dependencies.requirements = pipfile(tree, installable)?;
         if !dependencies.requirements.is_empty() {
             from.push("Pipfile".to_owned());
@@ -109,6 +113,32 @@ pub(super) fn test_requirements(
         dependencies.files.insert(0, "requirements.txt".to_owned());
     }
     Ok(dependencies)
+}
+
+impl TestDependencies {
+    fn is_empty(&self) -> bool {
+        self.extras.is_empty() && self.requirements.is_empty() && self.files.is_empty()
+    }
+
+    /// Adds what tox installs, with those of its extras that the project declares.
+    fn add_tox(
+        &mut self,
+        tox: ToxDependencies,
+        files: &Files,
+        installable: bool,
+        from: &mut Vec<String>,
+    ) {
+        if !tox.requirements.is_empty() || !tox.files.is_empty() {
+            from.push(files.tox_file.to_owned());
+        }
+        self.requirements.extend(tox.requirements);
+        self.files.extend(tox.files);
+        if installable {
+            let declared = extras(files).into_iter().flat_map(|(_, names)| names);
+            self.extras
+                .extend(declared.filter(|name| tox.extras.contains(name)));
+        }
+    }
 }
 
 fn has_pytest(requirements: &[String]) -> bool {
@@ -223,12 +253,12 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
     }
 }
 
-/// Finds the requirements file for tests: one with pytest that CI installs, otherwise by its name (for tests or for
-/// development), or because it requires pytest.
+/// Finds the requirements file for tests: one with pytest that CI or tox installs (`used`), otherwise by its name (for
+/// tests or for development), or because it requires pytest.
 ///
 /// If several match, the one with the shortest name is returned.
-fn requirements_file(tree: &Tree, by_ci: &[String]) -> Result<Option<String>> {
-    let is_by_ci = |path: &str| by_ci.iter().any(|file| file == path);
+fn requirements_file(tree: &Tree, used: &[String]) -> Result<Option<String>> {
+    let is_used = |path: &str| used.iter().any(|file| file == path);
     let candidate = |path: &&str| {
         let lower = path.to_lowercase();
         let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
@@ -238,7 +268,7 @@ fn requirements_file(tree: &Tree, by_ci: &[String]) -> Result<Option<String>> {
             _ => false,
         };
         let is_named = name.contains("require") || folder.contains("require");
-        is_by_ci(path) || place && is_named && name.ends_with(".txt")
+        is_used(path) || place && is_named && name.ends_with(".txt")
     };
     let mut best: Option<((bool, bool, u8), usize, &str)> = None;
     for path in tree.paths().filter(candidate) {
@@ -253,7 +283,7 @@ fn requirements_file(tree: &Tree, by_ci: &[String]) -> Result<Option<String>> {
             _ if requires_pytest => 2,
             _ => continue,
         };
-        let is_certain = requires_pytest && is_by_ci(path);
+        let is_certain = requires_pytest && is_used(path);
         // A file for development that lacks pytest ranks below any that requires it.
         let kind = (kind == 1 && !requires_pytest, !is_certain, kind);
         let rank = (kind, path.len(), path);
@@ -351,61 +381,4 @@ fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
         Some(format!("{name}{}", version.trim_start_matches('*')))
     };
     Ok(tables.flatten().filter_map(requirement).collect())
-}
-
-/// Adds the `extras` of tox's test environment that apply to all its factors.
-fn tox_extras(files: &Files, dependencies: &mut TestDependencies) {
-    let declared: Vec<String> = extras(files)
-        .into_iter()
-        .flat_map(|(_, names)| names)
-        .collect();
-    let lines = files.tox.list("testenv", "extras");
-    let extra_names = lines.iter().flat_map(|line| line.split(',')).map(str::trim);
-    let extra_names = extra_names.filter(|name| declared.iter().any(|other| other == name));
-    dependencies.extras.extend(extra_names.map(str::to_owned));
-}
-
-/// Adds the `deps` of tox's test environment, except lines for a single factor and substitutions other than lists.
-fn tox(tree: &Tree, files: &Files, dependencies: &mut TestDependencies, from: &mut Vec<String>) {
-    let lines = tox_list(files, "testenv", "deps", 8);
-    if lines.is_empty() {
-        return;
-    }
-    from.push("tox.ini".to_owned());
-    for line in lines {
-        if line.contains('{') {
-            continue;
-        }
-        if let Some(path) = line.strip_prefix("-r") {
-            let path = path.trim().trim_start_matches("./").to_owned();
-            if tree.contains(&path) {
-                dependencies.files.push(path);
-            }
-        } else if line.starts_with('-')
-            || line
-                .split_once(':')
-                .is_some_and(|(f, _)| !f.contains(['>', '=', '<']))
-        {
-            continue;
-        } else {
-            dependencies.requirements.push(line);
-        }
-    }
-}
-
-/// Returns a list of tox.ini, including lists that it refers to, such as `{[base]deps}`.
-fn tox_list(files: &Files, section: &str, key: &str, depth: usize) -> Vec<String> {
-    let mut all = Vec::new();
-    for line in files.tox.list(section, key) {
-        let reference = line
-            .strip_prefix("{[")
-            .and_then(|rest| rest.strip_suffix('}'));
-        match reference.and_then(|inner| inner.split_once(']')) {
-            Some((section, key)) if depth > 0 => {
-                all.extend(tox_list(files, section, key, depth - 1));
-            }
-            _ => all.push(line),
-        }
-    }
-    all
 }

@@ -1,0 +1,363 @@
+//! The dependencies that tox installs for tests: `tox.ini`, `setup.cfg`, `tox.toml` and pyproject.toml.
+
+use std::collections::BTreeSet;
+
+use toml::Value;
+
+use super::{ci, local_lines, text};
+use crate::pattern::Pattern;
+use crate::recipe::ini::Ini;
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// What tox installs for the tests.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct ToxDependencies {
+    pub requirements: Vec<String>,
+    pub files: Vec<String>,
+    /// Extras of the project itself.
+    pub extras: Vec<String>,
+}
+
+/// Maximum number of environments that one list may expand to.
+const MAX_ENVIRONMENTS: usize = 500;
+/// Maximum number of lists that refer to each other.
+const MAX_DEPTH: usize = 8;
+
+/// Words in factors of environments that are not the usual one: other versions than an installer would choose.
+const UNUSUAL: [&str; 9] = [
+    "main", "master", "dev", "nightly", "min", "low", "old", "pre", "cov",
+];
+
+/// A factor that selects a Python version: `py310`, `3.10`, `pypy3`.
+static PYTHON_FACTOR: Pattern = Pattern::new(r"^(?:(?:py|python|pypy|jython)[\d.]*|[23]\.\d+)$");
+
+/// The factors before a line that applies only to some environments: `py38,py39: mock`.
+static CONDITION: Pattern = Pattern::new(r"^([\w.!{}, -]+?)\s*:\s*([^/\s].*)$");
+
+/// Returns the configuration in the form of tox.ini, and the file that has it.
+pub(super) fn read(
+    tree: &Tree,
+    setup_cfg: &Ini,
+    pyproject: &toml::Table,
+) -> Result<(Ini, &'static str)> {
+    if let Some(text) = text(tree, "tox.ini")? {
+        return Ok((Ini::parse(&text), "tox.ini"));
+    }
+    if setup_cfg.has("tox:tox") {
+        return Ok((setup_cfg.clone(), "setup.cfg"));
+    }
+    let in_pyproject = pyproject.get("tool").and_then(|tool| tool.get("tox"));
+    let legacy = in_pyproject.and_then(|tox| tox.get("legacy_tox_ini")?.as_str());
+    if let Some(text) = legacy {
+        return Ok((Ini::parse(text), "pyproject.toml"));
+    }
+    if let Some(table) = in_pyproject.and_then(Value::as_table) {
+        return Ok((from_toml(table), "pyproject.toml"));
+    }
+    let file = text(tree, "tox.toml")?.unwrap_or_default();
+    let table: toml::Table = file.parse().unwrap_or_default();
+    Ok((from_toml(&table), "tox.toml"))
+}
+
+/// Converts the tables of tox.toml to the sections of tox.ini.
+fn from_toml(table: &toml::Table) -> Ini {
+    let mut text = String::new();
+    add_section(&mut text, "tox", Some(table));
+    let base = table.get("env_run_base").and_then(Value::as_table);
+    add_section(&mut text, "testenv", base);
+    let environments = table.get("env").and_then(Value::as_table);
+    for (name, environment) in environments.into_iter().flatten() {
+        let section = format!("testenv:{name}");
+        add_section(&mut text, &section, environment.as_table());
+    }
+    Ini::parse(&text)
+}
+
+fn add_section(text: &mut String, section: &str, table: Option<&toml::Table>) {
+    text.push_str(&format!("[{section}]\n"));
+    for (key, value) in table.into_iter().flatten() {
+        let lines = lines_of(value);
+        if !lines.is_empty() {
+            let lines = lines.iter().map(|line| line.replace('\n', " "));
+            let lines: Vec<String> = lines.collect();
+            text.push_str(&format!("{key} =\n    {}\n", lines.join("\n    ")));
+        }
+    }
+}
+
+/// Returns the items of a list, with one text for each list inside.
+fn lines_of(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => {
+            let line = |item: &Value| match item {
+                Value::Array(_) => lines_of(item).join(" "),
+                _ => lines_of(item).concat(),
+            };
+            items.iter().map(line).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns what tox installs for tests with this version of Python, such as `3.12`.
+pub(super) fn dependencies(tree: &Tree, tox: &Ini, python: &str) -> ToxDependencies {
+    let mut all = ToxDependencies::default();
+    let environment = test_environment(tox, python);
+    let factors: BTreeSet<&str> = environment.iter().flat_map(|e| e.split('-')).collect();
+    for line in first_list(tox, environment.as_deref(), "deps") {
+        let line = ["{toxinidir}", "{tox_root}"]
+            .iter()
+            .fold(line.replace("{/}", "/"), |line, folder| {
+                line.replace(folder, ".")
+            });
+        match CONDITION.captures(&line) {
+            Some(parts) if !applies(&parts[1], &factors) => {}
+            Some(parts) => all.add(tree, &parts[2]),
+            None => all.add(tree, &line),
+        }
+    }
+    let extras = first_list(tox, environment.as_deref(), "extras");
+    let names = extras.iter().flat_map(|line| line.split(','));
+    all.extras.extend(names.map(|name| name.trim().to_owned()));
+    all
+}
+
+/// Returns the dependency groups that tox installs for tests with this version of Python.
+pub(super) fn groups(tox: &Ini, python: &str) -> Vec<String> {
+    let environment = test_environment(tox, python);
+    let lines = first_list(tox, environment.as_deref(), "dependency_groups");
+    let names = lines.iter().flat_map(|line| line.split(','));
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+impl ToxDependencies {
+    fn add(&mut self, tree: &Tree, line: &str) {
+        if line.is_empty() || line.contains(['{', '$']) || line.contains("://") {
+            return;
+        }
+        let file = ["--requirement", "-r"]
+            .iter()
+            .find_map(|option| line.strip_prefix(option));
+        if let Some(path) = file {
+            let path = local_lines::join("", path.trim_start_matches(['=', ' ']).trim());
+            let path = path.filter(|path| tree.contains(path) && !self.files.contains(path));
+            self.files.extend(path);
+            return;
+        }
+        if let Some((folder, extras)) = local_lines::target(line) {
+            if local_lines::join("", &folder).as_deref() == Some("") {
+                self.extras.extend(extras);
+            }
+            return;
+        }
+        let is_requirement = line.starts_with(|c: char| c.is_alphanumeric());
+        let line = line.to_owned();
+        if is_requirement && !line.contains(" @ ") && !self.requirements.contains(&line) {
+            self.requirements.push(line);
+        }
+    }
+}
+
+/// Returns the first list of this key among the sections for tests, the most specific section first.
+fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
+    let own = environment.map(|name| format!("testenv:{name}"));
+    let runs_tests = |section: &&str| {
+        let name = section.strip_prefix("testenv:");
+        let commands = tox.get(section, "commands").unwrap_or_default();
+        name.is_some_and(|name| !ci::is_for_other_purpose(name)) && ci::runs_tests(commands)
+    };
+    let general = ["testenv".to_owned()];
+    let others = tox.sections().filter(runs_tests).map(str::to_owned);
+    let sections = own.into_iter().chain(general).chain(others);
+    let mut lists = sections.map(|section| list(tox, &section, key, MAX_DEPTH));
+    lists.find(|lines| !lines.is_empty()).unwrap_or_default()
+}
+
+/// Returns a list, including those that it refers to, such as `{[base]deps}`.
+fn list(tox: &Ini, section: &str, key: &str, depth: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in tox.list(section, key) {
+        let reference = line
+            .strip_prefix("{[")
+            .and_then(|rest| rest.strip_suffix('}'));
+        match reference.and_then(|inner| inner.split_once(']')) {
+            Some((section, key)) if depth > 0 => all.extend(list(tox, section, key, depth - 1)),
+            _ => all.push(line),
+        }
+    }
+    all
+}
+
+/// Returns whether one of the alternatives before a line fits the factors of an environment.
+fn applies(condition: &str, factors: &BTreeSet<&str>) -> bool {
+    let fits = |factor: &str| match factor.strip_prefix('!') {
+        Some(other) => !factors.contains(other),
+        None => factors.contains(factor),
+    };
+    let alternatives = expand(condition);
+    let mut alternatives = alternatives.iter();
+    !factors.is_empty() && alternatives.any(|all| all.split('-').all(fits))
+}
+
+/// Returns the minor versions of Python 3 in the list of environments.
+pub(super) fn python_minors(tox: &Ini) -> Vec<u32> {
+    let minor = |factor: &str| -> Option<u32> {
+        let is_python = PYTHON_FACTOR.is_match(factor) && !factor.starts_with("pypy");
+        let digits = factor.trim_start_matches(|c: char| c.is_alphabetic());
+        let digits = digits.strip_prefix('3').filter(|_| is_python)?;
+        digits.trim_start_matches('.').parse().ok()
+    };
+    let environments = expand(&environment_list(tox));
+    let factors = environments.iter().flat_map(|name| name.split('-'));
+    let minors: BTreeSet<u32> = factors.filter_map(minor).collect();
+    minors.into_iter().collect()
+}
+
+/// Returns the list of environments with commas between its lines.
+fn environment_list(tox: &Ini) -> String {
+    let keys = [
+        ("tox", "envlist"),
+        ("tox", "env_list"),
+        ("tox:tox", "envlist"),
+    ];
+    let listed = keys.iter().find_map(|(section, key)| tox.get(section, key));
+    let lines = listed.unwrap_or_default().lines();
+    let lines: Vec<&str> = lines
+        .map(|line| line.split('#').next().unwrap_or(line).trim())
+        .collect();
+    lines.join(",")
+}
+
+/// Returns the last listed environment that runs tests with this version of Python. It usually has the newest versions
+/// of other packages.
+fn test_environment(tox: &Ini, python: &str) -> Option<String> {
+    let short = python.replace('.', "");
+    let has_python = |factor: &str| {
+        let prefixes = ["python", "py"];
+        let version = prefixes.iter().find_map(|name| factor.strip_prefix(name));
+        let version = version.unwrap_or(factor);
+        version.is_empty() || version == "3" || version == python || version == short
+    };
+    let is_possible = |name: &&String| {
+        !ci::is_for_other_purpose(name)
+            && name
+                .split('-')
+                .all(|factor| !PYTHON_FACTOR.is_match(factor) || has_python(factor))
+    };
+    let is_unusual = |name: &&String| {
+        let mut factors = name.split('-');
+        factors.any(|factor| UNUSUAL.iter().any(|word| factor.contains(word)))
+    };
+    let all = expand(&environment_list(tox));
+    let possible: Vec<&String> = all.iter().filter(is_possible).collect();
+    let usual = possible.iter().rev().find(|name| !is_unusual(*name));
+    usual
+        .or_else(|| possible.last())
+        .map(|name| (*name).clone())
+}
+
+/// Splits a list at its commas, and expands braces: `py{38,39}-x` becomes `py38-x` and `py39-x`.
+fn expand(list: &str) -> Vec<String> {
+    let mut waiting = vec![list.to_owned()];
+    let mut done = Vec::new();
+    while let Some(text) = waiting.pop() {
+        if done.len() + waiting.len() > MAX_ENVIRONMENTS {
+            break;
+        }
+        if let Some(at) = comma_outside(&text) {
+            waiting.push(text[at + 1..].to_owned());
+            waiting.push(text[..at].to_owned());
+            continue;
+        }
+        let braces = text.find('{').zip(text.find('}'));
+        match braces.filter(|(start, end)| start < end) {
+            Some((start, end)) => {
+                let choices = text[start + 1..end].split(',').rev();
+                let (before, after) = (&text[..start], &text[end + 1..]);
+                waiting.extend(choices.map(|choice| format!("{before}{}{after}", choice.trim())));
+            }
+            None => done.push(text.trim().to_owned()),
+        }
+    }
+    done.retain(|name| !name.is_empty());
+    done
+}
+
+/// Returns the position of the first comma that is not inside braces.
+fn comma_outside(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    text.char_indices().find_map(|(at, c)| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => return Some(at),
+            _ => {}
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn environment_of_chosen_python_is_used() {
+        for (listed, python, environment) in [
+            ("py{38,39}-dj{32,42}, lint", "3.9", Some("py39-dj42")),
+            ("py39\n    py310,docs", "3.10", Some("py310")),
+            ("{3.9,3.12}-unit", "3.12", Some("3.12-unit")),
+            ("py39-dj42,py39-djmain", "3.9", Some("py39-dj42")),
+            ("py39-cov", "3.9", Some("py39-cov")),
+            ("py,pypy3", "3.9", Some("py")),
+            ("pypy39,py38", "3.9", None),
+            ("docs,mypy", "3.9", None),
+        ] {
+            let tox = Ini::parse(&format!("[tox]\nenvlist = {listed}\n"));
+            assert_eq!(
+                test_environment(&tox, python).as_deref(),
+                environment,
+                "{listed}"
+            );
+        }
+    }
+
+    #[test]
+    fn environments_list_pythons() {
+        let tox = Ini::parse("[tox]\nenvlist = py{27,36,310}-x, 3.12, pypy39, py3, dj32\n");
+        assert_eq!(python_minors(&tox), [6, 10, 12]);
+    }
+
+    #[test]
+    fn conditions_are_evaluated() {
+        let factors = BTreeSet::from(["py39", "dj42"]);
+        for (condition, expected) in [
+            ("py39", true),
+            ("py38, py39", true),
+            ("py{38,39}-dj42", true),
+            ("py39-dj32", false),
+            ("!dj32", true),
+            ("lint", false),
+        ] {
+            assert_eq!(applies(condition, &factors), expected, "{condition}");
+        }
+        assert!(!applies("!dj32", &BTreeSet::new()));
+        assert!(CONDITION.captures("https://example.org/x.zip").is_none());
+        assert!(CONDITION.captures("pytest>=2").is_none());
+    }
+
+    #[test]
+    fn tables_become_sections() {
+        let table: toml::Table = "env_list = ['3.12', 'type']\n[env_run_base]\ndeps = ['pytest', \
+                                  'mock']\ncommands = [['pytest', '-v'], ['x']]\n[env.type]\ndeps = ['mypy']\n"
+            .parse()
+            .unwrap_or_default();
+        let ini = from_toml(&table);
+        assert_eq!(ini.list("tox", "env_list"), ["3.12", "type"]);
+        assert_eq!(ini.list("testenv", "deps"), ["pytest", "mock"]);
+        assert_eq!(ini.list("testenv", "commands"), ["pytest -v", "x"]);
+        assert_eq!(ini.list("testenv:type", "deps"), ["mypy"]);
+    }
+}

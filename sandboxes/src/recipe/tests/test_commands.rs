@@ -1,0 +1,76 @@
+//! Tests of recipes that follow from tox, from the commands of CI, and from the files of pip-tools and conda.
+
+use super::*;
+
+const SETUP: (&str, &str) = ("setup.py", "setup(name='x')");
+
+#[test]
+fn tox_installs_files_and_lines_of_its_environment() {
+    let tox = "[tox]\nenvlist = py{38,39,310}-unit, lint\n[testenv]\ndeps =\n    -r{toxinidir}/needs/unit.txt\n    unit: -r \
+               {tox_root}/needs/more.txt\n    py310: trio\n    py38: dataclasses\n    lint: flake8\n    .[fast]\n";
+    let files = [
+        (
+            "setup.py",
+            "setup(name='x', extras_require={'fast': ['mock']})",
+        ),
+        ("needs/unit.txt", "pytest\n"),
+        ("needs/more.txt", "attrs\n"),
+        ("tox.ini", tox),
+    ];
+    let (recipe, origin) = detected(DAY, &files);
+    assert_eq!(recipe.python.as_deref(), Some("3.10"));
+    assert_eq!(recipe.requirements, ["trio", "pytest"]);
+    assert_eq!(
+        recipe.requirements_files,
+        ["needs/unit.txt", "needs/more.txt"]
+    );
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[fast]"]);
+    assert_eq!(origin, "detected from tox.ini");
+}
+
+#[test]
+fn requirements_file_brings_others_of_tox() {
+    let tox = "[testenv]\ndeps =\n    -r{toxinidir}/requirements/default.txt\n    -r{toxinidir}/requirements/test.txt\n";
+    let files = [
+        SETUP,
+        ("requirements/default.txt", "attrs\n"),
+        ("requirements/test.txt", "pytest\n"),
+        ("tox.ini", tox),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(
+        recipe.requirements_files,
+        ["requirements/default.txt", "requirements/test.txt"]
+    );
+}
+
+#[test]
+fn all_forms_of_tox_are_read() {
+    for (path, text) in [
+        (
+            "tox.ini",
+            "[tox]\nenvlist = py39\n[testenv:docs]\ndeps = sphinx\n[testenv:py39]\ndeps = trio\n",
+        ),
+        (
+            "tox.ini",
+            "[testenv:docs]\ndeps = sphinx\ncommands = x\n[testenv:unit]\ndeps = trio\ncommands = pytest\n",
+        ),
+        (
+            "setup.cfg",
+            "[tox:tox]\nskipsdist = true\n[testenv]\ndeps = trio\n",
+        ),
+        ("tox.toml", "[env_run_base]\ndeps = ['trio']\n"),
+        (
+            "pyproject.toml",
+            "[tool.tox.env_run_base]\ndeps = ['trio']\n",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.tox]\nlegacy_tox_ini = '''\n[testenv]\ndeps = trio\n'''\n",
+        ),
+    ] {
+        let (recipe, origin) = detected(DAY, &[SETUP, (path, text)]);
+        assert_eq!(recipe.requirements, ["trio", "pytest"], "{text}");
+        assert_eq!(origin, format!("detected from {path}"), "{text}");
+    }
+}
