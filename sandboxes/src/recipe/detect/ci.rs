@@ -1,5 +1,7 @@
-//! Detection of what CI installs for the tests: requirements files, extras and dependency groups in the commands of
-//! workflows, Makefiles, tox and nox.
+//! Detection of what CI installs for the tests: requirements files, extras, dependency groups and packages in the
+//! commands of workflows, Makefiles, tox and nox, and of scripts that these call.
+
+mod pip;
 
 use std::collections::BTreeSet;
 
@@ -8,12 +10,16 @@ use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// Requirements files, extras and groups, in the order of the commands.
+/// Requirements files, extras, groups and packages, in the order of the commands.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CiInstalls {
     pub files: Vec<String>,
     pub extras: Vec<String>,
     pub groups: Vec<String>,
+    /// Requirements of single packages.
+    pub packages: Vec<String>,
+    /// Files with the commands that install the packages.
+    pub package_sources: Vec<String>,
 }
 
 /// Files with commands, besides workflows.
@@ -38,16 +44,26 @@ const OTHER_PURPOSES: [&str; 12] = [
     "bench", "prod",
 ];
 
+/// Maximum number of scripts that are read because a file with commands names them.
+const MAX_SCRIPTS: usize = 20;
+
+/// A word that may be the path of a script.
+static SCRIPT: Pattern = Pattern::new(r"(?:\./)?([\w.-]+(?:/[\w.-]+)+|[\w-]+\.sh)\b");
+
 static PIP: Pattern =
-    Pattern::new(r"(?:(?:pip3?|session|uv pip)[ .]install\b|pip-sync )((?:\\\n|[^\n;&|])*)");
+    Pattern::new(r"(?:(?:pip3?|uv pip)[ .]install\b|pip-sync )((?:\\\n|[^\n;&|])*)");
 static PROJECT_TOOL: Pattern =
     Pattern::new(r"(?:uv (?:sync|run)|poetry install|pdm (?:install|sync))\b((?:\\\n|[^\n;&|])*)");
 
 /// Returns what the repository's own commands install for its tests.
 pub(super) fn read(tree: &Tree) -> Result<CiInstalls> {
     let mut installs = CiInstalls::default();
-    for text in test_commands(tree)? {
+    for (path, text) in test_commands(tree)? {
+        let before = installs.packages.len();
         installs.add(&text);
+        if installs.packages.len() > before {
+            installs.package_sources.push(path);
+        }
     }
     installs.files.retain(|path| tree.contains(path));
     Ok(installs)
@@ -57,7 +73,7 @@ pub(super) fn read(tree: &Tree) -> Result<CiInstalls> {
 /// arguments, so any place counts.
 pub(super) fn named_folders(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
     let mut named = BTreeSet::new();
-    for text in test_commands(tree)? {
+    for (_, text) in test_commands(tree)? {
         for word in words(&text) {
             let path = word.split('[').next().unwrap_or(&word);
             let folder = path.strip_prefix("./").unwrap_or_default();
@@ -76,16 +92,33 @@ pub(in crate::recipe) fn command_files(tree: &Tree) -> impl Iterator<Item = &str
     tree.paths().filter(is_workflow).chain(FILES)
 }
 
-/// Returns the texts of the files with commands that run tests.
-fn test_commands(tree: &Tree) -> Result<Vec<String>> {
-    let mut texts = Vec::new();
+/// Returns the files with commands that run tests: their paths, and their texts with those of the scripts that they call.
+fn test_commands(tree: &Tree) -> Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    let mut scripts = BTreeSet::new();
     for path in command_files(tree) {
-        let text = text(tree, path)?.unwrap_or_default();
+        let mut text = text(tree, path)?.unwrap_or_default();
+        for script in called_scripts(tree, &text) {
+            if scripts.len() < MAX_SCRIPTS && scripts.insert(script.clone()) {
+                text.push('\n');
+                text.push_str(&super::text(tree, &script)?.unwrap_or_default());
+            }
+        }
         if runs_tests(&text) {
-            texts.push(text);
+            all.push((path.to_owned(), text));
         }
     }
-    Ok(texts)
+    Ok(all)
+}
+
+/// Returns the shell scripts of the repository that a text names.
+fn called_scripts(tree: &Tree, text: &str) -> Vec<String> {
+    let paths = SCRIPT.captures_iter(text).map(|word| word[1].to_owned());
+    let is_script = |path: &String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        tree.contains(path) && (name.ends_with(".sh") || !name.contains('.'))
+    };
+    paths.filter(is_script).collect()
 }
 
 /// Returns whether a workflow or another file with commands runs tests.
@@ -117,45 +150,17 @@ pub(super) fn is_for_other_purpose(name: &str) -> bool {
 
 impl CiInstalls {
     fn add(&mut self, text: &str) {
-        let arguments = |pattern: &Pattern| -> Vec<Vec<String>> {
-            let calls = pattern.captures_iter(text);
-            calls.map(|call| words(&call[1])).collect()
-        };
-        for words in arguments(&PIP) {
-            self.add_pip(&words);
+        for call in PIP.captures_iter(text) {
+            let start = call.get(0).map_or(0, |all| all.start());
+            let before = text[..start].rsplit('\n').next().unwrap_or_default();
+            let is_prose = before.contains(['#', '"', '\'', '`']) || before.contains("echo");
+            self.add_pip(&words(&call[1]), is_prose);
         }
-        for words in arguments(&PROJECT_TOOL) {
-            self.add_project_tool(&words);
+        for arguments in pip::nox_arguments(text) {
+            self.add_pip(&arguments, false);
         }
-    }
-
-    fn add_pip(&mut self, words: &[String]) {
-        for (at, word) in words.iter().enumerate() {
-            let file = match word.as_str() {
-                "-r" | "--requirement" | "--requirements" => words.get(at + 1).cloned(),
-                _ => ["--requirement=", "-r"]
-                    .iter()
-                    .find_map(|option| word.strip_prefix(option))
-                    .filter(|_| {
-                        word.starts_with("-r") && !word.starts_with("--") || word.contains('=')
-                    })
-                    .map(str::to_owned),
-            };
-            if let Some(file) = file {
-                push(&mut self.files, file.trim_start_matches("./"));
-            }
-            if word == "--group"
-                && let Some(group) = words.get(at + 1)
-            {
-                push(&mut self.groups, group);
-            }
-            if let Some((target, extras)) = word.split_once('[')
-                && (target == "." || target.ends_with('/'))
-            {
-                for extra in extras.trim_end_matches(']').split(',') {
-                    push(&mut self.extras, extra);
-                }
-            }
+        for call in PROJECT_TOOL.captures_iter(text) {
+            self.add_project_tool(&words(&call[1]));
         }
     }
 
@@ -208,7 +213,8 @@ mod tests {
         installs.add(
             "  - run: pip install -r development.txt -rmore.txt -r docs/requirements.txt\n  - run: uv pip install \
              --requirement=a.txt -e '.[socks,doc]'\n  - run: uv sync --group ci --extra=fast\n  - run: poetry install \
-             --with qa,docs -E redis\nsession.install(\"-r\", \"nox.txt\", \".[all]\")\npip install $X --no-deps -r ${F}\npip install --group unit\n@nox.session\ndef tests(session): pass\n",
+             --with qa,docs -E redis\npip install $X --no-deps -r ${F}\npip install --group unit\n@nox.session\ndef tests(session):\n    \
+             session.install(\"-r\", \"nox.txt\", \".[all]\")\n",
         );
         assert_eq!(
             installs.files,

@@ -104,6 +104,10 @@ pub(super) fn test_requirements(
             from.push("Pipfile".to_owned());
         }
     }
+    if dependencies.is_empty() {
+        from.extend(ci.package_sources);
+        dependencies.requirements = ci.packages;
+    }
     let has_file = dependencies
         .files
         .iter()

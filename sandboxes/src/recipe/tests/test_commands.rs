@@ -74,3 +74,21 @@ fn all_forms_of_tox_are_read() {
         assert_eq!(origin, format!("detected from {path}"), "{text}");
     }
 }
+
+#[test]
+fn packages_of_ci_are_used_without_other_lists() {
+    let workflow = ".github/workflows/ci.yml";
+    let calls = "steps:\n  - run: scripts/ci/install\n  - run: pytest\n";
+    let script = ("scripts/ci/install", "pip install trio pytest\n");
+    for files in [
+        &[(workflow, "steps:\n  - run: pip install trio pytest tox\n")][..],
+        &[(workflow, calls), script],
+    ] {
+        let (recipe, origin) = detected(DAY, &[&[SETUP][..], files].concat());
+        assert_eq!(recipe.requirements, ["trio", "pytest"]);
+        assert_eq!(origin, format!("detected from {workflow}"));
+        let list = ("requirements-test.txt", "pytest\n");
+        let (recipe, _) = detected(DAY, &[&[SETUP, list][..], files].concat());
+        assert_eq!(recipe.requirements, ["pytest"]);
+    }
+}

@@ -1,0 +1,199 @@
+//! The arguments of `pip install` and of `session.install` in noxfile.py.
+
+use super::{CiInstalls, is_for_other_purpose, push};
+use crate::pattern::Pattern;
+use crate::recipe::setup_py;
+
+/// Options of pip whose value is the next word.
+const WITH_VALUE: [&str; 18] = [
+    "-c",
+    "--constraint",
+    "-e",
+    "--editable",
+    "-f",
+    "--find-links",
+    "-i",
+    "--index-url",
+    "--extra-index-url",
+    "--no-binary",
+    "--only-binary",
+    "--group",
+    "--python",
+    "-r",
+    "--requirement",
+    "--requirements",
+    "-t",
+    "--target",
+];
+
+/// Packages that run tests, check code or publish it, and that tests do not import. Names that begin with one count too.
+const TOOLS: [&str; 38] = [
+    "auditwheel",
+    "bandit",
+    "black",
+    "build",
+    "bump",
+    "cibuildwheel",
+    "codecov",
+    "coveralls",
+    "delocate",
+    "flake8",
+    "flit",
+    "hatch",
+    "isort",
+    "mkdocs",
+    "mypy",
+    "nox",
+    "pdm",
+    "pip",
+    "poetry",
+    "pre-commit",
+    "pylint",
+    "pyright",
+    "pytype",
+    "pyupgrade",
+    "readthedocs",
+    "ruff",
+    "safety",
+    "setuptools",
+    "sphinx",
+    "tox",
+    "twine",
+    "ty",
+    "types-",
+    "uv",
+    "virtualenv",
+    "wheel",
+    "yamllint",
+    "zest",
+];
+
+static REQUIREMENT: Pattern = Pattern::new(
+    r"^([A-Za-z][A-Za-z0-9._-]*)(?:\[[\w,.-]+\])?(?:(?:[<>!~=]=|[<>])[\w.*+!-]+(?:,(?:[<>!~=]=|[<>])[\w.*+!-]+)*)?$",
+);
+
+static SESSION: Pattern = Pattern::new(r"\b(?:session|s)\.install\(((?:[^()]|\([^()]*\))*)\)");
+static ARGUMENT: Pattern = Pattern::new(r#"f?"([^"\n]*)"|f?'([^'\n]*)'|\*?([A-Za-z_]\w*)(\s*=)?"#);
+
+impl CiInstalls {
+    /// Adds the arguments of one command. Those of a command in prose, such as a comment, name no packages.
+    pub(super) fn add_pip(&mut self, words: &[String], is_prose: bool) {
+        let mut is_value = false;
+        for (at, word) in words.iter().enumerate() {
+            if word.starts_with('#') {
+                break;
+            }
+            let follows_option = std::mem::replace(&mut is_value, has_value(word));
+            let file = match word.as_str() {
+                "-r" | "--requirement" | "--requirements" => words.get(at + 1).cloned(),
+                _ => ["--requirement=", "-r"]
+                    .iter()
+                    .find_map(|option| word.strip_prefix(option))
+                    .filter(|_| {
+                        word.starts_with("-r") && !word.starts_with("--") || word.contains('=')
+                    })
+                    .map(str::to_owned),
+            };
+            if let Some(file) = file {
+                push(&mut self.files, file.trim_start_matches("./"));
+            }
+            if word == "--group"
+                && let Some(group) = words.get(at + 1)
+            {
+                push(&mut self.groups, group);
+            }
+            if let Some((target, extras)) = word.split_once('[')
+                && (target == "." || target.ends_with('/'))
+            {
+                for extra in extras.trim_end_matches(']').split(',') {
+                    push(&mut self.extras, extra);
+                }
+            }
+            let is_new = !is_prose && !follows_option && !self.packages.contains(word);
+            if is_new && is_package(word) {
+                self.packages.push(word.clone());
+            }
+        }
+    }
+}
+
+fn has_value(option: &str) -> bool {
+    WITH_VALUE.contains(&option)
+}
+
+/// Returns whether a word requires a package that tests may import.
+fn is_package(word: &str) -> bool {
+    let name = REQUIREMENT
+        .captures(word)
+        .map(|parts| parts[1].to_lowercase());
+    let Some(name) = name.map(|name| name.replace('_', "-")) else {
+        return false;
+    };
+    let begins = |tool: &&str| {
+        let rest = name.strip_prefix(*tool);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-') || tool.ends_with('-'))
+    };
+    let is_file = [".txt", ".in", ".whl", ".gz", ".toml", ".sh"]
+        .iter()
+        .any(|end| word.ends_with(end));
+    !is_file && !TOOLS.iter().any(begins)
+}
+
+/// Returns the arguments of each `session.install` in the text of a noxfile, except in sessions for other purposes than
+/// tests. Names of constant lists are replaced by their items.
+pub(super) fn nox_arguments(text: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for function in text.split("\ndef ") {
+        let name = function.split('(').next().unwrap_or_default();
+        if is_for_other_purpose(name) {
+            continue;
+        }
+        for call in SESSION.captures_iter(function) {
+            let mut words = Vec::new();
+            for argument in ARGUMENT.captures_iter(&call[1]) {
+                let quoted = argument.get(1).or(argument.get(2));
+                match (quoted, argument.get(3), argument.get(4)) {
+                    (Some(word), ..) => words.push(word.as_str().to_owned()),
+                    (None, Some(name), None) => {
+                        let items = setup_py::literal(text, name.as_str());
+                        words.extend(items.iter().flat_map(setup_py::Literal::texts));
+                    }
+                    _ => {}
+                }
+            }
+            all.push(words);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_commands_are_found() {
+        let mut installs = CiInstalls::default();
+        installs.add(
+            "pip install -U pip wheel tox-uv 'pytest>=7,<9' mock==4.0 -c constraints.txt -i URL -r a.txt -e . ./b \
+             $MORE x.whl six # as usual\n# you can pip install more of it\n@echo \"pip install all\"\npip install pytest-cov[toml] --no-deps typing_extensions\n",
+        );
+        let expected = [
+            "pytest>=7,<9",
+            "mock==4.0",
+            "six",
+            "pytest-cov[toml]",
+            "typing_extensions",
+        ];
+        assert_eq!(installs.packages, expected);
+        assert_eq!(installs.files, ["a.txt"]);
+    }
+
+    #[test]
+    fn constants_of_nox_are_resolved() {
+        let text = "DEPS = [\"pytest\", 'mock']\n\n@nox.session\ndef tests(session):\n    session.install(\n        \
+                    *DEPS,\n        \"trio\",\n        silent=False,\n    )\n\n@nox.session\ndef lint(session):\n    \
+                    session.install(\"attrs\")\n";
+        assert_eq!(nox_arguments(text), [["pytest", "mock", "trio"]]);
+    }
+}
