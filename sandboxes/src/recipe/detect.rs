@@ -2,6 +2,7 @@
 //! and CI files.
 
 mod ci;
+mod conda;
 mod django;
 mod local_lines;
 mod named_paths;
@@ -353,6 +354,7 @@ fn python_hints(
     let tox = r"py3(\d{1,2})\b";
     let pinned = r"(?m)^\s*(?:python[- \t]+)?3\.(\d{1,2})\b";
     let pipfile = r#"python(?:_full)?_version\s*=\s*["']3\.(\d{1,2})\b"#;
+    let conda_python = r"(?m)^\s*-\s*python\s*==?\s*3\.(\d{1,2})\b";
     let image = r"(?m)^FROM\s(?:.*[\s/])?python:3\.(\d{1,2})\b";
     // Returns whether any file so far lists versions.
     let mut look = |path: &str, patterns: &[&str]| -> Result<bool> {
@@ -393,6 +395,13 @@ fn python_hints(
     }
     for path in [".python-version", "runtime.txt", ".tool-versions"] {
         look(path, &[pinned])?;
+    }
+    let conda_files: Vec<&str> = tree
+        .paths()
+        .filter(|path| conda::is_environment_file(path))
+        .collect();
+    for path in conda_files {
+        look(path, &[conda_python])?;
     }
     if !look("Pipfile", &[pipfile])? {
         look("Dockerfile", &[image])?;

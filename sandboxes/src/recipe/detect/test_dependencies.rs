@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::project_metadata::ProjectMetadata;
 use super::tox::{self, ToxDependencies};
-use super::{Files, ci, package_name, poetry, text};
+use super::{Files, ci, conda, package_name, poetry, text};
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -107,6 +107,12 @@ pub(super) fn test_requirements(
     if dependencies.is_empty() {
         from.extend(ci.package_sources);
         dependencies.requirements = ci.packages;
+        let conda = conda::environment(tree)?;
+        if !conda.requirements.is_empty() || !conda.files.is_empty() {
+            from.push(conda.path);
+        }
+        dependencies.requirements.extend(conda.requirements);
+        dependencies.files.extend(conda.files);
     }
     let has_file = dependencies
         .files

@@ -92,3 +92,14 @@ fn packages_of_ci_are_used_without_other_lists() {
         assert_eq!(recipe.requirements, ["pytest"]);
     }
 }
+
+#[test]
+fn environment_file_of_conda_is_used() {
+    let conda =
+        "dependencies:\n  - python=3.8\n  - numpy=1.21\n  - cudatoolkit\n  - pip:\n    - trio\n";
+    let files = [("environment.yml", conda), ("a.py", "import numpy as np\n")];
+    let (recipe, origin) = detected(DAY, &files);
+    assert_eq!(recipe.python.as_deref(), Some("3.8"));
+    assert_eq!(recipe.requirements, ["numpy==1.21.*", "trio", "pytest"]);
+    assert_eq!(origin, "detected from environment.yml");
+}
