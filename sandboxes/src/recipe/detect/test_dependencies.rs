@@ -114,13 +114,12 @@ pub(super) fn test_requirements(
         dependencies.requirements.extend(conda.requirements);
         dependencies.files.extend(conda.files);
     }
-    let has_file = dependencies
-        .files
-        .iter()
-        .any(|file| file == "requirements.txt");
-    if !installable && !has_file && tree.contains("requirements.txt") {
-        from.push("requirements.txt".to_owned());
-        dependencies.files.insert(0, "requirements.txt".to_owned());
+    if !installable
+        && let Some(path) = application_file(tree, dependencies.files.is_empty())
+        && !dependencies.files.iter().any(|file| file == path)
+    {
+        from.push(path.to_owned());
+        dependencies.files.insert(0, path.to_owned());
     }
     Ok(dependencies)
 }
@@ -278,7 +277,8 @@ fn requirements_file(tree: &Tree, used: &[String]) -> Result<Option<String>> {
             _ => false,
         };
         let is_named = name.contains("require") || folder.contains("require");
-        is_used(path) || place && is_named && name.ends_with(".txt")
+        let is_list = name.ends_with(".txt") || is_uncompiled(tree, path);
+        is_used(path) || place && is_named && is_list
     };
     let mut best: Option<((bool, bool, u8), usize, &str)> = None;
     for path in tree.paths().filter(candidate) {
@@ -302,6 +302,34 @@ fn requirements_file(tree: &Tree, used: &[String]) -> Result<Option<String>> {
         }
     }
     Ok(best.map(|(_, _, path)| path.to_owned()))
+}
+
+/// Returns whether a file is the source of a requirements file that is not committed, as for pip-tools.
+fn is_uncompiled(tree: &Tree, path: &str) -> bool {
+    let compiled = path.strip_suffix(".in").map(|path| format!("{path}.txt"));
+    compiled.is_some_and(|compiled| !tree.contains(&compiled))
+}
+
+/// Returns the requirements file of an application. The file for production counts only if there is none for tests.
+fn application_file(tree: &Tree, has_none_for_tests: bool) -> Option<&'static str> {
+    let names = [
+        "requirements.txt",
+        "requirements.in",
+        "requirements/base.txt",
+        "requirements/base.in",
+        "requirements/common.txt",
+        "requirements/main.txt",
+        "requirements/main.in",
+        "requirements/requirements.txt",
+    ];
+    let for_production = [
+        "requirements/default.txt",
+        "requirements/prod.txt",
+        "requirements/production.txt",
+    ];
+    let for_production = for_production.into_iter().filter(|_| has_none_for_tests);
+    let mut names = names.into_iter().chain(for_production);
+    names.find(|path| tree.contains(path))
 }
 
 /// Returns whether a path in lower case names tests, but not those in documentation.

@@ -94,6 +94,17 @@ fn packages_of_ci_are_used_without_other_lists() {
 }
 
 #[test]
+fn sources_of_pip_tools_are_used_unless_compiled() {
+    let base = ("requirements/base.in", "flask\n");
+    let test = ("requirements/test.in", "pytest\n");
+    let (recipe, _) = detected(DAY, &[base, test]);
+    assert_eq!(recipe.requirements_files, [base.0, test.0]);
+    let compiled = ("requirements/test.txt", "pytest==7\n");
+    let (recipe, _) = detected(DAY, &[base, test, compiled]);
+    assert_eq!(recipe.requirements_files, [base.0, compiled.0]);
+}
+
+#[test]
 fn environment_file_of_conda_is_used() {
     let conda =
         "dependencies:\n  - python=3.8\n  - numpy=1.21\n  - cudatoolkit\n  - pip:\n    - trio\n";
