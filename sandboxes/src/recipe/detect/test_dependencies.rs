@@ -282,10 +282,10 @@ fn requirements_file(tree: &Tree, used: &[String]) -> Result<Option<String>> {
     };
     let mut best: Option<((bool, bool, u8), usize, &str)> = None;
     for path in tree.paths().filter(candidate) {
-        let requires_pytest = text(tree, path)?
-            .unwrap_or_default()
-            .lines()
-            .any(|line| package_name(line) == "pytest");
+        let requires_pytest = text(tree, path)?.unwrap_or_default().lines().any(|line| {
+            let name = package_name(line);
+            name == "pytest" || name.starts_with("pytest-")
+        });
         let lower = path.to_lowercase();
         let kind = match (is_for_tests(&lower), lower.contains("dev")) {
             (true, _) => 0,

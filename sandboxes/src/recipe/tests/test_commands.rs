@@ -114,3 +114,17 @@ fn environment_file_of_conda_is_used() {
     assert_eq!(recipe.requirements, ["numpy==1.21.*", "trio", "pytest"]);
     assert_eq!(origin, "detected from environment.yml");
 }
+
+#[test]
+fn requirements_file_with_plugin_of_pytest_is_used() {
+    let files = [
+        ("requirements/base.txt", "flask\n"),
+        ("requirements/local.txt", "-r base.txt\npytest-django\n"),
+        ("requirements/production.txt", "-r base.txt\ngunicorn\n"),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(
+        recipe.requirements_files,
+        ["requirements/base.txt", "requirements/local.txt"]
+    );
+}
