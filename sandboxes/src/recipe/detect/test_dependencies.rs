@@ -20,12 +20,14 @@ pub(super) struct TestDependencies {
 }
 
 /// Names of extras and groups for tests. If none exists, those for development are used.
-const FOR_TESTS: [&str; 6] = [
+const FOR_TESTS: [&str; 8] = [
     "test",
     "tests",
     "testing",
     "unittest",
+    "unittests",
     "unit-test",
+    "unit-tests",
     "pytest",
 ];
 const FOR_DEVELOPMENT: [&str; 3] = ["dev", "develop", "development"];
@@ -50,7 +52,12 @@ pub(super) fn test_requirements(
                 .iter()
                 .find_map(|(file, extras)| Some((*file, installed_by_ci(extras, &ci.extras)?)))
         };
-        if let Some((file, extras)) = chosen.or_else(by_ci) {
+        let longer = || {
+            declared
+                .iter()
+                .find_map(|(file, extras)| Some((*file, choose_longer(extras)?)))
+        };
+        if let Some((file, extras)) = chosen.or_else(by_ci).or_else(longer) {
             dependencies.extras = extras;
             from.push(file.to_owned());
         }
@@ -60,7 +67,9 @@ pub(super) fn test_requirements(
         .get("dependency-groups")
         .and_then(Value::as_table)
         && let names = groups.keys().cloned().collect::<Vec<_>>()
-        && let Some(chosen) = choose(&names).or_else(|| installed_by_ci(&names, &ci.groups))
+        && let Some(chosen) = choose(&names)
+            .or_else(|| installed_by_ci(&names, &ci.groups))
+            .or_else(|| choose_longer(&names))
     {
         for name in chosen {
             group(groups, &name, &mut dependencies.requirements, 8);
@@ -223,6 +232,18 @@ fn choose(names: &[String]) -> Option<Vec<String>> {
         }
     }
     None
+}
+
+/// Returns names such as `test-deps` and `tests_core`, for projects without usual ones.
+fn choose_longer(names: &[String]) -> Option<Vec<String>> {
+    let is_for_tests = |name: &&String| {
+        let lower = name.to_lowercase();
+        let mut parts = lower.split(['-', '_']);
+        let has_other = parts.clone().any(ci::is_for_other_purpose);
+        !has_other && parts.any(|part| part != "pytest" && FOR_TESTS.contains(&part))
+    };
+    let chosen: Vec<_> = names.iter().filter(is_for_tests).cloned().collect();
+    (!chosen.is_empty()).then_some(chosen)
 }
 
 /// Adds the requirements of a dependency group (PEP 735), including those of included groups.

@@ -128,3 +128,17 @@ fn requirements_file_with_plugin_of_pytest_is_used() {
         ["requirements/base.txt", "requirements/local.txt"]
     );
 }
+
+#[test]
+fn longer_names_of_groups_are_recognised() {
+    for (names, expected) in [
+        (["unit-tests", "docs"], "unit-tests"),
+        (["test_deps", "docs-test"], "test_deps"),
+        (["dev", "test-deps"], "dev"),
+    ] {
+        let groups = names.map(|name| format!("{name} = ['{name}']\n")).concat();
+        let text = format!("[project]\nname = 'x'\n[dependency-groups]\n{groups}");
+        let (recipe, _) = detected(DAY, &[("pyproject.toml", &text)]);
+        assert_eq!(recipe.requirements, [expected, "pytest"]);
+    }
+}
