@@ -32,6 +32,9 @@ const FOR_TESTS: [&str; 8] = [
 ];
 const FOR_DEVELOPMENT: [&str; 3] = ["dev", "develop", "development"];
 
+/// Environments of Hatch for tests or development.
+const HATCH_ENVIRONMENTS: [&str; 6] = ["hatch-test", "test", "tests", "testing", "default", "dev"];
+
 pub(super) fn test_requirements(
     tree: &Tree,
     files: &Files,
@@ -42,6 +45,7 @@ pub(super) fn test_requirements(
     let mut dependencies = TestDependencies::default();
     let mut ci = ci::read(tree)?;
     ci.groups.extend(tox::groups(&files.tox, python));
+    ci.extras.extend(hatch_features(files));
     if installable {
         let declared = extras(files);
         let chosen = declared
@@ -403,7 +407,7 @@ fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
         let names = choose(&groups.keys().cloned().collect::<Vec<_>>());
         lists.extend(names.into_iter().flatten().map(|name| groups.get(&name)));
     }
-    for environment in ["hatch-test", "test", "tests", "testing", "default", "dev"] {
+    for environment in HATCH_ENVIRONMENTS {
         let Some(environment) = tool(&["hatch", "envs", environment]) else {
             continue;
         };
@@ -417,6 +421,17 @@ fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
         from.push("pyproject.toml".to_owned());
     }
     texts
+}
+
+/// Returns the extras that environments of Hatch install.
+fn hatch_features(files: &Files) -> Vec<String> {
+    let environments = files.tool("hatch").and_then(|hatch| hatch.get("envs"));
+    let lists = HATCH_ENVIRONMENTS.iter().filter_map(|name| {
+        let features = environments?.get(name)?.get("features")?;
+        features.as_array()
+    });
+    let names = lists.flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
 }
 
 /// Returns the development packages of a Pipfile, and all its other packages if nothing else installs them.

@@ -130,6 +130,14 @@ fn requirements_file_with_plugin_of_pytest_is_used() {
 }
 
 #[test]
+fn features_of_hatch_are_extras() {
+    let text = "[project]\nname = 'x'\n[project.optional-dependencies]\nfast = ['mock']\nslow = ['attrs']\n\
+                [tool.hatch.envs.hatch-test]\nfeatures = ['fast']\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", text)]);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[fast]"]);
+}
+
+#[test]
 fn longer_names_of_groups_are_recognised() {
     for (names, expected) in [
         (["unit-tests", "docs"], "unit-tests"),
