@@ -8,7 +8,7 @@ mod rules;
 
 use decisive::Failure;
 pub(super) use decisive::decisive_line;
-pub(super) use rules::code::missing_variable;
+pub(super) use rules::code::missing_variables;
 
 /// Returns advice for a failed step, one imperative, from its output.
 pub(super) fn hint(output: &str) -> Option<String> {

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::Environment;
 use super::build::Build;
-use super::failure_hints::missing_variable;
+use super::failure_hints::missing_variables;
 use super::smoke_test::SmokeTestReport;
 use crate::recipe::{self, Recipe, Service};
 use crate::repository::Tree;
@@ -73,7 +73,7 @@ impl Build<'_> {
             .collect();
         let mut added = false;
         for (asked_by, text) in &complaints {
-            added |= add_variable(environment, asked_by, text, tree)?;
+            added |= add_variables(environment, asked_by, text, tree)?;
         }
         if self.plan.guess.services && self.recipe.image.is_none() {
             for (asked_by, text) in &complaints {
@@ -132,17 +132,36 @@ impl Build<'_> {
     }
 }
 
-/// Adds the variable that an error says is missing, with its value from the repository's files.
-fn add_variable(
+/// Adds the variables that an error says are missing, with their values from the repository's files.
+fn add_variables(
     environment: &mut Environment,
     asked_by: &str,
     text: &str,
     tree: &Tree,
 ) -> Result<bool> {
-    let missing = missing_variable(text);
-    let Some(name) = missing.filter(|name| !environment.env.contains_key(name)) else {
-        return Ok(false);
+    let missing = missing_variables(text);
+    let prefix = match missing.is_prefixed {
+        true => recipe::settings_prefix(tree)?,
+        false => String::new(),
     };
+    let mut added = false;
+    for name in missing.names {
+        let prefixed = format!("{prefix}{name}");
+        added |= add_variable(environment, asked_by, prefixed, tree)?
+            || add_variable(environment, asked_by, name, tree)?;
+    }
+    Ok(added)
+}
+
+fn add_variable(
+    environment: &mut Environment,
+    asked_by: &str,
+    name: String,
+    tree: &Tree,
+) -> Result<bool> {
+    if environment.env.contains_key(&name) {
+        return Ok(false);
+    }
     let named = recipe::named_variables(tree)?;
     let (value, origin) = match named.get(&name) {
         Some(variable) => (variable.value.clone(), variable.file.as_str()),

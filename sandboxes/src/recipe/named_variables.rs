@@ -2,10 +2,10 @@
 //!
 //! They are used for variables that turn out to be missing when tests run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::assignments::assignments;
-use super::compose;
+use super::{MAX_FILE_LEN, compose};
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -42,6 +42,24 @@ pub(crate) fn named_variables(tree: &Tree) -> Result<BTreeMap<String, NamedVaria
         }
     }
     Ok(all)
+}
+
+/// Maximum number of files to search for a prefix.
+const MAX_FILES: usize = 1000;
+
+static PREFIX: Pattern = Pattern::new(r#"\benv_prefix\s*=\s*["'](\w+)["']"#);
+
+/// Returns the prefix, in capitals, of the variables that pydantic's settings read. Empty unless the code has exactly one.
+pub(crate) fn settings_prefix(tree: &Tree) -> Result<String> {
+    let mut prefixes = BTreeSet::new();
+    let is_code = |path: &&str| path.ends_with(".py") && !tree.is_larger(path, MAX_FILE_LEN);
+    for path in tree.paths().filter(is_code).take(MAX_FILES) {
+        let code = tree.text(path)?.unwrap_or_default();
+        let captures = PREFIX.captures_iter(&code);
+        prefixes.extend(captures.map(|prefix| prefix[1].to_uppercase()));
+    }
+    let only = prefixes.pop_first().filter(|_| prefixes.is_empty());
+    Ok(only.unwrap_or_default())
 }
 
 /// Replaces the name of another container by this machine, where a test finds its services.

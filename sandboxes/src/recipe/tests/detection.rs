@@ -112,6 +112,23 @@ fn compose_variables_select_user_and_database() {
 }
 
 #[test]
+fn single_prefix_of_settings_is_found() {
+    let (a, b) = (
+        "env_prefix='app_'\n",
+        "class Config:\n    env_prefix = \"OTHER_\"\n",
+    );
+    for (files, prefix) in [
+        (&[("a.py", a), ("b.py", a)][..], "APP_"),
+        (&[("b.py", b)], "OTHER_"),
+        (&[("a.py", a), ("b.py", b)], ""),
+        (&[("a.txt", a)], ""),
+    ] {
+        let (_folder, source) = source("a/b", DAY, files);
+        assert_eq!(settings_prefix(&source.tree().unwrap()).unwrap(), prefix);
+    }
+}
+
+#[test]
 fn folders_created_by_ci_are_created() {
     let workflow = "steps:\n  - run: mkdir data media\n  - run: pytest\n";
     let files = [

@@ -2,6 +2,7 @@
 
 use super::super::decisive::Failure;
 use super::{captured, captured_by_any};
+use crate::pattern::Pattern;
 
 /// Modules that Python no longer has, and the last version with them.
 const REMOVED: [(&str, &str); 12] = [
@@ -59,22 +60,42 @@ pub(super) fn django_settings(failure: &Failure<'_>) -> Option<String> {
         })
 }
 
-/// Returns the variable of the first field that pydantic's settings miss. Its name is that of the field in capitals.
-fn unset_field(report: &str) -> Option<String> {
-    let pattern = r"(?m)^(?:E\s+)?([a-z]\w+)\nE?\s*[Ff]ield required";
-    let is_of_settings = report.contains("Settings");
-    captured(pattern, report)
-        .filter(|_| is_of_settings)
-        .map(|field| field.to_uppercase())
+/// A field that pydantic misses, with its name on the line before.
+static UNSET_FIELD: Pattern = Pattern::new(r"(?m)^(?:E\s+)?([A-Za-z]\w+)\nE?\s*[Ff]ield required");
+
+/// Returns the variables of the fields that pydantic's settings miss. Their names are those of the fields in capitals.
+fn unset_fields(report: &str) -> Vec<String> {
+    let is_of_settings = report.contains("Settings") || report.contains("pydantic_settings");
+    let fields = UNSET_FIELD.captures_iter(report);
+    let fields = fields.filter(|_| is_of_settings);
+    fields.map(|field| field[1].to_uppercase()).collect()
 }
 
-/// Returns the environment variable that the last line about one says is missing.
-pub(in crate::environment) fn missing_variable(report: &str) -> Option<String> {
-    let variable = |line: &str| match line.to_lowercase().contains("field required") {
-        true => unset_field(report),
-        false => variable_in(line, report),
+/// Returns the environment variables that a report says are missing: all fields of settings, otherwise the variable in the
+/// last line about one. Fields can have a prefix, which the report does not tell.
+pub(in crate::environment) fn missing_variables(report: &str) -> MissingVariables {
+    let fields = unset_fields(report);
+    let is_prefixed = !fields.is_empty();
+    let by_line = || {
+        report
+            .lines()
+            .rev()
+            .find_map(|line| variable_in(line, report))
     };
-    report.lines().rev().find_map(variable)
+    MissingVariables {
+        names: match is_prefixed {
+            true => fields,
+            false => by_line().into_iter().collect(),
+        },
+        is_prefixed,
+    }
+}
+
+/// The environment variables that a report says are missing.
+pub(in crate::environment) struct MissingVariables {
+    pub names: Vec<String>,
+    /// Whether the names can lack the prefix that the settings add to their fields.
+    pub is_prefixed: bool,
 }
 
 /// Returns the environment variable that a line of the report says is missing.
