@@ -93,7 +93,7 @@ pub(in crate::recipe) fn command_files(tree: &Tree) -> impl Iterator<Item = &str
 }
 
 /// Returns the files with commands that run tests: their paths, and their texts with those of the scripts that they call.
-fn test_commands(tree: &Tree) -> Result<Vec<(String, String)>> {
+pub(super) fn test_commands(tree: &Tree) -> Result<Vec<(String, String)>> {
     let mut all = Vec::new();
     let mut scripts = BTreeSet::new();
     for path in command_files(tree) {

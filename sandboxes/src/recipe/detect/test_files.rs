@@ -3,7 +3,9 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Files, text};
+use regex::Regex;
+
+use super::{Files, ci, text};
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -25,6 +27,10 @@ static IMPORTS: Pattern = Pattern::new(r"(?m)^\s*(?:from|import)\s(.*)|\btests?\
 
 static TEST_CODE: Pattern =
     Pattern::new(r"(?m)TestCase\)|^\s*(?:import|from)\s+(?:unittest|pytest|django\.test)\b");
+
+/// A command that runs unittest, with the pattern for the names of files, if there is one.
+static UNITTEST: Pattern =
+    Pattern::new(r#"-m\s+unittest\b(?:[^\n]*?\s(?:-p|--pattern)[ =]*["']?([\w*?.-]+))?"#);
 
 /// Returns the files that contain tests according to their names. If pytest is configured to search only some folders,
 /// only files in those are returned.
@@ -57,11 +63,12 @@ fn is_named(path: &str) -> bool {
 }
 
 /// Returns the files that define tests under a name that pytest does not expect: `tests.py`, as in tutorials of Flask and
-/// Django, `test.py` in the root, and modules in folders of tests that the repository's own runner imports. If no file
-/// has an expected name, all modules with tests in such folders count.
+/// Django, `test.py` in the root, those that unittest discovers, and modules in folders of tests that the repository's own
+/// runner imports. If no file has an expected name, all modules with tests in such folders count.
 fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
     let has_expected = tree.paths().any(is_named);
     let by_scripts = imported_names(tree, "", &SCRIPTS)?;
+    let by_unittest = unittest_patterns(tree)?;
     let mut by_suites: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut paths = Vec::new();
     let is_candidate = |path: &&str| path.ends_with(".py") && !is_named(path);
@@ -72,7 +79,8 @@ fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
             .any(|part| matches!(part, "test" | "tests"))
             && !SUITES.contains(&name)
             && name != "conftest.py";
-        let is_usual = name == "tests.py" || path == "test.py";
+        let is_discovered = by_unittest.iter().any(|pattern| pattern.is_match(name));
+        let is_usual = is_discovered || name == "tests.py" || path == "test.py";
         let mut is_collected = is_usual || is_in_suite && !has_expected;
         if is_in_suite && !is_collected {
             let by_suite = match by_suites.entry(folder) {
@@ -91,6 +99,25 @@ fn otherwise_named(tree: &Tree) -> Result<Vec<&str>> {
         }
     }
     Ok(paths)
+}
+
+/// Returns the patterns of the file names that unittest collects, if the repository's commands run it and not pytest.
+fn unittest_patterns(tree: &Tree) -> Result<Vec<Regex>> {
+    let commands = ci::test_commands(tree)?;
+    let runs_pytest = |text: &String| text.contains("pytest") || text.contains("py.test");
+    if commands.iter().any(|(_, text)| runs_pytest(text)) {
+        return Ok(Vec::new());
+    }
+    let calls = commands
+        .iter()
+        .flat_map(|(_, text)| UNITTEST.captures_iter(text));
+    let patterns = calls.filter_map(|call| {
+        let pattern = call.get(1).map_or("test*.py", |pattern| pattern.as_str());
+        let pattern = regex::escape(pattern);
+        let pattern = pattern.replace(r"\*", ".*").replace(r"\?", ".");
+        Regex::new(&format!("^{pattern}$")).ok()
+    });
+    Ok(patterns.collect())
 }
 
 /// Returns the names that files of a folder import. The folder is empty or ends with a slash.

@@ -150,3 +150,30 @@ fn longer_names_of_groups_are_recognised() {
         assert_eq!(recipe.requirements, [expected, "pytest"]);
     }
 }
+
+#[test]
+fn files_that_unittest_discovers_are_tests() {
+    let code = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n";
+    for (command, path, is_collected) in [
+        (
+            "python -m unittest discover -s checks -p '*_case.py'",
+            "checks/a_case.py",
+            true,
+        ),
+        ("python -m unittest", "x/testmore.py", true),
+        ("python -m unittest", "x/more.py", false),
+        ("python -m pytest", "x/testmore.py", false),
+    ] {
+        let makefile = format!("test:\n\t{command}\n");
+        let files = [
+            SETUP,
+            ("Makefile", makefile.as_str()),
+            ("test_a.py", code),
+            (path, code),
+        ];
+        let (recipe, _) = detected(DAY, &files);
+        let option = format!("--override-ini=python_files=test_*.py *_test.py {path}");
+        let options = &recipe.runner.options;
+        assert_eq!(options.contains(&option), is_collected, "{command} {path}");
+    }
+}
