@@ -50,6 +50,8 @@ fn missing_tables_select_hint() {
         "E   pymysql.err.ProgrammingError: (1146, \"Table 'shop.users' doesn't exist\")",
     ];
     assert_hints(&cases.map(|line| (format!("{line}\n"), "to before-tests under")));
+    let django = "E   django.db.utils.OperationalError: no such table: shop_item\n";
+    assert_hints(&[(django.to_owned(), "manage.py makemigrations")]);
     let first = hint(&format!("{}\n", cases[0]));
     assert!(first.is_some_and(|hint| hint.contains("no table users")));
 }

@@ -150,6 +150,12 @@ pub(super) fn missing_table(failure: &Failure<'_>) -> Option<String> {
         r"Table '([^']+)' doesn't exist",
     ];
     let table = captured_by_any(&patterns, &failure.error)?;
+    if failure.line.starts_with("django.") {
+        return Some(format!(
+            "the database has no table {table}, because no migration creates it: add `python manage.py makemigrations` \
+             to before-tests under [environment] of testwright.toml"
+        ));
+    }
     Some(format!(
         "the database has no table {table}: add the command that creates its tables, such as `alembic upgrade head`, \
          to before-tests under [environment] of testwright.toml"
