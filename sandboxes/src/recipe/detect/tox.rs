@@ -21,6 +21,8 @@ pub(super) struct ToxDependencies {
 
 /// Maximum number of environments that one list may expand to.
 const MAX_ENVIRONMENTS: usize = 500;
+/// Maximum length of a list of environments.
+const MAX_LIST_LEN: usize = 20_000;
 /// Maximum number of lists that refer to each other.
 const MAX_DEPTH: usize = 8;
 
@@ -261,6 +263,7 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
 /// Splits a list at its commas, and expands braces: `py{38,39}-x` becomes `py38-x` and `py39-x`.
 fn expand(list: &str) -> Vec<String> {
     let mut waiting = vec![list.to_owned()];
+    waiting.retain(|list| list.len() <= MAX_LIST_LEN);
     let mut done = Vec::new();
     while let Some(text) = waiting.pop() {
         if done.len() + waiting.len() > MAX_ENVIRONMENTS {
@@ -274,7 +277,7 @@ fn expand(list: &str) -> Vec<String> {
         let braces = text.find('{').zip(text.find('}'));
         match braces.filter(|(start, end)| start < end) {
             Some((start, end)) => {
-                let choices = text[start + 1..end].split(',').rev();
+                let choices = text[start + 1..end].split(',').rev().take(MAX_ENVIRONMENTS);
                 let (before, after) = (&text[..start], &text[end + 1..]);
                 waiting.extend(choices.map(|choice| format!("{before}{}{after}", choice.trim())));
             }

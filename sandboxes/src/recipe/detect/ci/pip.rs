@@ -4,6 +4,11 @@ use super::{CiInstalls, is_for_other_purpose, push};
 use crate::pattern::Pattern;
 use crate::recipe::setup_py;
 
+/// Maximum calls of `session.install` in a file, and maximum arguments of each, because each may be searched for in the
+/// whole file.
+const MAX_CALLS: usize = 40;
+const MAX_ARGUMENTS: usize = 30;
+
 /// Options of pip whose value is the next word.
 const WITH_VALUE: [&str; 18] = [
     "-c",
@@ -149,8 +154,11 @@ pub(super) fn nox_arguments(text: &str) -> Vec<Vec<String>> {
             continue;
         }
         for call in SESSION.captures_iter(function) {
+            if all.len() == MAX_CALLS {
+                return all;
+            }
             let mut words = Vec::new();
-            for argument in ARGUMENT.captures_iter(&call[1]) {
+            for argument in ARGUMENT.captures_iter(&call[1]).take(MAX_ARGUMENTS) {
                 let quoted = argument.get(1).or(argument.get(2));
                 match (quoted, argument.get(3), argument.get(4)) {
                     (Some(word), ..) => words.push(word.as_str().to_owned()),
