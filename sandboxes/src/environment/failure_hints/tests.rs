@@ -338,6 +338,7 @@ fn missing_variables_are_recognised() {
                   [type=missing]\nE       For further information visit https://errors.pydantic.dev/2/v/missing\nE   \
                   POSTGRES_DB\nE     Field required [type=missing]\npydantic_settings/main.py";
     assert_eq!(missing_variables(fields).names, ["DB_DSN", "POSTGRES_DB"]);
+    assert_hints(&[(fields.to_owned(), "--env DB_DSN=VALUE")]);
     for report in [
         "E   KeyError: 'NAME'",
         "E   AssertionError: the environment variable HOME was kept",

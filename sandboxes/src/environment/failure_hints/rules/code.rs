@@ -136,7 +136,12 @@ fn variable_in(line: &str, report: &str) -> Option<String> {
 }
 
 pub(super) fn variable(failure: &Failure<'_>) -> Option<String> {
-    let name = variable_in(&failure.line, failure.output)?;
+    let field = || {
+        let is_validation = failure.line_has(&["ValidationError"]);
+        let mut fields = unset_fields(failure.output).into_iter();
+        fields.next().filter(|_| is_validation)
+    };
+    let name = variable_in(&failure.line, failure.output).or_else(field)?;
     Some(format!(
         "the code reads the environment variable {name}: pass --env {name}=VALUE, or set it under \
          [environment.env] of testwright.toml"
