@@ -1,8 +1,11 @@
 //! The files that contain tests, by their names and by pytest's configuration.
 
+mod names;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use names::{TestNames, is_named, name_pattern};
 use regex::Regex;
 
 use super::{Files, ci, text};
@@ -36,9 +39,11 @@ static UNITTEST: Pattern =
 /// only files in those are returned.
 pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
     let files = Files::read(tree)?;
-    let mut all: Vec<&str> = tree.paths().filter(|path| is_named(path)).collect();
+    let names = TestNames::read(tree)?;
+    let mut all: Vec<&str> = tree.paths().filter(|path| names.is_match(path)).collect();
     all.extend(otherwise_named(tree)?);
     all.sort_unstable();
+    all.dedup();
     let settings = files.pytest_settings();
     let folders = settings.iter().find(|(key, _)| key == "testpaths");
     let folders = folders.map_or("", |(_, folders)| folders.as_str());
@@ -55,11 +60,6 @@ pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
     let chosen: Vec<&str> = all.iter().copied().filter(below).collect();
     let chosen = if chosen.is_empty() { all } else { chosen };
     Ok(chosen.into_iter().map(str::to_owned).collect())
-}
-
-fn is_named(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
 }
 
 /// Returns the files that define tests under a name that pytest does not expect: `tests.py`, as in tutorials of Flask and
@@ -113,9 +113,7 @@ fn unittest_patterns(tree: &Tree) -> Result<Vec<Regex>> {
         .flat_map(|(_, text)| UNITTEST.captures_iter(text));
     let patterns = calls.filter_map(|call| {
         let pattern = call.get(1).map_or("test*.py", |pattern| pattern.as_str());
-        let pattern = regex::escape(pattern);
-        let pattern = pattern.replace(r"\*", ".*").replace(r"\?", ".");
-        Regex::new(&format!("^{pattern}$")).ok()
+        name_pattern(pattern)
     });
     Ok(patterns.collect())
 }

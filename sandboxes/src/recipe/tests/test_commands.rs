@@ -177,3 +177,24 @@ fn files_that_unittest_discovers_are_tests() {
         assert_eq!(options.contains(&option), is_collected, "{command} {path}");
     }
 }
+
+#[test]
+fn configured_names_of_test_files_count() {
+    let settings = "[pytest]\npython_files = check_*.py\n";
+    let all = "[pytest]\npython_files = *.py\n";
+    let files = [
+        ("a/pytest.ini", settings),
+        ("a/checks/check_a.py", ""),
+        ("a/checks/test_a.py", ""),
+        ("b/tests/test_b.py", ""),
+        ("b/tests/check_b.py", ""),
+        ("c/pytest.ini", all),
+        ("c/more.py", ""),
+        ("c/test_c.py", ""),
+    ];
+    let (_folder, source) = source("a/b", DAY, &files);
+    assert_eq!(
+        test_files(&source.tree().unwrap()).unwrap(),
+        ["a/checks/check_a.py", "b/tests/test_b.py", "c/test_c.py"]
+    );
+}

@@ -1,0 +1,89 @@
+//! The names of test files: those that pytest expects, or those that `python_files` sets in the configuration of a project.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+
+use super::super::Files;
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// Files that may configure pytest.
+const CONFIGURATION: [&str; 7] = [
+    ".pytest.ini",
+    ".pytest.toml",
+    "pyproject.toml",
+    "pytest.ini",
+    "pytest.toml",
+    "setup.cfg",
+    "tox.ini",
+];
+
+/// Maximum number of folders whose configuration is read.
+const MAX_FOLDERS: usize = 40;
+
+/// The patterns of the projects that set some.
+pub(super) struct TestNames(Vec<(String, Vec<Regex>)>);
+
+impl TestNames {
+    /// Reads the configuration of pytest in all folders.
+    pub(super) fn read(tree: &Tree) -> Result<TestNames> {
+        let folder = |path: &str| {
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            CONFIGURATION.contains(&name).then(|| folder.to_owned())
+        };
+        let folders: BTreeSet<String> = tree.paths().filter_map(folder).collect();
+        let mut all = Vec::new();
+        for folder in folders.into_iter().take(MAX_FOLDERS) {
+            let files = Files::read(&tree.subtree(&folder))?;
+            let settings = files.pytest_settings();
+            let names = settings.iter().find(|(key, _)| key == "python_files");
+            let names = names
+                .map_or("", |(_, names)| names.as_str())
+                .split_whitespace();
+            let names: Vec<&str> = names.map(|name| name.trim_matches(['"', '\''])).collect();
+            // Patterns for all files do not tell tests from other code.
+            let is_for_all = |name: &&str| matches!(last_part(name), "*" | "*.py");
+            let is_broad = names.iter().any(is_for_all);
+            let patterns: Vec<Regex> = names.into_iter().filter_map(name_pattern).collect();
+            if !is_broad && !patterns.is_empty() {
+                all.push((folder, patterns));
+            }
+        }
+        Ok(TestNames(all))
+    }
+
+    /// Returns whether a path is that of a test file.
+    pub(super) fn is_match(&self, path: &str) -> bool {
+        let inside = |folder: &str| {
+            let rest = path.strip_prefix(folder);
+            folder.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let around = self.0.iter().filter(|(folder, _)| inside(folder));
+        let name = last_part(path);
+        match around.max_by_key(|(folder, _)| folder.len()) {
+            Some((_, patterns)) => {
+                let is_code = name.ends_with(".py") && name != "conftest.py";
+                is_code && patterns.iter().any(|pattern| pattern.is_match(name))
+            }
+            None => is_named(path),
+        }
+    }
+}
+
+/// Returns whether pytest expects tests in a file by default.
+pub(super) fn is_named(path: &str) -> bool {
+    let name = last_part(path);
+    (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
+}
+
+/// Converts a glob of file names. Only its last part counts.
+pub(super) fn name_pattern(glob: &str) -> Option<Regex> {
+    let pattern = regex::escape(last_part(glob));
+    let pattern = pattern.replace(r"\*", ".*").replace(r"\?", ".");
+    Regex::new(&format!("^{pattern}$")).ok()
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
