@@ -81,4 +81,35 @@ impl Ini {
             .map(str::to_owned)
             .collect()
     }
+
+    /// Returns a list of requirements of setup.cfg. On a single line, semicolons separate them.
+    pub(super) fn requirements(&self, section: &str, key: &str) -> Vec<String> {
+        let lines = self.list(section, key);
+        let is_single = self
+            .get(section, key)
+            .is_some_and(|value| !value.contains('\n'));
+        match is_single {
+            true => {
+                let items = lines.iter().flat_map(|line| line.split(';')).map(str::trim);
+                let items = items.filter(|item| !item.is_empty());
+                items.map(str::to_owned).collect()
+            }
+            false => lines,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semicolons_separate_requirements_on_one_line() {
+        let ini = Ini::parse("[options]\na = x>=1; y;\nb =\n    x; python_version < '3'\n    y\n");
+        assert_eq!(ini.requirements("options", "a"), ["x>=1", "y"]);
+        assert_eq!(
+            ini.requirements("options", "b"),
+            ["x; python_version < '3'", "y"]
+        );
+    }
 }

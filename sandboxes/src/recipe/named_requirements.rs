@@ -41,14 +41,14 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
     let setup_cfg = Ini::parse(&text("setup.cfg")?.unwrap_or_default());
     for key in ["install_requires", "tests_require"] {
         setup_cfg
-            .list("options", key)
+            .requirements("options", key)
             .iter()
             .for_each(|line| all.add(line));
     }
     let extras = "options.extras_require";
     for key in setup_cfg.keys(extras) {
         setup_cfg
-            .list(extras, key)
+            .requirements(extras, key)
             .iter()
             .for_each(|line| all.add(line));
     }

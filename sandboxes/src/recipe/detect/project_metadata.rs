@@ -106,9 +106,9 @@ impl ProjectMetadata {
             self.extras.entry(name).or_insert(lines);
         }
         self.dependencies
-            .extend(files.setup_cfg.list("options", "install_requires"));
+            .extend(files.setup_cfg.requirements("options", "install_requires"));
         for name in files.setup_cfg.keys("options.extras_require") {
-            let lines = files.setup_cfg.list("options.extras_require", name);
+            let lines = files.setup_cfg.requirements("options.extras_require", name);
             self.extras.entry(name.to_owned()).or_insert(lines);
         }
         self.read_dynamic_dependencies(tree, files)?;

@@ -275,7 +275,7 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
         from.push("setup.py".to_owned());
         into.extend(literal.texts());
     }
-    let listed = files.setup_cfg.list("options", "tests_require");
+    let listed = files.setup_cfg.requirements("options", "tests_require");
     if !listed.is_empty() {
         from.push("setup.cfg".to_owned());
         into.extend(
