@@ -105,10 +105,11 @@ impl ProjectMetadata {
         for (name, lines) in poetry_extras {
             self.extras.entry(name).or_insert(lines);
         }
-        self.dependencies
-            .extend(files.setup_cfg.requirements("options", "install_requires"));
+        let lines = files.setup_cfg.requirements("options", "install_requires");
+        self.dependencies.extend(with_files(tree, lines)?);
         for name in files.setup_cfg.keys("options.extras_require") {
             let lines = files.setup_cfg.requirements("options.extras_require", name);
+            let lines = with_files(tree, lines)?;
             self.extras.entry(name.to_owned()).or_insert(lines);
         }
         self.read_dynamic_dependencies(tree, files)?;
@@ -259,6 +260,22 @@ fn setup_py_requirements(tree: &Tree, files: &Files) -> Result<Vec<String>> {
         }
     }
     Ok(Vec::new())
+}
+
+/// Replaces `file: a.txt, b.txt`, as setup.cfg has it, by the lines of these files.
+fn with_files(tree: &Tree, lines: Vec<String>) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for line in lines {
+        match line.strip_prefix("file:") {
+            Some(paths) => {
+                for path in paths.split(',') {
+                    all.extend(plain_lines(tree, path.trim())?);
+                }
+            }
+            None => all.push(line),
+        }
+    }
+    Ok(all)
 }
 
 /// Returns the requirements in a file, without options, comments and paths.

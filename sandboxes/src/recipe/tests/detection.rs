@@ -386,3 +386,14 @@ fn unavailable_python_is_not_chosen() {
         Some("3.8")
     );
 }
+
+#[test]
+fn files_that_setup_cfg_names_are_read() {
+    let files = [
+        ("setup.cfg", "[options]\ninstall_requires = file: a.txt\n"),
+        ("a.txt", "flask  # why\n-r b.txt\n"),
+    ];
+    let (_folder, source) = source("a/b", DAY, &files);
+    let metadata = ProjectMetadata::read(&source.tree().unwrap()).unwrap();
+    assert_eq!(metadata.dependencies, ["flask"]);
+}
