@@ -16,6 +16,8 @@ pub(super) struct CiInstalls {
     pub files: Vec<String>,
     pub extras: Vec<String>,
     pub groups: Vec<String>,
+    pub has_all_extras: bool,
+    pub has_all_groups: bool,
     /// Requirements of single packages.
     pub packages: Vec<String>,
     /// Files with the commands that install the packages.
@@ -170,6 +172,11 @@ impl CiInstalls {
                 Some((option, value)) => (option, Some(value.to_owned())),
                 None => (word.as_str(), None),
             };
+            match option {
+                "--all-extras" => self.has_all_extras = true,
+                "--all-groups" | "-G:all" => self.has_all_groups = true,
+                _ => {}
+            }
             let Some(value) = joined.or_else(|| words.get(at + 1).cloned()) else {
                 continue;
             };
@@ -222,5 +229,8 @@ mod tests {
         );
         assert_eq!(installs.extras, ["socks", "all", "fast", "redis"]);
         assert_eq!(installs.groups, ["unit", "ci", "qa"]);
+        assert!(!installs.has_all_groups && !installs.has_all_extras);
+        installs.add("uv sync --frozen --all-groups --all-extras\n");
+        assert!(installs.has_all_groups && installs.has_all_extras);
     }
 }

@@ -52,9 +52,12 @@ pub(super) fn test_requirements(
             .iter()
             .find_map(|(file, extras)| Some((*file, choose(extras)?)));
         let by_ci = || {
-            declared
-                .iter()
-                .find_map(|(file, extras)| Some((*file, installed_by_ci(extras, &ci.extras)?)))
+            declared.iter().find_map(|(file, extras)| {
+                Some((
+                    *file,
+                    installed_by_ci(extras, &ci.extras, ci.has_all_extras)?,
+                ))
+            })
         };
         let longer = || {
             declared
@@ -72,7 +75,7 @@ pub(super) fn test_requirements(
         .and_then(Value::as_table)
         && let names = groups.keys().cloned().collect::<Vec<_>>()
         && let Some(chosen) = choose(&names)
-            .or_else(|| installed_by_ci(&names, &ci.groups))
+            .or_else(|| installed_by_ci(&names, &ci.groups, ci.has_all_groups))
             .or_else(|| choose_longer(&names))
     {
         for name in chosen {
@@ -213,14 +216,15 @@ pub(crate) fn test_extras(names: &[String]) -> Vec<String> {
     choose(names).unwrap_or_default()
 }
 
-/// Returns the declared names that CI installs, in the order in which they are declared.
-fn installed_by_ci(declared: &[String], installed: &[String]) -> Option<Vec<String>> {
+/// Returns the declared names that CI installs, in the order in which they are declared. If it installs all of them, those
+/// for other purposes than tests are left out.
+fn installed_by_ci(declared: &[String], installed: &[String], all: bool) -> Option<Vec<String>> {
     let normal = |name: &str| name.to_lowercase().replace('_', "-");
-    let chosen: Vec<String> = declared
-        .iter()
-        .filter(|name| installed.iter().any(|other| normal(other) == normal(name)))
-        .cloned()
-        .collect();
+    let is_installed = |name: &&String| {
+        all && !ci::is_for_other_purpose(name)
+            || installed.iter().any(|other| normal(other) == normal(name))
+    };
+    let chosen: Vec<String> = declared.iter().filter(is_installed).cloned().collect();
     (!chosen.is_empty()).then_some(chosen)
 }
 

@@ -198,3 +198,11 @@ fn configured_names_of_test_files_count() {
         ["a/checks/check_a.py", "b/tests/test_b.py", "c/test_c.py"]
     );
 }
+
+#[test]
+fn all_groups_of_ci_are_installed() {
+    let text = "[project]\nname = 'x'\n[dependency-groups]\nqa = ['trio']\nlint = ['ruff']\n";
+    let command = "test:\n\tuv sync --all-groups\n\tuv run pytest\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", text), ("Makefile", command)]);
+    assert_eq!(recipe.requirements, ["trio", "pytest"]);
+}
