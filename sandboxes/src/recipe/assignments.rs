@@ -6,12 +6,12 @@ use crate::pattern::Pattern;
 
 /// `NAME=value` or `NAME: value`, as in shell scripts, .env files, YAML, tox.ini and Dockerfiles.
 static ASSIGNMENT: Pattern = Pattern::new(
-    r#"(?m)^\s*(?:export |set |ENV |- |["'])*([A-Z][A-Z0-9_]{2,})\s*[=:]\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#,]+))["']?,?\s*(?:#.*)?$"#,
+    r#"(?m)^\s*(?:export |set |ENV |- |["'])*([A-Z][A-Z0-9_]+)\s*[=:]\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#,]+))["']?,?\s*(?:#.*)?$"#,
 );
 
 /// Assignments before a command, as in `NAME=value pytest`.
 static BEFORE_COMMAND: Pattern = Pattern::new(
-    r#"\b([A-Z][A-Z0-9_]{2,})=["']?([^\s"'$`]+)["']?\s+(?:\S+=\S+\s+)*(?:python|pytest|py\.test|coverage|tox|flask|\./manage|uv|poetry)"#,
+    r#"\b([A-Z][A-Z0-9_]+)=["']?([^\s"'$`]+)["']?\s+(?:\S+=\S+\s+)*(?:python|pytest|py\.test|coverage|tox|flask|\./manage|uv|poetry)"#,
 );
 
 /// Returns the variables that a text sets, with literal values.
@@ -50,6 +50,7 @@ mod tests {
             ("      - NAME=1  # why", "1"),
             ("    NAME = a.b", "a.b"),
             ("ENV NAME=x", "x"),
+            ("      TZ: UTC", "UTC"),
             ("    \"NAME=x\",", "x"),
         ] {
             let captures = ASSIGNMENT.captures(line);

@@ -310,6 +310,7 @@ fn missing_variables_are_recognised() {
             "API_TOKEN",
         ),
         ("E   ValueError: missing env var: DB_URL", "DB_URL"),
+        ("<frozen os>:716: in __getitem__\nE   KeyError: 'TZ'", "TZ"),
         (
             "E   ValueError: Please provide DB_URL as an environment variable",
             "DB_URL",

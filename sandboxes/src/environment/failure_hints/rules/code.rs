@@ -106,7 +106,7 @@ fn variable_in(line: &str, report: &str) -> Option<String> {
         return None;
     }
     let by_lookup = [
-        r"KeyError: '([A-Z][A-Z0-9_]{2,})'",
+        r"KeyError: '([A-Z][A-Z0-9_]+)'",
         r"([A-Z][A-Z0-9_]+) not found\. Declare it as envvar",
     ];
     let beside_words = [
