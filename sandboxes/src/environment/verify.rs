@@ -256,6 +256,8 @@ impl Build<'_> {
 }
 
 /// Returns the interpreter's version, and notes on packages of the repository that are also installed as copies.
+///
+/// A folder without `__init__.py` is not a copy: editable installs of scikit-build-core put only compiled modules there.
 async fn installed(
     sandbox: &dyn Sandbox,
     python: &str,
@@ -263,7 +265,9 @@ async fn installed(
 ) -> Result<(String, Vec<String>)> {
     let code = "import os, sys, sysconfig\n\
                 print('%d.%d' % sys.version_info[:2])\n\
-                for p in sorted({sysconfig.get_paths()[k] for k in ('purelib', 'platlib')}):\n    print('\\n'.join(sorted(os.listdir(p))))";
+                for p in sorted({sysconfig.get_paths()[k] for k in ('purelib', 'platlib')}):\n    \
+                is_copy = lambda n: os.path.exists(os.path.join(p, n, '__init__.py'))\n    \
+                print('\\n'.join(sorted(filter(is_copy, os.listdir(p)))))";
     let output = output(sandbox, &Command::new([python, "-c", code]), SHORT_STEP).await?;
     if output.code != 0 {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -260,9 +260,12 @@ async fn installed_copy_of_code_is_noted() {
     let Some(place) = TestDir::new() else { return };
     place.write("extra/__init__.py", "");
     place.write("extra.md", "");
+    place.write("compiled/__init__.py", "");
     let mut copied = recipe();
     let site = "$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')";
     copied.after_install.push(format!("cp -r extra {site}/"));
+    // Editable installs can put only compiled modules there.
+    copied.after_install.push(format!("mkdir {site}/compiled"));
     let built = place.build(&place.source(), &copied).await.unwrap();
     assert_eq!(
         built.notes,
