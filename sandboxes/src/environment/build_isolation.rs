@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::install_targets::InstallTarget;
+use super::missing::{WITH_PKG_RESOURCES, lacks_pkg_resources};
 use super::requirements::name;
 use super::steps::{StepOutput, Steps};
 use crate::pattern::Pattern;
@@ -157,6 +158,9 @@ impl Build<'_> {
                 .map(str::to_owned)
                 .to_vec();
             found.packages.extend(failed);
+        }
+        if lacks_pkg_resources(&printed.text) {
+            requirements.push(WITH_PKG_RESOURCES.to_owned());
         }
         let ready = self
             .install_build_requirements(builder, steps, requirements)

@@ -89,7 +89,12 @@ pub(super) struct Missing {
     pub requirement: String,
     /// The first file or test that needs the package.
     pub required_by: String,
+    /// Whether another version must replace an installed one.
+    pub replaces_installed: bool,
 }
+
+/// Limit for setuptools, as its own warning about `pkg_resources` states it.
+pub(super) const WITH_PKG_RESOURCES: &str = "setuptools<81";
 
 /// Returns the packages that the failures in a report ask for, without duplicates.
 ///
@@ -114,6 +119,7 @@ pub(super) fn find(
                     requirement: requirement.unwrap_or_else(|| package.clone()),
                     package,
                     required_by: file.clone(),
+                    replaces_installed: false,
                 },
             );
         }
@@ -126,17 +132,27 @@ pub(super) fn find(
         .then_some(("pytest", printed.text.as_str()));
     for (asked_by, text) in report.complaints().chain(whole) {
         for package in packages(text, named, own) {
-            let requirement = named.get(&package).cloned();
+            let replaces_installed = package == "setuptools" && lacks_pkg_resources(text);
+            let requirement = match replaces_installed {
+                true => Some(WITH_PKG_RESOURCES.to_owned()),
+                false => named.get(&package).cloned(),
+            };
             let requirement = requirement.unwrap_or_else(|| package.clone());
             let asked_by = asked_by.to_owned();
             all.entry(package.clone()).or_insert(Missing {
                 package,
                 requirement,
                 required_by: asked_by,
+                replaces_installed,
             });
         }
     }
     all.into_values().collect()
+}
+
+/// Returns whether an error says that `pkg_resources` is missing, which newer versions of setuptools lack.
+pub(super) fn lacks_pkg_resources(text: &str) -> bool {
+    text.contains("No module named 'pkg_resources'")
 }
 
 /// Returns the fixture names to search for among the arguments of tests.
@@ -292,6 +308,13 @@ mod tests {
         assert_eq!(asked(message, &[]), none);
         assert_eq!(asked("E   ImportError: yaml is required", &[]), ["pyyaml"]);
         assert_eq!(asked("E   OSError: git is not installed", &[]), none);
+        assert_eq!(
+            asked(
+                "No module named 'pkg_resources'",
+                &[("setuptools", "setuptools")]
+            ),
+            ["setuptools<81"]
+        );
         // Anyone can publish a package under the name of a private module.
         assert_eq!(
             asked(

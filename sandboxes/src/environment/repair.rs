@@ -31,9 +31,8 @@ impl Build<'_> {
         missing.retain(|missing| Some(&missing.package) != itself.as_ref());
         missing.retain(|missing| {
             let there = packages.iter().filter_map(|line| line.split("==").next());
-            !there
-                .map(normalized_name)
-                .any(|name| name == missing.package)
+            let mut there = there.map(normalized_name);
+            missing.replaces_installed || !there.any(|name| name == missing.package)
         });
         missing.retain(|missing| tried.insert(missing.requirement.clone()));
         Ok(missing)
