@@ -153,6 +153,10 @@ impl<'a> Attempt<'a> {
         {
             return Ok(notes);
         }
+        // A pin of the package itself may suit an older Python.
+        if let Some(older) = build.older_python(builder, &printed).await? {
+            return Err(build.try_older_python(older, steps.failed(STEP, &printed)));
+        }
         if let Some(variable) = build_without_extensions(&build.source.tree()?)? {
             let set = |command: &mut Command| {
                 command.env.insert(variable.clone(), "1".to_owned());

@@ -69,8 +69,9 @@ impl Build<'_> {
             return Ok(None);
         };
         let requirements = &self.plan.requirements;
+        let own = recipe::declared_requirements(&self.source.tree()?, &self.recipe.projects)?;
         let lines = requirements.lines.iter().chain(&requirements.constraints);
-        let Some(pin) = failed_pin(&printed.text, lines) else {
+        let Some(pin) = failed_pin(&printed.text, lines.chain(&own)) else {
             return Ok(None);
         };
         let candidates = self.older_pythons(current).await?;

@@ -262,6 +262,17 @@ fn setup_py_requirements(tree: &Tree, files: &Files) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
+/// Returns the requirements that the root and the projects below it declare, including those of extras.
+pub(crate) fn declared_requirements(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for folder in [""].into_iter().chain(folders.iter().map(String::as_str)) {
+        let metadata = ProjectMetadata::read(&tree.subtree(folder))?;
+        all.extend(metadata.dependencies);
+        all.extend(metadata.extras.into_values().flatten());
+    }
+    Ok(all)
+}
+
 /// Replaces `file: a.txt, b.txt`, as setup.cfg has it, by the lines of these files.
 fn with_files(tree: &Tree, lines: Vec<String>) -> Result<Vec<String>> {
     let mut all = Vec::new();

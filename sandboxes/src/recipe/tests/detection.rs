@@ -397,3 +397,20 @@ fn files_that_setup_cfg_names_are_read() {
     let metadata = ProjectMetadata::read(&source.tree().unwrap()).unwrap();
     assert_eq!(metadata.dependencies, ["flask"]);
 }
+
+#[test]
+fn requirements_of_all_projects_are_listed() {
+    let files = [
+        (
+            "setup.cfg",
+            "[options]\ninstall_requires = numpy<1.24\n[options.extras_require]\ntest = pytest\n",
+        ),
+        (
+            "a/pyproject.toml",
+            "[project]\nname = 'a'\ndependencies = ['trio']\n",
+        ),
+    ];
+    let (_folder, source) = source("a/b", DAY, &files);
+    let lines = declared_requirements(&source.tree().unwrap(), &["a".to_owned()]);
+    assert_eq!(lines.unwrap(), ["numpy<1.24", "pytest", "trio"]);
+}
