@@ -18,6 +18,7 @@ mod editable;
 mod eviction;
 mod failure_hints;
 mod fetched;
+mod import_folders;
 mod install;
 mod install_attempt;
 mod install_targets;

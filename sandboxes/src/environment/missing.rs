@@ -150,6 +150,11 @@ pub(super) fn find(
     all.into_values().collect()
 }
 
+/// Returns the modules that a text says are missing, without submodules.
+pub(super) fn missing_modules(text: &str) -> Vec<&str> {
+    captured(&MODULE, text)
+}
+
 /// Returns whether an error says that `pkg_resources` is missing, which newer versions of setuptools lack.
 pub(super) fn lacks_pkg_resources(text: &str) -> bool {
     text.contains("No module named 'pkg_resources'")

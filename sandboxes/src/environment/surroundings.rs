@@ -8,6 +8,7 @@ use regex::Regex;
 use super::Environment;
 use super::build::Build;
 use super::failure_hints::missing_variables;
+use super::import_folders;
 use super::smoke_test::SmokeTestReport;
 use crate::recipe::{self, Recipe, Service};
 use crate::repository::Tree;
@@ -74,6 +75,7 @@ impl Build<'_> {
         let mut added = false;
         for (asked_by, text) in &complaints {
             added |= add_variables(environment, asked_by, text, tree)?;
+            added |= import_folders::add(environment, asked_by, text, tree);
         }
         if self.plan.guess.services && self.recipe.image.is_none() {
             for (asked_by, text) in &complaints {
