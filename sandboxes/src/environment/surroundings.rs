@@ -45,6 +45,14 @@ const FAILED_CONNECTIONS: [(&str, &[&str], bool); 4] = [
     (r"Error -\d+ connecting to [\w-]+:(\d+)", &[], false),
 ];
 
+/// Variables with the author of commits, for tests that create some. Developers have them in their configuration.
+const GIT_IDENTITY: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "testwright"),
+    ("GIT_AUTHOR_EMAIL", "testwright@localhost"),
+    ("GIT_COMMITTER_NAME", "testwright"),
+    ("GIT_COMMITTER_EMAIL", "testwright@localhost"),
+];
+
 /// Returns a recipe with what verification added to an environment.
 pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recipe {
     let mut env = environment.recipe.env.clone();
@@ -76,6 +84,7 @@ impl Build<'_> {
         for (asked_by, text) in &complaints {
             added |= add_variables(environment, asked_by, text, tree)?;
             added |= import_folders::add(environment, asked_by, text, tree);
+            added |= add_git_identity(environment, asked_by, text);
         }
         if self.plan.guess.services && self.recipe.image.is_none() {
             for (asked_by, text) in &complaints {
@@ -193,6 +202,38 @@ fn add_variable(
     Ok(true)
 }
 
+/// Adds an author of commits if git lacks one.
+fn add_git_identity(environment: &mut Environment, asked_by: &str, text: &str) -> bool {
+    let is_set = GIT_IDENTITY
+        .iter()
+        .any(|(name, _)| environment.env.contains_key(*name));
+    if is_set || !lacks_git_identity(text) {
+        return false;
+    }
+    for (name, value) in GIT_IDENTITY {
+        for env in [&mut environment.env, &mut environment.recipe.env] {
+            insert(env, name, value);
+        }
+    }
+    environment
+        .notes
+        .push(format!("set an author for git: {asked_by} needs it"));
+    true
+}
+
+/// Returns whether git says that it does not know the author of a commit, or exits as it does then.
+fn lacks_git_identity(text: &str) -> bool {
+    let signs = [
+        "Please tell me who you are",
+        "unable to auto-detect email address",
+        "unable to auto-detect name",
+        "empty ident name",
+    ];
+    let is_commit = text.contains("'git'") && text.contains("'commit'");
+    signs.iter().any(|sign| text.contains(sign))
+        || is_commit && text.contains("non-zero exit status 128")
+}
+
 /// Returns a value for a variable whose value does not matter, judged by its name.
 fn placeholder(name: &str) -> Option<&'static str> {
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
@@ -231,7 +272,20 @@ fn failed_port(text: &str) -> Option<(u16, bool)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{failed_port, placeholder};
+    use super::{failed_port, lacks_git_identity, placeholder};
+
+    #[test]
+    fn missing_git_identity_is_recognised() {
+        for text in [
+            "*** Please tell me who you are.",
+            "fatal: empty ident name (for <x@y>) not allowed",
+            "Command '['git', 'commit', '-qm', 'a']' returned non-zero exit status 128.",
+        ] {
+            assert!(lacks_git_identity(text), "{text}");
+        }
+        let clone = "Command '['git', 'clone', 'x']' returned non-zero exit status 128.";
+        assert!(!lacks_git_identity(clone));
+    }
 
     #[test]
     fn names_of_variables_give_placeholders() {
