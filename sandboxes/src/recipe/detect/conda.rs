@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_of_conda_and_pip_are_told_apart() {
+    fn items_of_conda_and_pip_are_separated() {
         let text = "name: x\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n  - pip:\n    - trio # why\n    - -r \
                     a.txt\n  - numpy\nprefix: /x\n";
         let expected = [
