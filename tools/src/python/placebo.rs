@@ -36,15 +36,40 @@ const COMMENTS: [&str; 8] = [
     "# for clarity",
 ];
 
-/// Expressions without an effect. CPython drops constants, but not these.
-const EXPRESSIONS: [&str; 4] = ["[]; ", "{}; ", "not []; ", "(lambda: None); "];
+/// Expressions without an effect: the first operand decides, and the others never run. They contain constants, names,
+/// attributes, calls, comparisons and operators, so that a test that counts or lists those of a function notices.
+const EXPRESSIONS: [&str; 4] = [
+    "[] and divmod(1000, 7)[0].real < oct(1000) + 1",
+    "{} and (ascii(1000).count if hash(1000)[1] - 3 != 1000 else bin)",
+    "not [] or callable(1000).imag == bin(1000)[1:] + -hash(7)",
+    "[] and (lambda: 1000) > memoryview(1000)[2].size * 3",
+];
+
+/// Lines that define names that nothing uses: a module, and a function or class.
+const DEFINITIONS: [[&str; 2]; 2] = [
+    [
+        "import colorsys as spare_1000",
+        "import fileinput as spare_1000",
+    ],
+    [
+        "def extra_1000(): return extra_1000",
+        "class Extra_1000: size = 1000",
+    ],
+];
+
+/// The placeholder of a random number in [`EXPRESSIONS`] and [`DEFINITIONS`]. The number has as many digits.
+const NUMBER: &str = "1000";
+
+/// Words that are added to docstrings.
+const DOCSTRING_WORDS: &str = " (as before)";
 
 /// Whether a placebo may move lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineNumbers {
     /// Every statement stays on its line.
     Kept,
-    /// Statements may move to other lines.
+    /// Statements may move to other lines. Docstrings also get more words, and modules more names. This is for code on
+    /// which a test must fail, since it may disturb other tests.
     Moved,
 }
 
@@ -81,7 +106,7 @@ pub fn placebo(source: &str, seed: u64, lines: LineNumbers) -> Option<String> {
     };
     editor.edit_block(module.root(), top);
     editor.edit_functions();
-    editor.append_comment();
+    editor.append_lines();
     let changed = editor.apply();
     let is_sound = changed != source && Module::parse(changed.as_str()).errors().is_empty();
     is_sound.then_some(changed)
@@ -250,7 +275,7 @@ impl<'m> Editor<'m> {
         }
     }
 
-    /// Adds a space at the end of a docstring, unless this may change output or the result of a doctest.
+    /// Adds words at the end of a docstring, unless the code reads docstrings, or this may change what a doctest gives.
     fn pad_docstring(&mut self, statement: Node<'m>) {
         if self.reads_docstrings || statement.named_child_count() != 1 {
             return;
@@ -267,9 +292,10 @@ impl<'m> Editor<'m> {
         let content = content.unwrap_or_default();
         let last_line = content.rsplit('\n').next().unwrap_or_default();
         let ends_doctest = content.contains(">>>") && !last_line.trim().is_empty();
-        let is_plain = matches!(quotes, "\"\"\"" | "'''") && close.kind() == "string_end";
-        if is_plain && !content.trim().is_empty() && !ends_doctest && self.random.is_one_in(2) {
-            self.insert(close.start_byte(), " ");
+        let is_plain = matches!(quotes, "\"\"\"" | "'''" | "\"" | "'");
+        let is_closed = close.kind() == "string_end";
+        if is_plain && is_closed && !content.trim().is_empty() && !ends_doctest {
+            self.insert(close.start_byte(), DOCSTRING_WORDS);
         }
     }
 
@@ -285,7 +311,16 @@ impl<'m> Editor<'m> {
         let step = offsets.len().div_ceil(MAX_EXPRESSIONS).max(1);
         for &offset in offsets.iter().step_by(step) {
             let expression = self.random.pick(&EXPRESSIONS);
-            self.insert(offset, expression);
+            let expression = self.random.numbered(expression);
+            let indentation = self.indentation(offset).filter(|_| self.is_moved);
+            let line_end = self.line_end;
+            self.insert(
+                offset,
+                match indentation {
+                    Some(indentation) => format!("if {expression}: pass{line_end}{indentation}"),
+                    None => format!("{expression}; "),
+                },
+            );
         }
         let words: HashSet<&str> = rename::words(module.text()).collect();
         for &function in &functions {
@@ -296,14 +331,33 @@ impl<'m> Editor<'m> {
         }
     }
 
-    /// Appends a comment line to the file. A last line without a line end stays without one.
-    fn append_comment(&mut self) {
+    /// Returns the white space before a statement; `None` if something else is before it on its line.
+    fn indentation(&self, statement: usize) -> Option<&'m str> {
+        let before = self.module.text().get(..statement)?;
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let indentation = before.get(line_start..)?;
+        let is_continued = before.get(..line_start)?.trim_end().ends_with('\\');
+        let is_blank = indentation.chars().all(|c| c == ' ' || c == '\t');
+        (is_blank && !is_continued).then_some(indentation)
+    }
+
+    /// Appends a comment line to the file, and definitions if lines may move. A last line without a line end stays
+    /// without one.
+    fn append_lines(&mut self) {
         let text = self.module.text();
-        let comment = self.random.pick(&COMMENTS);
+        let mut lines = Vec::new();
+        if self.is_moved {
+            for kinds in &DEFINITIONS {
+                let definition = self.random.pick(kinds);
+                lines.push(self.random.numbered(definition));
+            }
+        }
+        lines.push(self.random.pick(&COMMENTS).to_owned());
         let line_end = self.line_end;
+        let lines = lines.join(line_end);
         let addition = match text.is_empty() || text.ends_with('\n') {
-            true => format!("{comment}{line_end}"),
-            false => format!("{line_end}{comment}"),
+            true => format!("{lines}{line_end}"),
+            false => format!("{line_end}{lines}"),
         };
         self.insert(text.len(), addition);
     }
@@ -354,6 +408,12 @@ impl Random {
     fn pick(&mut self, texts: &[&'static str]) -> &'static str {
         let at = self.below(texts.len());
         texts.get(at).copied().unwrap_or_default()
+    }
+
+    /// Replaces all [`NUMBER`]s in a text with one random number.
+    fn numbered(&mut self, text: &str) -> String {
+        let number = 1001 + self.below(8999);
+        text.replace(NUMBER, &number.to_string())
     }
 }
 

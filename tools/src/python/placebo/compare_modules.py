@@ -7,13 +7,37 @@ Prints a JSON object with the problems, the number of functions and the number o
 import ast, json, re, sys
 
 SUFFIX = re.compile(r"_(?:val|cur|tmp|obj)$")
-INSERTED = {ast.dump(ast.parse(text).body[0]) for text in ("[]", "{}", "not []", "(lambda: None)")}
+EXPRESSIONS = (
+    "[] and divmod(1000, 7)[0].real < oct(1000) + 1",
+    "{} and (ascii(1000).count if hash(1000)[1] - 3 != 1000 else bin)",
+    "not [] or callable(1000).imag == bin(1000)[1:] + -hash(7)",
+    "[] and (lambda: 1000) > memoryview(1000)[2].size * 3",
+)
+DEFINITIONS = (
+    "import colorsys as spare_1000",
+    "import fileinput as spare_1000",
+    "def extra_1000(): return extra_1000",
+    "class Extra_1000: size = 1000",
+)
+WORDS = " (as before)"
 BODIES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def text(node):
+    return re.sub(r"[0-9]{4}", "1000", ast.unparse(node))
+
+
+INSERTED = {text(ast.parse(source)) for source in EXPRESSIONS + DEFINITIONS}
 
 
 class Normalizer(ast.NodeTransformer):
     def __init__(self, words):
         self.words = words
+
+    def visit_Module(self, node):
+        added = [part for part in node.body[-2:] if text(part) in INSERTED]
+        node.body = [part for part in node.body if part not in added]
+        return self.generic_visit(node)
 
     def visit_Name(self, node):
         if node.id not in self.words:
@@ -21,7 +45,13 @@ class Normalizer(ast.NodeTransformer):
         return node
 
     def visit_Expr(self, node):
-        if ast.dump(node) in INSERTED:
+        if isinstance(node.value, ast.BoolOp) and text(node) in INSERTED:
+            return None
+        return self.generic_visit(node)
+
+    def visit_If(self, node):
+        is_empty = isinstance(node.body[0], ast.Pass) and not node.orelse
+        if is_empty and text(node.test) in INSERTED:
             return None
         return self.generic_visit(node)
 
@@ -31,7 +61,8 @@ def normalize(source, words):
     for node in ast.walk(tree):
         if isinstance(node, BODIES) and ast.get_docstring(node, clean=False) is not None:
             value = node.body[0].value
-            value.value = value.value.rstrip(" ")
+            if value.value.endswith(WORDS):
+                value.value = value.value[: -len(WORDS)]
     return tree
 
 

@@ -9,16 +9,33 @@ use super::*;
 
 const SEEDS: std::ops::Range<u64> = 0..400;
 
-/// Returns a changed text without the inserted comments.
+/// Replaces all numbers of four digits by [`NUMBER`].
+fn without_numbers(text: &str) -> String {
+    let mut plain = String::new();
+    let mut digits = String::new();
+    for c in text.chars().chain(['\0']) {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let is_number = digits.len() == NUMBER.len();
+        plain.push_str(if is_number { NUMBER } else { &digits });
+        digits.clear();
+        plain.push(c);
+    }
+    plain.trim_end_matches('\0').to_owned()
+}
+
+/// Returns a changed text without the inserted comments and definitions, and with [`NUMBER`] for every random number.
 fn without_comments(changed: &str) -> String {
-    let mut text = changed.to_owned();
+    let mut text = without_numbers(changed);
     for comment in COMMENTS {
         text = text.replace(&format!("  {comment}"), "");
     }
+    let definitions = DEFINITIONS.as_flattened();
+    let is_appended = |line: &str| COMMENTS.contains(&line) || definitions.contains(&line);
     let lines = text.split_inclusive('\n');
-    lines
-        .filter(|line| !COMMENTS.contains(&line.trim_end()))
-        .collect()
+    lines.filter(|line| !is_appended(line.trim_end())).collect()
 }
 
 /// Returns the distinct results of many seeds, without the inserted comments.
@@ -72,7 +89,7 @@ fn functions_get_an_expression() {
     for first in EXPRESSIONS {
         for second in EXPRESSIONS {
             expected.insert(format!(
-                "def f():\n    'Doc.'\n    global x\n    {first}x = 1\n\ndef g(): {second}return 1\n"
+                "def f():\n    'Doc.'\n    global x\n    {first}; x = 1\n\ndef g(): {second}; return 1\n"
             ));
         }
     }
@@ -81,10 +98,38 @@ fn functions_get_an_expression() {
 }
 
 #[test]
+fn expressions_have_own_line_if_lines_move() {
+    let source = "def f():\n    global x\n    x = 1\n\ndef g(): return 1\n";
+    for changed in variants(source, LineNumbers::Moved) {
+        let lines: Vec<&str> = changed.lines().collect();
+        let at = lines.iter().position(|line| *line == "    x = 1").unwrap();
+        let expression = lines[at - 1].strip_prefix("    if ").unwrap();
+        let expression = expression.strip_suffix(": pass").unwrap();
+        assert!(EXPRESSIONS.contains(&expression), "{changed}");
+        let last = lines.last().unwrap().strip_prefix("def g(): ").unwrap();
+        let (expression, _) = last.split_once("; return ").unwrap();
+        assert!(EXPRESSIONS.contains(&expression), "{changed}");
+    }
+}
+
+#[test]
+fn modules_get_names_if_lines_move() {
+    for seed in SEEDS {
+        let changed = placebo("x = 1", seed, LineNumbers::Moved).unwrap();
+        let lines: Vec<String> = changed.lines().map(without_numbers).collect();
+        assert_eq!(lines[0].split(' ').next(), Some("x"));
+        assert!(DEFINITIONS[0].contains(&lines[1].as_str()), "{changed}");
+        assert!(DEFINITIONS[1].contains(&lines[2].as_str()), "{changed}");
+        assert!(COMMENTS.contains(&lines[3].as_str()), "{changed}");
+        assert!(!changed.contains(NUMBER));
+    }
+}
+
+#[test]
 fn inner_blocks_take_the_expression() {
     let source = "class A:\n    x = 1\n    def f(self):\n        with self:\n            pass\n";
     let expected = EXPRESSIONS.map(|expression| {
-        format!("class A:\n    x = 1\n    def f(self):\n        with self:\n            {expression}pass\n")
+        format!("class A:\n    x = 1\n    def f(self):\n        with self:\n            {expression}; pass\n")
     });
     assert_eq!(
         variants(source, LineNumbers::Kept),
@@ -112,7 +157,7 @@ fn variables_are_renamed() {
     for expression in EXPRESSIONS {
         for suffix in rename::SUFFIXES.into_iter().chain([""]) {
             expected.insert(format!(
-                "def f(a):\n    {expression}total{suffix} = a.total\n    return g(total=total{suffix})\n"
+                "def f(a):\n    {expression}; total{suffix} = a.total\n    return g(total=total{suffix})\n"
             ));
         }
     }
@@ -180,11 +225,11 @@ fn moved_lines_get_empty_lines_and_parentheses() {
         BTreeSet::from(expected.map(str::to_owned))
     );
     let in_function = variants("def f(a):\n    g(a)\n    return a\n", LineNumbers::Moved);
-    for expected in [
-        "def f(a):\n    []; g(a)\n\n    return a\n",
-        "def f(a):\n    {}; g(a)\n\n    return (a)\n",
-    ] {
-        assert!(in_function.contains(expected), "{in_function:?}");
+    for end in ["a", "(a)"] {
+        let expression = EXPRESSIONS[0];
+        let expected =
+            format!("def f(a):\n    if {expression}: pass\n    g(a)\n\n    return {end}\n");
+        assert!(in_function.contains(&expected), "{in_function:?}");
     }
     for source in [
         "x = a, b\n",
@@ -197,18 +242,17 @@ fn moved_lines_get_empty_lines_and_parentheses() {
 }
 
 #[test]
-fn plain_docstrings_get_a_space() {
-    let expected = ["'''Doc.'''\n", "'''Doc. '''\n"];
-    assert_eq!(
-        variants("'''Doc.'''\n", LineNumbers::Moved),
-        BTreeSet::from(expected.map(str::to_owned))
-    );
-    assert_eq!(
-        variants("'''Doc.'''\n", LineNumbers::Kept),
-        only("'''Doc.'''\n")
-    );
+fn plain_docstrings_get_words() {
+    for quotes in ["'''", "\"\"\"", "'", "\""] {
+        let source = format!("{quotes}Doc.{quotes}\n");
+        let expected = format!("{quotes}Doc.{DOCSTRING_WORDS}{quotes}\n");
+        assert_eq!(
+            variants(&source, LineNumbers::Moved),
+            BTreeSet::from([expected])
+        );
+        assert_eq!(variants(&source, LineNumbers::Kept), only(&source));
+    }
     for source in [
-        "'Doc.'\n",
         "r'''Doc.'''\n",
         "''''''\n",
         "'''\n>>> f()\n1'''\n",
