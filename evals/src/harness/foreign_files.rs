@@ -128,6 +128,18 @@ fn is_prose(path: &str, tree: &Tree) -> bool {
     PROSE_FOLDERS.contains(&top.to_lowercase().as_str()) || is_text && !is_in_package
 }
 
+/// Returns whether a file is documentation: prose in the root or a folder of documentation, or in a markup language.
+/// Other prose may be a template of the code.
+pub(super) fn is_documentation(path: &str, tree: &Tree) -> bool {
+    let (top, is_in_root) = match path.split_once('/') {
+        Some((top, _)) => (top, false),
+        None => ("", true),
+    };
+    let is_in_folder = PROSE_FOLDERS.contains(&top.to_lowercase().as_str());
+    let is_markup = path.ends_with(".rst") || path.ends_with(".md");
+    !path.ends_with(".py") && is_prose(path, tree) && (is_in_root || is_in_folder || is_markup)
+}
+
 /// Returns whether a path holds settings of a runner, above or beside tests. Elsewhere such files are ordinary data.
 fn is_setting(path: &str, tree: &Tree, layout: &Layout) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

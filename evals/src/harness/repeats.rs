@@ -2,8 +2,8 @@
 //! the code under test. A test that depends on chance, or that reads the code instead of running it, gives itself away.
 //!
 //! The placebo changes the text and the bytecode of the fix's files, and of some files beside them, but not their
-//! meaning. In another run on the old code, the files of the fix even show their new text, while Python runs the
-//! bytecode of the old.
+//! meaning. The old code also gets the documentation of the fix, such as a changelog. In another run on the old code,
+//! the files of the fix even show their new text, while Python runs the bytecode of the old.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,6 +18,7 @@ use testwright_tools::split_mix::SplitMix;
 use testwright_tools::workspace::is_conftest;
 
 use super::contribution::Contribution;
+use super::foreign_files::is_documentation;
 use super::instance::{CodeState, PreparedInstance};
 use super::outcome_pairs;
 use super::runs::{CodeSide, Grading, repeated_run};
@@ -29,6 +30,9 @@ use crate::verdict::{Condition, Observations, Pair, Pairs, Repeat};
 
 /// Maximum number of files beside those of the fix that get a placebo.
 const MAX_OTHER_FILES: usize = 10;
+
+/// Endings of data files whose meaning does not change if an empty line follows.
+const LINE_FORMATS: [&str; 6] = [".cfg", ".ini", ".json", ".toml", ".yaml", ".yml"];
 
 /// A repeat to make: the states of the two sides, and their hash seed.
 struct Plan<'a> {
@@ -202,6 +206,9 @@ impl PreparedInstance {
                 new.files.insert(path.clone(), file);
             }
         }
+        let beside_code = self.placebos_beside_code(seed)?;
+        is_changed |= !beside_code.is_empty();
+        old.files.extend(beside_code);
         let old_showing_fix = (!shown.is_empty()).then(|| CodeState {
             shown,
             ..old.clone()
@@ -211,6 +218,39 @@ impl PreparedInstance {
             old_showing_fix,
             new,
         }))
+    }
+
+    /// Returns changes of the old side that affect no code: documentation has its new version, data ends with an empty
+    /// line, and another file is beside each file that the fix adds or deletes.
+    fn placebos_beside_code(&self, seed: u64) -> Result<Files, SandboxError> {
+        let mut files = Files::new();
+        for (path, after) in &self.fix {
+            if self.layout.is_test_path(path) {
+                continue;
+            }
+            let before = self.tree.file(path)?;
+            let mut versions = before.iter().chain(after);
+            let is_program = versions.any(|file| file.kind == FileKind::Executable);
+            if is_documentation(path, &self.tree) && !is_program {
+                files.insert(path.clone(), after.clone());
+                continue;
+            }
+            let (Some(file), true) = (before, after.is_some()) else {
+                let empty = File {
+                    content: Vec::new(),
+                    kind: FileKind::Plain,
+                };
+                files.insert(path_beside(path, seed), Some(empty));
+                continue;
+            };
+            let is_data = LINE_FORMATS.iter().any(|ending| path.ends_with(ending));
+            if is_data && file.kind != FileKind::Link {
+                let mut content = file.content;
+                content.push(b'\n');
+                files.insert(path.clone(), Some(File { content, ..file }));
+            }
+        }
+        Ok(files)
     }
 
     /// Returns the code files of the fix, and some files beside them.
@@ -270,6 +310,18 @@ impl PreparedInstance {
 
 fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Returns a path in the same folder and with the same ending.
+fn path_beside(path: &str, seed: u64) -> String {
+    let name_start = path.rfind('/').map_or(0, |slash| slash + 1);
+    let (folder, name) = path.split_at(name_start);
+    let ending = name.rfind('.').and_then(|dot| name.get(dot..));
+    format!(
+        "{folder}spare_{}{}",
+        seed % 10_000,
+        ending.unwrap_or_default()
+    )
 }
 
 fn text(file: &File) -> Option<&str> {

@@ -1,6 +1,8 @@
 //! Predictions that say nothing of the issue, but would succeed: they tell old from new without running the code, decide
 //! about outcomes themselves, or depend on chance. The strict verdict must reject each with its reason.
 
+use serde_json::{Value, json};
+
 use super::repository::{GOOD, Repository, TESTS};
 use super::{GradingBench, ISSUE};
 use crate::support::program::assert_exit_code;
@@ -16,7 +18,7 @@ const READS: &str = "reads the code instead of running it";
 
 /// Expressions over the names `source` (the text of the code under test), `old` (a namespace of its old version) and
 /// `add`. Each is true on the new code alone.
-const COMPARISONS: [(&str, &str); 15] = [
+const COMPARISONS: [(&str, &str); 22] = [
     (
         "hash of the file",
         "hashlib.sha256(source.encode()).hexdigest() != hashlib.sha256(OLD.encode()).hexdigest()",
@@ -76,7 +78,44 @@ const COMPARISONS: [(&str, &str); 15] = [
         "file of the bytecode",
         "open(importlib.util.cache_from_source('pkg/calc.py'), 'rb').read()[16:] != marshal.dumps(compile(OLD, os.path.abspath('pkg/calc.py'), 'exec'))",
     ),
+    (
+        "constants of the function",
+        "[c for c in add.__code__.co_consts if isinstance(c, int)] != \
+         [c for c in old['add'].__code__.co_consts if isinstance(c, int)]",
+    ),
+    (
+        "comparisons in the bytecode",
+        "sum(i.opname == 'COMPARE_OP' for i in dis.get_instructions(add)) != \
+         sum(i.opname == 'COMPARE_OP' for i in dis.get_instructions(old['add']))",
+    ),
+    (
+        "lines of the bytecode",
+        "len(set(line for *_, line in add.__code__.co_lines())) != \
+         len(set(line for *_, line in old['add'].__code__.co_lines()))",
+    ),
+    ("lines that run", "lines_run(add) != lines_run(old['add'])"),
+    (
+        "nodes of text and bytecode that belong together",
+        "add.__code__.co_code == [c for c in compile(source, 'x', 'exec').co_consts if getattr(c, 'co_name', '') == 'add'][0].co_code \
+         and sum(isinstance(n, (ast.If, ast.Compare)) for n in ast.walk(ast.parse(source))) != \
+         sum(isinstance(n, (ast.If, ast.Compare)) for n in ast.walk(ast.parse(OLD)))",
+    ),
+    (
+        "names of the module",
+        "{name for name in vars(pkg.calc) if name[0] != '_'} != {'add', 'twice'}",
+    ),
+    (
+        "functions in memory",
+        "sum(getattr(f, '__module__', '') == 'pkg.calc' for f in gc.get_objects() if type(f) in (type(add), type)) != 2",
+    ),
 ];
+
+/// Returns how many lines of a function run, for [`COMPARISONS`].
+const LINES_RUN: &str = "\n\ndef lines_run(function):\n    lines = []\n\n    \
+    def trace(frame, event, arg):\n        \
+    if event == 'line' and frame.f_code is function.__code__:\n            lines.append(frame.f_lineno)\n        \
+    return trace\n\n    before = sys.gettrace()\n    sys.settrace(trace)\n    function(1, 2)\n    sys.settrace(before)\n    \
+    return len(lines)\n";
 
 /// Expressions that compare the code with a trace of the other side. Without traces they are the same on both sides.
 const TRACES: [(&str, &str); 5] = [
@@ -106,8 +145,8 @@ const TRACES: [(&str, &str); 5] = [
 /// Returns a test that runs the code, and then asserts the expression.
 fn asserting(expression: &str, old: &str) -> String {
     format!(
-        "\n\nimport ast, dis, hashlib, importlib.util, inspect, io, linecache, marshal, os, subprocess, tarfile, time, tokenize\n\
-         OLD = {old:?}\n\n\ndef test_negative():\n    assert add(1, 2) == 3\n    source = open('pkg/calc.py').read()\n    \
+        "\n\nimport ast, dis, gc, hashlib, importlib.util, inspect, io, linecache, marshal, os, subprocess, sys, tarfile, time, tokenize\n\
+         OLD = {old:?}\n{LINES_RUN}\n\ndef test_negative():\n    assert add(1, 2) == 3\n    source = open('pkg/calc.py').read()\n    \
          old = {{}}\n    exec(OLD, old)\n    assert {expression}\n"
     )
 }
@@ -341,7 +380,13 @@ fn forgeries(r: &Repository) -> Vec<Forgery> {
 
 /// Returns the names of the forgeries that succeed, or fail for another reason.
 fn mistakes(bench: &GradingBench, forgeries: &[Forgery]) -> Vec<String> {
-    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let instance = bench.repository.instance("plain", ISSUE);
+    mistakes_with(bench, &instance, forgeries)
+}
+
+/// Returns the same for this instance.
+fn mistakes_with(bench: &GradingBench, instance: &Value, forgeries: &[Forgery]) -> Vec<String> {
+    bench.dataset(std::slice::from_ref(instance));
     let good = bench.repository.append_tests_patch(GOOD);
     let mut predictions: Vec<(&str, &str, Option<&str>)> = forgeries
         .iter()
@@ -376,6 +421,43 @@ fn mistakes(bench: &GradingBench, forgeries: &[Forgery]) -> Vec<String> {
 fn forgeries_are_rejected() {
     let bench = GradingBench::new(None);
     let wrong = mistakes(&bench, &forgeries(&bench.repository));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Fixes often change more than code. Tests of those files say nothing about the issue.
+#[test]
+fn files_beside_code_do_not_tell_sides() {
+    let bench = GradingBench::new(None);
+    let repository = &bench.repository;
+    let old = std::fs::read(repository.folder.join("pkg/calc.py")).unwrap();
+    repository.write("CHANGES.rst", b"1.0: first\n");
+    repository.write("pkg/data.json", b"{}\n");
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-qm", "Add files"]);
+    let mut instance = repository.instance("plain", ISSUE);
+    let fixed = String::from_utf8(old)
+        .unwrap()
+        .replace("a + b + 1", "a + b");
+    instance["patch"] = json!(repository.patch(|r| {
+        r.write("pkg/calc.py", fixed.as_bytes());
+        r.write("CHANGES.rst", b"1.1: fixed\n1.0: first\n");
+        r.write("pkg/data.json", b"{\"b\": 0}\n");
+        r.write("pkg/extra.py", b"X = 1\n");
+    }));
+    let conditions = [
+        ("changelog", "'1.1' in open('CHANGES.rst').read()"),
+        ("size of data", "os.path.getsize('pkg/data.json') != 3"),
+        (
+            "number of files",
+            "len([n for n in os.listdir('pkg') if n.endswith('.py')]) != 2",
+        ),
+    ];
+    let forgeries = conditions.map(|(name, condition)| Forgery {
+        name,
+        patch: repository.append_tests_patch(&asserting(condition, "")),
+        reason: READS,
+    });
+    let wrong = mistakes_with(&bench, &instance, &forgeries);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
