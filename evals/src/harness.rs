@@ -8,6 +8,7 @@
 mod changed_lines;
 #[cfg(fuzzing)]
 pub mod changed_lines;
+mod changed_tests;
 mod code_patch;
 mod contribution;
 mod coverage;

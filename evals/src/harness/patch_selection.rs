@@ -9,6 +9,7 @@ use testwright_sandboxes::repository::Files;
 use testwright_tools::outcomes::file_of;
 use testwright_tools::outcomes::report::{Outcome, Place, TestReport, belongs_to_test};
 
+use super::changed_tests::{ChangedTests, PASSES_CHANGED_TEST};
 use super::code_patch::CodePatch;
 use super::contribution::Contribution;
 use super::instance::{CodeState, PreparedInstance, requires_reinstallation};
@@ -82,6 +83,7 @@ struct GeneratedTests<'a> {
     contributed: Vec<String>,
     /// Files or tests to run.
     ids: Vec<String>,
+    old_code: CodeState,
     /// Run on the old code.
     old: CheckedRun,
     /// Contributed tests that fail on the old code.
@@ -320,6 +322,7 @@ impl Harness {
             files: Files::new(),
             contributed: Vec::new(),
             ids: Vec::new(),
+            old_code: prepared.old.clone(),
             old: CheckedRun::default(),
             failing: BTreeSet::new(),
             unusable: None,
@@ -410,6 +413,16 @@ impl Harness {
             };
             list.push(test.clone());
         }
+        if self
+            .passes_changed_test(tests, code, &result.passed, timeline)
+            .await?
+        {
+            result.forged = Some(PASSES_CHANGED_TEST.to_owned());
+            result.failed = tests.failing.iter().cloned().collect();
+            result.passed.clear();
+            result.resolves = result.resolves.map(|_| false);
+            return Ok(result);
+        }
         result.uncollected = tests.collection_failure(&ran.report);
         result.regresses = tests.regressions(&ran.report);
         if !result.regresses.is_empty() {
@@ -421,6 +434,34 @@ impl Harness {
             result.regresses.retain(|id| again.contains(id));
         }
         Ok(result)
+    }
+
+    /// Returns whether a test that passes on the code also passes there if it is changed to fail, unless it then passes
+    /// on the old code too.
+    async fn passes_changed_test(
+        &self,
+        tests: &GeneratedTests<'_>,
+        code: &CodeState,
+        passed: &[String],
+        timeline: &Timeline<'_>,
+    ) -> Result<bool, GradingFailure> {
+        let changed = ChangedTests::new(&tests.files, passed).map_err(at_stage("source"))?;
+        let (files, ids) = (&changed.files, &changed.ids);
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        let ran = self
+            .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
+            .await?;
+        let passing = changed.passing(&ran.report);
+        if passing.is_empty() {
+            return Ok(false);
+        }
+        let old = self
+            .run_with_sentinel(&tests.old_code, files, ids, SEEDS[0], timeline)
+            .await?;
+        let old = changed.passing(&old.report);
+        Ok(passing.iter().any(|id| !old.contains(id)))
     }
 }
 

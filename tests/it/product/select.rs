@@ -328,6 +328,8 @@ if _record is not None:
 "#;
 /// Code whose results equal everything.
 const EQUAL_TO_ALL: &str = "class Anything(int):\n    def __eq__(self, other):\n        return True\n\n\ndef add(a, b):\n    return Anything(a + b + (b < 0))\n\n\ndef twice(a):\n    return add(a, a)\n";
+/// The same, but no method returns a constant.
+const EQUAL_TO_NUMBERS: &str = "class Anything(int):\n    def __eq__(self, other):\n        return isinstance(other, int)\n\n\ndef add(a, b):\n    return Anything(a + b + (b < 0))\n\n\ndef twice(a):\n    return add(a, a)\n";
 /// Code that fixes `add` and breaks `twice`.
 const BREAKING: &str = "def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return a\n";
 
@@ -362,6 +364,7 @@ fn forged_patches_rank_below_true_fix() {
         &[
             prediction("breaks", with(&[("pkg/calc.py", BREAKING)])),
             prediction("conftest", with(&[("conftest.py", PASSING_HOOK)])),
+            prediction("disguised", with(&[("pkg/calc.py", EQUAL_TO_NUMBERS)])),
             prediction("equal", with(&[("pkg/calc.py", EQUAL_TO_ALL)])),
             prediction("recorder", with(&[("pkg/__init__.py", PASSING_RECORD)])),
             prediction("runner", with(&[("pkg/__init__.py", PASSING_RUNNER)])),
@@ -388,14 +391,20 @@ fn forged_patches_rank_below_true_fix() {
             assert_eq!(fix[list], json!([]), "{fix}");
         }
         assert_eq!(fix["forged"], Value::Null, "{fix}");
-        for patch in ["recorder", "runner"] {
+        let passes = "a test that must fail passed with this patch";
+        let equals = "a test passed with this patch although it was changed to fail";
+        for (patch, why) in [
+            ("disguised", equals),
+            ("equal", equals),
+            ("recorder", passes),
+            ("runner", passes),
+        ] {
             let result = of(patch);
             assert_eq!(
                 (&result["passed"], &result["resolves"]),
                 (&json!([]), &json!(false)),
                 "{result}"
             );
-            let why = "a test that must fail passed with this patch";
             assert_eq!(result["forged"], why, "{result}");
         }
         for (patch, list, reasons) in [
@@ -433,7 +442,7 @@ fn forged_patches_rank_below_true_fix() {
         let summary = summaries.iter().find(|s| s["tests"] == tests).unwrap();
         let counts = ["selected", "regressing", "forged", "dropped", "undecided"];
         let counts = counts.map(|name| summary[name].as_u64().unwrap());
-        assert_eq!(counts, [3, 1, 2, 1, 1], "{summary}");
+        assert_eq!(counts, [2, 1, 4, 1, 1], "{summary}");
         let choice = json!({
             "instance_id": "plain", "tests": tests, "patch": "true fix", "resolves": true, "tied": ["true fix"]
         });
@@ -451,9 +460,10 @@ fn forged_patches_rank_below_true_fix() {
     let starts = [
         ("plain: true fix ", "kept"),
         ("plain: breaks ", "regresses"),
-        ("plain: equal ", "kept"),
         ("plain: settings ", "dropped"),
         ("plain: conftest ", "undecided"),
+        ("plain: disguised ", "forged"),
+        ("plain: equal ", "forged"),
         ("plain: recorder ", "forged"),
         ("plain: runner ", "forged"),
     ];

@@ -14,6 +14,7 @@ mod contributed;
 mod deciding_line;
 mod definitions;
 pub mod edit;
+mod failing_change;
 pub mod import_edit;
 mod imports;
 pub mod indentation;
@@ -42,6 +43,7 @@ pub use contributed::{
 };
 pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
+pub use failing_change::{FailingTests, change_to_fail};
 pub use imports::{Binding, Import, joined_imports};
 pub use index::{FoundDefinition, RepositoryIndex};
 pub use module::{Module, STACK, SyntaxError};
