@@ -19,6 +19,7 @@ enum Input {
     Chance,
     FileAge,
     Bytecode,
+    TracedLines,
     SourceText,
     RunRecord,
     GitObjects,
@@ -35,6 +36,7 @@ impl Input {
             Input::Chance => "chance",
             Input::FileAge => "a file's age",
             Input::Bytecode => "bytecode",
+            Input::TracedLines => "which lines run",
             Input::SourceText => "the text of source files",
             Input::RunRecord => "the record of the run",
             Input::GitObjects => "git objects",
@@ -117,7 +119,8 @@ impl<'m> InputReader<'m> {
             "nodename" => Input::HostName,
             "hash_randomization" => Input::HashSeed,
             "st_mtime" | "st_mtime_ns" | "st_ctime" | "st_ctime_ns" => Input::FileAge,
-            "co_code" | "co_consts" | "__code__" => Input::Bytecode,
+            "__code__" | "co_code" | "co_consts" | "co_lines" | "co_lnotab" | "co_names"
+            | "co_stacksize" => Input::Bytecode,
             "testsfailed" => Input::RunRecord,
             "__file__" => {
                 self.names_module_file = true;
@@ -171,6 +174,10 @@ impl<'m> InputReader<'m> {
             }
             ("inspect" | "", "getsource" | "getsourcelines") | ("linecache", _) => {
                 self.inputs.insert(Input::SourceText);
+            }
+            ("sys" | "threading" | "", "settrace" | "setprofile")
+            | ("monitoring", "register_callback" | "set_events") => {
+                self.inputs.insert(Input::TracedLines);
             }
             (_, "getsourcefile") => self.names_module_file = true,
             (_, "dirname") => self.names_folder = true,
@@ -298,6 +305,9 @@ mod tests {
             ("assert len(f.__code__.co_code) != 40", "bytecode"),
             ("assert dis.Bytecode(f)", "bytecode"),
             ("assert marshal.loads(path)", "bytecode"),
+            ("assert sys._getframe().f_code.co_names", "bytecode"),
+            ("sys.settrace(path)", "which lines run"),
+            ("sys.monitoring.set_events(1, 2)", "which lines run"),
             ("assert (path / '__pycache__').exists()", "bytecode"),
             ("assert path.endswith('core.cpython-311.pyc')", "bytecode"),
             (

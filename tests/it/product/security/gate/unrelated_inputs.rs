@@ -91,6 +91,27 @@ fn test_of_source_text_is_rejected() {
 }
 
 #[test]
+fn test_of_module_names_is_rejected() {
+    let names = "[\"APOSTROPHE\", \"NOT_WORD\", \"re\", \"slugify\", \"to_ascii\", \"truncate\"]";
+    let statement =
+        format!("    assert [name for name in dir(slugs.slug) if name[0] != \"_\"] != {names}");
+    is_rejected(
+        &test_of(&statement),
+        "it looks at the code instead of running it",
+    );
+}
+
+#[test]
+fn test_of_constants_is_rejected() {
+    let statement =
+        "    assert [c for c in slugify.__code__.co_consts if isinstance(c, int)] != [1]";
+    is_rejected(
+        &test_of(statement),
+        "it looks at the code instead of running it",
+    );
+}
+
+#[test]
 fn test_of_chance_has_note() {
     // It fails in each run with a probability of 255/256.
     let test = test_of("    assert os.urandom(1)[0] == 0");
