@@ -27,6 +27,7 @@ mod review;
 mod run;
 mod run_counts;
 mod submission_policy;
+mod submission_record;
 mod submit;
 mod submit_coverage;
 mod token_shares;

@@ -27,7 +27,7 @@ use super::progress::{Progress, StepView};
 use super::replay::Replay;
 use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
-use super::submit::SubmissionRecord;
+use super::submission_record::SubmissionRecord;
 use crate::gate::Evidence;
 use crate::issues::{FULL_ISSUE_PATH, Issue};
 use crate::outcome::{DATA_MARK, Flow, Outcome};

@@ -15,6 +15,7 @@ use testwright_tools::tools::submission::{Change, Submission};
 use super::failures::{infrastructure, prompt};
 use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
+use super::submission_record::SubmissionRecord;
 use super::{Flow, Outcome, Run};
 use crate::check;
 use crate::confidence::Signals;
@@ -25,35 +26,9 @@ use testwright_models::{Message, ToolCall};
 /// Maximum number of calls listed when no test is submitted.
 const MAX_TRIED_TESTS: usize = 20;
 
-/// The result of one submission, as stored in the trajectory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SubmissionRecord {
-    submission: Submission,
-    verdict: Verdict,
-    /// Effects of the last forms of the candidate fixes on these tests.
-    #[serde(default)]
-    fixes: Vec<FixTrial>,
-    review: Option<Review>,
-    /// Whether a candidate fix was requested instead of accepting.
-    requested_fix: bool,
-    /// Whether the reviewer's doubts were sent back instead of accepting.
-    returned_doubts: bool,
-    #[serde(default)]
-    reason: Option<String>,
-    /// Digest of the submitted changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changes: Option<String>,
-}
-
 /// Begins the answer to a submission that equals the refused one before it.
 const UNCHANGED: &str =
     "Nothing has changed since the last submission, so the tests did not run again.";
-
-impl SubmissionRecord {
-    fn is_final(&self) -> bool {
-        self.verdict.accepted() && !self.requested_fix && !self.returned_doubts
-    }
-}
 
 /// A model's explanation instead of a test.
 #[derive(Debug, Clone, Serialize, Deserialize)]

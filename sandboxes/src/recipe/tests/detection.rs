@@ -106,7 +106,7 @@ fn compose_variables_select_user_and_database() {
     let of_client = "PGDATABASE=shop PGHOST=localhost PGPASSWORD=postgres PGPORT=5432 PGUSER=ann";
     assert_eq!(
         env.join(" "),
-        format!("{of_repository} {of_client} POSTGRES_DB=shop")
+        format!("{of_repository} {of_client} POSTGRES_DB=shop POSTGRES_USER=ann")
     );
     assert!(service.command.join(" ").contains("-U 'ann'"));
 }
