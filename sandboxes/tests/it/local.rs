@@ -35,7 +35,7 @@ fn settings_in(cache: &Path, force: Isolation) -> LocalSettings {
 }
 
 /// Returns the backend, or `None` if this machine forbids it.
-fn local(cache: &tempfile::TempDir, force: Isolation) -> Option<Arc<dyn Backend>> {
+pub(crate) fn local(cache: &tempfile::TempDir, force: Isolation) -> Option<Arc<dyn Backend>> {
     match Local::new(settings(cache, force)) {
         Ok(local) => Some(Arc::new(local)),
         Err(e) => {
@@ -46,7 +46,7 @@ fn local(cache: &tempfile::TempDir, force: Isolation) -> Option<Arc<dyn Backend>
     }
 }
 
-fn cache() -> tempfile::TempDir {
+pub(crate) fn cache() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
@@ -134,7 +134,7 @@ fn each(cache: &tempfile::TempDir) -> Vec<Arc<dyn Backend>> {
 }
 
 /// Returns the process outside the jail that supervises it and writes to the sandbox's log.
-fn supervisor_pid(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
+pub(crate) fn supervisor_pid(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
     let log = cache
         .join("sandboxes")
         .join(&sandbox.info().id)

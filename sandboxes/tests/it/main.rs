@@ -15,6 +15,8 @@ mod environment;
 #[cfg(target_os = "linux")]
 mod eviction;
 #[cfg(target_os = "linux")]
+mod idle;
+#[cfg(target_os = "linux")]
 mod index_server;
 mod install;
 #[cfg(target_os = "linux")]
