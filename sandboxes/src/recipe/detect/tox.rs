@@ -254,7 +254,7 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
     };
     let all = expand(&environment_list(tox));
     let possible: Vec<&String> = all.iter().filter(is_possible).collect();
-    let usual = possible.iter().rev().find(|name| !is_unusual(*name));
+    let usual = possible.iter().rev().find(|name| !is_unusual(name));
     usual
         .or_else(|| possible.last())
         .map(|name| (*name).clone())
