@@ -208,6 +208,8 @@ pub struct Seconds {
     pub old: f64,
     /// Running with the prediction on the new code.
     pub new: f64,
+    /// Running again with another hash seed and with placebos, on both sides. Older results count it as `old` and `new`.
+    pub repeats: f64,
     /// Running the suite without the prediction, on both sides.
     pub base: f64,
     /// Waiting for runs of other instances to end.
@@ -221,29 +223,31 @@ pub struct Seconds {
 
 impl Seconds {
     /// Column titles for [`Seconds::parts`].
-    pub const PARTS: [&str; 7] = [
+    pub const PARTS: [&str; 8] = [
         "Build",
         "Golden tests",
         "Base",
         "Old code",
         "New code",
+        "Repeats",
         "Waiting",
         "Other",
     ];
 
     /// Returns all values except the total.
-    pub fn parts(self) -> [f64; 7] {
+    pub fn parts(self) -> [f64; 8] {
         let Seconds {
             build,
             golden,
             old,
             new,
+            repeats,
             base,
             waiting,
             other,
             total: _,
         } = self;
-        [build, golden, base, old, new, waiting, other]
+        [build, golden, base, old, new, repeats, waiting, other]
     }
 }
 

@@ -356,7 +356,7 @@ pub(super) fn repeated_run<'a>(
         counted: false,
         of_prediction: true,
         hash_seed,
-        part: side.part,
+        part: Activity::Repeats,
         ..run
     }
 }

@@ -30,6 +30,8 @@ pub(super) enum Activity {
     Old,
     /// Running with the prediction on the new code.
     New,
+    /// Repeating runs under other conditions.
+    Repeats,
     /// Waiting for a free slot.
     Waiting,
 }
@@ -117,6 +119,7 @@ fn attributed(spans: &[Span], total: Duration) -> Seconds {
                 Activity::Base => &mut seconds.base,
                 Activity::Old => &mut seconds.old,
                 Activity::New => &mut seconds.new,
+                Activity::Repeats => &mut seconds.repeats,
                 Activity::Waiting => continue,
             } += length / busy as f64;
         }
@@ -143,6 +146,7 @@ mod tests {
             span(Activity::Old, 4, 8),
             span(Activity::New, 6, 10),
             span(Activity::Waiting, 3, 9),
+            span(Activity::Repeats, 10, 11),
         ];
         let seconds = attributed(&spans, Duration::from_secs(12));
         let expected = Seconds {
@@ -151,8 +155,9 @@ mod tests {
             base: 0.0,
             old: 3.0,
             new: 3.0,
+            repeats: 1.0,
             waiting: 1.0,
-            other: 3.0,
+            other: 2.0,
             total: 12.0,
         };
         assert_eq!(seconds, expected);

@@ -10,7 +10,7 @@ use crate::result::InstanceResult;
 /// Name of the file in the results folder.
 pub(super) const FILE: &str = "results.csv";
 
-const COLUMNS: [Figure<InstanceResult>; 35] = [
+const COLUMNS: [Figure<InstanceResult>; 36] = [
     ("instance_id", |of| text(&of.instance_id)),
     ("prediction", |of| text(&of.prediction)),
     ("repo", |of| text(&of.repo)),
@@ -52,6 +52,7 @@ const COLUMNS: [Figure<InstanceResult>; 35] = [
     ("base_seconds", |of| of.seconds.base.to_string()),
     ("old_seconds", |of| of.seconds.old.to_string()),
     ("new_seconds", |of| of.seconds.new.to_string()),
+    ("repeats_seconds", |of| of.seconds.repeats.to_string()),
     ("waiting_seconds", |of| of.seconds.waiting.to_string()),
     ("other_seconds", |of| of.seconds.other.to_string()),
     ("cached", |of| text(&of.cached.join("; "))),

@@ -172,6 +172,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
             new,
             base: 2.0,
             golden: 0.5,
+            repeats: 0.0,
             waiting: 0.0,
             other: 1.0,
             total: build + old + new + 3.5,
