@@ -46,11 +46,17 @@ pub(super) fn test_requirements(
     let mut ci = ci::read(tree)?;
     ci.groups.extend(tox::groups(&files.tox, python));
     ci.extras.extend(hatch_features(files));
+    let tox = tox::dependencies(tree, &files.tox, python);
     if installable {
         let declared = extras(files);
-        let chosen = declared
+        let by_tox = declared
             .iter()
-            .find_map(|(file, extras)| Some((*file, choose(extras)?)));
+            .find_map(|(file, extras)| Some((*file, installed_by_tox(extras, &tox.extras)?)));
+        let by_name = || {
+            declared
+                .iter()
+                .find_map(|(file, extras)| Some((*file, choose(extras)?)))
+        };
         let by_ci = || {
             declared.iter().find_map(|(file, extras)| {
                 Some((
@@ -64,7 +70,8 @@ pub(super) fn test_requirements(
                 .iter()
                 .find_map(|(file, extras)| Some((*file, choose_longer(extras)?)))
         };
-        if let Some((file, extras)) = chosen.or_else(by_ci).or_else(longer) {
+        let chosen = by_tox.or_else(by_name).or_else(by_ci).or_else(longer);
+        if let Some((file, extras)) = chosen {
             dependencies.extras = extras;
             from.push(file.to_owned());
         }
@@ -94,7 +101,6 @@ pub(super) fn test_requirements(
     }
     // The dependencies suffice if they include pytest, or an extra that may include it.
     if dependencies.extras.is_empty() && !has_pytest(&dependencies.requirements) {
-        let tox = tox::dependencies(tree, &files.tox, python);
         let used = [ci.files.as_slice(), tox.files.as_slice()].concat();
         if let Some(path) = requirements_file(tree, &used)? {
             if installable {
@@ -226,6 +232,12 @@ fn installed_by_ci(declared: &[String], installed: &[String], all: bool) -> Opti
     };
     let chosen: Vec<String> = declared.iter().filter(is_installed).cloned().collect();
     (!chosen.is_empty()).then_some(chosen)
+}
+
+/// Returns the declared names that tox installs for tests, if one of them is named for tests: `test_all` next to `test`.
+fn installed_by_tox(declared: &[String], installed: &[String]) -> Option<Vec<String>> {
+    let chosen = installed_by_ci(declared, installed, false)?;
+    choose_longer(&chosen).map(|_| chosen)
 }
 
 fn choose(names: &[String]) -> Option<Vec<String>> {

@@ -45,6 +45,21 @@ fn requirements_file_brings_others_of_tox() {
 }
 
 #[test]
+fn test_extras_of_tox_replace_the_usual_one() {
+    let setup = "setup(name='x', extras_require={'test': [], 'test_all': [], 'fast': []})";
+    for (tox, target) in [
+        ("deps = .[test_all]\n", ".[test_all]"),
+        ("extras = test, fast\n", ".[fast,test]"),
+        ("extras = fast\n", ".[test]"),
+        ("deps = trio\n", ".[test]"),
+    ] {
+        let tox = format!("[testenv]\n{tox}");
+        let (recipe, _) = detected(DAY, &[("setup.py", setup), ("tox.ini", &tox)]);
+        assert_eq!(recipe.install.unwrap(), ["-e", target], "{tox}");
+    }
+}
+
+#[test]
 fn all_forms_of_tox_are_read() {
     for (path, text) in [
         (
