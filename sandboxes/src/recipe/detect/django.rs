@@ -49,6 +49,8 @@ pub(super) struct Django {
     pub script: Option<String>,
     /// Patterns of test files, unless the project's configuration has some.
     pub patterns: Option<&'static str>,
+    /// Whether the tables of the tests are created from the models, because no migration is committed.
+    pub lacks_migrations: bool,
 }
 
 /// Detects Django in the root of a tree. Returns `None` if the project does not depend on it, or its tests need no
@@ -63,6 +65,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
     let is_direct = depends_on_django(tree, files)?;
     let manage = manage_py(tree, is_direct)?;
     let folder = manage.as_ref().map_or("", |(folder, _)| folder.as_str());
+    let lacks_migrations = lacks_migrations(tree);
     let patterns = (!has("python_files")).then_some("test_*.py *_test.py test*.py tests.py");
     let configured = has("DJANGO_SETTINGS_MODULE")
         || has("DJANGO_CONFIGURATION")
@@ -73,6 +76,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
         return Ok(is_direct.then(|| Django {
             folder: folder.to_owned(),
             patterns,
+            lacks_migrations,
             ..Django::default()
         }));
     }
@@ -84,6 +88,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
         folder: folder.to_owned(),
         script: None,
         patterns,
+        lacks_migrations,
     };
     if (is_direct || manage.is_some())
         && let Some(settings) = named_for_tests(tree, files)?
@@ -121,12 +126,11 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
 }
 
 impl Django {
-    /// Returns the options of pytest that collect what Django's runner would collect.
+    /// Returns the options of pytest that collect what Django's runner would collect, and that create its tables.
     pub(super) fn options(&self) -> Vec<String> {
-        let patterns = self.patterns.iter();
-        patterns
-            .map(|patterns| test_files::option(patterns))
-            .collect()
+        let patterns = self.patterns.map(test_files::option);
+        let tables = self.lacks_migrations.then(|| "--nomigrations".to_owned());
+        patterns.into_iter().chain(tables).collect()
     }
 
     /// Returns the command that writes the module of settings that a script passes to `settings.configure()`.
@@ -167,6 +171,26 @@ except Configured:
 finally:
     conf.LazySettings.configure, sys.argv = _kept, _argv
 "#;
+
+/// Returns whether apps with models have packages for migrations, but none of the packages has a migration. Developers
+/// then create the migrations themselves.
+fn lacks_migrations(tree: &Tree) -> bool {
+    let mut is_app = false;
+    for path in tree.paths().filter(|path| path.ends_with(".py")) {
+        let Some((app, module)) = path.rsplit_once("migrations/") else {
+            continue;
+        };
+        if !app.ends_with('/') {
+            continue;
+        }
+        if module != "__init__.py" {
+            return false;
+        }
+        is_app |= tree.contains(&format!("{app}models.py"))
+            || tree.contains(&format!("{app}models/__init__.py"));
+    }
+    is_app
+}
 
 /// Returns Django's own runner if the repository is Django or a fork of it.
 pub(super) fn own_runner(tree: &Tree) -> Option<Runner> {

@@ -29,6 +29,27 @@ fn manage_py_names_settings() {
 }
 
 #[test]
+fn tables_are_created_without_committed_migrations() {
+    for (module, is_created) in [
+        ("shop/migrations/__init__.py", true),
+        ("shop/migrations/0001_initial.py", false),
+        ("shop/views.py", false),
+        ("other/migrations/__init__.py", false),
+    ] {
+        let files = [
+            NEEDS,
+            ("manage.py", MANAGE),
+            ("site_/settings.py", SETTINGS),
+            ("shop/models.py", ""),
+            (module, ""),
+        ];
+        let options = detected(DAY, &files).0.runner.options;
+        let option = "--nomigrations".to_owned();
+        assert_eq!(options.contains(&option), is_created, "{module}");
+    }
+}
+
+#[test]
 fn settings_for_tests_come_first() {
     for (file, expected) in [
         ("site_/test_settings.py", "site_.test_settings"),
