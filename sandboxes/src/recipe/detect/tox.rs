@@ -26,9 +26,21 @@ const MAX_LIST_LEN: usize = 20_000;
 /// Maximum number of lists that refer to each other.
 const MAX_DEPTH: usize = 8;
 
-/// Words in factors of environments that are not the usual one: other versions than an installer would choose.
-const UNUSUAL: [&str; 9] = [
-    "main", "master", "dev", "nightly", "min", "low", "old", "pre", "cov",
+/// Words in factors of environments that are not the usual one: other versions than an installer would choose, checks of
+/// the code, and tests that need servers.
+const UNUSUAL: [&str; 12] = [
+    "main",
+    "master",
+    "dev",
+    "nightly",
+    "min",
+    "low",
+    "old",
+    "pre",
+    "cov",
+    "check",
+    "flake",
+    "integration",
 ];
 
 /// A factor that selects a Python version: `py310`, `3.10`, `pypy3`.
@@ -233,7 +245,7 @@ fn environment_list(tox: &Ini) -> String {
 }
 
 /// Returns the last listed environment that runs tests with this version of Python. It usually has the newest versions
-/// of other packages.
+/// of other packages. Environments that name a version of Python come first, because most others are not for tests.
 fn test_environment(tox: &Ini, python: &str) -> Option<String> {
     let short = python.replace('.', "");
     let has_python = |factor: &str| {
@@ -248,16 +260,16 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
                 .split('-')
                 .all(|factor| !PYTHON_FACTOR.is_match(factor) || has_python(factor))
     };
-    let is_unusual = |name: &&String| {
+    let rank = |name: &&String| {
         let mut factors = name.split('-');
-        factors.any(|factor| UNUSUAL.iter().any(|word| factor.contains(word)))
+        let names_python = factors.clone().any(|factor| PYTHON_FACTOR.is_match(factor));
+        let is_unusual = factors.any(|factor| UNUSUAL.iter().any(|word| factor.contains(word)));
+        (!is_unusual, names_python)
     };
     let all = expand(&environment_list(tox));
-    let possible: Vec<&String> = all.iter().filter(is_possible).collect();
-    let usual = possible.iter().rev().find(|name| !is_unusual(name));
-    usual
-        .or_else(|| possible.last())
-        .map(|name| (*name).clone())
+    // The last one has the highest rank if several are equal.
+    let possible = all.iter().filter(is_possible);
+    possible.max_by_key(rank).cloned()
 }
 
 /// Splits a list at its commas, and expands braces: `py{38,39}-x` becomes `py38-x` and `py39-x`.
@@ -316,6 +328,13 @@ mod tests {
             ("py39-cov", "3.9", Some("py39-cov")),
             ("py,pypy3", "3.9", Some("py")),
             ("pypy39,py38", "3.9", None),
+            (
+                "py39-unit,py39-integration-sqs,apicheck",
+                "3.9",
+                Some("py39-unit"),
+            ),
+            ("py39,extra", "3.9", Some("py39")),
+            ("unit,flake8", "3.9", Some("unit")),
             ("docs,mypy", "3.9", None),
         ] {
             let tox = Ini::parse(&format!("[tox]\nenvlist = {listed}\n"));
