@@ -39,13 +39,22 @@ static CONSEQUENCES: Pattern = Pattern::new(concat!(
 ));
 
 /// Lines that can be ignored wherever they occur: advice of other programs and testwright's own notices.
-const NOISE: [&str; 6] = [
+const NOISE: [&str; 7] = [
     "hint: This usually indicates",
+    "hint: Build failures usually indicate",
     "note: This error originates",
     "note: This is an issue with the package",
     "help: ",
     "network: ",
     "package index: ",
+];
+
+/// Messages of uv that newer versions put after `error: `.
+const UV_MESSAGES: [&str; 4] = [
+    "No solution found",
+    "Failed to ",
+    "Git operation failed",
+    "Request failed after",
 ];
 
 impl<'a> Failure<'a> {
@@ -99,10 +108,16 @@ pub(in crate::environment) fn decisive_line(output: &str) -> Option<String> {
     })
 }
 
-/// Removes what pytest (`E   `) and uv (`╰─▶ `) put before a line.
+/// Removes what pytest (`E   `) and uv (`╰─▶ `, or `error: ` and `cause: ` since 0.13) put before a line.
 fn without_marks(line: &str) -> &str {
     let line = line.trim();
     let line = line.strip_prefix("E ").unwrap_or(line);
-    line.trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', '!', ' '])
-        .trim()
+    let line = line
+        .trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', '!', ' '])
+        .trim();
+    let line = line.strip_prefix("cause: ").unwrap_or(line);
+    let is_message = |text: &&str| UV_MESSAGES.iter().any(|start| text.starts_with(start));
+    line.strip_prefix("error: ")
+        .filter(is_message)
+        .unwrap_or(line)
 }

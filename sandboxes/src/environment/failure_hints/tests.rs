@@ -197,6 +197,33 @@ fn resolution_errors_select_hints() {
     ]);
 }
 
+/// uv 0.13 puts `error: ` and `cause: ` before its messages.
+#[test]
+fn newer_uv_messages_select_hints() {
+    let unknown = "error: No solution found when resolving dependencies\n  cause: Because acme-ledger was not found in the \
+                   package registry and billing==1.0 depends on acme-ledger>=3.2, we can conclude that billing==1.0 cannot be \
+                   used.\n         And because only billing==1.0 is available and you require billing, we can conclude that \
+                   your requirements are unsatisfiable.\n";
+    let build = |stderr: &str| {
+        format!(
+            "error: Failed to build `gdal==3.8.4`\n  cause: The build backend returned an error\n  cause: Call to \
+             `setuptools.build_meta.build_wheel` failed (exit status: 1)\n\n         [stderr]\n         {stderr}\n\nhint: Build \
+             failures usually indicate a problem with the package or the build environment\n"
+        )
+    };
+    assert_hints(&[
+        (unknown.to_owned(), "has no package acme-ledger"),
+        (
+            build("FileNotFoundError: [Errno 2] No such file or directory: 'gdal-config'"),
+            "libgdal-dev",
+        ),
+    ]);
+    let line = decisive_line(unknown).unwrap();
+    assert!(line.starts_with("Because acme-ledger was not"), "{line}");
+    // A failed build without an error line of its own explains nothing.
+    assert_eq!(decisive_line(&build("this is not supported")), None);
+}
+
 #[test]
 fn test_errors_select_hints() {
     assert_hints(&[
