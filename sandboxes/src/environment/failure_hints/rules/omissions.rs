@@ -2,13 +2,23 @@
 
 use super::super::decisive::Failure;
 use super::network::allow_host;
-use super::{Rule, captured, compiler};
+use super::{Rule, captured, compiler, packages};
 use crate::environment::module_packages::package_of;
 use crate::recipe::normalized_name;
 use crate::repository::EMPTY_SUBMODULES;
 
 /// Start of the note about a requirement that was omitted.
 const OMITTED: &str = "requirement ";
+
+/// Rules for the reason why a requirement was omitted.
+const REASONS: [Rule; 6] = [
+    compiler::header,
+    compiler::program,
+    compiler::library,
+    packages::python_version,
+    packages::unknown_package,
+    packages::withdrawn_release,
+];
 
 /// Returns the paths that a note about submodules names.
 fn submodules(notes: &[String]) -> Vec<&str> {
@@ -116,8 +126,7 @@ pub(in crate::environment::failure_hints) fn requirement(
         let what = format!("{module} comes from the requirement {name}, whose installation");
         return Some(allow_host(&what, &host));
     }
-    let rules: [Rule; 3] = [compiler::header, compiler::program, compiler::library];
-    let lacks = |failure: Failure<'_>| rules.iter().find_map(|rule| rule(&failure));
+    let lacks = |failure: Failure<'_>| REASONS.iter().find_map(|rule| rule(&failure));
     if let Some(lack) = Failure::read(reason).and_then(lacks) {
         return Some(format!(
             "{module} comes from the requirement {line}, but {lack}"
