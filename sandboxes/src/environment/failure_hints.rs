@@ -23,11 +23,13 @@ pub(super) fn is_external(output: &str) -> bool {
     failure.is_some_and(|failure| rules::EXTERNAL.iter().any(|rule| rule(&failure).is_some()))
 }
 
-/// Returns advice if the failure follows from what was left out of the environment, as stated in `notes`.
+/// Returns advice if the failure follows from what was left out of the environment, or does not fit in it, as
+/// stated in `notes`.
 pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String> {
     let failure = Failure::read(output)?;
     rules::omissions::submodule(&failure, notes)
         .or_else(|| rules::omissions::requirement(&failure, notes))
+        .or_else(|| rules::omissions::contradiction(&failure, notes))
 }
 
 #[cfg(test)]

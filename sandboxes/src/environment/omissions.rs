@@ -16,6 +16,12 @@ pub(super) fn omission(requirement: &str, printed: &StepOutput) -> String {
     format!("requirement {requirement} could not be installed and was omitted{reason}")
 }
 
+/// Returns the note about a requirement that was installed although it contradicts others, with the reason.
+pub(super) fn contradiction(requirement: &str, printed: &StepOutput) -> String {
+    let reason = reason(&printed.text);
+    format!("requirement {requirement} contradicts others and was installed all the same{reason}")
+}
+
 /// Returns the reason for a failed installation in parentheses, after a space. Without a known reason it is empty.
 pub(super) fn reason(output: &str) -> String {
     let refused = output.lines().rev().find_map(|line| {

@@ -5,7 +5,7 @@
 use super::build::Build;
 use super::build_isolation::failed_packages;
 use super::build_sandbox::BuildSandbox;
-use super::omissions::{omission, split_failed};
+use super::omissions::{contradiction, omission, split_failed};
 use super::requirements::name;
 use super::steps::{StepOutput, Steps};
 use crate::error::ErrorKind;
@@ -118,11 +118,15 @@ impl Build<'_> {
             let is_repeated = accepted.iter().any(|other| name(other) == name(line));
             if !is_repeated && !accepted.is_empty() {
                 let install = self.install(builder, &group).await?;
-                output = steps.attempt(&step, &install).await?;
-                if output.code == 0 {
+                let alone = steps.attempt(&step, &install).await?;
+                if alone.code == 0 {
                     is_any_installed = true;
+                    let note = contradiction(line, &output);
+                    self.findings.omit(std::slice::from_ref(&note));
+                    notes.push(note);
                     continue;
                 }
+                output = alone;
             }
             // pytest is indispensable.
             if name(line) == "pytest" && !is_repeated {

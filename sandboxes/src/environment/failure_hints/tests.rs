@@ -333,6 +333,29 @@ fn omissions_explain_later_failures() {
 }
 
 #[test]
+fn contradictions_explain_errors_of_packages() {
+    let notes = [
+        "requirement werkzeug==2.0.3 contradicts others and was installed all the same (Because flask==3.0.0 depends on \
+         werkzeug>=3.0.0 and you require flask==3.0.0, we can conclude that you require werkzeug>=3.0.0.)"
+            .to_owned(),
+    ];
+    let error = "app.py:1: in <module>\n    from flask import Flask\n\
+                 /opt/testwright/env/lib/python3.13/site-packages/flask/globals.py:25: in <module>\n\
+                 E   TypeError: LocalProxy.__init__() got an unexpected keyword argument 'unbound_message'\n";
+    let hint = hint_for_omission(error, &notes).unwrap();
+    assert!(
+        hint.contains("contradicts flask, which needs werkzeug>=3.0.0"),
+        "{hint}"
+    );
+    for other in [
+        "app.py:1: in f\nE   TypeError: f() missing 1 required argument\n",
+        "env/site-packages/flask/app.py:1: in f\nE   AssertionError: x\n",
+    ] {
+        assert_eq!(hint_for_omission(other, &notes), None, "{other}");
+    }
+}
+
+#[test]
 fn missing_variables_are_recognised() {
     for (report, name) in [
         (

@@ -137,3 +137,45 @@ pub(in crate::environment::failure_hints) fn requirement(
          X.Y) if it is pinned, or require a version that can be installed (--requirement)"
     ))
 }
+
+/// Signs of code that another version of a package breaks.
+const MISFITS: [&str; 4] = [
+    "TypeError:",
+    "AttributeError:",
+    "ImportError: cannot import name",
+    "ModuleNotFoundError:",
+];
+
+/// Explains an error inside one of two packages that contradict each other.
+pub(in crate::environment::failure_hints) fn contradiction(
+    failure: &Failure<'_>,
+    notes: &[String],
+) -> Option<String> {
+    if !failure.line_has(&MISFITS) {
+        return None;
+    }
+    notes.iter().find_map(|note| {
+        let rest = note.strip_prefix(OMITTED)?;
+        let (line, reason) = rest.split_once(" contradicts others and was installed")?;
+        // The resolver names the package whose needs are not met.
+        let names = r"Because (?:only )?([\w.-]+)\S* depends on ([\w.-]+)(\S*)";
+        let names = regex::Regex::new(names).ok()?.captures(reason)?;
+        let needed = normalized_name(&names[2]);
+        if normalized_name(line) != needed {
+            return None;
+        }
+        let package = names[1].to_owned();
+        let is_inside = [normalized_name(&package), needed].iter().any(|name| {
+            let folder = format!("site-packages/{}/", name.replace('-', "_"));
+            failure.output.to_lowercase().contains(&folder)
+        });
+        is_inside.then(|| {
+            let fitting = format!("{}{}", &names[2], &names[3]);
+            let fitting = fitting.trim_end_matches(',');
+            format!(
+                "{line} contradicts {package}, which needs {fitting}: change one of the two requirements, or pass \
+                 --requirement '{fitting}'"
+            )
+        })
+    })
+}
