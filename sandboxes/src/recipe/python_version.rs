@@ -171,9 +171,18 @@ pub(super) fn require_available(hints: &Hints, available: &[String]) -> Result<(
     let specifiers = hints.requires.join(", ");
     let available = available.join(", ");
     let what = format!("the code needs Python {specifiers}, but only {available} are available");
-    Err(SandboxError::not_found(what).hint(format!(
-        "install it with `uv python install 3.{needed}`, use --sandbox docker, or try an older one with --python X.Y"
-    )))
+    let version = format!("3.{needed}");
+    // No sandbox can have a version that this release does not know.
+    let hint = match SUPPORTED_VERSIONS.contains(&version.as_str()) {
+        true => format!(
+            "install it with `uv python install {version}`, use --sandbox docker, or try an older one with --python X.Y"
+        ),
+        false => format!(
+            "this release of testwright does not support Python {version}: try --python 3.{newest}, or choose an \
+             older commit with --commit"
+        ),
+    };
+    Err(SandboxError::not_found(what).hint(hint))
 }
 
 /// Returns the supported versions older than this one that the code allows, newest first.
@@ -273,6 +282,12 @@ mod tests {
         let error = require_available(&hints(">=3.14"), &available).unwrap_err();
         assert!(error.message.contains(">=3.14") && error.message.contains("3.12, 3.13"));
         assert!(error.hint.unwrap().contains("uv python install 3.14"));
+        let error = require_available(&hints(">=3.16"), &available).unwrap_err();
+        let hint = error.hint.unwrap();
+        assert!(
+            hint.contains("does not support Python 3.16: try --python 3.13"),
+            "{hint}"
+        );
         // Old code, contradictions and unknown backends do not stop a build.
         for fine in [">=3.8", ">=2.7,<3", ">=3.12,<3.13", "nonsense"] {
             require_available(&hints(fine), &available).unwrap();
