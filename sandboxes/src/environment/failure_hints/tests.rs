@@ -292,11 +292,18 @@ fn omissions_explain_later_failures() {
         "requirement mysqlclient>=2 could not be installed and was omitted (src/_mysql.c:29:10: fatal error: mysql.h: \
          No such file or directory)"
             .to_owned(),
+        "requirement gdal==3.8.4 could not be installed and was omitted (FileNotFoundError: [Errno 2] No such file or \
+         directory: 'gdal-config')"
+            .to_owned(),
         "requirement acme-ledger>=3.2 could not be installed and was omitted (Because acme-ledger was not found in the \
          package registry and you require acme-ledger>=3.2, we can conclude that your requirements are unsatisfiable.)"
             .to_owned(),
     ];
     for (output, wanted) in [
+        (
+            "E   ModuleNotFoundError: No module named 'osgeo'",
+            "gdal-config is missing: set system-packages = [\"libgdal-dev\"]",
+        ),
         (
             "E   ModuleNotFoundError: No module named 'acme_ledger'",
             "the package index has no package acme-ledger",

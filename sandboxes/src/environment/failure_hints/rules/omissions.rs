@@ -20,6 +20,23 @@ const REASONS: [Rule; 6] = [
     packages::withdrawn_release,
 ];
 
+/// Modules whose packages are compiled against a library, and these packages. They are not in `module_packages`, because a
+/// missing one cannot be installed just like that.
+const COMPILED: [(&str, &str); 12] = [
+    ("bluetooth", "pybluez"),
+    ("cairo", "pycairo"),
+    ("cups", "pycups"),
+    ("dbus", "dbus-python"),
+    ("gi", "pygobject"),
+    ("ldap", "python-ldap"),
+    ("libvirt", "libvirt-python"),
+    ("osgeo", "gdal"),
+    ("pysqlite2", "pysqlite"),
+    ("snappy", "python-snappy"),
+    ("systemd", "systemd-python"),
+    ("talib", "ta-lib"),
+];
+
 /// Returns the paths that a note about submodules names.
 fn submodules(notes: &[String]) -> Vec<&str> {
     let note = notes
@@ -118,6 +135,7 @@ pub(in crate::environment::failure_hints) fn requirement(
             ]
             .contains(&name)
             || package_of(&module).is_some_and(|package| name == package)
+            || COMPILED.contains(&(module.as_str(), name.as_str()))
     };
     let line = omitted.iter().find(provides)?;
     let reason = reason(notes, line).unwrap_or_default();
