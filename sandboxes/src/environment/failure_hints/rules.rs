@@ -7,6 +7,7 @@ mod debian;
 mod network;
 pub(super) mod omissions;
 mod packages;
+mod services;
 
 use super::decisive::Failure;
 
@@ -19,7 +20,7 @@ pub(super) const ALL: &[Rule] = &[
     network::refused_host,
     network::certificate,
     network::unreachable_index,
-    network::service,
+    services::service,
     network::own_download,
     compiler::python_headers,
     compiler::header,

@@ -237,6 +237,44 @@ fn test_errors_select_hints() {
     ]);
 }
 
+#[test]
+fn services_that_do_not_run_select_hints() {
+    let cases = [
+        (
+            "E   pymysql.err.OperationalError: (2003, \"Can't connect to MySQL server on '127.0.0.1' ([Errno 111] Connection \
+             refused)\")",
+            "MySQL, and nothing listens at port 3306: install the Debian package mariadb-server",
+        ),
+        (
+            "E   pymongo.errors.ServerSelectionTimeoutError: localhost:27017: [Errno 111] Connection refused (configured \
+             timeouts: socketTimeoutMS: 20000.0ms), Timeout: 0.3s",
+            "MongoDB, and nothing listens at port 27017: install its server",
+        ),
+        (
+            "E   pika.exceptions.AMQPConnectionError",
+            "RabbitMQ, and nothing listens at port 5672",
+        ),
+        (
+            "E   elastic_transport.ConnectionError: Connection error caused by: NewConnectionError(HTTPConnection(\
+             host='localhost', port=9200): Failed to establish a new connection: [Errno 111] Connection refused))",
+            "Elasticsearch",
+        ),
+        (
+            "E   psycopg2.OperationalError: could not translate host name \"db\" to address: Name or service not known",
+            "under env the variable with its address",
+        ),
+        (
+            "E   ConnectionRefusedError: [Errno 111] Connect call failed ('127.0.0.1', 4000)",
+            "nothing listens at port 4000",
+        ),
+    ];
+    assert_hints(&cases.map(|(line, wanted)| (format!("{line}\n"), wanted)));
+    // Tests have no network, so a web site is not a service to add.
+    let site = "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='example.org', port=443): Max retries \
+                exceeded: [Errno 111] Connection refused\n";
+    assert!(!hint(site).unwrap().contains("services"));
+}
+
 /// The first error belongs to another test file, whose cause is not the one that is reported.
 #[test]
 fn last_error_decides() {

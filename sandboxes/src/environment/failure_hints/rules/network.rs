@@ -1,7 +1,6 @@
-//! Failures to reach something: hosts that a build may not reach, the package index, services on this machine.
+//! Failures to reach something: hosts that a build may not reach, the package index, web sites.
 
 use super::super::decisive::Failure;
-use super::captured;
 
 /// Signs that an error is about a connection.
 const CONNECTION: [&str; 22] = [
@@ -125,47 +124,6 @@ pub(super) fn unreachable_index(failure: &Failure<'_>) -> Option<String> {
          the settings"
             .to_owned()
     })
-}
-
-/// Ports of common services, and their names.
-const PORTS: [(&str, &str); 12] = [
-    ("6379", "Redis"),
-    ("5432", "PostgreSQL"),
-    ("3306", "MySQL"),
-    ("27017", "MongoDB"),
-    ("11211", "memcached"),
-    ("5672", "RabbitMQ"),
-    ("9200", "Elasticsearch"),
-    ("9092", "Kafka"),
-    ("8123", "ClickHouse"),
-    ("4566", "LocalStack"),
-    ("9000", "MinIO"),
-    ("2181", "ZooKeeper"),
-];
-
-pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
-    if !failure.error_has(&[
-        "Connection refused",
-        "ECONNREFUSED",
-        "Errno 111",
-        "Can't connect to",
-    ]) {
-        return None;
-    }
-    let port = captured(
-        r"(?:port[:=]?\s*|localhost:|127\.0\.0\.1[:',\s]+|\[?::1\]?:)(\d{2,5})\b",
-        &failure.error,
-    )
-    .or_else(|| {
-        let named = PORTS.iter().find(|(port, _)| failure.error.contains(port));
-        named.map(|(port, _)| (*port).to_owned())
-    })?;
-    let name = PORTS.iter().find(|(known, _)| *known == port);
-    let name = name.map_or("the service at that port", |(_, name)| *name);
-    Some(format!(
-        "the tests need {name}, and nothing listens at port {port}: add it under [[environment.services]] of \
-         testwright.toml, with name, command, requirements and port"
-    ))
 }
 
 pub(super) fn own_download(failure: &Failure<'_>) -> Option<String> {

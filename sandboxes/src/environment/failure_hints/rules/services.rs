@@ -1,0 +1,165 @@
+//! Services that tests need, and that do not run.
+
+use super::super::decisive::Failure;
+use super::captured;
+
+/// A service that tests can need.
+struct Service {
+    name: &'static str,
+    port: &'static str,
+    /// Parts of errors that only its clients raise.
+    clients: &'static [&'static str],
+    server: Server,
+}
+
+/// Where the program of a service comes from.
+enum Server {
+    /// A package of PyPI.
+    Wheel,
+    /// A Debian package.
+    Debian(&'static str),
+    /// The service's own archive.
+    Elsewhere,
+}
+
+const fn service_of(
+    name: &'static str,
+    port: &'static str,
+    clients: &'static [&'static str],
+    server: Server,
+) -> Service {
+    Service {
+        name,
+        port,
+        clients,
+        server,
+    }
+}
+
+static SERVICES: [Service; 12] = [
+    service_of("Redis", "6379", &["redis.exceptions."], Server::Wheel),
+    service_of("PostgreSQL", "5432", &["psycopg", "asyncpg"], Server::Wheel),
+    service_of(
+        "MySQL",
+        "3306",
+        &["pymysql.", "MySQLdb.", "mysql.connector.", "MySQL server"],
+        Server::Debian("mariadb-server"),
+    ),
+    service_of(
+        "MongoDB",
+        "27017",
+        &["pymongo.errors.", "ServerSelectionTimeoutError"],
+        Server::Elsewhere,
+    ),
+    service_of(
+        "memcached",
+        "11211",
+        &["pymemcache."],
+        Server::Debian("memcached"),
+    ),
+    service_of(
+        "RabbitMQ",
+        "5672",
+        &["AMQPConnectionError", "amqp.exceptions."],
+        Server::Debian("rabbitmq-server"),
+    ),
+    service_of(
+        "Elasticsearch",
+        "9200",
+        &["elasticsearch.", "elastic_transport.", "opensearchpy."],
+        Server::Elsewhere,
+    ),
+    service_of(
+        "Kafka",
+        "9092",
+        &["NoBrokersAvailable", "KafkaConnectionError"],
+        Server::Elsewhere,
+    ),
+    service_of("ClickHouse", "8123", &["clickhouse"], Server::Elsewhere),
+    service_of("LocalStack", "4566", &[], Server::Wheel),
+    service_of("MinIO", "9000", &[], Server::Elsewhere),
+    service_of(
+        "ZooKeeper",
+        "2181",
+        &["KazooTimeoutError"],
+        Server::Debian("zookeeperd"),
+    ),
+];
+
+/// Signs that nothing accepts a connection.
+const REFUSED: [&str; 10] = [
+    "Connection refused",
+    "ECONNREFUSED",
+    "Errno 111",
+    "Error 111",
+    "Can't connect to MySQL",
+    "Can't connect to local MySQL",
+    "AMQPConnectionError",
+    "ServerSelectionTimeoutError",
+    "NoBrokersAvailable",
+    "KazooTimeoutError",
+];
+
+/// Signs that a name of a host is unknown, such as that of another container.
+const UNKNOWN_HOST: [&str; 4] = [
+    "name resolution",
+    "Name or service not known",
+    "could not translate host name",
+    "failed to resolve host",
+];
+
+/// Ports of web sites, which are not services of a sandbox.
+const WEB_PORTS: [&str; 2] = ["80", "443"];
+
+pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
+    let is_raised = |sign: &&str| failure.line.contains(*sign);
+    let client = SERVICES
+        .iter()
+        .find(|service| service.clients.iter().any(is_raised));
+    let is_unknown_host = client.is_some() && failure.error_has(&UNKNOWN_HOST);
+    if !is_unknown_host && !failure.error_has(&REFUSED) {
+        return None;
+    }
+    let port = captured(
+        r"(?:port[:=]?\s*|localhost:|127\.0\.0\.1[:',\s]+|\[?::1\]?:)(\d{2,5})\b",
+        &failure.error,
+    );
+    if port
+        .as_deref()
+        .is_some_and(|port| WEB_PORTS.contains(&port))
+    {
+        return None;
+    }
+    let by_port = || {
+        SERVICES.iter().find(|service| match &port {
+            Some(port) => service.port == port,
+            None => failure.error.contains(service.port),
+        })
+    };
+    let service = client.or_else(by_port);
+    let known_port = service.map(|service| service.port.to_owned());
+    let port = port.or(known_port)?;
+    let name = service.map_or("the service at that port", |service| service.name);
+    let lack = match is_unknown_host {
+        true => format!("the tests need {name} at a host that does not exist here"),
+        false => format!("the tests need {name}, and nothing listens at port {port}"),
+    };
+    let env = match is_unknown_host {
+        true => ", and under env the variable with its address, 127.0.0.1",
+        false => "",
+    };
+    Some(match service.map(|service| &service.server) {
+        Some(Server::Debian(package)) => format!(
+            "{lack}: install the Debian package {package} (on this machine, or under system-packages with --sandbox \
+             docker), and add it under [[environment.services]] of testwright.toml, with name, command and port{env}"
+        ),
+        Some(Server::Elsewhere) => format!(
+            "{lack}: install its server (on this machine, or in an image with --image), and add it under \
+             [[environment.services]] of testwright.toml, with name, command and port{env}"
+        ),
+        _ => format!(
+            "{lack}: add it under [[environment.services]] of testwright.toml, with name, command, requirements and \
+             port{env}"
+        ),
+    })
+}
