@@ -32,5 +32,10 @@ pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String
         .or_else(|| rules::omissions::contradiction(&failure, notes))
 }
 
+/// Returns advice on the variables that pydantic's settings miss, with the prefix of their names.
+pub(super) fn hint_for_settings(output: &str, prefix: &str) -> Option<String> {
+    rules::code::unset_settings(&Failure::read(output)?, Some(prefix))
+}
+
 #[cfg(test)]
 mod tests;

@@ -11,9 +11,10 @@ use super::before_tests::FailedCommand;
 use super::build::Build;
 use super::build_sandbox::SHORT_STEP;
 use super::smoke_test::SmokeTestReport;
-use super::steps;
 use super::trial::{self, Trial, TrialKind};
+use super::{failure_hints, steps};
 use crate::error::{ErrorKind, SandboxError};
+use crate::recipe;
 use crate::repository::Tree;
 use crate::sandbox::{Command, Limits, Result, Sandbox, output};
 
@@ -72,7 +73,7 @@ impl Build<'_> {
                 Err(error) => {
                     let error = match &report.unprepared {
                         Some(failed) => failed.explain(error),
-                        None => error,
+                        None => with_settings_prefix(error, &report, &tree)?,
                     };
                     return Err(match self.older_python_for_tests(&report).await? {
                         Some(older) => self.try_older_python(older, error),
@@ -253,6 +254,26 @@ impl Build<'_> {
             started => started,
         }
     }
+}
+
+/// Names the variables in a hint about settings with the prefix that the repository's code gives them.
+fn with_settings_prefix(
+    mut error: SandboxError,
+    report: &SmokeTestReport,
+    tree: &Tree,
+) -> Result<SandboxError> {
+    let prefix = recipe::settings_prefix(tree)?;
+    if error.hint.is_none() || prefix.is_empty() {
+        return Ok(error);
+    }
+    let printed = report.printed_lines();
+    let texts = report.complaints().map(|(_, text)| text);
+    let mut texts = texts.chain([printed.text.as_str()]);
+    // The hint is about the error that decided, which may have nothing to do with settings.
+    let decided = texts.find(|text| failure_hints::hint(text) == error.hint);
+    let hint = decided.and_then(|text| failure_hints::hint_for_settings(text, &prefix));
+    error.hint = hint.or(error.hint);
+    Ok(error)
 }
 
 /// Returns the interpreter's version, and notes on packages of the repository that are also installed as copies.

@@ -441,7 +441,12 @@ fn missing_variables_are_recognised() {
                   [type=missing]\nE       For further information visit https://errors.pydantic.dev/2/v/missing\nE   \
                   POSTGRES_DB\nE     Field required [type=missing]\npydantic_settings/main.py";
     assert_eq!(missing_variables(fields).names, ["DB_DSN", "POSTGRES_DB"]);
-    assert_hints(&[(fields.to_owned(), "--env DB_DSN=VALUE")]);
+    assert_hints(&[(fields.to_owned(), "--env DB_DSN=VALUE and so on")]);
+    let hint = hint_for_settings(fields, "ACME_").unwrap();
+    assert!(
+        hint.contains("variables ACME_DB_DSN, ACME_POSTGRES_DB: pass --env ACME_DB_DSN=VALUE"),
+        "{hint}"
+    );
     for report in [
         "E   KeyError: 'NAME'",
         "E   AssertionError: the environment variable HOME was kept",

@@ -136,14 +136,44 @@ fn variable_in(line: &str, report: &str) -> Option<String> {
 }
 
 pub(super) fn variable(failure: &Failure<'_>) -> Option<String> {
-    let field = || {
-        let is_validation = failure.line_has(&["ValidationError"]);
-        let mut fields = unset_fields(failure.output).into_iter();
-        fields.next().filter(|_| is_validation)
+    let by_line = variable_in(&failure.line, failure.output);
+    let Some(name) = by_line else {
+        return unset_settings(failure, None);
     };
-    let name = variable_in(&failure.line, failure.output).or_else(field)?;
     Some(format!(
         "the code reads the environment variable {name}: pass --env {name}=VALUE, or set it under \
+         [environment.env] of testwright.toml"
+    ))
+}
+
+/// Advises to set the variables of the fields that pydantic's settings miss. `prefix` precedes the fields in the names of
+/// the variables; it is `None` if it is unknown.
+pub(in crate::environment::failure_hints) fn unset_settings(
+    failure: &Failure<'_>,
+    prefix: Option<&str>,
+) -> Option<String> {
+    if !failure.line_has(&["ValidationError"]) {
+        return None;
+    }
+    let mut names = Vec::new();
+    for field in unset_fields(failure.output) {
+        let name = format!("{}{field}", prefix.unwrap_or_default());
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let first = names.first()?.clone();
+    let (variables, others) = match names.len() {
+        1 => ("variable", ""),
+        _ => ("variables", " and so on"),
+    };
+    let before = match prefix {
+        Some(_) => "",
+        None => " (after the prefix, if the class sets env_prefix)",
+    };
+    let names = names.join(", ");
+    Some(format!(
+        "the settings read the environment {variables} {names}{before}: pass --env {first}=VALUE{others}, or use \
          [environment.env] of testwright.toml"
     ))
 }
