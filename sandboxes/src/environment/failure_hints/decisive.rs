@@ -35,7 +35,7 @@ static CONSEQUENCES: Pattern = Pattern::new(concat!(
     r"|^ninja: |^make(?:\[\d+\])?: \*\*\* \[|CompileError: command|`cargo \w+` failed|Compilation failed|could not compile",
     r"|aborting due to|CMake configuration failed|ImportError while|^error: failed-wheel-build|SystemExit",
     r"|errors? during collection|^collect2: |^hint: |^Failed to (?:install|resolve|download and build|prepare)|CMakeError",
-    r"|^Caused by:$|^CalledProcessError|^subprocess\.|could not be collected|backend_editable|^ERROR: (?:usage|not found)",
+    r"|^Caused by:$|^Caused by: (?:Cargo metadata failed\. Does|`cargo metadata` exited)|^CalledProcessError|^subprocess\.|could not be collected|backend_editable|^ERROR: (?:usage|not found)",
 ));
 
 /// Lines that can be ignored wherever they occur: advice of other programs and testwright's own notices.

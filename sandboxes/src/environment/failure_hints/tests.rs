@@ -314,6 +314,14 @@ fn refused_host_is_named() {
             .unwrap()
             .contains("TESTWRIGHT_BUILD_ALLOWED_HOSTS=files.example.org")
     );
+    // cargo is there, but the host of a crate was refused.
+    let output = failed_build(
+        "error: failed to get `kernel` as a dependency of package `fastsum v0.1.0`\n\nCaused by:\n  failed to load source for \
+         dependency `kernel`\n\nCaused by:\n  [56] Failure when receiving data from the peer (CONNECT tunnel failed, \
+         response 403); class=Net (12)\n💥 maturin failed\n  Caused by: Cargo metadata failed. Does your crate compile with \
+         `cargo build`?\n  Caused by: `cargo metadata` exited with an error: ",
+    ) + notice;
+    assert!(hint(&output).unwrap().contains("needs files.example.org"));
     // The refusal did not cause this failure.
     let output = failed_build("error: use_2to3 is invalid.") + notice;
     assert!(hint(&output).unwrap().contains("setuptools<58"));
