@@ -10,6 +10,9 @@ use crate::error::SandboxError;
 /// Maximum bytes of a log's end that explain a failure.
 const MAX_TAIL_LEN: usize = 64 << 10;
 
+/// Maximum characters of a line that a note quotes.
+const MAX_LINE_LEN: usize = 200;
+
 /// Returns the note about a requirement that could not be installed, with the reason.
 pub(super) fn omission(requirement: &str, printed: &StepOutput) -> String {
     let reason = reason(&printed.text);
@@ -31,8 +34,22 @@ pub(super) fn reason(output: &str) -> String {
             rest.split_once(" was refused")?.0
         ))
     });
-    let reason = refused.or_else(|| failure_hints::decisive_line(output));
+    let reason = refused
+        .or_else(|| failure_hints::decisive_line(output))
+        .or_else(|| last_build_line(output));
     reason.map_or(String::new(), |reason| format!(" ({reason})"))
+}
+
+/// Returns the last line that a build printed before it failed, which can explain the failure in plain words.
+fn last_build_line(output: &str) -> Option<String> {
+    let (_, printed) = output.rsplit_once("Call to `")?;
+    let is_message = |line: &&str| {
+        let is_mark = line.starts_with('[') && line.ends_with(']');
+        !line.is_empty() && !is_mark && !line.starts_with("hint: ")
+    };
+    let lines = printed.lines().skip(1).map(str::trim);
+    let line = lines.filter(is_message).last()?;
+    Some(line.chars().take(MAX_LINE_LEN).collect())
 }
 
 /// Signs of a line about an error in the output of uv and git.
@@ -129,6 +146,15 @@ mod tests {
         ] {
             assert_eq!(split(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn plain_words_of_builds_are_reasons() {
+        let output = "error: Failed to build `pysqlite==2.8.3`\n  cause: The build backend returned an error\n  cause: Call to \
+                      `setuptools.build_meta.build_wheel` failed (exit status: 1)\n\n         [stdout]\n         pysqlite is not \
+                      supported on Python 3.\n\nhint: Build failures usually indicate a problem with the package\n";
+        assert_eq!(reason(output), " (pysqlite is not supported on Python 3.)");
+        assert_eq!(reason("x\n"), "");
     }
 
     #[test]

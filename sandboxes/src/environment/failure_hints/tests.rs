@@ -341,11 +341,17 @@ fn omissions_explain_later_failures() {
         "requirement gdal==3.8.4 could not be installed and was omitted (FileNotFoundError: [Errno 2] No such file or \
          directory: 'gdal-config')"
             .to_owned(),
+        "requirement pysqlite==2.8.3 could not be installed and was omitted (pysqlite is not supported on Python 3.)"
+            .to_owned(),
         "requirement acme-ledger>=3.2 could not be installed and was omitted (Because acme-ledger was not found in the \
          package registry and you require acme-ledger>=3.2, we can conclude that your requirements are unsatisfiable.)"
             .to_owned(),
     ];
     for (output, wanted) in [
+        (
+            "E   ModuleNotFoundError: No module named 'pysqlite2'",
+            "pysqlite==2.8.3, whose code is for Python 2",
+        ),
         (
             "E   ModuleNotFoundError: No module named 'osgeo'",
             "gdal-config is missing: set system-packages = [\"libgdal-dev\"]",

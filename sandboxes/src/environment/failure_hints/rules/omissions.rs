@@ -20,6 +20,14 @@ const REASONS: [Rule; 6] = [
     packages::withdrawn_release,
 ];
 
+/// Signs of code for Python 2, which no environment has.
+const PYTHON_2: [&str; 4] = [
+    "not supported on Python 3",
+    "Missing parentheses in call to 'print'",
+    "requires Python 2",
+    "requires Python '2",
+];
+
 /// Modules whose packages are compiled against a library, and these packages. They are not in `module_packages`, because a
 /// missing one cannot be installed just like that.
 const COMPILED: [(&str, &str); 12] = [
@@ -148,6 +156,12 @@ pub(in crate::environment::failure_hints) fn requirement(
     if let Some(lack) = Failure::read(reason).and_then(lacks) {
         return Some(format!(
             "{module} comes from the requirement {line}, but {lack}"
+        ));
+    }
+    if PYTHON_2.iter().any(|sign| reason.contains(sign)) {
+        return Some(format!(
+            "{module} comes from the requirement {line}, whose code is for Python 2: require another version or \
+             package (--requirement), or choose a newer commit with --commit"
         ));
     }
     Some(format!(
