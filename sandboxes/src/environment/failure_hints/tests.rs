@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
+mod running;
+
 /// A build with uv that fails with these lines of the build backend.
 fn failed_build(lines: &str) -> String {
     format!(
@@ -237,44 +239,6 @@ fn test_errors_select_hints() {
     ]);
 }
 
-#[test]
-fn services_that_do_not_run_select_hints() {
-    let cases = [
-        (
-            "E   pymysql.err.OperationalError: (2003, \"Can't connect to MySQL server on '127.0.0.1' ([Errno 111] Connection \
-             refused)\")",
-            "MySQL, and nothing listens at port 3306: install the Debian package mariadb-server",
-        ),
-        (
-            "E   pymongo.errors.ServerSelectionTimeoutError: localhost:27017: [Errno 111] Connection refused (configured \
-             timeouts: socketTimeoutMS: 20000.0ms), Timeout: 0.3s",
-            "MongoDB, and nothing listens at port 27017: install its server",
-        ),
-        (
-            "E   pika.exceptions.AMQPConnectionError",
-            "RabbitMQ, and nothing listens at port 5672",
-        ),
-        (
-            "E   elastic_transport.ConnectionError: Connection error caused by: NewConnectionError(HTTPConnection(\
-             host='localhost', port=9200): Failed to establish a new connection: [Errno 111] Connection refused))",
-            "Elasticsearch",
-        ),
-        (
-            "E   psycopg2.OperationalError: could not translate host name \"db\" to address: Name or service not known",
-            "under env the variable with its address",
-        ),
-        (
-            "E   ConnectionRefusedError: [Errno 111] Connect call failed ('127.0.0.1', 4000)",
-            "nothing listens at port 4000",
-        ),
-    ];
-    assert_hints(&cases.map(|(line, wanted)| (format!("{line}\n"), wanted)));
-    // Tests have no network, so a web site is not a service to add.
-    let site = "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='example.org', port=443): Max retries \
-                exceeded: [Errno 111] Connection refused\n";
-    assert!(!hint(site).unwrap().contains("services"));
-}
-
 /// The first error belongs to another test file, whose cause is not the one that is reported.
 #[test]
 fn last_error_decides() {
@@ -389,29 +353,6 @@ fn omissions_explain_later_failures() {
         hint_for_omission("E   ModuleNotFoundError: No module named 'x'", &notes[1..]),
         None
     );
-}
-
-#[test]
-fn contradictions_explain_errors_of_packages() {
-    let notes = [
-        "requirement werkzeug==2.0.3 contradicts others and was installed all the same (Because flask==3.0.0 depends on \
-         werkzeug>=3.0.0 and you require flask==3.0.0, we can conclude that you require werkzeug>=3.0.0.)"
-            .to_owned(),
-    ];
-    let error = "app.py:1: in <module>\n    from flask import Flask\n\
-                 /opt/testwright/env/lib/python3.13/site-packages/flask/globals.py:25: in <module>\n\
-                 E   TypeError: LocalProxy.__init__() got an unexpected keyword argument 'unbound_message'\n";
-    let hint = hint_for_omission(error, &notes).unwrap();
-    assert!(
-        hint.contains("contradicts flask, which needs werkzeug>=3.0.0"),
-        "{hint}"
-    );
-    for other in [
-        "app.py:1: in f\nE   TypeError: f() missing 1 required argument\n",
-        "env/site-packages/flask/app.py:1: in f\nE   AssertionError: x\n",
-    ] {
-        assert_eq!(hint_for_omission(other, &notes), None, "{other}");
-    }
 }
 
 #[test]

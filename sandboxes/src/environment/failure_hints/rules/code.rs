@@ -217,24 +217,66 @@ pub(super) fn uninstalled(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
+/// Returns how to create a module that the repository does not contain.
+fn generated(module: &str) -> String {
+    let command = match module.ends_with("_pb2") || module.ends_with("_pb2_grpc") {
+        true => {
+            "`python -m grpc_tools.protoc …` (with --requirement grpcio-tools) to before-install"
+        }
+        false => "the command that generates it, such as a target of `make`, to before-install",
+    };
+    format!(
+        "the repository does not contain {module}, which a build step may generate: add {command} under [environment] of \
+         testwright.toml"
+    )
+}
+
 pub(super) fn missing_name(failure: &Failure<'_>) -> Option<String> {
-    let module = captured(
-        r"cannot import name '\w+' from '([A-Za-z_]\w*)",
-        &failure.line,
-    )?;
+    if failure.error_has(&["circular import"]) {
+        return None;
+    }
+    let pattern = r"cannot import name '(\w+)' from '([A-Za-z_]\w*)([\w.]*)'(?: \((/[^)]*)\))?";
+    let names = regex::Regex::new(pattern).ok()?;
+    let names = names.captures(&failure.line)?;
+    let path = names.get(4).map_or("", |path| path.as_str());
+    let is_own = path.starts_with("/testbed/");
+    if is_own {
+        let is_module = names[1].ends_with("_pb2") || names[1].ends_with("version");
+        return is_module.then(|| generated(&format!("{}{}.{}", &names[2], &names[3], &names[1])));
+    }
+    let module = &names[2];
     Some(format!(
         "the installed version of {module} does not fit the code: require the version that it was written for \
          (--requirement), or set exclude-newer in [environment] of testwright.toml to an earlier date"
     ))
 }
 
+/// Returns whether the traceback goes through a package of the repository with this name. pytest shows such paths relative
+/// to the root.
+fn is_in_repository(package: &str, output: &str) -> bool {
+    let package = regex::escape(package);
+    let pattern = format!(r"(?m)^\s*(?:/testbed/)?(?:src/|lib/)?{package}/[\w./]+\.py:\d+: ");
+    captured(&format!("({pattern})"), output).is_some()
+}
+
 pub(super) fn missing_module(failure: &Failure<'_>) -> Option<String> {
     let module = captured(r"No module named '?([\w.]+)'?", &failure.line)?;
-    let first = module.split('.').next().unwrap_or(&module);
-    Some(format!(
-        "the module {first} is missing: if a package provides it, add it with --requirement; if the repository \
-         does, add its folder to PYTHONPATH with --env"
-    ))
+    // Installed packages can hide a repository's folder of tests.
+    let package = module.split_once('.').map(|(first, _)| first);
+    let Some(first) = package.filter(|first| !["test", "tests"].contains(first)) else {
+        return Some(format!(
+            "the module {module} is missing: if a package provides it, add it with --requirement; if the repository \
+             does, add its folder to PYTHONPATH with --env"
+        ));
+    };
+    // Python names the whole path only if it has found the first package.
+    match is_in_repository(first, failure.output) {
+        true => Some(generated(&module)),
+        false => Some(format!(
+            "the package {first} is there, but without {module}: require the version or the package that has it \
+             (--requirement)"
+        )),
+    }
 }
 
 pub(super) fn missing_file(failure: &Failure<'_>) -> Option<String> {

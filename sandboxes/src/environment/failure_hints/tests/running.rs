@@ -1,0 +1,90 @@
+//! Hints for errors of code and tests that run.
+
+use super::*;
+
+#[test]
+fn services_that_do_not_run_select_hints() {
+    let cases = [
+        (
+            "E   pymysql.err.OperationalError: (2003, \"Can't connect to MySQL server on '127.0.0.1' ([Errno 111] Connection \
+             refused)\")",
+            "MySQL, and nothing listens at port 3306: install the Debian package mariadb-server",
+        ),
+        (
+            "E   pymongo.errors.ServerSelectionTimeoutError: localhost:27017: [Errno 111] Connection refused (configured \
+             timeouts: socketTimeoutMS: 20000.0ms), Timeout: 0.3s",
+            "MongoDB, and nothing listens at port 27017: install its server",
+        ),
+        (
+            "E   pika.exceptions.AMQPConnectionError",
+            "RabbitMQ, and nothing listens at port 5672",
+        ),
+        (
+            "E   elastic_transport.ConnectionError: Connection error caused by: NewConnectionError(HTTPConnection(\
+             host='localhost', port=9200): Failed to establish a new connection: [Errno 111] Connection refused))",
+            "Elasticsearch",
+        ),
+        (
+            "E   psycopg2.OperationalError: could not translate host name \"db\" to address: Name or service not known",
+            "under env the variable with its address",
+        ),
+        (
+            "E   ConnectionRefusedError: [Errno 111] Connect call failed ('127.0.0.1', 4000)",
+            "nothing listens at port 4000",
+        ),
+    ];
+    assert_hints(&cases.map(|(line, wanted)| (format!("{line}\n"), wanted)));
+    // Tests have no network, so a web site is not a service to add.
+    let site = "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='example.org', port=443): Max retries \
+                exceeded: [Errno 111] Connection refused\n";
+    assert!(!hint(site).unwrap().contains("services"));
+}
+
+#[test]
+fn modules_that_a_build_generates_select_hints() {
+    let own = "tests/test_user.py:1: in <module>\n    from rpc import user\nrpc/__init__.py:1: in <module>\nE   \
+               ModuleNotFoundError: No module named 'rpc.user_pb2'\n";
+    let version = "thing/__init__.py:1: in <module>\nE   ModuleNotFoundError: No module named 'thing._version'\n";
+    let name =
+        "E   ImportError: cannot import name 'user_pb2' from 'rpc' (/testbed/rpc/__init__.py)\n";
+    let foreign =
+        "app.py:1: in <module>\nE   ModuleNotFoundError: No module named 'google.cloud'\n";
+    assert_hints(&[
+        (
+            own.to_owned(),
+            "contain rpc.user_pb2, which a build step may",
+        ),
+        (version.to_owned(), "the command that generates it"),
+        (name.to_owned(), "grpc_tools.protoc"),
+        (
+            foreign.to_owned(),
+            "google is there, but without google.cloud",
+        ),
+    ]);
+    let circular = "E   ImportError: cannot import name 'f' from partially initialized module 'rpc' (most likely due to a \
+                    circular import) (/testbed/rpc/__init__.py)\n";
+    assert_eq!(hint(circular), None);
+}
+
+#[test]
+fn contradictions_explain_errors_of_packages() {
+    let notes = [
+        "requirement werkzeug==2.0.3 contradicts others and was installed all the same (Because flask==3.0.0 depends on \
+         werkzeug>=3.0.0 and you require flask==3.0.0, we can conclude that you require werkzeug>=3.0.0.)"
+            .to_owned(),
+    ];
+    let error = "app.py:1: in <module>\n    from flask import Flask\n\
+                 /opt/testwright/env/lib/python3.13/site-packages/flask/globals.py:25: in <module>\n\
+                 E   TypeError: LocalProxy.__init__() got an unexpected keyword argument 'unbound_message'\n";
+    let hint = hint_for_omission(error, &notes).unwrap();
+    assert!(
+        hint.contains("contradicts flask, which needs werkzeug>=3.0.0"),
+        "{hint}"
+    );
+    for other in [
+        "app.py:1: in f\nE   TypeError: f() missing 1 required argument\n",
+        "env/site-packages/flask/app.py:1: in f\nE   AssertionError: x\n",
+    ] {
+        assert_eq!(hint_for_omission(other, &notes), None, "{other}");
+    }
+}
