@@ -28,6 +28,7 @@ pub(super) fn is_external(output: &str) -> bool {
 pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String> {
     let failure = Failure::read(output)?;
     rules::omissions::submodule(&failure, notes)
+        .or_else(|| rules::omissions::lfs_pointer(&failure, notes))
         .or_else(|| rules::omissions::requirement(&failure, notes))
         .or_else(|| rules::omissions::contradiction(&failure, notes))
 }

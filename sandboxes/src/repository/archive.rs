@@ -23,6 +23,8 @@ use crate::sandbox::Result;
 
 /// Start of the note about submodules without content, followed by their paths.
 pub(crate) const EMPTY_SUBMODULES: &str = "submodules were left empty: ";
+/// Start of the note about files of Git LFS, before their paths.
+pub(crate) const LFS_POINTERS: &str = "files are Git LFS pointers without their content: ";
 
 pub(super) fn source(repository: &Repository) -> Result<Source> {
     let folder = repository.cache.join("sources");
@@ -131,11 +133,9 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
             archive = name(&digest);
         }
         let mut noted = Vec::new();
-        if written.pointers > 0 {
-            noted.push(format!(
-                "{} files are Git LFS pointers without their content",
-                written.pointers
-            ));
+        if !written.pointers.is_empty() {
+            let names = list_few(&written.pointers);
+            noted.push(format!("{LFS_POINTERS}{names}"));
         }
         noted.extend(left_out_for_size(&written.large));
         if !noted.is_empty() {
@@ -170,8 +170,8 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
 /// A finished archive in a temporary file.
 struct NewArchive {
     file: tempfile::NamedTempFile,
-    /// Number of files that are Git LFS pointers.
-    pointers: usize,
+    /// Files that are Git LFS pointers.
+    pointers: Vec<String>,
     /// Files whose content the repository lacks, as in a mirror without the largest blobs.
     missing: Vec<String>,
     /// Files that exceed the size limit.
@@ -320,7 +320,7 @@ fn write(
     let list = names(&files);
     let mut objects = BufReader::with_capacity(1 << 16, stdout);
     let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, aside.as_file()));
-    let mut pointers = 0;
+    let mut pointers = Vec::new();
     let message = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(list.as_bytes()));
         let message = scope.spawn(move || {
@@ -342,7 +342,7 @@ fn write(
             let start = append(&mut builder, entry, &mut content, size, time)?;
             content.check(entry.object)?;
             if start.starts_with(b"version https://git-lfs.github.com/spec/") {
-                pointers += 1;
+                pointers.push(entry.name());
             }
             objects.read_exact(&mut [0])?;
             Ok(())

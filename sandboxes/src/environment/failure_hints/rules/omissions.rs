@@ -5,7 +5,7 @@ use super::network::allow_host;
 use super::{Rule, captured, compiler, packages};
 use crate::environment::module_packages::package_of;
 use crate::recipe::normalized_name;
-use crate::repository::EMPTY_SUBMODULES;
+use crate::repository::{EMPTY_SUBMODULES, LFS_POINTERS};
 
 /// Start of the note about a requirement that was omitted.
 const OMITTED: &str = "requirement ";
@@ -99,6 +99,43 @@ pub(in crate::environment::failure_hints) fn submodule(
              folder with --repo"
         )
     })
+}
+
+/// Errors of programs that read a pointer of Git LFS instead of data.
+const MISREAD: [&str; 10] = [
+    "git-lfs.github.com",
+    "invalid load key, 'v'",
+    "contains pickled (object) data",
+    "cannot identify image file",
+    "File is not a zip file",
+    "not a gzip file",
+    "Not a gzipped file (b've')",
+    "file signature not found",
+    "file is not a database",
+    "Parquet magic bytes not found",
+];
+
+pub(in crate::environment::failure_hints) fn lfs_pointer(
+    failure: &Failure<'_>,
+    notes: &[String],
+) -> Option<String> {
+    let note = notes
+        .iter()
+        .find_map(|note| note.strip_prefix(LFS_POINTERS))?;
+    let paths = || note.split(", ").filter(|path| *path != "…");
+    let is_opened = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.len() > 3 && failure.output.contains(name)
+    };
+    let what = match paths().find(is_opened) {
+        Some(path) => format!("{path} is a pointer"),
+        None if failure.error_has(&MISREAD) => format!("{} is a pointer", paths().next()?),
+        None => return None,
+    };
+    Some(format!(
+        "{what} of Git LFS without its content: run `git lfs pull` in a clone, and pass a copy of its folder without \
+         .git with --repo"
+    ))
 }
 
 /// Returns the names of the requirements that notes say were omitted, as written.

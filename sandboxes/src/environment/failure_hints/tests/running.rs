@@ -88,3 +88,20 @@ fn contradictions_explain_errors_of_packages() {
         assert_eq!(hint_for_omission(other, &notes), None, "{other}");
     }
 }
+
+#[test]
+fn lfs_pointers_explain_unreadable_data() {
+    let notes = [
+        "files are Git LFS pointers without their content: tests/data/model.npz, tests/data/a.png"
+            .to_owned(),
+    ];
+    let error = "tests/conftest.py:4: in <module>\n    W = np.load(FOLDER / 'model.npz')\nE   ValueError: This file contains \
+                 pickled (object) data. If you trust the file you can load it unsafely\n";
+    let hint = hint_for_omission(error, &notes).unwrap();
+    assert!(
+        hint.contains("model.npz is a pointer") && hint.contains("git lfs pull"),
+        "{hint}"
+    );
+    let other = "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n";
+    assert_eq!(hint_for_omission(other, &notes), None);
+}
