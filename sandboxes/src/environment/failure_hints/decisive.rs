@@ -21,6 +21,8 @@ static STARTS: Pattern = Pattern::new(concat!(
     // uv and pip.
     r"|No solution found|Because |Failed to parse|Failed to (?:fetch|download|clone)|Git operation failed|ERROR: |TOML parse error",
     r"|[^\s]* was not found in the package registry",
+    // Parsers of options, such as pytest's.
+    r"|[\w.()-]+: error: ",
     // Compilers, linkers, CMake, Meson and cargo.
     r"|(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error(?:\[E\d+\])?: |fatal: |CMake Error|[^\s:]*meson\.build:\d+:\d+: ERROR: |(?:\S+/)?ld: |collect2: |Caused by:",
     // Shells and make.

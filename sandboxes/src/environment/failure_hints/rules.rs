@@ -42,6 +42,7 @@ pub(super) const ALL: &[Rule] = &[
     packages::withdrawn_release,
     packages::conflict,
     code::removed_module,
+    code::python_2,
     code::django_settings,
     code::variable,
     code::missing_table,

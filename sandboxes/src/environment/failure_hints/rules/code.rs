@@ -50,6 +50,44 @@ pub(super) fn removed_module(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
+/// Modules that only Python 2 has.
+const PYTHON_2_MODULES: [&str; 12] = [
+    "BaseHTTPServer",
+    "ConfigParser",
+    "Queue",
+    "StringIO",
+    "Tkinter",
+    "__builtin__",
+    "cPickle",
+    "cStringIO",
+    "cookielib",
+    "httplib",
+    "urllib2",
+    "urlparse",
+];
+
+/// Syntax errors of code for Python 2.
+const PYTHON_2_SYNTAX: [&str; 4] = [
+    "Missing parentheses in call to 'print'",
+    "Missing parentheses in call to 'exec'",
+    "multiple exception types must be parenthesized",
+    "leading zeros in decimal integer literals",
+];
+
+pub(super) fn python_2(failure: &Failure<'_>) -> Option<String> {
+    let module = captured(r"No module named '?(\w+)'?$", &failure.line);
+    let is_module = module.is_some_and(|module| PYTHON_2_MODULES.contains(&module.as_str()));
+    let is_syntax = failure.line.starts_with("SyntaxError: ") && failure.line_has(&PYTHON_2_SYNTAX);
+    let is_installed = failure.output.contains("site-packages/");
+    if !is_module && !is_syntax || is_installed {
+        return None;
+    }
+    Some(
+        "the code is for Python 2, which no environment has: choose a commit that runs with Python 3 (--commit)"
+            .to_owned(),
+    )
+}
+
 pub(super) fn django_settings(failure: &Failure<'_>) -> Option<String> {
     failure
         .error_has(&["settings are not configured", "DJANGO_SETTINGS_MODULE", "Apps aren't loaded yet"])
@@ -201,7 +239,7 @@ pub(super) fn plugin_option(failure: &Failure<'_>) -> Option<String> {
     let options = captured(r"unrecognized arguments: (\S+)", &failure.error)?;
     Some(format!(
         "pytest does not know {options}, which the repository's configuration sets: add the plugin that has it \
-         (--requirement PLUGIN)"
+         (--requirement PLUGIN), or set options = [\"-o\", \"addopts=\"] in [environment.runner] of testwright.toml"
     ))
 }
 

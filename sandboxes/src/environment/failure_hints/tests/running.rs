@@ -105,3 +105,21 @@ fn lfs_pointers_explain_unreadable_data() {
     let other = "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n";
     assert_eq!(hint_for_omission(other, &notes), None);
 }
+
+#[test]
+fn unknown_options_of_pytest_select_hint() {
+    let output = "ERROR: usage: pytest.main() [options] [file_or_dir] [file_or_dir] [...]\npytest.main(): error: unrecognized \
+                  arguments: --acme-report=out.xml\n  inifile: /testbed/pytest.ini\n  rootdir: /testbed\n";
+    assert_hints(&[(output.to_owned(), "does not know --acme-report=out.xml")]);
+}
+
+#[test]
+fn code_for_python_2_selects_hint() {
+    let print = "ImportError while loading conftest '/testbed/tests/conftest.py'.\n  File \"/testbed/tests/conftest.py\", line \
+                 2\n    print 'testing with', sys.version\n    ^^^^^\nSyntaxError: Missing parentheses in call to 'print'. Did you \
+                 mean print(...)?\n";
+    let module = "E   ModuleNotFoundError: No module named 'urllib2'\n";
+    assert_hints(&[print, module].map(|output| (output.to_owned(), "is for Python 2")));
+    let other = "  File \"/testbed/a.py\", line 2\nSyntaxError: invalid syntax\n";
+    assert_eq!(hint(other), None);
+}
