@@ -28,6 +28,7 @@ pub(super) const ALL: &[Rule] = &[
     compiler::library,
     compiler::rust_version,
     build::disk,
+    build::frontend,
     build::git_program,
     build::scm_version,
     build::build_requirement,
@@ -51,6 +52,7 @@ pub(super) const ALL: &[Rule] = &[
     code::missing_name,
     code::missing_module,
     code::missing_file,
+    code::asked_command,
 ];
 
 /// Rules for errors whose cause is outside of the code.

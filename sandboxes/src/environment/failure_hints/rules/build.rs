@@ -24,6 +24,17 @@ pub(super) fn git_program(failure: &Failure<'_>) -> Option<String> {
         })
 }
 
+pub(super) fn frontend(failure: &Failure<'_>) -> Option<String> {
+    let program = captured(
+        r"(?:No such file or directory: '|(?:^|: ))(npm|npx|yarn|pnpm|node)(?:'|: (?:command )?not found)",
+        &failure.line,
+    )?;
+    Some(format!(
+        "the build runs {program} for its frontend, but a build can reach only the package index of Python: set install = \
+         [] in [environment] of testwright.toml, and list the dependencies under requirements"
+    ))
+}
+
 pub(super) fn scm_version(failure: &Failure<'_>) -> Option<String> {
     let error = failure.error.to_lowercase();
     let names_version = error.contains("version");

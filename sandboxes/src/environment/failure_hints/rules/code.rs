@@ -317,18 +317,62 @@ pub(super) fn missing_module(failure: &Failure<'_>) -> Option<String> {
     }
 }
 
+/// A command that a message asks to run, in quotes or as the path of a script.
+static ASKED_COMMAND: Pattern = Pattern::new(concat!(
+    r"\b[Rr]un(?:ning)? (?:`([^`\n]{4,60})`|'([^'\n]{4,60})'|\x22([^\x22\n]{4,60})\x22",
+    r"|((?:\./)?[\w.-]+/[\w./-]+\.(?:sh|py)|make [a-z][\w-]*)\b)",
+));
+
+/// Recognises messages of tests that ask for a step of preparation.
+pub(super) fn asked_command(failure: &Failure<'_>) -> Option<String> {
+    let command = ASKED_COMMAND.captures(&failure.line)?;
+    let command = (1..=4).find_map(|group| command.get(group))?.as_str();
+    // What is missing is named by other rules.
+    let is_install = command.contains("pip") || command.contains("pytest");
+    let is_command = command.contains(' ') || command.contains('/');
+    (is_command && !is_install).then(|| {
+        format!(
+            "the tests ask for `{command}`: add it to before-install under [environment] of testwright.toml, and hosts that \
+             it needs to build.allowed-hosts in your settings"
+        )
+    })
+}
+
+/// Parts of the paths of files that a build of a frontend creates.
+const FRONTEND: [&str; 7] = [
+    "/.vite/",
+    "/dist/",
+    "/node_modules/",
+    "asset-manifest.json",
+    "assets.json",
+    "static/manifest.json",
+    "webpack-stats.json",
+];
+
+/// Returns whether a file is one that a build of a frontend creates.
+fn is_of_frontend(path: &str) -> bool {
+    let ends = [".css", ".html", ".js", ".json", ".map"];
+    ends.iter().any(|end| path.ends_with(end)) && FRONTEND.iter().any(|part| path.contains(part))
+}
+
 pub(super) fn missing_file(failure: &Failure<'_>) -> Option<String> {
     let path = captured(
         r"FileNotFoundError: .*No such file or directory: '([^']*/[^']+)'",
         &failure.line,
     );
     let what = match path {
+        Some(path) if is_of_frontend(&path) => {
+            return Some(format!(
+                "the code opens {path}, which a build of its frontend creates: write a stub of that file with \
+                 before-install under [environment] of testwright.toml, such as `mkdir -p FOLDER && echo '{{}}' > FILE`"
+            ));
+        }
         Some(path) => path,
         None if failure.line_has(&["unable to open database file"]) => "a database".to_owned(),
         None => return None,
     };
     Some(format!(
-        "the code opens {what}, which it cannot create here: create its folder, or copy it from a template, with \
+        "the code opens {what}, which does not exist here: create its folder, or copy or generate the file, with \
          before-install under [environment] of testwright.toml"
     ))
 }

@@ -123,3 +123,38 @@ fn code_for_python_2_selects_hint() {
     let other = "  File \"/testbed/a.py\", line 2\nSyntaxError: invalid syntax\n";
     assert_eq!(hint(other), None);
 }
+
+#[test]
+fn files_of_frontends_select_hint() {
+    let path = "/testbed/dashui/static/dist/manifest.json";
+    let error = format!("E   FileNotFoundError: [Errno 2] No such file or directory: '{path}'\n");
+    assert_hints(&[
+        (error, "a build of its frontend creates"),
+        (
+            failed_build("FileNotFoundError: [Errno 2] No such file or directory: 'npm'"),
+            "runs npm for its frontend",
+        ),
+        (failed_build("sh: 1: yarn: not found"), "runs yarn"),
+    ]);
+}
+
+#[test]
+fn commands_in_messages_select_hint() {
+    for (message, command) in [
+        (
+            "RuntimeError: corpus not found in /testbed/corpus; run scripts/fetch_data.sh first",
+            "`scripts/fetch_data.sh`",
+        ),
+        ("ImportError: please run 'make generate'", "`make generate`"),
+        ("Exception: Run make data to create it", "`make data`"),
+    ] {
+        assert_hints(&[(format!("E   {message}\n"), command)]);
+    }
+    for message in [
+        "RuntimeError: run failed",
+        "ValueError: cannot run 'job'",
+        "RuntimeError: run `pip install x`",
+    ] {
+        assert_eq!(hint(&format!("E   {message}\n")), None, "{message}");
+    }
+}
