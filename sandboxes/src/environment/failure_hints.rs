@@ -23,7 +23,7 @@ pub(super) fn is_external(output: &str) -> bool {
     failure.is_some_and(|failure| rules::EXTERNAL.iter().any(|rule| rule(&failure).is_some()))
 }
 
-/// Returns advice if the failure follows from what was left out of the environment, or does not fit in it, as
+/// Returns advice if the failure follows from what was left out of the environment, does not fit in it or was guessed, as
 /// stated in `notes`.
 pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String> {
     let failure = Failure::read(output)?;
@@ -31,6 +31,7 @@ pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String
         .or_else(|| rules::omissions::lfs_pointer(&failure, notes))
         .or_else(|| rules::omissions::requirement(&failure, notes))
         .or_else(|| rules::omissions::contradiction(&failure, notes))
+        .or_else(|| rules::omissions::guessed_variable(&failure, notes))
 }
 
 /// Returns advice on the variables that pydantic's settings miss, with the prefix of their names.

@@ -14,6 +14,9 @@ use crate::recipe::{self, Recipe, Service};
 use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
 
+/// Start of the note about a variable whose value was guessed, before `NAME=VALUE`.
+pub(super) const SET: &str = "set ";
+
 /// Parts of variables' names whose value does not matter to tests, only that there is one.
 const ANY_VALUE: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "API_KEY", "APIKEY", "SALT"];
 
@@ -64,6 +67,15 @@ pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recip
         requirements: environment.recipe.requirements.clone(),
         ..recipe.clone()
     }
+}
+
+/// Returns the notes about variables whose values were guessed.
+pub(super) fn guessed_variables(notes: &[String]) -> Vec<String> {
+    let is_variable = |note: &&String| {
+        let rest = note.strip_prefix(SET);
+        rest.is_some_and(|rest| rest.contains('='))
+    };
+    notes.iter().filter(is_variable).cloned().collect()
 }
 
 impl Build<'_> {
@@ -187,7 +199,7 @@ fn add_variable(
     };
     environment
         .notes
-        .push(format!("set {name}={value}{from}: {asked_by} needs it"));
+        .push(format!("{SET}{name}={value}{from}: {asked_by} needs it"));
     for env in [&mut environment.env, &mut environment.recipe.env] {
         insert(env, &name, &value);
     }

@@ -2,8 +2,9 @@
 
 use super::super::decisive::Failure;
 use super::network::allow_host;
-use super::{Rule, captured, compiler, packages};
+use super::{Rule, captured, code, compiler, packages};
 use crate::environment::module_packages::package_of;
+use crate::environment::surroundings::SET;
 use crate::recipe::normalized_name;
 use crate::repository::{EMPTY_SUBMODULES, LFS_POINTERS};
 
@@ -247,4 +248,46 @@ pub(in crate::environment::failure_hints) fn contradiction(
             )
         })
     })
+}
+
+/// Maximum lines at the end of an output in which an error's code is searched for.
+const MAX_TRACEBACK: usize = 30;
+
+/// Signs of an error about a value.
+const REJECTIONS: [&str; 4] = [
+    "ValueError",
+    "ImproperlyConfigured",
+    "ValidationError",
+    "binascii.Error",
+];
+
+/// Explains an error that rejects the value of a variable that was guessed. The error names the variable, or the line of
+/// the code that raised it does.
+pub(in crate::environment::failure_hints) fn guessed_variable(
+    failure: &Failure<'_>,
+    notes: &[String],
+) -> Option<String> {
+    // A variable that is still missing is another matter.
+    if !failure.line_has(&REJECTIONS) || code::variable(failure).is_some() {
+        return None;
+    }
+    let lines: Vec<&str> = failure.output.lines().collect();
+    let end = lines[lines.len().saturating_sub(MAX_TRACEBACK)..].join("\n");
+    let assignment = |note: &String| {
+        let (assignment, _) = note.strip_prefix(SET)?.rsplit_once(": ")?;
+        // The note may go on with the file that says so.
+        let (name, value) = assignment.split_once('=')?;
+        let value = value.split(", as ").next().unwrap_or(value);
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let is_named = |name: &str| {
+        let pattern = format!(r"(?i)\b({})\b", regex::escape(name));
+        captured(&pattern, &end).is_some()
+    };
+    let mut guesses = notes.iter().filter_map(assignment);
+    let (name, value) = guesses.find(|(name, _)| is_named(name))?;
+    Some(format!(
+        "the code does not accept {name}={value}, which testwright set because the code needs the variable: pass --env \
+         {name}=VALUE with a valid value"
+    ))
 }

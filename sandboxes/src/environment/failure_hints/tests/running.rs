@@ -158,3 +158,17 @@ fn commands_in_messages_select_hint() {
         assert_eq!(hint(&format!("E   {message}\n")), None, "{message}");
     }
 }
+
+#[test]
+fn rejected_guesses_select_hint() {
+    let notes = ["set FIELD_SECRET=testwright: tests/test_config.py needs it".to_owned()];
+    let error = "app/config.py:4: in <module>\n    FERNET = Fernet(config('FIELD_SECRET'))\nE   ValueError: Fernet key must be 32 \
+                 url-safe base64-encoded bytes.\n";
+    let hint = hint_for_omission(error, &notes).unwrap();
+    assert!(
+        hint.contains("does not accept FIELD_SECRET=testwright"),
+        "{hint}"
+    );
+    let other = "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n";
+    assert_eq!(hint_for_omission(other, &notes), None);
+}
