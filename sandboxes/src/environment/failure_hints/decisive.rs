@@ -52,12 +52,7 @@ const NOISE: [&str; 7] = [
 ];
 
 /// Messages of uv that newer versions put after `error: `.
-const UV_MESSAGES: [&str; 4] = [
-    "No solution found",
-    "Failed to ",
-    "Git operation failed",
-    "Request failed after",
-];
+const UV_MESSAGES: [&str; 3] = ["No solution found", "Failed to ", "Git operation failed"];
 
 impl<'a> Failure<'a> {
     /// Finds the last error that is not a consequence of another one. Returns `None` if no line looks like an error.
@@ -118,7 +113,10 @@ fn without_marks(line: &str) -> &str {
         .trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', '!', ' '])
         .trim();
     let line = line.strip_prefix("cause: ").unwrap_or(line);
-    let is_message = |text: &&str| UV_MESSAGES.iter().any(|start| text.starts_with(start));
+    let is_message = |text: &&str| {
+        UV_MESSAGES.iter().any(|start| text.starts_with(start))
+            && (STARTS.is_match(text) || CONSEQUENCES.is_match(text))
+    };
     line.strip_prefix("error: ")
         .filter(is_message)
         .unwrap_or(line)
