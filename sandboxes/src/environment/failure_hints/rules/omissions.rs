@@ -152,6 +152,21 @@ fn omitted(notes: &[String]) -> Vec<&str> {
         .collect()
 }
 
+/// Returns the name of the package that a requirement installs, which can be an address without a name.
+fn package_name(requirement: &str) -> String {
+    let is_named = !requirement.contains("://") || requirement.contains(" @ ");
+    let by_address = || {
+        captured(r"[#&]egg=([\w.-]+)", requirement).or_else(|| {
+            captured(
+                r"://[^#;\s]*/([\w.-]+?)(?:\.git)?(?:@[^/#;\s]*)?(?:[#;\s].*)?$",
+                requirement,
+            )
+        })
+    };
+    let name = by_address().filter(|_| !is_named);
+    normalized_name(name.as_deref().unwrap_or(requirement))
+}
+
 /// Returns the reason in the note about an omitted requirement.
 fn reason<'n>(notes: &'n [String], requirement: &str) -> Option<&'n str> {
     let is_about = |note: &&String| {
@@ -171,7 +186,7 @@ pub(in crate::environment::failure_hints) fn requirement(
     let package = normalized_name(&module);
     let omitted = omitted(notes);
     let provides = |line: &&&str| {
-        let name = normalized_name(line);
+        let name = package_name(line);
         name == package
             || [
                 format!("py{package}"),
@@ -185,6 +200,12 @@ pub(in crate::environment::failure_hints) fn requirement(
     };
     let line = omitted.iter().find(provides)?;
     let reason = reason(notes, line).unwrap_or_default();
+    if line.contains("git+ssh://") {
+        return Some(format!(
+            "{module} comes from the requirement {line}, but a build cannot use ssh: require a release of it, or its \
+             address with git+https:// (--requirement)"
+        ));
+    }
     if let Some(host) = captured(r"^([\w.-]+:\d+) was refused$", reason) {
         let name = line.split([' ', '@', '[']).next().unwrap_or(line);
         let what = format!("{module} comes from the requirement {name}, whose installation");

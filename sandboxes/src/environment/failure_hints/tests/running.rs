@@ -172,3 +172,32 @@ fn rejected_guesses_select_hint() {
     let other = "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n";
     assert_eq!(hint_for_omission(other, &notes), None);
 }
+
+#[test]
+fn omitted_addresses_are_recognised() {
+    let note = |requirement: &str| {
+        format!(
+            "requirement {requirement} could not be installed and was omitted (api.github.com:443 was refused)"
+        )
+    };
+    let error = "E   ModuleNotFoundError: No module named 'acme_utils'\n";
+    for (requirement, wanted) in [
+        (
+            "git+ssh://git@github.com/acme/utils.git@5.1.0#egg=acme-utils",
+            "cannot use ssh",
+        ),
+        (
+            "git+https://github.com/acme/acme-utils.git@main",
+            "needs api.github.com",
+        ),
+        (
+            "git+https://github.com/acme/acme_utils",
+            "needs api.github.com",
+        ),
+    ] {
+        let hint = hint_for_omission(error, &[note(requirement)]).unwrap_or_default();
+        assert!(hint.contains(wanted), "{requirement}: {hint}");
+    }
+    let other = note("git+https://github.com/acme/other.git");
+    assert_eq!(hint_for_omission(error, &[other]), None);
+}
