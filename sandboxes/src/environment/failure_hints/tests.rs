@@ -74,7 +74,7 @@ fn build_errors_select_hints() {
         ),
         (
             failed_build("x.c:3:10: fatal error: own.h: No such file or directory"),
-            "add the Debian package",
+            "with --sandbox local, install it",
         ),
         (
             failed_build("x.c:3:10: fatal error: Python.h: No such file or directory"),

@@ -10,7 +10,8 @@ fn system_package(what: &str, package: Option<&str>) -> String {
              install it on this machine)"
         ),
         None => format!(
-            "{what}: add the Debian package that contains it to system-packages in [environment] of testwright.toml"
+            "{what}: add the Debian package that contains it (`apt-file search` finds it) to system-packages in \
+             [environment] of testwright.toml (with --sandbox local, install it on this machine)"
         ),
     }
 }
