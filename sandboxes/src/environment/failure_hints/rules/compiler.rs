@@ -3,7 +3,7 @@
 use super::super::decisive::Failure;
 use super::{captured, captured_by_any, debian};
 
-fn system_package(what: &str, package: Option<&str>) -> String {
+pub(super) fn system_package(what: &str, package: Option<&str>) -> String {
     match package {
         Some(package) => format!(
             "{what}: set system-packages = [\"{package}\"] in [environment] of testwright.toml (with --sandbox local, \

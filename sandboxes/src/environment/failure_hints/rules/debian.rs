@@ -109,6 +109,36 @@ pub(super) fn of_program(program: &str) -> Option<&'static str> {
         .map(|(_, package)| *package)
 }
 
+/// Packages of PyPI that are compiled against a library.
+const REQUIREMENTS: [(&str, &str); 20] = [
+    ("dbus-python", "libdbus-1-dev"),
+    ("gdal", "libgdal-dev"),
+    ("gssapi", "libkrb5-dev"),
+    ("h5py", "libhdf5-dev"),
+    ("libvirt-python", "libvirt-dev"),
+    ("mysqlclient", "default-libmysqlclient-dev"),
+    ("psycopg2", "libpq-dev"),
+    ("pyaudio", "portaudio19-dev"),
+    ("pybluez", "libbluetooth-dev"),
+    ("pycairo", "libcairo2-dev"),
+    ("pycups", "libcups2-dev"),
+    ("pycurl", "libcurl4-openssl-dev"),
+    ("pygobject", "libgirepository1.0-dev"),
+    ("pygraphviz", "libgraphviz-dev"),
+    ("pyodbc", "unixodbc-dev"),
+    ("python-ldap", "libldap2-dev"),
+    ("python-snappy", "libsnappy-dev"),
+    ("shapely", "libgeos-dev"),
+    ("systemd-python", "libsystemd-dev"),
+    ("xmlsec", "libxmlsec1-dev"),
+];
+
+/// Returns the package with the library that a package of PyPI is compiled against.
+pub(super) fn of_requirement(name: &str) -> Option<&'static str> {
+    let known = REQUIREMENTS.iter().find(|(known, _)| *known == name);
+    known.map(|(_, package)| *package)
+}
+
 /// Returns the package that contains a library.
 pub(super) fn of_library(library: &str) -> Option<&'static str> {
     let library = library.to_lowercase();

@@ -2,7 +2,7 @@
 
 use super::super::decisive::Failure;
 use super::network::allow_host;
-use super::{Rule, captured, code, compiler, packages};
+use super::{Rule, captured, code, compiler, debian, packages};
 use crate::environment::module_packages::package_of;
 use crate::environment::surroundings::SET;
 use crate::recipe::normalized_name;
@@ -19,6 +19,15 @@ const REASONS: [Rule; 6] = [
     packages::python_version,
     packages::unknown_package,
     packages::withdrawn_release,
+];
+
+/// Signs of a build that does not find its library.
+const NOT_FOUND: [&str; 5] = [
+    "Can not find",
+    "not found",
+    "could not find",
+    "Could not find",
+    "No such file",
 ];
 
 /// Signs of code for Python 2, which no environment has.
@@ -216,6 +225,13 @@ pub(in crate::environment::failure_hints) fn requirement(
         return Some(format!(
             "{module} comes from the requirement {line}, but {lack}"
         ));
+    }
+    let is_lack = NOT_FOUND.iter().any(|sign| reason.contains(sign));
+    if let Some(package) = debian::of_requirement(&package_name(line)).filter(|_| is_lack) {
+        let what = format!(
+            "{module} comes from the requirement {line}, but the library that it is compiled against is missing"
+        );
+        return Some(compiler::system_package(&what, Some(package)));
     }
     if PYTHON_2.iter().any(|sign| reason.contains(sign)) {
         return Some(format!(

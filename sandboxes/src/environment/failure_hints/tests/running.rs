@@ -201,3 +201,20 @@ fn omitted_addresses_are_recognised() {
     let other = note("git+https://github.com/acme/other.git");
     assert_eq!(hint_for_omission(error, &[other]), None);
 }
+
+#[test]
+fn omitted_package_without_its_library_selects_hint() {
+    let note = |reason: &str| {
+        [format!(
+            "requirement mysqlclient==2.2.4 could not be installed and was omitted ({reason})"
+        )]
+    };
+    let error = "E   ModuleNotFoundError: No module named 'MySQLdb'\n";
+    let lacks = note("Exception: Can not find valid pkg-config name.");
+    let hint = hint_for_omission(error, &lacks).unwrap();
+    assert!(hint.contains("default-libmysqlclient-dev"), "{hint}");
+    // Old code does not compile with this Python, whatever is installed.
+    let old = note("src/_mysql.c:9:5: error: too few arguments to function");
+    let hint = hint_for_omission(error, &old).unwrap();
+    assert!(hint.contains("use an older Python"), "{hint}");
+}
