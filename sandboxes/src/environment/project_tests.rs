@@ -154,6 +154,9 @@ fn add_folder(report: &mut SmokeTestReport, folder: &str) {
         .uses
         .values_mut()
         .for_each(|file| *file = whole(file));
+    if !report.place.is_empty() {
+        report.place = whole(&report.place);
+    }
 }
 
 /// Merges the reports of two projects. The output is that of the first which failed.
@@ -167,6 +170,9 @@ fn merge(mut first: SmokeTestReport, mut second: SmokeTestReport) -> SmokeTestRe
     first.ended &= second.ended;
     first.stopped |= second.stopped;
     first.good_files += second.good_files;
+    if first.place.is_empty() {
+        first.place = second.place;
+    }
     // Exit code 5 says that no test was found.
     let is_fine = |code: i32| matches!(code, 0 | 5);
     if is_fine(first.printed.code) && !is_fine(second.printed.code) {

@@ -76,6 +76,16 @@ class Watcher:
         self.good_files = 0
         self.limit = request.get("collect_seconds", request.get("seconds"))
         self.until = began + request.get("seconds", float("inf"))
+        self.root = os.path.join(os.getcwd(), "")
+
+    def place(self, frame):
+        """Returns the innermost line of the repository's code that is running, as FILE:LINE."""
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if path.startswith(self.root) and "site-packages" not in path:
+                return "%s:%d" % (path[len(self.root) :], frame.f_lineno)
+            frame = frame.f_back
+        return ""
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -177,7 +187,8 @@ def main():
     watcher = Watcher()
 
     def stops(number, frame):
-        tell(stopped=watcher.limit, good_files=watcher.good_files)
+        place = watcher.place(frame)
+        tell(stopped=watcher.limit, good_files=watcher.good_files, place=place)
         raise KeyboardInterrupt
 
     if limits_run():

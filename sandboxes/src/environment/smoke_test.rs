@@ -67,6 +67,8 @@ pub(super) struct SmokeTestReport {
     pub good_files: u64,
     /// The time limit in seconds that stopped the run.
     pub limit: Option<u64>,
+    /// Line of the repository's code that was running then, as `FILE:LINE`. Empty if it is unknown.
+    pub place: String,
     /// Exit code and complete output.
     pub printed: StepOutput,
     /// The command before the tests that failed, if any.
@@ -112,6 +114,8 @@ enum Line {
         stopped: u64,
         #[serde(default)]
         good_files: u64,
+        #[serde(default)]
+        place: String,
     },
     Ended {
         #[serde(rename = "ended")]
@@ -165,8 +169,10 @@ impl SmokeTestReport {
                 Ok(Line::Stopped {
                     stopped,
                     good_files,
+                    place,
                 }) => {
                     report.stopped = true;
+                    report.place = place;
                     report.good_files += good_files;
                     report.limit = Some(stopped);
                 }
@@ -220,6 +226,7 @@ impl SmokeTestReport {
         if self.stopped {
             self.printed = more.printed;
             (self.ended, self.stopped, self.limit) = (more.ended, more.stopped, more.limit);
+            self.place = more.place;
         }
         self
     }

@@ -139,10 +139,14 @@ async fn run(
 
 impl From<&SmokeTestReport> for TestSample {
     fn from(report: &SmokeTestReport) -> Self {
+        let place = match report.place.as_str() {
+            "" => String::new(),
+            place => format!(" at {place}"),
+        };
         let cut_short = match (report.stopped, report.ended) {
             (true, _) => Some(match report.limit {
-                Some(seconds) => format!("the time limit of {seconds} s was reached"),
-                None => "the time limit was reached".to_owned(),
+                Some(seconds) => format!("the time limit of {seconds} s was reached{place}"),
+                None => format!("the time limit was reached{place}"),
             }),
             (false, false) => {
                 let code = report.printed.code;

@@ -217,8 +217,12 @@ impl Build<'_> {
         }
         if report.stopped && !lacks_good_files(report) {
             let seconds = report.limit.unwrap_or(SECONDS);
+            let place = match report.place.as_str() {
+                "" => String::new(),
+                place => format!(": {place} was still running"),
+            };
             return Ok(vec![format!(
-                "no test file was collected within {seconds} s, so none was tried"
+                "no test file was collected within {seconds} s, so none was tried{place}"
             )]);
         }
         // pytest exits with code 5 if it finds no tests.

@@ -143,7 +143,9 @@ async fn slow_files_are_not_broken() {
     let built = build(&place, &of_2024(), "testwright.toml").await;
     assert_eq!(
         built.notes,
-        ["no test file was collected within 30 s, so none was tried"]
+        [
+            "no test file was collected within 30 s, so none was tried: tests/test_a.py:2 was still running"
+        ]
     );
 }
 
