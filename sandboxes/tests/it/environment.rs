@@ -146,12 +146,12 @@ async fn failing_step_is_reported_with_log() {
     let (built, _) = place
         .build_with_steps(&source, &missing, "detected from tox.ini")
         .await;
-    assert_eq!(
-        built.unwrap().notes,
-        [
-            "requirement nowhere>=1 could not be installed and was omitted (error: No solution found when resolving \
-             dependencies)"
-        ]
+    let notes = built.unwrap().notes;
+    let note =
+        "requirement nowhere>=1 could not be installed and was omitted (Because nowhere was not";
+    assert!(
+        matches!(notes.as_slice(), [only] if only.starts_with(note)),
+        "{notes:?}"
     );
     // Additions by the user are not omitted.
     let mut added = recipe();
