@@ -21,8 +21,8 @@ static STARTS: Pattern = Pattern::new(concat!(
     // uv and pip.
     r"|No solution found|Because |Failed to parse|Failed to (?:fetch|download|clone)|Git operation failed|ERROR: |TOML parse error",
     r"|[^\s]* was not found in the package registry",
-    // Parsers of options, such as pytest's.
-    r"|[\w.()-]+: error: ",
+    // Parsers of options, such as pytest's, and pytest's own messages.
+    r"|[\w.()-]+: error: |fixture '\w+' not found|(?:Failed: )?'\w+' not found in `markers`",
     // Compilers, linkers, CMake, Meson and cargo.
     r"|(?:[^\s:]+:\d+:(?:\d+:)? )?(?:fatal )?error(?:\[E\d+\])?: |fatal: |CMake Error|[^\s:]*meson\.build:\d+:\d+: ERROR: |(?:\S+/)?ld: |collect2: |Caused by:",
     // Shells and make.
@@ -108,7 +108,10 @@ pub(in crate::environment) fn decisive_line(output: &str) -> Option<String> {
 /// Removes what pytest (`E   `) and uv (`╰─▶ `, or `error: ` and `cause: ` since 0.13) put before a line.
 fn without_marks(line: &str) -> &str {
     let line = line.trim();
-    let line = line.strip_prefix("E ").unwrap_or(line);
+    let line = line
+        .strip_prefix("E ")
+        .or_else(|| line.strip_prefix("INTERNALERROR> "))
+        .unwrap_or(line);
     let line = line
         .trim_start_matches(['×', '├', '╰', '─', '▶', '│', '💥', '!', ' '])
         .trim();

@@ -35,6 +35,7 @@ pub(super) const ALL: &[Rule] = &[
     build::editable_loader,
     build::old_setuptools,
     build::layout,
+    code::pytest_setup,
     build::invalid_pyproject,
     packages::upload_dates,
     packages::too_new,

@@ -243,6 +243,38 @@ pub(super) fn plugin_option(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
+/// Recognises plugins and versions of pytest that the tests need.
+pub(super) fn pytest_setup(failure: &Failure<'_>) -> Option<String> {
+    let line = &failure.line;
+    if let Some(plugins) = captured(r"Missing required plugins: (.+)", line) {
+        return Some(format!(
+            "pytest's configuration requires plugins that are not installed: pass --requirement for each of {plugins}"
+        ));
+    }
+    if let Some(version) = captured(r"'minversion' requires pytest-(\d[\w.]*)", line) {
+        return Some(format!(
+            "the tests need a newer pytest: pass --requirement 'pytest>={version}', with a Python that it supports \
+             (--python X.Y)"
+        ));
+    }
+    if let Some(hook) = captured(r"unknown hook '(\w+)'", line) {
+        return Some(format!(
+            "{hook} is a hook of a plugin that is not installed, or of another version of pytest: add the plugin or that \
+             version (--requirement)"
+        ));
+    }
+    if let Some(fixture) = captured(r"^fixture '(\w+)' not found", line) {
+        return Some(format!(
+            "no installed plugin has the fixture {fixture}: add the plugin that defines it (--requirement PLUGIN)"
+        ));
+    }
+    let mark = captured(r"'(\w+)' not found in `markers`", line)?;
+    Some(format!(
+        "pytest does not know the mark {mark}: add the plugin that defines it (--requirement PLUGIN), or set options = \
+         [\"-o\", \"addopts=\"] in [environment.runner] of testwright.toml"
+    ))
+}
+
 pub(super) fn uninstalled(failure: &Failure<'_>) -> Option<String> {
     // Python takes a folder without code for a namespace package.
     let module = captured(

@@ -218,3 +218,32 @@ fn omitted_package_without_its_library_selects_hint() {
     let hint = hint_for_omission(error, &old).unwrap();
     assert!(hint.contains("use an older Python"), "{hint}");
 }
+
+#[test]
+fn missing_parts_of_pytest_select_hints() {
+    let cases = [
+        (
+            "INTERNALERROR> pluggy._manager.PluginValidationError: unknown hook 'pytest_acme_setup' in plugin <module \
+             'conftest' from '/testbed/conftest.py'>",
+            "pytest_acme_setup is a hook",
+        ),
+        (
+            "file /testbed/test_a.py, line 1\n  def test_a(acme_client): pass\nE       fixture 'acme_client' not found\n>       \
+             available fixtures: cache, capfd",
+            "the fixture acme_client",
+        ),
+        (
+            "ERROR: Missing required plugins: pytest-acme>=2",
+            "each of pytest-acme>=2",
+        ),
+        (
+            "ERROR: /testbed/pyproject.toml: 'minversion' requires pytest-99, actual pytest-9.2.0'",
+            "'pytest>=99'",
+        ),
+        (
+            "'acme' not found in `markers` configuration option",
+            "the mark acme",
+        ),
+    ];
+    assert_hints(&cases.map(|(output, wanted)| (format!("{output}\n"), wanted)));
+}
