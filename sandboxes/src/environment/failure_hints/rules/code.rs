@@ -359,10 +359,13 @@ static ASKED_COMMAND: Pattern = Pattern::new(concat!(
 pub(super) fn asked_command(failure: &Failure<'_>) -> Option<String> {
     let command = ASKED_COMMAND.captures(&failure.line)?;
     let command = (1..=4).find_map(|group| command.get(group))?.as_str();
-    // What is missing is named by other rules.
-    let is_install = command.contains("pip") || command.contains("pytest");
+    // Tools that install packages or run the tests do not prepare them.
+    let tools = [
+        "conda", "install", "nox", "pip", "poetry", "pytest", "tox", "uv ",
+    ];
+    let is_other = tools.iter().any(|tool| command.contains(tool));
     let is_command = command.contains(' ') || command.contains('/');
-    (is_command && !is_install).then(|| {
+    (is_command && !is_other).then(|| {
         format!(
             "the tests ask for `{command}`: add it to before-install under [environment] of testwright.toml, and hosts that \
              it needs to build.allowed-hosts in your settings"
