@@ -312,7 +312,7 @@ pub(in crate::environment::failure_hints) fn guessed_variable(
     let end = lines[lines.len().saturating_sub(MAX_TRACEBACK)..].join("\n");
     let assignment = |note: &String| {
         let (assignment, _) = note.strip_prefix(SET)?.rsplit_once(": ")?;
-        // The note may go on with the file that says so.
+        // The file that has the value can follow it.
         let (name, value) = assignment.split_once('=')?;
         let value = value.split(", as ").next().unwrap_or(value);
         Some((name.to_owned(), value.to_owned()))

@@ -4,16 +4,16 @@ use super::super::decisive::Failure;
 use super::captured;
 
 /// A service that tests can need.
-struct Service {
+struct KnownService {
     name: &'static str,
     port: &'static str,
     /// Parts of errors that only its clients raise.
     clients: &'static [&'static str],
-    server: Server,
+    server: Source,
 }
 
-/// Where the program of a service comes from.
-enum Server {
+/// Source of a service's program.
+enum Source {
     /// A package of PyPI.
     Wheel,
     /// A Debian package.
@@ -22,13 +22,13 @@ enum Server {
     Elsewhere,
 }
 
-const fn service_of(
+const fn known(
     name: &'static str,
     port: &'static str,
     clients: &'static [&'static str],
-    server: Server,
-) -> Service {
-    Service {
+    server: Source,
+) -> KnownService {
+    KnownService {
         name,
         port,
         clients,
@@ -36,53 +36,53 @@ const fn service_of(
     }
 }
 
-static SERVICES: [Service; 12] = [
-    service_of("Redis", "6379", &["redis.exceptions."], Server::Wheel),
-    service_of("PostgreSQL", "5432", &["psycopg", "asyncpg"], Server::Wheel),
-    service_of(
+static SERVICES: [KnownService; 12] = [
+    known("Redis", "6379", &["redis.exceptions."], Source::Wheel),
+    known("PostgreSQL", "5432", &["psycopg", "asyncpg"], Source::Wheel),
+    known(
         "MySQL",
         "3306",
         &["pymysql.", "MySQLdb.", "mysql.connector.", "MySQL server"],
-        Server::Debian("mariadb-server"),
+        Source::Debian("mariadb-server"),
     ),
-    service_of(
+    known(
         "MongoDB",
         "27017",
         &["pymongo.errors.", "ServerSelectionTimeoutError"],
-        Server::Elsewhere,
+        Source::Elsewhere,
     ),
-    service_of(
+    known(
         "memcached",
         "11211",
         &["pymemcache."],
-        Server::Debian("memcached"),
+        Source::Debian("memcached"),
     ),
-    service_of(
+    known(
         "RabbitMQ",
         "5672",
         &["AMQPConnectionError", "amqp.exceptions."],
-        Server::Debian("rabbitmq-server"),
+        Source::Debian("rabbitmq-server"),
     ),
-    service_of(
+    known(
         "Elasticsearch",
         "9200",
         &["elasticsearch.", "elastic_transport.", "opensearchpy."],
-        Server::Elsewhere,
+        Source::Elsewhere,
     ),
-    service_of(
+    known(
         "Kafka",
         "9092",
         &["NoBrokersAvailable", "KafkaConnectionError"],
-        Server::Elsewhere,
+        Source::Elsewhere,
     ),
-    service_of("ClickHouse", "8123", &["clickhouse"], Server::Elsewhere),
-    service_of("LocalStack", "4566", &[], Server::Wheel),
-    service_of("MinIO", "9000", &[], Server::Elsewhere),
-    service_of(
+    known("ClickHouse", "8123", &["clickhouse"], Source::Elsewhere),
+    known("LocalStack", "4566", &[], Source::Wheel),
+    known("MinIO", "9000", &[], Source::Elsewhere),
+    known(
         "ZooKeeper",
         "2181",
         &["KazooTimeoutError"],
-        Server::Debian("zookeeperd"),
+        Source::Debian("zookeeperd"),
     ),
 ];
 
@@ -149,11 +149,11 @@ pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
         false => "",
     };
     Some(match service.map(|service| &service.server) {
-        Some(Server::Debian(package)) => format!(
+        Some(Source::Debian(package)) => format!(
             "{lack}: install the Debian package {package} (on this machine, or under system-packages with --sandbox \
              docker), and add it under [[environment.services]] of testwright.toml, with name, command and port{env}"
         ),
-        Some(Server::Elsewhere) => format!(
+        Some(Source::Elsewhere) => format!(
             "{lack}: install its server (on this machine, or in an image with --image), and add it under \
              [[environment.services]] of testwright.toml, with name, command and port{env}"
         ),
