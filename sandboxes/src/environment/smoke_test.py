@@ -102,6 +102,10 @@ class Watcher:
             self.limit = max(int(request["seconds"] - (time.time() - began)), MIN_SECONDS)
             self.until = time.time() + self.limit
             signal.alarm(self.limit)
+        else:
+            # Each test has its own limit.
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
         if request.get("sample") is not None:
             seed = str(request.get("seed", 0))
 
@@ -191,7 +195,7 @@ def main():
         tell(stopped=watcher.limit, good_files=watcher.good_files, place=place)
         raise KeyboardInterrupt
 
-    if limits_run():
+    if limits_run() or "collect_seconds" in request:
         signal.signal(signal.SIGALRM, stops)
         signal.alarm(watcher.limit)
     code = pytest.main(options + request["files"], plugins=[watcher])

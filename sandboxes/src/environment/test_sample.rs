@@ -17,6 +17,12 @@ use crate::starting::retry_start;
 
 const STEP: &str = "run a sample of the tests";
 
+/// Additional seconds for collecting all tests.
+const COLLECT_SECONDS: u64 = 300;
+
+/// Seconds that remain of them to report a collection that hangs.
+const MARGIN_SECONDS: u64 = 60;
+
 /// The size and limits of a sample.
 #[derive(Debug, Clone)]
 pub struct SampleSettings {
@@ -94,7 +100,7 @@ pub async fn sample_tests(
         log: &log,
         progress,
         env: environment.env.clone(),
-        deadline: Duration::from_secs(settings.seconds + settings.test_seconds + 300),
+        deadline: Duration::from_secs(settings.seconds + settings.test_seconds + COLLECT_SECONDS),
         egress: None,
     };
     let done = run(&steps, environment, source, settings).await;
@@ -119,12 +125,15 @@ async fn run(
         seed: settings.seed,
         seconds: Some(settings.seconds),
         test_seconds: Some(settings.test_seconds),
+        // The script reports where a collection hangs, which it must do before the step times out.
+        collect_seconds: Some(settings.seconds + COLLECT_SECONDS - MARGIN_SECONDS),
         ..Request::default()
     };
     let python = python.to_string_lossy();
     let (projects, tree) = (&environment.recipe.projects, source.tree()?);
     let mut report = project_tests::run(steps, STEP, &python, &request, projects, &tree).await?;
     if report.collected.is_empty()
+        && !report.stopped
         && settings.files.is_empty()
         && let Some(folder) = fullest_folder(source)?
     {
