@@ -9,6 +9,7 @@ mod rules;
 use decisive::Failure;
 pub(super) use decisive::decisive_line;
 pub(super) use rules::code::missing_variables;
+pub(super) use rules::omissions::SET;
 
 /// Returns advice for a failed step, one imperative, from its output.
 pub(super) fn hint(output: &str) -> Option<String> {

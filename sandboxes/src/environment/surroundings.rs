@@ -7,15 +7,12 @@ use regex::Regex;
 
 use super::Environment;
 use super::build::Build;
-use super::failure_hints::missing_variables;
+use super::failure_hints::{SET, missing_variables};
 use super::import_folders;
 use super::smoke_test::SmokeTestReport;
 use crate::recipe::{self, Recipe, Service};
 use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
-
-/// Start of the note about a variable whose value was guessed, before `NAME=VALUE`.
-pub(super) const SET: &str = "set ";
 
 /// Parts of variables' names whose value does not matter to tests, only that there is one.
 const ANY_VALUE: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "API_KEY", "APIKEY", "SALT"];

@@ -4,9 +4,11 @@ use super::super::decisive::Failure;
 use super::network::allow_host;
 use super::{Rule, captured, code, compiler, debian, packages};
 use crate::environment::module_packages::package_of;
-use crate::environment::surroundings::SET;
 use crate::recipe::normalized_name;
 use crate::repository::{EMPTY_SUBMODULES, LFS_POINTERS};
+
+/// Start of the note about a variable whose value was guessed, before `NAME=VALUE`.
+pub(in crate::environment) const SET: &str = "set ";
 
 /// Start of the note about a requirement that was omitted.
 const OMITTED: &str = "requirement ";
