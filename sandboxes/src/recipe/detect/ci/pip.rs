@@ -9,26 +9,54 @@ use crate::recipe::setup_py;
 const MAX_CALLS: usize = 40;
 const MAX_ARGUMENTS: usize = 30;
 
-/// Options of pip whose value is the next word.
-const WITH_VALUE: [&str; 18] = [
+/// Options of pip and of uv whose value is the next word.
+const WITH_VALUE: [&str; 46] = [
+    "--build-constraint",
+    "-C",
     "-c",
+    "--cache-dir",
+    "--config-setting",
+    "--config-settings",
     "--constraint",
+    "--constraints",
     "-e",
     "--editable",
+    "--extra",
+    "--extra-index-url",
     "-f",
     "--find-links",
+    "--group",
     "-i",
+    "--index",
+    "--index-strategy",
     "--index-url",
-    "--extra-index-url",
+    "--link-mode",
+    "--log",
     "--no-binary",
     "--only-binary",
-    "--group",
+    "--override",
+    "--overrides",
+    "-P",
+    "-p",
+    "--platform",
+    "--prefix",
+    "--prerelease",
+    "--progress-bar",
     "--python",
+    "--python-version",
     "-r",
     "--requirement",
     "--requirements",
+    "--resolution",
+    "--root-user-action",
     "-t",
     "--target",
+    "--torch-backend",
+    "--trusted-host",
+    "--upgrade-package",
+    "--upgrade-strategy",
+    "--use-deprecated",
+    "--use-feature",
 ];
 
 /// Packages that run tests, check code or publish it, and that tests do not import. Names that begin with one count too.
@@ -102,10 +130,12 @@ impl CiInstalls {
             if let Some(file) = file {
                 push(&mut self.files, file.trim_start_matches("./"));
             }
-            if word == "--group"
-                && let Some(group) = words.get(at + 1)
-            {
-                push(&mut self.groups, group);
+            if let ("--group" | "--extra", Some(name)) = (word.as_str(), words.get(at + 1)) {
+                let into = match word.as_str() {
+                    "--group" => &mut self.groups,
+                    _ => &mut self.extras,
+                };
+                push(into, name);
             }
             if let Some((target, extras)) = word.split_once('[')
                 && (target == "." || target.ends_with('/'))
@@ -195,6 +225,16 @@ mod tests {
         ];
         assert_eq!(installs.packages, expected);
         assert_eq!(installs.files, ["a.txt"]);
+    }
+
+    #[test]
+    fn values_of_options_are_no_packages() {
+        let mut installs = CiInstalls::default();
+        installs.add(
+            "uv pip install --progress-bar off --trusted-host pypi.org --upgrade-strategy eager -r a.txt --extra dev six\n",
+        );
+        assert_eq!(installs.packages, ["six"]);
+        assert_eq!(installs.extras, ["dev"]);
     }
 
     #[test]
