@@ -106,6 +106,7 @@ static REQUIREMENT: Pattern = Pattern::new(
 );
 
 static SESSION: Pattern = Pattern::new(r"\b(?:session|s)\.install\(((?:[^()]|\([^()]*\))*)\)");
+static CALL: Pattern = Pattern::new(r"\*?([\w.]+)\(([^()]*)\)");
 static ARGUMENT: Pattern = Pattern::new(r#"f?"([^"\n]*)"|f?'([^'\n]*)'|\*?([A-Za-z_]\w*)(\s*=)?"#);
 
 impl CiInstalls {
@@ -187,11 +188,15 @@ pub(super) fn nox_arguments(text: &str) -> Vec<Vec<String>> {
             if all.len() == MAX_CALLS {
                 return all;
             }
-            let mut words = Vec::new();
-            for argument in ARGUMENT.captures_iter(&call[1]).take(MAX_ARGUMENTS) {
+            let mut words = groups(&call[1]);
+            // The texts in other calls are paths and names, not packages. `$$` stands for a dollar sign.
+            let arguments = CALL.replace_all(&call[1], "\"$$\"");
+            for argument in ARGUMENT.captures_iter(&arguments).take(MAX_ARGUMENTS) {
                 let quoted = argument.get(1).or(argument.get(2));
                 match (quoted, argument.get(3), argument.get(4)) {
                     (Some(word), ..) => words.push(word.as_str().to_owned()),
+                    // Named arguments are settings, and follow the packages.
+                    (None, Some(_), Some(_)) => break,
                     (None, Some(name), None) => {
                         let items = setup_py::literal(text, name.as_str());
                         words.extend(items.iter().flat_map(setup_py::Literal::texts));
@@ -203,6 +208,21 @@ pub(super) fn nox_arguments(text: &str) -> Vec<Vec<String>> {
         }
     }
     all
+}
+
+/// Returns the options for the groups in `*nox.project.dependency_groups(PYPROJECT, "test")`.
+fn groups(arguments: &str) -> Vec<String> {
+    let calls = CALL.captures_iter(arguments).take(MAX_ARGUMENTS);
+    let calls = calls.filter(|call| call[1].ends_with("dependency_groups"));
+    let mut options = Vec::new();
+    for call in calls {
+        for argument in ARGUMENT.captures_iter(&call[2]).take(MAX_ARGUMENTS) {
+            if let Some(name) = argument.get(1).or(argument.get(2)) {
+                options.extend(["--group".to_owned(), name.as_str().to_owned()]);
+            }
+        }
+    }
+    options
 }
 
 #[cfg(test)]
@@ -243,5 +263,13 @@ mod tests {
                     *DEPS,\n        \"trio\",\n        silent=False,\n    )\n\n@nox.session\ndef lint(session):\n    \
                     session.install(\"attrs\")\n";
         assert_eq!(nox_arguments(text), [["pytest", "mock", "trio"]]);
+    }
+
+    #[test]
+    fn calls_and_settings_of_nox_name_no_packages() {
+        let text = "def tests(session):\n    session.install(*project.dependency_groups(DATA, \"unit\"), \"-r\", \
+                    str(\"a.txt\"), \"trio\", env={\"CFLAGS\": \"x\"})\n";
+        let expected = ["--group", "unit", "$", "-r", "$", "trio"];
+        assert_eq!(nox_arguments(text), [expected]);
     }
 }
