@@ -49,8 +49,14 @@ const OTHER_PURPOSES: [&str; 12] = [
 /// Maximum number of scripts that are read because a file with commands names them.
 const MAX_SCRIPTS: usize = 20;
 
+/// Maximum length of the part of a line that is searched for signs of prose.
+const MAX_LINE_LEN: usize = 300;
+
 /// A word that may be the path of a script.
 static SCRIPT: Pattern = Pattern::new(r"(?:\./)?([\w.-]+(?:/[\w.-]+)+|[\w-]+\.sh)\b");
+
+/// The title of a step in YAML, which describes a command in words.
+static TITLE: Pattern = Pattern::new(r"^\s*(?:-\s+)?(?:name|displayName|description|title):");
 
 static PIP: Pattern =
     Pattern::new(r"(?:(?:pip3?|uv pip)[ .]install\b|pip-sync )((?:\\\n|[^\n;&|])*)");
@@ -154,9 +160,9 @@ impl CiInstalls {
     fn add(&mut self, text: &str) {
         for call in PIP.captures_iter(text) {
             let start = call.get(0).map_or(0, |all| all.start());
-            let before = text[..start].rsplit('\n').next().unwrap_or_default();
+            let before = line_before(text, start);
             let is_prose = before.contains(['#', '"', '\'', '`']) || before.contains("echo");
-            self.add_pip(&words(&call[1]), is_prose);
+            self.add_pip(&words(&call[1]), is_prose || TITLE.is_match(before));
         }
         for arguments in pip::nox_arguments(text) {
             self.add_pip(&arguments, false);
@@ -190,6 +196,16 @@ impl CiInstalls {
             }
         }
     }
+}
+
+/// Returns the part of a line before a position, up to a limit, because a file can consist of one line.
+fn line_before(text: &str, position: usize) -> &str {
+    let mut from = position.saturating_sub(MAX_LINE_LEN);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let before = &text[from..position];
+    before.rsplit('\n').next().unwrap_or(before)
 }
 
 /// Splits a command's arguments, also as Python strings: `"-r", "x.txt"`.
@@ -230,6 +246,9 @@ mod tests {
         assert_eq!(installs.extras, ["socks", "all", "fast", "redis"]);
         assert_eq!(installs.groups, ["unit", "ci", "qa"]);
         assert!(!installs.has_all_groups && !installs.has_all_extras);
+        assert!(installs.packages.is_empty());
+        installs.add("  - name: pip install requirements\n    run: pip install trio\n");
+        assert_eq!(installs.packages, ["trio"]);
         installs.add("uv sync --frozen --all-groups --all-extras\n");
         assert!(installs.has_all_groups && installs.has_all_extras);
     }
