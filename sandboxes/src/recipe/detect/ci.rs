@@ -3,7 +3,7 @@
 
 mod pip;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::text;
 use crate::pattern::Pattern;
@@ -48,6 +48,8 @@ const OTHER_PURPOSES: [&str; 12] = [
 
 /// Maximum number of scripts that are read because a file with commands names them.
 const MAX_SCRIPTS: usize = 20;
+/// Maximum length of such a script, because many files may call it.
+const MAX_SCRIPT_LEN: usize = 64 << 10;
 
 /// Maximum length of the part of a line that is searched for signs of prose.
 const MAX_LINE_LEN: usize = 300;
@@ -103,13 +105,18 @@ pub(in crate::recipe) fn command_files(tree: &Tree) -> impl Iterator<Item = &str
 /// Returns the files with commands that run tests: their paths, and their texts with those of the scripts that they call.
 pub(super) fn test_commands(tree: &Tree) -> Result<Vec<(String, String)>> {
     let mut all = Vec::new();
-    let mut scripts = BTreeSet::new();
+    let mut scripts: BTreeMap<String, String> = BTreeMap::new();
     for path in command_files(tree) {
         let mut text = text(tree, path)?.unwrap_or_default();
         for script in called_scripts(tree, &text) {
-            if scripts.len() < MAX_SCRIPTS && scripts.insert(script.clone()) {
+            if !scripts.contains_key(&script) && scripts.len() < MAX_SCRIPTS {
+                let content = super::text(tree, &script)?;
+                let content = content.filter(|content| content.len() <= MAX_SCRIPT_LEN);
+                scripts.insert(script.clone(), content.unwrap_or_default());
+            }
+            if let Some(content) = scripts.get(&script) {
                 text.push('\n');
-                text.push_str(&super::text(tree, &script)?.unwrap_or_default());
+                text.push_str(content);
             }
         }
         if runs_tests(&text) {
@@ -119,14 +126,16 @@ pub(super) fn test_commands(tree: &Tree) -> Result<Vec<(String, String)>> {
     Ok(all)
 }
 
-/// Returns the shell scripts of the repository that a text names.
+/// Returns the shell scripts of the repository that a text names, each once.
 fn called_scripts(tree: &Tree, text: &str) -> Vec<String> {
     let paths = SCRIPT.captures_iter(text).map(|word| word[1].to_owned());
     let is_script = |path: &String| {
         let name = path.rsplit('/').next().unwrap_or(path);
         tree.contains(path) && (name.ends_with(".sh") || !name.contains('.'))
     };
-    paths.filter(is_script).collect()
+    let mut seen = BTreeSet::new();
+    let scripts = paths.filter(is_script);
+    scripts.filter(|path| seen.insert(path.clone())).collect()
 }
 
 /// Returns whether a workflow or another file with commands runs tests.

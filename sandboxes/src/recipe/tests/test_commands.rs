@@ -109,6 +109,25 @@ fn packages_of_ci_are_used_without_other_lists() {
 }
 
 #[test]
+fn script_counts_for_each_workflow_that_calls_it() {
+    let files = [
+        SETUP,
+        (
+            ".github/workflows/a.yml",
+            "steps:\n  - run: scripts/install\n",
+        ),
+        (
+            ".github/workflows/b.yml",
+            "steps:\n  - run: scripts/install\n  - run: pytest\n",
+        ),
+        ("scripts/install", "pip install trio\n"),
+    ];
+    let (recipe, origin) = detected(DAY, &files);
+    assert_eq!(recipe.requirements, ["trio", "pytest"]);
+    assert_eq!(origin, "detected from .github/workflows/b.yml");
+}
+
+#[test]
 fn sources_of_pip_tools_are_used_unless_compiled() {
     let base = ("requirements/base.in", "flask\n");
     let test = ("requirements/test.in", "pytest\n");
