@@ -245,7 +245,7 @@ fn environment_list(tox: &Ini) -> String {
 }
 
 /// Returns the last listed environment that runs tests with this version of Python. It usually has the newest versions
-/// of other packages. Environments that name a version of Python come first, because most others are not for tests.
+/// of other packages. If environments name versions of Python, the others do not count, because most are not for tests.
 fn test_environment(tox: &Ini, python: &str) -> Option<String> {
     let short = python.replace('.', "");
     let has_python = |factor: &str| {
@@ -260,16 +260,17 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
                 .split('-')
                 .all(|factor| !PYTHON_FACTOR.is_match(factor) || has_python(factor))
     };
-    let rank = |name: &&String| {
-        let mut factors = name.split('-');
-        let names_python = factors.clone().any(|factor| PYTHON_FACTOR.is_match(factor));
-        let is_unusual = factors.any(|factor| UNUSUAL.iter().any(|word| factor.contains(word)));
-        (!is_unusual, names_python)
+    let names_python = |name: &String| name.split('-').any(|f| PYTHON_FACTOR.is_match(f));
+    let is_usual = |name: &&String| {
+        let is_unusual = |factor: &str| UNUSUAL.iter().any(|word| factor.contains(word));
+        !name.split('-').any(is_unusual)
     };
     let all = expand(&environment_list(tox));
+    let is_by_python = all.iter().any(names_python);
     // The last one has the highest rank if several are equal.
     let possible = all.iter().filter(is_possible);
-    possible.max_by_key(rank).cloned()
+    let possible = possible.filter(|name| names_python(name) || !is_by_python);
+    possible.max_by_key(is_usual).cloned()
 }
 
 /// Splits a list at its commas, and expands braces: `py{38,39}-x` becomes `py38-x` and `py39-x`.
@@ -336,6 +337,8 @@ mod tests {
             ("py39,extra", "3.9", Some("py39")),
             ("unit,flake8", "3.9", Some("unit")),
             ("docs,mypy", "3.9", None),
+            ("clean,py39-cov,report", "3.9", Some("py39-cov")),
+            ("clean,py36,report", "3.9", None),
         ] {
             let tox = Ini::parse(&format!("[tox]\nenvlist = {listed}\n"));
             assert_eq!(
