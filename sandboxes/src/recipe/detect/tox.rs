@@ -185,19 +185,31 @@ fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
     let general = ["testenv".to_owned()];
     let others = tox.sections().filter(runs_tests).map(str::to_owned);
     let sections = own.into_iter().chain(general).chain(others);
-    let mut lists = sections.map(|section| list(tox, &section, key, MAX_DEPTH));
+    let mut lists =
+        sections.map(|section| list(tox, &section, key, MAX_DEPTH, &mut BTreeSet::new()));
     lists.find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
-/// Returns a list, including those that it refers to, such as `{[base]deps}`.
-fn list(tox: &Ini, section: &str, key: &str, depth: usize) -> Vec<String> {
+/// Returns a list, including those that it refers to, such as `{[base]deps}`. Each list counts once.
+fn list(
+    tox: &Ini,
+    section: &str,
+    key: &str,
+    depth: usize,
+    seen: &mut BTreeSet<(String, String)>,
+) -> Vec<String> {
     let mut all = Vec::new();
+    if !seen.insert((section.to_owned(), key.to_owned())) {
+        return all;
+    }
     for line in tox.list(section, key) {
         let reference = line
             .strip_prefix("{[")
             .and_then(|rest| rest.strip_suffix('}'));
         match reference.and_then(|inner| inner.split_once(']')) {
-            Some((section, key)) if depth > 0 => all.extend(list(tox, section, key, depth - 1)),
+            Some((section, key)) if depth > 0 => {
+                all.extend(list(tox, section, key, depth - 1, seen));
+            }
             _ => all.push(line),
         }
     }
@@ -347,6 +359,14 @@ mod tests {
                 "{listed}"
             );
         }
+    }
+
+    #[test]
+    fn lists_that_refer_to_themselves_end() {
+        let references = "    {[testenv]deps}\n    {[base]deps}\n".repeat(20);
+        let text = format!("[testenv]\ndeps =\n    x\n{references}[base]\ndeps =\n    y\n");
+        let tox = Ini::parse(&text);
+        assert_eq!(first_list(&tox, None, "deps"), ["x", "y"]);
     }
 
     #[test]
