@@ -13,6 +13,28 @@ use crate::sandbox::Result;
 /// Maximum number of files whose imports are read.
 const MAX_FILES: usize = 1000;
 
+/// Packages of conda that have another name on PyPI.
+const OTHER_NAMES: [(&str, &str); 13] = [
+    ("matplotlib-base", "matplotlib"),
+    ("py-xgboost", "xgboost"),
+    ("pytables", "tables"),
+    ("python-blosc", "blosc"),
+    ("python-build", "build"),
+    ("python-confluent-kafka", "confluent-kafka"),
+    ("python-duckdb", "duckdb"),
+    ("python-eccodes", "eccodes"),
+    ("python-graphviz", "graphviz"),
+    ("python-kaleido", "kaleido"),
+    ("python-lmdb", "lmdb"),
+    ("python-xxhash", "xxhash"),
+    ("pytorch", "torch"),
+];
+
+/// Programs and libraries of conda that are named like a module, which they do not contain.
+const NO_MODULES: [&str; 7] = [
+    "bzip2", "ffmpeg", "git", "graphviz", "readline", "yaml", "zlib",
+];
+
 static IMPORT: Pattern =
     Pattern::new(r"(?m)^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+([\w., ]+))");
 
@@ -106,6 +128,11 @@ fn items(text: &str) -> Vec<(&str, bool)> {
 fn pip_requirement(item: &str, imported: &BTreeSet<String>) -> Option<String> {
     let parts = PACKAGE.captures(item)?;
     let name = package_name(&parts[1]);
+    let other = OTHER_NAMES.iter().find(|(conda, _)| *conda == name);
+    if NO_MODULES.contains(&name.as_str()) {
+        return None;
+    }
+    let name = other.map_or(name.clone(), |(_, pypi)| (*pypi).to_owned());
     let plain = squashed(&name);
     let is_imported = ["", "py", "python"].iter().any(|prefix| {
         let module = plain.strip_prefix(prefix);
@@ -119,8 +146,13 @@ fn pip_requirement(item: &str, imported: &BTreeSet<String>) -> Option<String> {
     let limits = limits.trim_end_matches(',');
     Some(match limits.strip_prefix('=') {
         Some(version) if !version.starts_with('=') => {
+            // What follows is a build, or a limit that this version makes superfluous.
+            let version = version.split(['=', ',']).next().unwrap_or(version);
             let version = version.trim_end_matches(['*', '.']);
-            format!("{name}=={version}.*")
+            match version {
+                "" => name,
+                _ => format!("{name}=={version}.*"),
+            }
         }
         _ => format!("{name}{limits}"),
     })
@@ -168,7 +200,8 @@ mod tests {
 
     #[test]
     fn imported_packages_become_requirements() {
-        let imported = ["numpy", "yaml", "jsonlogger", "xarray"].map(str::to_owned);
+        let imported = ["git", "numpy", "torch", "yaml", "jsonlogger", "xarray"];
+        let imported = imported.map(str::to_owned);
         let imported = BTreeSet::from(imported);
         for (item, expected) in [
             ("numpy=1.21", Some("numpy==1.21.*")),
@@ -182,6 +215,11 @@ mod tests {
             ("pytest-xdist", Some("pytest-xdist")),
             ("python=3.11", None),
             ("cudatoolkit", None),
+            ("numpy=*", Some("numpy")),
+            ("numpy=1.21=0", Some("numpy==1.21.*")),
+            ("pytorch=1.8", Some("torch==1.8.*")),
+            ("git", None),
+            ("yaml=0.2.5", None),
         ] {
             assert_eq!(
                 pip_requirement(item, &imported).as_deref(),
