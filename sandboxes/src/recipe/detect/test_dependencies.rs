@@ -127,9 +127,13 @@ pub(super) fn test_requirements(
         }
     }
     if dependencies.is_empty() {
-        from.extend(ci.package_sources);
+        ci.packages.retain(|line| !is_own(tree, line));
+        if !ci.packages.is_empty() {
+            from.extend(ci.package_sources);
+        }
         dependencies.requirements = ci.packages;
-        let conda = conda::environment(tree)?;
+        let mut conda = conda::environment(tree)?;
+        conda.requirements.retain(|line| !is_own(tree, line));
         if !conda.requirements.is_empty() || !conda.files.is_empty() {
             from.push(conda.path);
         }
@@ -170,6 +174,15 @@ impl TestDependencies {
                 .extend(declared.filter(|name| tox.extras.contains(name)));
         }
     }
+}
+
+/// Returns whether a package is called like a module of the tree: a published copy of the code must not be installed.
+fn is_own(tree: &Tree, requirement: &str) -> bool {
+    let module = package_name(requirement).replace('-', "_");
+    ["", "src/"].iter().any(|folder| {
+        tree.contains(&format!("{folder}{module}/__init__.py"))
+            || tree.contains(&format!("{folder}{module}.py"))
+    })
 }
 
 fn has_pytest(requirements: &[String]) -> bool {

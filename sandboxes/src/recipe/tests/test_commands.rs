@@ -109,6 +109,18 @@ fn packages_of_ci_are_used_without_other_lists() {
 }
 
 #[test]
+fn packages_of_ci_exclude_the_code_itself() {
+    let workflow = "steps:\n  - run: pip install my-tool trio\n  - run: pytest\n";
+    let files = [
+        ("requirements.txt", "attrs\n"),
+        ("src/my_tool/__init__.py", ""),
+        (".github/workflows/ci.yml", workflow),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(recipe.requirements, ["trio", "pytest"]);
+}
+
+#[test]
 fn script_counts_for_each_workflow_that_calls_it() {
     let files = [
         SETUP,
