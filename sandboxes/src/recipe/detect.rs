@@ -398,7 +398,7 @@ fn python_hints(
     }
     let conda_files: Vec<&str> = tree
         .paths()
-        .filter(|path| conda::is_environment_file(path))
+        .filter(|path| conda::is_environment_file(path) && !conda::is_for_documentation(path))
         .collect();
     for path in conda_files {
         look(path, &[conda_python])?;

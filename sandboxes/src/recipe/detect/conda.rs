@@ -58,11 +58,16 @@ pub(super) fn is_environment_file(path: &str) -> bool {
     is_yaml && name.starts_with("environment") && path.matches('/').count() <= 1
 }
 
+/// Returns whether an environment file is for building the documentation, which can need another Python than the tests.
+pub(super) fn is_for_documentation(path: &str) -> bool {
+    path.contains("doc")
+}
+
 /// Returns what the environment file for tests or development installs, or the one in the root.
 pub(super) fn environment(tree: &Tree) -> Result<CondaEnvironment> {
     let rank = |path: &&str| {
         let is_for = |word: &str| path.contains(word);
-        let is_other = is_for("doc") || is_for("build");
+        let is_other = is_for_documentation(path) || is_for("build");
         (is_other, !is_for("test"), !is_for("dev"), path.len())
     };
     let paths = tree.paths().filter(|path| is_environment_file(path));

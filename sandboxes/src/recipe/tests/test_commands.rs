@@ -159,6 +159,9 @@ fn environment_file_of_conda_is_used() {
     assert_eq!(recipe.python.as_deref(), Some("3.8"));
     assert_eq!(recipe.requirements, ["numpy==1.21.*", "trio", "pytest"]);
     assert_eq!(origin, "detected from environment.yml");
+    let documentation = ("docs/environment.yml", "dependencies:\n  - python=3.9\n");
+    let (recipe, _) = detected(DAY, &[files[0], files[1], documentation]);
+    assert_eq!(recipe.python.as_deref(), Some("3.8"));
 }
 
 #[test]
