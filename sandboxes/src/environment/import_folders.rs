@@ -12,6 +12,43 @@ const VARIABLE: &str = "PYTHONPATH";
 /// Folders with code that tests do not import as modules of the root.
 const EXCLUDED: [&str; 6] = ["doc", "docs", "example", "examples", "test", "tests"];
 
+/// Modules that Python or pytest imports before tests. A folder that has one of these names would break both.
+const STANDARD_MODULES: [&str; 33] = [
+    "abc",
+    "argparse",
+    "ast",
+    "code",
+    "collections",
+    "contextlib",
+    "copy",
+    "dataclasses",
+    "email",
+    "enum",
+    "functools",
+    "glob",
+    "html",
+    "http",
+    "inspect",
+    "io",
+    "json",
+    "logging",
+    "operator",
+    "os",
+    "platform",
+    "queue",
+    "random",
+    "re",
+    "select",
+    "signal",
+    "socket",
+    "string",
+    "token",
+    "types",
+    "typing",
+    "warnings",
+    "xml",
+];
+
 /// Maximum depth of the folder.
 const MAX_DEPTH: usize = 2;
 
@@ -24,6 +61,9 @@ pub(super) fn add(environment: &mut Environment, asked_by: &str, text: &str, tre
     let Some(folder) = modules.find_map(|module| folder_of(module, tree.paths())) else {
         return false;
     };
+    if hides_standard_module(&folder, |path| tree.contains(path)) {
+        return false;
+    }
     let place = environment.paths.workspace.join(&folder);
     let place = place.to_string_lossy().into_owned();
     for env in [&mut environment.env, &mut environment.recipe.env] {
@@ -32,6 +72,14 @@ pub(super) fn add(environment: &mut Environment, asked_by: &str, text: &str, tre
     let note = format!("added {folder} to {VARIABLE}: {asked_by} needs it");
     environment.notes.push(note);
     true
+}
+
+/// Returns whether a folder on PYTHONPATH would replace a module of Python.
+fn hides_standard_module(folder: &str, contains: impl Fn(&str) -> bool) -> bool {
+    STANDARD_MODULES.iter().any(|module| {
+        contains(&format!("{folder}/{module}.py"))
+            || contains(&format!("{folder}/{module}/__init__.py"))
+    })
 }
 
 /// Returns the only folder below the root that has a module. The root itself is always on the import path.
@@ -59,7 +107,20 @@ fn folder_of<'a>(module: &str, paths: impl Iterator<Item = &'a str>) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use super::folder_of;
+    use super::{folder_of, hides_standard_module};
+
+    #[test]
+    fn folders_with_modules_of_python_are_recognised() {
+        for (path, expected) in [
+            ("lib/types.py", true),
+            ("lib/logging/__init__.py", true),
+            ("lib/more/types.py", false),
+            ("lib/more.py", false),
+        ] {
+            let actual = hides_standard_module("lib", |other| other == path);
+            assert_eq!(actual, expected, "{path}");
+        }
+    }
 
     #[test]
     fn only_folder_with_module_is_found() {
