@@ -38,7 +38,7 @@ pub(crate) use detect::{
 };
 pub(crate) use extras::split_extras;
 pub(crate) use named_requirements::named_requirements;
-pub(crate) use named_variables::{named_variables, settings_prefix};
+pub(crate) use named_variables::{NamedVariable, named_variables, settings_prefix};
 pub use parse::{parse, parse_table};
 pub(crate) use python_version::parse as parse_python;
 pub use python_version::{

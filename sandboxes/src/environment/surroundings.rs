@@ -10,7 +10,7 @@ use super::build::Build;
 use super::failure_hints::{SET, missing_variables};
 use super::import_folders;
 use super::smoke_test::SmokeTestReport;
-use crate::recipe::{self, Recipe, Service};
+use crate::recipe::{self, NamedVariable, Recipe, Service};
 use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
 
@@ -89,9 +89,8 @@ impl Build<'_> {
             .chain([("pytest", printed.text.as_str())])
             .map(|(asked_by, text)| (asked_by.to_owned(), text.to_owned()))
             .collect();
-        let mut added = false;
+        let mut added = add_variables(environment, &complaints, tree)?;
         for (asked_by, text) in &complaints {
-            added |= add_variables(environment, asked_by, text, tree)?;
             added |= import_folders::add(environment, asked_by, text, tree);
             added |= add_git_identity(environment, asked_by, text);
         }
@@ -152,42 +151,55 @@ impl Build<'_> {
     }
 }
 
-/// Adds the variables that an error says are missing, with their values from the repository's files.
+/// Adds the variables that errors say are missing, with their values from the repository's files.
 fn add_variables(
     environment: &mut Environment,
-    asked_by: &str,
-    text: &str,
+    complaints: &[(String, String)],
     tree: &Tree,
 ) -> Result<bool> {
-    let missing = missing_variables(text);
-    let prefix = match missing.is_prefixed {
+    let missing = complaints
+        .iter()
+        .map(|(asked_by, text)| (asked_by, missing_variables(text)));
+    let mut all: Vec<_> = missing.collect();
+    all.retain(|(_, missing)| !missing.names.is_empty());
+    if all.is_empty() {
+        return Ok(false);
+    }
+    // Many tests can miss the same fields, so the files are read once.
+    let named = recipe::named_variables(tree)?;
+    let prefix = match all.iter().any(|(_, missing)| missing.is_prefixed) {
         true => recipe::settings_prefix(tree)?,
         false => String::new(),
     };
     let mut added = false;
-    for name in missing.names {
-        let prefixed = format!("{prefix}{name}");
-        added |= add_variable(environment, asked_by, prefixed, tree)?
-            || add_variable(environment, asked_by, name, tree)?;
+    for (asked_by, missing) in all {
+        for name in missing.names {
+            let prefixed = match missing.is_prefixed {
+                true => format!("{prefix}{name}"),
+                false => name.clone(),
+            };
+            added |= add_variable(environment, asked_by, &prefixed, &named)
+                || add_variable(environment, asked_by, &name, &named);
+        }
     }
     Ok(added)
 }
 
+/// Adds a variable, unless it is set or has no known value. Returns whether it was added.
 fn add_variable(
     environment: &mut Environment,
     asked_by: &str,
-    name: String,
-    tree: &Tree,
-) -> Result<bool> {
-    if environment.env.contains_key(&name) {
-        return Ok(false);
+    name: &str,
+    named: &BTreeMap<String, NamedVariable>,
+) -> bool {
+    if environment.env.contains_key(name) {
+        return false;
     }
-    let named = recipe::named_variables(tree)?;
-    let (value, origin) = match named.get(&name) {
+    let (value, origin) = match named.get(name) {
         Some(variable) => (variable.value.clone(), variable.file.as_str()),
-        None => match placeholder(&name) {
+        None => match placeholder(name) {
             Some(value) => (value.to_owned(), ""),
-            None => return Ok(false),
+            None => return false,
         },
     };
     let from = match origin {
@@ -198,17 +210,17 @@ fn add_variable(
         .notes
         .push(format!("{SET}{name}={value}{from}: {asked_by} needs it"));
     for env in [&mut environment.env, &mut environment.recipe.env] {
-        insert(env, &name, &value);
+        insert(env, name, &value);
     }
     // The same file usually has the other variables that the code reads.
-    for (other, variable) in &named {
+    for (other, variable) in named {
         if !origin.is_empty() && variable.file == origin && is_plain(origin) {
             for env in [&mut environment.env, &mut environment.recipe.env] {
                 insert(env, other, &variable.value);
             }
         }
     }
-    Ok(true)
+    true
 }
 
 /// Adds an author of commits if git lacks one.
