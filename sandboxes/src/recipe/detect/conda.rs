@@ -93,7 +93,10 @@ impl CondaEnvironment {
             let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let file = local_lines::join(folder, file.trim());
             self.files.extend(file.filter(|file| tree.contains(file)));
-        } else if item.starts_with(|c: char| c.is_alphanumeric()) && !item.contains("://") {
+        } else if item.starts_with(|c: char| c.is_alphanumeric())
+            && !item.contains("://")
+            && local_lines::target(item).is_none()
+        {
             self.requirements.push(item.to_owned());
         }
     }

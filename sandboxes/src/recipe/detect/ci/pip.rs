@@ -128,7 +128,12 @@ impl CiInstalls {
                     })
                     .map(str::to_owned),
             };
-            if let Some(file) = file {
+            // uv also reads the metadata of projects, which is not a list of lines.
+            let is_metadata = |file: &String| {
+                let ends = [".toml", ".py", ".cfg"];
+                ends.iter().any(|end| file.ends_with(end))
+            };
+            if let Some(file) = file.filter(|file| !is_metadata(file)) {
                 push(&mut self.files, file.trim_start_matches("./"));
             }
             if let ("--group" | "--extra", Some(name)) = (word.as_str(), words.get(at + 1)) {
@@ -251,8 +256,10 @@ mod tests {
     fn values_of_options_are_no_packages() {
         let mut installs = CiInstalls::default();
         installs.add(
-            "uv pip install --progress-bar off --trusted-host pypi.org --upgrade-strategy eager -r a.txt --extra dev six\n",
+            "uv pip install --progress-bar off --trusted-host pypi.org --upgrade-strategy eager -r \
+             pyproject.toml --extra dev six\n",
         );
+        assert!(installs.files.is_empty());
         assert_eq!(installs.packages, ["six"]);
         assert_eq!(installs.extras, ["dev"]);
     }
