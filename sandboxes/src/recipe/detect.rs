@@ -210,8 +210,9 @@ fn root_lines(tree: &Tree, files: &Files) -> Result<Vec<LocalLine>> {
     let dependencies =
         test_dependencies::test_requirements(tree, files, installable, "", &mut from)?;
     let mut lines = Vec::new();
+    let mut seen = BTreeSet::new();
     for path in &dependencies.files {
-        lines.extend(local_lines::local_lines(tree, path, 8)?);
+        lines.extend(local_lines::local_lines(tree, path, 8, &mut seen)?);
     }
     lines.retain(|line| !line.folder.is_empty());
     Ok(lines)

@@ -1,5 +1,7 @@
 //! Lines of requirements files that name folders of the repository, such as `-e ./core[test]`.
 
+use std::collections::BTreeSet;
+
 use super::text;
 use crate::recipe::split_extras;
 use crate::repository::Tree;
@@ -13,9 +15,17 @@ pub(super) struct LocalLine {
     pub extras: Vec<String>,
 }
 
-/// Returns the folders that a requirements file names, including those of files that it includes.
-pub(super) fn local_lines(tree: &Tree, path: &str, depth: usize) -> Result<Vec<LocalLine>> {
+/// Returns the folders that a requirements file names, including those of files that it includes and that were not `seen`.
+pub(super) fn local_lines(
+    tree: &Tree,
+    path: &str,
+    depth: usize,
+    seen: &mut BTreeSet<String>,
+) -> Result<Vec<LocalLine>> {
     let mut all = Vec::new();
+    if !seen.insert(path.to_owned()) {
+        return Ok(all);
+    }
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for line in text(tree, path)?.unwrap_or_default().lines() {
         let line = line.split(" #").next().unwrap_or(line).trim();
@@ -27,7 +37,7 @@ pub(super) fn local_lines(tree: &Tree, path: &str, depth: usize) -> Result<Vec<L
             if depth > 0
                 && let Some(file) = join(folder, file)
             {
-                all.extend(local_lines(tree, &file, depth - 1)?);
+                all.extend(local_lines(tree, &file, depth - 1, seen)?);
             }
             continue;
         }
@@ -43,6 +53,43 @@ pub(super) fn local_lines(tree: &Tree, path: &str, depth: usize) -> Result<Vec<L
         all.extend(place.map(|folder| LocalLine { folder, extras }));
     }
     Ok(all)
+}
+
+/// Returns the extras of the package itself that a requirements file asks for (`-e .[full]`), including those of
+/// files that it includes and that were not `seen`.
+pub(super) fn own_extras(
+    tree: &Tree,
+    path: &str,
+    depth: usize,
+    seen: &mut BTreeSet<String>,
+) -> Result<Vec<String>> {
+    let mut extras = Vec::new();
+    if !seen.insert(path.to_owned()) {
+        return Ok(extras);
+    }
+    for line in text(tree, path)?.unwrap_or_default().lines() {
+        let line = line.split(" #").next().unwrap_or(line).trim();
+        if let Some(file) = line.strip_prefix("-r").filter(|_| depth > 0) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let file = file.trim().trim_start_matches("./");
+            let file = match folder {
+                "" => file.to_owned(),
+                folder => format!("{folder}/{file}"),
+            };
+            extras.extend(own_extras(tree, &file, depth - 1, seen)?);
+            continue;
+        }
+        let target = line
+            .trim_start_matches("--editable")
+            .trim_start_matches("-e");
+        let own = target
+            .trim_start_matches([' ', '=', '\'', '"'])
+            .strip_prefix(".[");
+        if let Some((extra_list, _)) = own.and_then(|inner| inner.split_once(']')) {
+            extras.extend(extra_list.split(',').map(|extra| extra.trim().to_owned()));
+        }
+    }
+    Ok(extras)
 }
 
 /// Returns whether a folder has files that say how to install it.

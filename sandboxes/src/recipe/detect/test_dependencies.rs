@@ -3,11 +3,13 @@
 //! The first kind of place that lists some counts: extras and dependency groups named for tests; `tests_require` and
 //! Poetry's groups; requirements files; tox.
 
+use std::collections::BTreeSet;
+
 use toml::Value;
 
 use super::project_metadata::ProjectMetadata;
 use super::tox::{self, ToxDependencies};
-use super::{Files, ci, conda, package_name, poetry, text};
+use super::{Files, ci, conda, local_lines, package_name, poetry, text};
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -85,8 +87,9 @@ pub(super) fn test_requirements(
             .or_else(|| installed_by_ci(&names, &ci.groups, ci.has_all_groups))
             .or_else(|| choose_longer(&names))
     {
+        let mut seen = BTreeSet::new();
         for name in chosen {
-            group(groups, &name, &mut dependencies.requirements, 8);
+            group(groups, &name, &mut dependencies.requirements, 8, &mut seen);
         }
         from.push("pyproject.toml".to_owned());
     }
@@ -104,7 +107,8 @@ pub(super) fn test_requirements(
         let used = [ci.files.as_slice(), tox.files.as_slice()].concat();
         if let Some(path) = requirements_file(tree, &used)? {
             if installable {
-                dependencies.extras.extend(extras_in(tree, &path, 8)?);
+                let own = local_lines::own_extras(tree, &path, 8, &mut BTreeSet::new())?;
+                dependencies.extras.extend(own);
             }
             // The other files and packages that tox installs go with this one.
             if tox.files.contains(&path) {
@@ -279,8 +283,17 @@ fn choose_longer(names: &[String]) -> Option<Vec<String>> {
     (!chosen.is_empty()).then_some(chosen)
 }
 
-/// Adds the requirements of a dependency group (PEP 735), including those of included groups.
-fn group(groups: &toml::Table, name: &str, into: &mut Vec<String>, depth: usize) {
+/// Adds the requirements of a dependency group (PEP 735), including those of included groups, unless it was `seen`.
+fn group(
+    groups: &toml::Table,
+    name: &str,
+    into: &mut Vec<String>,
+    depth: usize,
+    seen: &mut BTreeSet<String>,
+) {
+    if !seen.insert(name.to_owned()) {
+        return;
+    }
     for item in groups
         .get(name)
         .and_then(Value::as_array)
@@ -291,7 +304,7 @@ fn group(groups: &toml::Table, name: &str, into: &mut Vec<String>, depth: usize)
             Value::String(requirement) => into.push(requirement.clone()),
             Value::Table(table) if depth > 0 => {
                 if let Some(included) = table.get("include-group").and_then(Value::as_str) {
-                    group(groups, included, into, depth - 1);
+                    group(groups, included, into, depth - 1, seen);
                 }
             }
             _ => {}
@@ -391,35 +404,6 @@ fn is_for_tests(path: &str) -> bool {
     path.replace("doctest", "")
         .replace("latest", "")
         .contains("test")
-}
-
-/// Returns the extras of the package itself that a requirements file asks for (`-e .[full]`), including those of
-/// included files.
-fn extras_in(tree: &Tree, path: &str, depth: usize) -> Result<Vec<String>> {
-    let mut extras = Vec::new();
-    for line in text(tree, path)?.unwrap_or_default().lines() {
-        let line = line.split(" #").next().unwrap_or(line).trim();
-        if let Some(file) = line.strip_prefix("-r").filter(|_| depth > 0) {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let file = file.trim().trim_start_matches("./");
-            let file = match folder {
-                "" => file.to_owned(),
-                folder => format!("{folder}/{file}"),
-            };
-            extras.extend(extras_in(tree, &file, depth - 1)?);
-            continue;
-        }
-        let target = line
-            .trim_start_matches("--editable")
-            .trim_start_matches("-e");
-        let own = target
-            .trim_start_matches([' ', '=', '\'', '"'])
-            .strip_prefix(".[");
-        if let Some((extra_list, _)) = own.and_then(|inner| inner.split_once(']')) {
-            extras.extend(extra_list.split(',').map(|extra| extra.trim().to_owned()));
-        }
-    }
-    Ok(extras)
 }
 
 /// Returns the test dependencies in the tables of Hatch, PDM and uv.

@@ -109,6 +109,19 @@ fn packages_of_ci_are_used_without_other_lists() {
 }
 
 #[test]
+fn lists_that_include_themselves_end() {
+    let group = "{include-group = 'test'}, ".repeat(20);
+    let text = format!("[project]\nname = 'x'\n[dependency-groups]\ntest = [{group}'trio']\n");
+    let lines = "-r requirements-test.txt\n".repeat(20);
+    let files = [
+        ("pyproject.toml", text.as_str()),
+        ("requirements-test.txt", lines.as_str()),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(recipe.requirements, ["trio", "pytest"]);
+}
+
+#[test]
 fn packages_of_ci_exclude_the_code_itself() {
     let workflow = "steps:\n  - run: pip install my-tool trio\n  - run: pytest\n";
     let files = [
