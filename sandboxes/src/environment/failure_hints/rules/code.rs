@@ -225,8 +225,8 @@ pub(super) fn missing_table(failure: &Failure<'_>) -> Option<String> {
     let table = captured_by_any(&patterns, &failure.error)?;
     if failure.line.starts_with("django.") {
         return Some(format!(
-            "the database has no table {table}, because no migration creates it: add `python manage.py makemigrations` \
-             to before-tests under [environment] of testwright.toml"
+            "the database has no table {table}: if no migration creates it, add `python manage.py makemigrations` to \
+             before-tests under [environment] of testwright.toml"
         ));
     }
     Some(format!(
