@@ -65,7 +65,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
     let is_direct = depends_on_django(tree, files)?;
     let manage = manage_py(tree, is_direct)?;
     let folder = manage.as_ref().map_or("", |(folder, _)| folder.as_str());
-    let lacks_migrations = lacks_migrations(tree);
+    let lacks_migrations = lacks_migrations(tree)?;
     let patterns = (!has("python_files")).then_some("test_*.py *_test.py test*.py tests.py");
     let configured = has("DJANGO_SETTINGS_MODULE")
         || has("DJANGO_CONFIGURATION")
@@ -173,8 +173,8 @@ finally:
 "#;
 
 /// Returns whether apps with models have packages for migrations, but none of the packages has a migration. Developers
-/// then create the migrations themselves.
-fn lacks_migrations(tree: &Tree) -> bool {
+/// then create the migrations themselves. The empty module of a new app has no models.
+fn lacks_migrations(tree: &Tree) -> Result<bool> {
     let mut is_app = false;
     for path in tree.paths().filter(|path| path.ends_with(".py")) {
         let Some((app, module)) = path.rsplit_once("migrations/") else {
@@ -184,12 +184,12 @@ fn lacks_migrations(tree: &Tree) -> bool {
             continue;
         }
         if module != "__init__.py" {
-            return false;
+            return Ok(false);
         }
-        is_app |= tree.contains(&format!("{app}models.py"))
-            || tree.contains(&format!("{app}models/__init__.py"));
+        let models = text(tree, &format!("{app}models.py"))?.unwrap_or_default();
+        is_app |= models.contains("class ") || tree.contains(&format!("{app}models/__init__.py"));
     }
-    is_app
+    Ok(is_app)
 }
 
 /// Returns Django's own runner if the repository is Django or a fork of it.

@@ -30,8 +30,10 @@ fn manage_py_names_settings() {
 
 #[test]
 fn tables_are_created_without_committed_migrations() {
+    let models = "class Item(Model): pass\n";
     for (module, is_created) in [
         ("shop/migrations/__init__.py", true),
+        ("empty/migrations/__init__.py", false),
         ("shop/migrations/0001_initial.py", false),
         ("shop/views.py", false),
         ("other/migrations/__init__.py", false),
@@ -40,7 +42,8 @@ fn tables_are_created_without_committed_migrations() {
             NEEDS,
             ("manage.py", MANAGE),
             ("site_/settings.py", SETTINGS),
-            ("shop/models.py", ""),
+            ("shop/models.py", models),
+            ("empty/models.py", "# Create your models here.\n"),
             (module, ""),
         ];
         let options = detected(DAY, &files).0.runner.options;
