@@ -384,6 +384,9 @@ impl Scan<'_> {
     }
 
     fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
+        if blocks::is_short_tag(text, body) && parse_call::tool_name(name, self.tools).is_err() {
+            return (body, Vec::new());
+        }
         let (inner_end, end, closed) = blocks::function_end(text, body);
         let inner = &text[body..inner_end];
         if inner.trim_start().starts_with('{') {

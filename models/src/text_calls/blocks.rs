@@ -93,14 +93,15 @@ static FAMILY_READERS: LazyLock<Vec<(usize, ReadBlock)>> = LazyLock::new(|| {
 static FUNCTION_END: Pattern =
     Pattern::new(r"</(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|call_tool)>");
 
+static FUNCTION_START: Pattern =
+    Pattern::new(r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call|call_tool)\s+name=)");
+
 /// Tags whose names are short words, which may also be in the arguments of other calls.
 static SHORT_TAG: Pattern = Pattern::new(r"\A<(?:[a-z]+:)?(?:call|tool|tool_use)[\s=]");
 
 static SHORT_END: Pattern = Pattern::new(r"</(?:[a-z]+:)?(?:call|tool|tool_use)>");
 
-static FUNCTION_START: Pattern = Pattern::new(
-    r"<(?:[a-z]+:)?(?:function\s*=|(?:invoke|function_call|call_tool|call|tool)\s+name=)",
-);
+static SHORT_START: Pattern = Pattern::new(r"<(?:[a-z]+:)?(?:call|tool|tool_use)\s+name=");
 
 /// Returns the first opener at or after `at`.
 pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
@@ -202,16 +203,22 @@ pub(super) fn fence_end(text: &str, body: usize) -> (usize, usize) {
     (text.len(), text.len())
 }
 
+/// Returns whether the tag that ends at `end` has a short word as its name, which other documents may use too.
+pub(super) fn is_short_tag(text: &str, end: usize) -> bool {
+    let before = &text[..end];
+    let tag = before.rfind('<').map_or("", |at| &before[at..]);
+    SHORT_TAG.is_match(tag)
+}
+
 /// Returns the end of the body of `<function=…>`, the end of the tag, and whether it was closed.
 pub(super) fn function_end(text: &str, body: usize) -> (usize, usize, bool) {
     let rest = &text[body..];
-    let opener = text[..body].rfind('<').map_or("", |at| &text[at..body]);
-    let closer = match SHORT_TAG.is_match(opener) {
-        true => SHORT_END.find(rest),
-        false => FUNCTION_END.find(rest),
+    let (opener, closer) = match is_short_tag(text, body) {
+        true => (&SHORT_START, &SHORT_END),
+        false => (&FUNCTION_START, &FUNCTION_END),
     };
-    let closed = closer.map(|end| (end.start(), end.len()));
-    let reopened = FUNCTION_START.find(rest).map(|start| start.start());
+    let closed = closer.find(rest).map(|end| (end.start(), end.len()));
+    let reopened = opener.find(rest).map(|start| start.start());
     match (closed, reopened) {
         (Some((c, n)), r) if r.is_none_or(|r| c < r) => (body + c, body + c + n, true),
         (_, Some(r)) => (body + r, body + r, false),

@@ -187,6 +187,16 @@ fn text_parameters_follow_schema() {
 }
 
 #[test]
+fn short_tags_in_arguments_do_not_end_call() {
+    let code = "def test_a():\n    parse('<tool name=\"a\"><call name=\"b\">')";
+    let text = format!(
+        "<function=insert_function>\n<parameter=file>\nt.py\n</parameter>\n<parameter=code>\n{code}\n</parameter>\n</function>"
+    );
+    let arguments = json!({"file": "t.py", "code": code});
+    assert_eq!(calls(&text), call("insert_function", arguments));
+}
+
+#[test]
 fn shown_json_is_not_a_call() {
     let samples = [
         "```python\nsearch(pattern='x')\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n```",
@@ -206,6 +216,8 @@ fn shown_json_is_not_a_call() {
         "<think>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}",
         "{\"name\": \"search\"}",
         "See <tool_call> in the docs.",
+        "It parses\n<call name=\"Bar\">\n<x>1</x>\n</call>",
+        "```xml\n<tool name=\"bar\">text</tool>\n```",
         "if a < b:\n    <function=>",
         "",
     ];
