@@ -18,6 +18,10 @@ fn read_calling(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     if name.is_some_and(|name| is_tool(scan, name)) {
         return python_calls(scan, opened.text, opened.body, &["]"]);
     }
+    let header = opened.rest().split('{').next().unwrap_or_default();
+    if !is_tool(scan, first_word(header)) {
+        return None;
+    }
     headed_call(scan, opened.text, opened.body, first_word, &["]"])
 }
 
