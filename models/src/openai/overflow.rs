@@ -51,13 +51,16 @@ fn ends_like_a_limit(text: &str) -> bool {
 }
 
 /// Words for limits of an account or of time, which a shorter prompt does not lift.
-const OTHER_LIMITS: [&str; 13] = [
+const OTHER_LIMITS: [&str; 16] = [
     "deadline",
     "per min",
     "per day",
     "per hour",
     "rate limit",
     "rate_limit",
+    "throttl",
+    "too many requests",
+    "please wait",
     "quota",
     "api key",
     "api_key",

@@ -376,6 +376,11 @@ fn other_refusals_are_no_overflow() {
             401,
             "the prompt is longer than the maximum length of 8192 tokens",
         ),
+        (
+            500,
+            "An error occurred (ThrottlingException) when calling the Converse operation: Too many tokens, please wait before trying again.",
+        ),
+        (400, "Too many requests: the limit of tokens is reached"),
         (500, "Internal server error"),
         (500, "context deadline exceeded"),
         (
