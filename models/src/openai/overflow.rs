@@ -167,7 +167,10 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     let is_short = SHORT.is_match(text);
     let is_prompt = match status {
         // Failures of a server have many words; a retry is right for all others.
-        500 => CLEAR.is_match(text) || is_short || (is_vague && all_numbers(text).len() > 1),
+        500 => {
+            let has_numbers = all_numbers(text).len() > 1;
+            CLEAR.is_match(text) || is_short || (is_vague && is_about_tokens && has_numbers)
+        }
         _ => is_vague || is_short,
     };
     let is_field = UNKNOWN_FIELD.is_match(text) && COMPLETION.is_match(text);

@@ -391,6 +391,10 @@ fn other_refusals_are_no_overflow() {
             500,
             "RuntimeError: the request failed in body_size(), max_size 10",
         ),
+        (
+            500,
+            "The request timed out after 600 s: the maximum queue size of 1000 was reached",
+        ),
         (400, "registry/m does not support tools"),
     ] {
         assert_eq!(
