@@ -51,7 +51,7 @@ static NO_MODEL: Pattern = Pattern::new(concat!(
 
 /// Wordings of servers that have other addresses; LM Studio sends one with status 200.
 static NO_ROUTE: Pattern = Pattern::new(
-    r"unexpected endpoint|(?:unknown|unrecognized|invalid) (?:request )?(?:url|endpoint|route|path)\b|route not found|no (?:such )?route|no static resource|no handler found|cannot (?:post|get) /|unsupported method|method not allowed",
+    r"unexpected endpoint|(?:unknown|unrecognized|invalid) (?:request )?(?:url|endpoint|route|path)\b|route not found|no such route|no route (?:found|match|for\b|exists)|no static resource|no handler found|cannot (?:post|get) /|unsupported method|method not allowed",
 );
 
 /// Wordings for a limit in time, which some services send with status 400 or 403.

@@ -341,6 +341,10 @@ async fn temporary_failures_are_transient() {
     let acts: Vec<(&str, Act)> = vec![
         ("500", Act::refuse(500, "boom")),
         (
+            "no route to a host",
+            Act::refuse(500, "dial tcp 10.0.0.5:443: connect: no route to host"),
+        ),
+        (
             "503 without JSON",
             Act::Answer(503, vec![], "upstream".to_owned()),
         ),
