@@ -16,7 +16,7 @@ const MIN_EPOCH_MS: f64 = 1e12;
 const MAX_DEPTH: usize = 8;
 
 static IN_WORDS: Pattern = Pattern::new(concat!(
-    r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:in|after|within)",
+    r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:\b|_)(?:in|after|within)(?:\b|_)",
     r"|retry[-_ ]?(?:after|delay)|come back in|cool(?:ing)? ?down|back ?off|hold on|estimated time|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
     r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
 ));
@@ -241,7 +241,7 @@ fn duration(text: &str) -> Option<f64> {
             "d" | "day" | "days" => 86_400.0,
             "" | "s" | "sec" | "secs" | "second" | "seconds" | "and" => 1.0,
             // The number counts something else.
-            "requests" | "tokens" | "calls" | "of" => return None,
+            "requests" | "tokens" | "calls" | "of" | "per" => return None,
             // Words after the number that are no unit.
             _ if total.is_some() => break,
             _ => 1.0,
