@@ -49,14 +49,14 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
     if let Some(ms) = ms.and_then(|ms| number(&ms)) {
         return Some(ms / 1000.0);
     }
-    // Gateways add prefixes to the name.
-    let hints = headers.keys().filter(|name| {
-        let name = name.as_str();
-        name.ends_with("retry-after") || name.ends_with("retry-after-seconds")
-    });
-    let mut values = hints.filter_map(|name| duration_or_time(&text(name.as_str())?, now));
-    if let Some(seconds) = values.next() {
-        return Some(seconds);
+    // Gateways add prefixes to the name, perhaps to a longer wait of a service behind them.
+    let is_prefixed =
+        |name: &&str| name.ends_with("retry-after") || name.ends_with("retry-after-seconds");
+    let prefixed = headers.keys().map(|name| name.as_str()).filter(is_prefixed);
+    let mut names = std::iter::once("retry-after").chain(prefixed);
+    let hint = names.find_map(|name| duration_or_time(&text(name)?, now));
+    if hint.is_some() {
+        return hint;
     }
     // Services name these headers after many limits, each with one for the rest of it.
     let is_reset = |name: &str| {

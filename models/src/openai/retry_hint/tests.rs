@@ -20,7 +20,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 #[test]
 fn hints_in_headers_are_read() {
     type Pairs = &'static [(&'static str, &'static str)];
-    let cases: [(Pairs, Option<f64>); 22] = [
+    let cases: [(Pairs, Option<f64>); 23] = [
         (&[("retry-after", "7")], Some(7.0)),
         (&[("retry-after", "7.5")], Some(7.5)),
         (&[("retry-after", "7s")], Some(7.0)),
@@ -41,6 +41,7 @@ fn hints_in_headers_are_read() {
         ),
         (&[("retry-after-ms", "1500")], Some(1.5)),
         (&[("x-retry-after", "7")], Some(7.0)),
+        (&[("x-retry-after", "700"), ("retry-after", "3")], Some(3.0)),
         (&[("retry-after", "soon")], None),
         (&[("retry-after", "-4")], None),
         (&[], None),
