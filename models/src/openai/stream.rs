@@ -181,8 +181,8 @@ impl Calls {
     fn place(&self, piece: &Value, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         // Pieces of several calls may alternate under one index.
         let is_continued = |(own_index, call): &(Option<u64>, RawCall)| {
-            let is_same = *own_index == index && call.id == id && !call.is_complete();
-            is_same && !id.is_empty() && (name.is_empty() || name == call.name)
+            let is_same = !id.is_empty() && call.id == id && *own_index == index;
+            is_same && (name.is_empty() || name == call.name) && !call.is_complete()
         };
         if let Some(at) = self.calls.iter().rposition(is_continued) {
             return Some(at);
