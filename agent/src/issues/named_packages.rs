@@ -1,5 +1,7 @@
 //! The packages that an issue names in its code, in commands that install packages, and in lists of versions.
 
+use std::collections::BTreeSet;
+
 use testwright_sandboxes::Pattern;
 use testwright_sandboxes::environment::NamedPackages;
 use testwright_tools::python::is_standard_library;
@@ -15,6 +17,9 @@ static VERSION: Pattern = Pattern::new(
 
 /// Options of `pip install` whose next word is no package.
 const OPTIONS_WITH_VALUE: [&str; 6] = ["-r", "-c", "-e", "-i", "--requirement", "--index-url"];
+
+/// Maximum names of each kind. Each one is searched for in the whole issue.
+const MAX_NAMES: usize = 200;
 
 /// Words before and after the name of a package that is missing.
 const ABSENT_BEFORE: [&str; 4] = ["no module named", "without", "uninstall", "uninstall -y"];
@@ -46,13 +51,18 @@ pub(super) fn named_packages(body: &str) -> NamedPackages {
         is_below_frame = line.trim_start().starts_with("File \"");
     }
     let lower = body.to_lowercase();
-    let is_present = |name: &String| !is_said_absent(&name.to_lowercase(), &lower);
-    names
-        .modules
-        .retain(|module| is_present(module) && !is_standard_library(module));
-    names.packages.retain(is_present);
-    names.listed.retain(is_present);
-    names
+    let without_absent = |names: BTreeSet<String>| -> BTreeSet<String> {
+        let names = names.into_iter().take(MAX_NAMES);
+        names
+            .filter(|name| !is_said_absent(&name.to_lowercase(), &lower))
+            .collect()
+    };
+    names.modules.retain(|module| !is_standard_library(module));
+    NamedPackages {
+        modules: without_absent(names.modules),
+        packages: without_absent(names.packages),
+        listed: without_absent(names.listed),
+    }
 }
 
 /// Returns the top-level modules that a line of code imports.
@@ -118,6 +128,14 @@ mod tests {
         assert_eq!(modules, ["PIL", "scipy", "yaml"]);
         assert_eq!(packages, ["attrs", "pandas"]);
         assert_eq!(listed, ["pandas", "xarray"]);
+    }
+
+    #[test]
+    fn number_of_names_is_limited() {
+        let lines = (0..1000).map(|number| format!("package-{number:04} 1.0\n"));
+        let [_, _, listed] = named(&lines.collect::<String>());
+        assert_eq!(listed.len(), MAX_NAMES);
+        assert_eq!(listed[0], "package-0000");
     }
 
     #[test]
