@@ -221,7 +221,7 @@ impl PreparedInstance {
     }
 
     /// Returns changes of the old side that affect no code: documentation has its new version, data ends with an empty
-    /// line, and another file is beside each file that the fix adds or deletes.
+    /// line, and another file is beside each file that the fix adds to an existing folder or deletes.
     fn placebos_beside_code(&self, seed: u64) -> Result<Files, SandboxError> {
         let mut files = Files::new();
         for (path, after) in &self.fix {
@@ -236,11 +236,15 @@ impl PreparedInstance {
                 continue;
             }
             let (Some(file), true) = (before, after.is_some()) else {
-                let empty = File {
-                    content: Vec::new(),
-                    kind: FileKind::Plain,
-                };
-                files.insert(path_beside(path, seed), Some(empty));
+                // A new folder could be imported as a package.
+                let folder = folder_of(path);
+                if folder.is_empty() || self.tree.has_folder(folder) {
+                    let empty = File {
+                        content: Vec::new(),
+                        kind: FileKind::Plain,
+                    };
+                    files.insert(path_beside(path, seed), Some(empty));
+                }
                 continue;
             };
             let is_data = LINE_FORMATS.iter().any(|ending| path.ends_with(ending));
