@@ -66,7 +66,7 @@ const COMMON: &str = concat!(
 );
 
 /// Pattern of all openers, with a group `f…` for each opener of a family. Those come first, because their
-/// tokens begin like common ones.
+/// tokens begin like common ones. The group `call` leaves out text before a call.
 #[allow(clippy::expect_used)] // constant patterns, compiled by a test
 static OPENER: LazyLock<Regex> = LazyLock::new(|| {
     let mut pattern = String::from("(?m)");
@@ -119,7 +119,8 @@ pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
         let family = FAMILY_READERS.iter();
         let family = family.filter(|(group, _)| captures.get(*group).is_some());
         if let Some((_, read)) = family.copied().next() {
-            return Some((all.start(), Block::Family { read, body }));
+            let start = captures.name("call").unwrap_or(all).start();
+            return Some((start, Block::Family { read, body }));
         }
         if let Some(fence) = captures.name("fence").or_else(|| captures.name("fence2")) {
             let info = captures.name("info").or_else(|| captures.name("info2"));

@@ -187,6 +187,13 @@ fn text_parameters_follow_schema() {
 }
 
 #[test]
+fn text_before_list_of_calls_stays() {
+    let text_calls = read("I look now [search(pattern=\"x\")]", &tools(), true);
+    assert_eq!(text_calls.calls.len(), 1);
+    assert_eq!(text_calls.content, "I look now");
+}
+
+#[test]
 fn short_tags_in_arguments_do_not_end_call() {
     let code = "def test_a():\n    parse('<tool name=\"a\"><call name=\"b\">')";
     let text = format!(

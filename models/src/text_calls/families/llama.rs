@@ -13,7 +13,7 @@ pub(super) const OPENERS: &[Opener] = &[
         read_function,
     ),
     (
-        r"[^\s`(\[{,=][ \t]+\[[ \t]*[A-Za-z_][0-9A-Za-z_.\-]*\(",
+        r"[^\s`(\[{,=](?P<call>[ \t]+\[[ \t]*[A-Za-z_][0-9A-Za-z_.\-]*\()",
         read_after_text,
     ),
 ];
