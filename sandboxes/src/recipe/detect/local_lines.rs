@@ -29,13 +29,9 @@ pub(super) fn local_lines(
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for line in text(tree, path)?.unwrap_or_default().lines() {
         let line = line.split(" #").next().unwrap_or(line).trim();
-        let included = ["-r", "--requirement"]
-            .iter()
-            .find_map(|option| line.strip_prefix(option));
-        if let Some(file) = included {
-            let file = file.trim_start_matches(['=', ' ']).trim();
+        if let Some(file) = included(folder, line) {
             if depth > 0
-                && let Some(file) = join(folder, file)
+                && let Some(file) = file
             {
                 all.extend(local_lines(tree, &file, depth - 1, seen)?);
             }
@@ -55,6 +51,14 @@ pub(super) fn local_lines(
     Ok(all)
 }
 
+/// Returns the file that a line of a file in the folder includes, if it includes one. The inner value is `None` for a path
+/// outside of the repository.
+fn included(folder: &str, line: &str) -> Option<Option<String>> {
+    let mut options = ["-r", "--requirement"].iter();
+    let file = options.find_map(|option| line.strip_prefix(option))?;
+    Some(join(folder, file.trim_start_matches(['=', ' ']).trim()))
+}
+
 /// Returns the extras of the package itself that a requirements file asks for (`-e .[full]`), including those of
 /// files that it includes and that were not `seen`.
 pub(super) fn own_extras(
@@ -67,16 +71,15 @@ pub(super) fn own_extras(
     if !seen.insert(path.to_owned()) {
         return Ok(extras);
     }
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for line in text(tree, path)?.unwrap_or_default().lines() {
         let line = line.split(" #").next().unwrap_or(line).trim();
-        if let Some(file) = line.strip_prefix("-r").filter(|_| depth > 0) {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let file = file.trim().trim_start_matches("./");
-            let file = match folder {
-                "" => file.to_owned(),
-                folder => format!("{folder}/{file}"),
-            };
-            extras.extend(own_extras(tree, &file, depth - 1, seen)?);
+        if let Some(file) = included(folder, line) {
+            if depth > 0
+                && let Some(file) = file
+            {
+                extras.extend(own_extras(tree, &file, depth - 1, seen)?);
+            }
             continue;
         }
         let target = line
