@@ -62,6 +62,9 @@ pub(super) fn recipe_here() -> testwright_sandboxes::recipe::Recipe {
     let mut recipe = recipe();
     // Later changes of the code must not change the requirements.
     recipe.python = Some("3.11".to_owned());
+    // Tests that run meanwhile must not share images with this one, because each removes its own.
+    let process = std::process::id().to_string();
+    recipe.env.insert("TEST_PROCESS".to_owned(), process);
     recipe
 }
 
