@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_agent_prompts::{NothingTried, Prompt, ReasonMissing, TryAFix};
-use testwright_tools::outcomes::report::Outcome as TestOutcome;
 use testwright_tools::registry;
 use testwright_tools::tool::{Route, Tool};
 use testwright_tools::tools::Submit;
@@ -267,26 +266,7 @@ impl Run {
                 .and_then(|reason| gate::quoted_sentence(&self.issue.text(), reason))
                 .or_else(|| gate::best_sentence(&self.issue.text(), &words.join(" "))),
             reason: submitted.reason.clone(),
-            reruns: submitted
-                .submission
-                .reruns
-                .iter()
-                .map(|rerun| {
-                    let failed = rerun
-                        .report
-                        .tests
-                        .iter()
-                        .filter(|test| {
-                            matches!(
-                                test.outcome,
-                                TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent
-                            )
-                        })
-                        .count()
-                        + rerun.report.collection_errors.len();
-                    format!("{}: {failed} failed again", rerun.conditions())
-                })
-                .collect(),
+            reruns: gate::describe_reruns(&submitted.submission, &verdict.failing),
             python: Some(self.python()),
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),

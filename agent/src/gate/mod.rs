@@ -26,7 +26,7 @@ mod unrelated_inputs;
 pub use coverage::{CoverageVerdict, decide_coverage};
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence, model_checks};
 pub use evidence_rows::{evidence_rows, fix_tried, opinion};
-pub use reruns::{failed_again, holds_placebo};
+pub use reruns::{describe_reruns, failed_again, holds_placebo};
 pub use rules::{Finding, Rule};
 pub use sentence::{best_sentence, longest_quotation, quoted_sentence};
 

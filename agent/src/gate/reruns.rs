@@ -4,6 +4,7 @@ use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::tools::submission::{Rerun, Submission};
 
 use super::case::{Case, failed};
+use super::evidence::TestEvidence;
 
 /// Checks that the tests fail again under other conditions.
 pub(super) fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
@@ -56,6 +57,15 @@ pub fn holds_placebo(submission: &Submission, id: &str) -> Option<bool> {
     is_complete.then(|| fails_in(report, id))
 }
 
+/// Returns how many of the tests failed again in each rerun, as lines for people.
+pub fn describe_reruns(submission: &Submission, tests: &[TestEvidence]) -> Vec<String> {
+    let describe = |rerun: &Rerun| {
+        let again = (tests.iter()).filter(|test| fails_in(&rerun.report, &test.id));
+        format!("{}: {} failed again", rerun.conditions(), again.count())
+    };
+    submission.reruns.iter().map(describe).collect()
+}
+
 /// Returns the reruns on the unchanged code.
 fn plain_reruns(submission: &Submission) -> impl Iterator<Item = &Rerun> {
     let reruns = submission.reruns.iter();
@@ -71,4 +81,50 @@ fn fails_in(report: &TestReport, id: &str) -> bool {
             id.strip_prefix(error.id.as_str())
                 .is_some_and(|rest| rest.starts_with("::"))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use testwright_tools::outcomes::report::{
+        CollectionError, Failure, FailureClass, Outcome, Phase, TestResult,
+    };
+
+    use super::super::rules;
+    use super::super::tests::sound;
+    use super::*;
+
+    #[test]
+    fn uncollected_tests_are_counted_once() {
+        let mut submission = sound();
+        let id = submission.contributed[0].id.clone();
+        let failure = Failure {
+            phase: Phase::Collect,
+            class: FailureClass::Error,
+            exception: "ImportError".to_owned(),
+            message: "cannot import name 'keep_digits'".to_owned(),
+            frames: Vec::new(),
+            missing_name: Some("keep_digits".to_owned()),
+        };
+        // A run of node ids reports each of them, and the module.
+        let report = TestReport {
+            tests: vec![TestResult {
+                failure: Some(failure.clone()),
+                ..TestResult::new(&id, Outcome::Error)
+            }],
+            collection_errors: vec![CollectionError {
+                id: "tests/test_slug.py".to_owned(),
+                failure,
+            }],
+            ..TestReport::default()
+        };
+        submission.old = report.clone();
+        submission.reruns.truncate(1);
+        submission.reruns[0].report = report;
+        let failing = rules::failing(&submission);
+        assert_eq!(failing.len(), 1);
+        assert_eq!(
+            describe_reruns(&submission, &failing),
+            ["another hash seed and user: 1 failed again"]
+        );
+    }
 }

@@ -137,7 +137,9 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
             let inside = id
                 .strip_prefix(error.id.as_str())
                 .is_some_and(|rest| rest.starts_with("::"));
-            if inside {
+            // If a run was of node ids, its results contain them too.
+            let is_listed = (failing_tests.iter()).any(|test| belongs_to_test(&test.id, id));
+            if inside && !is_listed {
                 let failure = &error.failure;
                 failing_tests.push(TestEvidence::from_failure(id, Outcome::Error, failure));
             }
