@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, belongs_to_test, is_named_in,
+    Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, TestResult, belongs_to_test,
+    is_named_in,
 };
+use testwright_tools::outcomes::text::headline;
 use testwright_tools::python::unreached_assertions;
 use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
 
@@ -236,37 +238,35 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         return;
     }
     let old = &case.submission.old;
-    let outcome = |target_outcome: Outcome| {
-        old.tests
-            .iter()
-            .filter(|test| {
-                test.outcome == target_outcome && is_contributed(case.submission, &test.id)
-            })
-            .count()
-    };
-    let ran = old
-        .tests
-        .iter()
-        .any(|test| is_contributed(case.submission, &test.id));
-    if old.timed_out {
-        wrong("the tests timed out. Make them faster.".to_owned());
-    } else if !ran {
-        wrong(format!(
+    let tests = old.tests.iter();
+    let own: Vec<&TestResult> = tests
+        .filter(|test| is_contributed(case.submission, &test.id))
+        .collect();
+    let first = |outcome: Outcome| own.iter().find(|test| test.outcome == outcome);
+    wrong(if old.timed_out {
+        "the tests timed out. Make them faster.".to_owned()
+    } else if first(Outcome::Passed).is_some() {
+        "no contributed test fails on this code: they pass, so they do not show the issue. The test must fail now and \
+         pass once the issue is fixed."
+            .to_owned()
+    } else if own.is_empty() || first(Outcome::Absent).is_some() {
+        format!(
             "pytest did not run the contributed tests ({}). Run them with `run_pytest` and see why.",
             contributed(case.submission).collect::<Vec<_>>().join(", ")
-        ));
-    } else if outcome(Outcome::Passed) > 0 {
-        wrong(
-            "no contributed test fails on this code: they pass, so they do not show the issue. The test must fail \
-             now and pass once the issue is fixed."
-                .to_owned(),
-        );
+        )
+    } else if let Some(skipped) = first(Outcome::Skipped) {
+        let reason = match headline(&skipped.captured) {
+            "" => String::new(),
+            reason => format!(" ({reason})"),
+        };
+        format!(
+            "no contributed test fails on this code: {} is skipped{reason}. Make it run here.",
+            skipped.id
+        )
     } else {
-        wrong(
-            "no contributed test fails on this code: they are skipped or expected to fail."
-                .to_owned(),
-        );
-    }
+        "no contributed test fails on this code: they are expected to fail. Take the mark out."
+            .to_owned()
+    });
 }
 
 fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
@@ -305,19 +305,43 @@ fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         if test.class != FailureClass::Error || asked_for(test, case.issue) {
             continue;
         }
-        let advice = match &test.missing_name {
-            Some(name) => format!("`{name}` does not exist, and the issue does not ask for it"),
-            None if test.outcome == Outcome::Absent => "it ended the whole run".to_owned(),
-            None => "it is raised by the test itself and not by the code under test. If that is what the issue shows, \
-                     assert on it explicitly"
-                .to_owned(),
-        };
         wrong(format!(
-            "{} does not fail in an assertion or in the code under test: {}. {advice}.",
+            "{} does not fail in an assertion or in the code under test: {}. {}.",
             test.id,
-            test.line()
+            test.line(),
+            advice(test)
         ));
     }
+}
+
+/// Returns the reason to refuse an error, and what to do if the issue reports it.
+fn advice(test: &TestEvidence) -> String {
+    if let Some(name) = &test.missing_name {
+        return format!("`{name}` does not exist, and the issue does not ask for it");
+    }
+    let (reason, action) = match test.phase {
+        _ if test.outcome == Outcome::Absent => (
+            "it did not end in time, or ended the whole run",
+            "run the code in a child process with a timeout, and assert on how that ends",
+        ),
+        Phase::Collect => (
+            "it is raised while the file is imported",
+            "run that code in the test",
+        ),
+        Phase::Setup => (
+            "it is raised before the test, in a fixture or a setup method",
+            "run that code in the test",
+        ),
+        Phase::Teardown => (
+            "it is raised after the test, in a fixture or a teardown method",
+            "run that code in the test",
+        ),
+        Phase::Call => (
+            "it is raised by the test itself and not by the code under test",
+            "assert on it explicitly",
+        ),
+    };
+    format!("{reason}. If that is what the issue shows, {action}")
 }
 
 fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
@@ -403,9 +427,68 @@ fn runs_code_under_test(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         // Missing names cannot run either: they cannot be imported, called or found yet.
         if test.executed.is_empty() && test.class != FailureClass::Error {
             wrong(format!(
-                "{} fails without running any code of the repository that is not test code.",
+                "{} fails without running any code of the repository that is not test code. Test a value through a \
+                 function that uses it.",
                 test.id
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::tests::sound;
+    use super::super::{Verdict, decide};
+    use super::*;
+
+    /// Returns the gate's verdict on a test with this result.
+    fn verdict_on(change: impl FnOnce(&mut TestResult)) -> Verdict {
+        let mut submission = sound();
+        change(&mut submission.old.tests[1]);
+        decide(&submission, "", &Ok(()))
+    }
+
+    #[test]
+    fn advice_depends_on_phase_of_error() {
+        let advice = |outcome: Outcome, phase: Phase| {
+            let verdict = verdict_on(|test| {
+                test.outcome = outcome;
+                let failure = test.failure.as_mut().unwrap();
+                failure.class = FailureClass::Error;
+                failure.phase = phase;
+            });
+            assert_eq!(verdict.findings.len(), 1);
+            verdict.findings[0].text.clone()
+        };
+        for (outcome, phase, expected) in [
+            (Outcome::Failed, Phase::Call, "assert on it explicitly."),
+            (Outcome::Error, Phase::Setup, "run that code in the test."),
+            (
+                Outcome::Absent,
+                Phase::Call,
+                "it did not end in time, or ended the whole run. If that is what the issue shows, run the code in a \
+                 child process with a timeout, and assert on how that ends.",
+            ),
+        ] {
+            let text = advice(outcome, phase);
+            assert!(text.ends_with(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn reason_of_skipped_test_is_quoted() {
+        let text = |outcome: Outcome| {
+            let verdict = verdict_on(|test| {
+                test.outcome = outcome;
+                test.failure = None;
+                "needs numpy".clone_into(&mut test.captured);
+            });
+            verdict.findings[0].text.clone()
+        };
+        assert!(text(Outcome::Skipped).contains("test_digits is skipped (needs numpy)."));
+        // The run ended in an earlier test.
+        assert!(text(Outcome::Absent).starts_with("pytest did not run the contributed tests"));
     }
 }
