@@ -23,7 +23,11 @@ static MISSING_NAME_PATTERNS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     [
         ("ImportError", r"cannot import name '?([\w.]+)'?"),
         ("ImportError", r"No module named '?([\w.]+)'?"),
-        ("AttributeError", r"has no attribute '([^']+)'"),
+        // The second form is that of `unittest.mock.patch`.
+        (
+            "AttributeError",
+            r"(?:has no|does not have the) attribute '([^']+)'",
+        ),
         ("NameError", r"name '([^']+)' is not defined"),
         ("NameError", r"local variable '([^']+)'"),
         ("TypeError", r"unexpected keyword argument '([^']+)'"),
@@ -202,6 +206,11 @@ mod tests {
                 "AttributeError",
                 "module 'pkg' has no attribute 'quarter'",
                 "quarter",
+            ),
+            (
+                "AttributeError",
+                "<module 'pkg' from '/w/pkg/__init__.py'> does not have the attribute 'eighth'",
+                "eighth",
             ),
             ("NameError", "name 'half' is not defined", "half"),
             (
