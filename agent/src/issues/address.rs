@@ -167,10 +167,7 @@ fn read(
     // Credentials in front of the host are never sent.
     let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
-    let is_base = |base: &BaseUrl| {
-        let url = base.reveal();
-        host_of(url) == host || server_of(url) == host
-    };
+    let is_base = |base: &BaseUrl| server_of(base.reveal()) == server_of(host);
     if !only_github && !is_public(host) && !base.is_some_and(is_base) {
         return read_other(scheme, host, path);
     }
@@ -224,7 +221,10 @@ fn check_names(parts: &[&str]) -> Result<(), Refusal> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if !part.chars().all(fits) || part.chars().all(|c| c == '.') {
             let cause = format!("`{part}` cannot be part of a repository's name");
-            return Err(Refusal::new(cause, EXAMPLE));
+            return Err(Refusal {
+                cause,
+                ..Refusal::names_no_issue()
+            });
         }
     }
     Ok(())
@@ -330,7 +330,7 @@ impl Server {
             ));
         };
         let base_host = host_of(base.reveal());
-        let same = base_host == host || (base_host == "api.github.com" && public);
+        let same = server_of(&base_host) == server_of(host);
         if public {
             let mut server = Server::new(apis(base), WEB.to_owned());
             if !same {
@@ -341,7 +341,8 @@ impl Server {
             return Ok(server);
         }
         if same {
-            return Ok(Server::new(apis(base), format!("{scheme}://{host}")));
+            let web = format!("{scheme}://{}", server_of(host));
+            return Ok(Server::new(apis(base), web));
         }
         Err(Refusal::new(
             format!("{host} is neither github.com nor {base_host}, the server in github.base-url"),
@@ -398,6 +399,9 @@ fn apis(base: &BaseUrl) -> Vec<String> {
     let after = url.split_once("://").map_or(url, |(_, rest)| rest);
     if host == "github.com" || host == "www.github.com" {
         vec![API.to_owned()]
+    } else if host.ends_with(".ghe.com") {
+        // Enterprise Cloud has no API below the address of the server.
+        vec![format!("https://api.{}", server_of(url))]
     } else if after.contains('/') || host.starts_with("api.") {
         vec![url.to_owned()]
     } else {

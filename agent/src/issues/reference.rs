@@ -39,9 +39,7 @@ pub fn page_of(text: &str, remote: Option<&str>) -> Result<Option<String>> {
 /// remote.
 pub fn github_repository(remote: &str, base: Option<&BaseUrl>) -> Option<String> {
     let (host, path) = site_of(remote)?;
-    let name = server_of(&host);
-    let name = name.strip_prefix("ssh.").unwrap_or(&name);
-    let is_here = without_port(name) == without_port(&server_of(&web_base_url(base)));
+    let is_here = without_port(&server_of(&host)) == without_port(&server_of(&web_base_url(base)));
     let is_repository = path.split('/').count() == 2 && path.split('/').all(|p| !p.is_empty());
     (is_here && is_repository).then_some(path)
 }
@@ -78,10 +76,14 @@ fn site_of(remote: &str) -> Option<(String, String)> {
             .filter(|(host, _)| !host.contains('/'))?,
     };
     let host = authority.rsplit('@').next().unwrap_or(authority);
-    // A port of ssh is not that of the website.
+    // Ports and hosts of ssh, such as ssh.github.com or altssh.gitlab.com, are not those of the website.
     let host = match remote.starts_with("http") {
         true => host,
-        false => host.split(':').next().unwrap_or(host),
+        false => {
+            let name = host.split(':').next().unwrap_or(host);
+            let web = name.strip_prefix("alt").unwrap_or(name);
+            web.strip_prefix("ssh.").unwrap_or(name)
+        }
     };
     let path = path.trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);

@@ -68,6 +68,24 @@ fn issue_addresses_are_parsed() {
         parsed(enterprise, Some("https://github.example.org/api/v3/")).0,
         ["https://github.example.org/api/v3"]
     );
+    for (url, base) in [
+        (
+            "https://company.ghe.com/o/r/issues/7",
+            "https://company.ghe.com/",
+        ),
+        (
+            "https://company.ghe.com/o/r/issues/7",
+            "https://api.company.ghe.com",
+        ),
+        (
+            "https://api.company.ghe.com/repos/o/r/issues/7",
+            "https://company.ghe.com",
+        ),
+    ] {
+        let api = ["https://api.company.ghe.com"];
+        let expected = is(&api, "https://company.ghe.com/o/r", 7);
+        assert_eq!(parsed(url, Some(base)), expected, "{url} {base}");
+    }
     // The server stands in for github.com.
     assert_eq!(
         parsed(
@@ -170,6 +188,6 @@ fn other_addresses_are_refused() {
     insta::assert_snapshot!(refused("https://github.com/a/../issues/5", None), @r"
     error: failed to read the issue at https://github.com/a/../issues/5
       cause: `..` cannot be part of a repository's name
-      hint: https://github.com/OWNER/NAME/issues/NUMBER
+      hint: use the address of an issue, such as https://github.com/OWNER/NAME/issues/NUMBER
     ");
 }

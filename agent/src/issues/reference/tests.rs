@@ -8,6 +8,16 @@ fn short_names_follow_remote() {
         ("12", Some("https://github.com/acme/slugs.git"), github),
         ("#12", Some("git@github.com:acme/slugs.git"), github),
         ("#12", Some("ssh://git@github.com:22/acme/slugs"), github),
+        (
+            "12",
+            Some("ssh://git@ssh.github.com:443/acme/slugs.git"),
+            github,
+        ),
+        (
+            "12",
+            Some("ssh://git@altssh.gitlab.com:443/acme/slugs.git"),
+            "https://gitlab.com/acme/slugs/-/issues/12",
+        ),
         ("acme/slugs#12", None, github),
         ("acme/slugs#12", Some("/srv/git/words"), github),
         (
