@@ -3,9 +3,9 @@
 use super::{ALL, Approach, ModelKind, find};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Origin, Settings};
+use testwright_models::ModelName;
 use testwright_models::price::check_limit;
-use testwright_models::provider::check_provider;
-use testwright_models::{ModelName, ModelSource};
+use testwright_models::provider::{azure_deployment, check_provider};
 
 const DEFAULT_MODEL: &str = "gpt-5-mini";
 
@@ -34,8 +34,13 @@ pub fn default_model(settings: &Settings) -> Result<Option<ModelName>> {
 }
 
 /// Returns whether a model needs no OpenAI key. Recordings need no service, and Azure has its own variables.
-fn needs_no_key(model: &ModelName) -> bool {
-    model.is_recording() || matches!(model.source(), ModelSource::Azure(_))
+fn needs_no_key(model: &ModelName, settings: &Settings) -> bool {
+    model.is_recording() || is_on_azure(model, settings)
+}
+
+/// Returns whether an Azure deployment serves the model.
+pub fn is_on_azure(model: &ModelName, settings: &Settings) -> bool {
+    azure_deployment(model, settings, &|variable| std::env::var(variable).ok()).is_some()
 }
 
 /// A rule-based approach, and the name of its model.
@@ -123,12 +128,14 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
             ))
             .hint("choose another --model, or omit --approach"));
     }
-    check_provider(&model, settings)?;
-    if !key && !endpoint && !needs_no_key(&model) {
-        return Err(missing(
-            &format!("reach the model `{model}`"),
-            alternative.map(|(_, model)| format!("--model {model}")),
-        ));
+    if !needs_no_key(&model, settings) {
+        check_provider(&model, settings)?;
+        if !key && !endpoint {
+            return Err(missing(
+                &format!("reach the model `{model}`"),
+                alternative.map(|(_, model)| format!("--model {model}")),
+            ));
+        }
     }
     check_limit(settings, &model)?;
     Ok(ModelSelection {
@@ -195,6 +202,11 @@ mod tests {
         assert_eq!(
             ok(with_key().variable("OPENAI_MODEL", "m")),
             is("testwright", "m", false)
+        );
+        let deployment = TestSources::default().flag("model.azure-deployment", "mine");
+        assert_eq!(
+            ok(deployment.flag("run.model", "gpt-4o")),
+            is("testwright", "gpt-4o", false)
         );
         let server =
             || TestSources::default().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");

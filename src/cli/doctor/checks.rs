@@ -9,7 +9,7 @@ use testwright_sandboxes::{http_client, programs, recipe, uv};
 use super::finding::{Finding, FindingStatus};
 use testwright_agent::approaches::model_selection;
 use testwright_agent::backends::{Connector, Examination, GuaranteeStatus};
-use testwright_config::settings::{Origin, Settings};
+use testwright_config::settings::{AZURE_KEY, Origin, RedactedUrl, Settings};
 
 /// Timeout of one check.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -162,10 +162,18 @@ pub(super) async fn backend(
 /// Reports the model that a run would use and, with `online`, whether its endpoint responds.
 pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
     const AREA: &str = "model";
-    let name = &settings.model.api_key_env;
-    let key = match settings.model_key() {
-        Some(_) => Finding::ok(AREA, "key", format!("{name} is set")),
-        None => Finding::note(AREA, "key", format!("{name} is not set")).hint(format!(
+    let name = settings.model.api_key_env.as_str();
+    let selection = model_selection::select(settings);
+    let is_azure = (selection.as_ref())
+        .is_ok_and(|selection| model_selection::is_on_azure(&selection.model, settings));
+    let of_azure = |variable: &str| {
+        let value = std::env::var(variable).ok().filter(|_| is_azure);
+        value.filter(|value| !value.trim().is_empty())
+    };
+    let key = match (of_azure(AZURE_KEY), settings.model_key()) {
+        (Some(_), _) => Finding::ok(AREA, "key", format!("{AZURE_KEY} is set")),
+        (None, Some(_)) => Finding::ok(AREA, "key", format!("{name} is set")),
+        (None, None) => Finding::note(AREA, "key", format!("{name} is not set")).hint(format!(
             "set {name}, or model.base-url for a local server; `snippet` needs neither"
         )),
     };
@@ -173,8 +181,10 @@ pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
         .model
         .base_url
         .as_ref()
-        .map_or("OpenAI".to_owned(), ToString::to_string);
-    let chosen = match model_selection::select(settings) {
+        .map(ToString::to_string)
+        .or_else(|| Some(RedactedUrl::new(of_azure("AZURE_OPENAI_ENDPOINT")?).to_string()))
+        .unwrap_or_else(|| "OpenAI".to_owned());
+    let chosen = match selection {
         // The model of a rule-based approach has the name of the approach.
         Ok(selection) if selection.approach == selection.model.as_str() => Finding::ok(
             AREA,
@@ -193,7 +203,10 @@ pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
             .hint_if(error.hint),
     };
     let mut findings = vec![key, Finding::ok(AREA, "endpoint", &endpoint), chosen];
-    if online {
+    if online && is_azure {
+        let text = "a deployment of Azure cannot be checked without a model call";
+        findings.push(Finding::note(AREA, "online", text));
+    } else if online {
         findings.push(match answers(settings).await {
             Ok(status) => Finding::ok(AREA, "online", format!("the endpoint responds: {status}")),
             Err(cause) => Finding::missing(AREA, "online", cause)

@@ -128,3 +128,16 @@ async fn secrets_are_hidden() {
     assert!(text.contains("missing  online"), "{text}");
     assert!(!text.contains("pa55word"), "{text}");
 }
+
+#[tokio::test]
+async fn azure_is_not_asked_for_models() {
+    let mut sources = Sources::default();
+    sources.flags.set("run.model", Some("azure/mine"));
+    let settings = Settings::load(&sources).unwrap();
+    let findings = checks::model(&settings, true).await;
+    let online = findings.iter().find(|finding| finding.name == "online");
+    assert_eq!(
+        online.map(|finding| finding.state),
+        Some(FindingStatus::Note)
+    );
+}
