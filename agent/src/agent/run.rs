@@ -7,7 +7,6 @@ mod program;
 
 pub use pipeline::ChangedTests;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -102,8 +101,8 @@ pub struct Run {
     pub(super) compactions: u32,
     /// Whether the conversation was shortened because the service refused a request without a clear reason.
     pub(super) shortened_after_refusal: bool,
-    /// Calls that were refused.
-    pub(super) refused: HashSet<String>,
+    /// Calls that ran code, each with one line of its answer.
+    pub(super) tried: Vec<String>,
     /// The last submission, if the gate refused it for lasting reasons.
     pub(super) refused_submission: Option<Box<SubmissionRecord>>,
     /// Patch and evidence of an accepted submission.
@@ -150,7 +149,7 @@ impl Run {
             reviews: 0,
             compactions: 0,
             shortened_after_refusal: false,
-            refused: HashSet::new(),
+            tried: Vec::new(),
             refused_submission: None,
             submission: None,
             program_messages: Vec::new(),
@@ -233,9 +232,7 @@ impl Run {
             .entry(call.name.clone())
             .or_default() += 1;
         self.budget.spent.refused_calls += u32::from(answer.refused);
-        if answer.refused {
-            self.refused.insert(call.id.clone());
-        }
+        self.note_tried(call, &answer);
         self.budget.spent.tool_seconds += answer.seconds;
         self.answered(answer.result.clone());
         Ok(answer)
@@ -293,7 +290,6 @@ impl Run {
             }))?;
         }
         self.budget.spent.refused_calls += 1;
-        self.refused.insert(call.id.clone());
         self.answered(result);
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::check;
 use crate::confidence::Signals;
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::trajectory::RecordedAnswer;
-use testwright_models::{Message, ToolCall};
+use testwright_models::ToolCall;
 
 /// Maximum number of calls listed when no test is submitted.
 const MAX_TRIED_TESTS: usize = 20;
@@ -154,7 +154,7 @@ impl Run {
         let Some(reason) = reason else {
             return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
         };
-        if self.tried().is_empty() {
+        if self.tried.is_empty() {
             return Ok((prompt(NothingTried {}.render())?, true, Value::Null));
         }
         let record = AbstentionRecord {
@@ -164,29 +164,12 @@ impl Run {
         Ok(("No test was handed in.".to_owned(), false, data))
     }
 
-    /// Lists the latest calls that ran code, with one line of each answer.
-    fn tried(&self) -> Vec<String> {
-        let runs_code = |call: &&ToolCall| {
-            registry::find(&call.name).is_some_and(|tool| tool.runs_code())
-                && call.name != Submit::NAME
-                && !self.refused.contains(&call.id)
-        };
-        let calls = self.messages().iter().flat_map(|message| match message {
-            Message::Assistant { calls, .. } => calls.as_slice(),
-            _ => &[],
-        });
-        let mut tried: Vec<String> = calls
-            .filter(runs_code)
-            .filter_map(|call| {
-                let answer = self.messages().iter().find_map(|message| match message {
-                    Message::Tool(result) if result.id == call.id => Some(&result.content),
-                    _ => None,
-                })?;
-                summarize_call(call, answer)
-            })
-            .collect();
-        tried.drain(..tried.len().saturating_sub(MAX_TRIED_TESTS));
-        tried
+    /// Notes a call that ran code, for a report that the issue cannot fail here.
+    pub(super) fn note_tried(&mut self, call: &ToolCall, answer: &RecordedAnswer) {
+        let runs_code = registry::find(&call.name).is_some_and(|tool| tool.runs_code());
+        if runs_code && call.name != Submit::NAME && !answer.refused {
+            (self.tried).extend(summarize_call(call, &answer.result.content));
+        }
     }
 
     /// Restores the facts of a recorded answer in a resumed run.
@@ -226,10 +209,11 @@ impl Run {
         answer: &RecordedAnswer,
     ) -> Option<Outcome> {
         if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
+            let first = self.tried.len().saturating_sub(MAX_TRIED_TESTS);
             return Some(Outcome::Abstained {
                 reason: record.abstained,
                 python: self.python(),
-                calls: self.tried(),
+                calls: self.tried[first..].to_vec(),
             });
         }
         if let Some((patch, evidence)) = self.submission.take() {

@@ -172,12 +172,12 @@ fn changed_test_shows_earlier_version() {
 fn model_may_give_up_after_trying() {
     let place = TestDir::new();
     let abstain = |reason: &str| json!({"reproducible": false, "reason": reason});
+    // The answer is long, so it is cut when the context is full.
+    let code = r"import sys; print(('word ' * 8 + '\n') * 20); print(sys.version_info[0])";
     let model = place.recording(&[
         calls(&[("submit", abstain("it needs Python 3.99"))]),
-        calls(&[(
-            "run_python",
-            json!({"code": "import sys; print(1); print(sys.version_info[0])"}),
-        )]),
+        calls(&[("run_python", json!({ "code": code }))]),
+        json!({"error": {"kind": "context_full", "detail": "too long"}}),
         calls(&[("run_pytest", json!({}))]),
         calls(&[("submit", abstain(""))]),
         calls(&[("submit", abstain("it needs Python 3.99"))]),
@@ -205,7 +205,7 @@ fn model_may_give_up_after_trying() {
     // `run_pytest` was rejected because there were no tests.
     assert_eq!(
         evidence["calls"],
-        json!(["run_python `import sys; print(1); print(sys.version_info[0])`: 3"])
+        json!([format!("run_python `{code}`: 3")])
     );
     assert!(!place.path("out/test.patch").exists());
 }
