@@ -150,8 +150,9 @@ impl Budget {
 
     /// Returns the time left until the limit of minutes, or a day if there is no limit.
     pub fn left(&self) -> Duration {
-        let all =
-            Duration::from_secs_f64(self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0));
+        let seconds = self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0);
+        // A number that no duration can hold is no limit.
+        let all = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         all.saturating_sub(self.elapsed())
     }
 

@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::layer::{Layer, Trust};
 use super::{FILE, Origin, READING};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// Variable that names a settings file, in addition to `~/.config/testwright/testwright.toml`.
 pub(super) const CONFIG_VARIABLE: &str = "TESTWRIGHT_CONFIG";
@@ -132,13 +132,13 @@ impl Sources {
 
 /// Flags that were given, by the key that each sets.
 #[derive(Debug, Clone, Default)]
-pub struct Flags(Vec<(String, Value, String)>);
+pub struct Flags(Vec<(String, std::result::Result<Value, toml::ser::Error>, String)>);
 
 impl Flags {
     /// Records a flag; `None` means that it was not given. `key` looks like `run.max-steps`; the flag is
     /// named after its last part.
     pub fn set<T: Serialize>(&mut self, key: &str, value: Option<T>) {
-        let Some(Ok(value)) = value.map(Value::try_from) else {
+        let Some(value) = value.map(Value::try_from) else {
             return;
         };
         let flag = format!("--{}", key.rsplit('.').next().unwrap_or(key));
@@ -149,7 +149,11 @@ impl Flags {
         let mut layer = Layer::default();
         for (key, value, flag) in &self.0 {
             let keys = key.split('.').map(str::to_owned).collect();
-            layer.push(flag, keys, value.clone(), Origin::Flag(flag.clone()))?;
+            // Settings can hold neither paths that are not UTF-8 nor numbers beyond 64 bits with a sign.
+            let value = value
+                .clone()
+                .map_err(|error| Error::clause(Kind::Usage, format!("invalid {flag}: {error}")))?;
+            layer.push(flag, keys, value, Origin::Flag(flag.clone()))?;
         }
         Ok(layer)
     }

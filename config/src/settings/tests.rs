@@ -344,6 +344,8 @@ fn variables_are_parsed_by_type() {
     "#);
     let place = TestDir::new().flag("run.max-steps", 0);
     insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: must be greater than 0, not 0");
+    let place = TestDir::new().flag("run.max-steps", u64::MAX);
+    insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: u64 value was too large");
     let notes = TestDir::new()
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()

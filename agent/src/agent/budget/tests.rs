@@ -45,6 +45,15 @@ fn call_over_limit_is_not_made() {
 }
 
 #[test]
+fn huge_time_limit_is_no_limit() {
+    let budget = Budget::new(Limits {
+        minutes: Some(1e30),
+        ..Limits::default()
+    });
+    assert_eq!(budget.next_call(&user(400)), None);
+}
+
+#[test]
 fn new_tools_count_toward_token_limit() {
     let mut budget = Budget::new(Limits {
         tokens: Some(5_000),
