@@ -141,7 +141,10 @@ fn split(text: &str) -> (Option<String>, String) {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let title = first.trim().trim_start_matches('#').trim();
-    if title.is_empty() || title.starts_with("```") || title.starts_with(">>>") {
+    let is_other = ["```", ">>>", "<!--"]
+        .iter()
+        .any(|mark| title.starts_with(mark));
+    if is_other || !title.contains(char::is_alphanumeric) {
         return (None, text.to_owned());
     }
     if title.chars().count() > MAX_TITLE_LEN {

@@ -37,6 +37,12 @@ fn first_heading_or_line_is_title() {
         parts(b"```python\nf()\n```\n"),
         is("(no title)", "```python\nf()\n```")
     );
+    for text in [
+        "---\nlabel: bug\n---\nIt fails",
+        "<!-- Search first -->\nIt fails",
+    ] {
+        assert_eq!(parts(text.as_bytes()), is("(no title)", text));
+    }
     let long = "word ".repeat(100);
     let (title, body) = parts(long.as_bytes());
     assert_eq!((title.chars().count(), body.as_str()), (201, long.trim()));
