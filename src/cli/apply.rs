@@ -94,7 +94,9 @@ pub(super) fn read_test(folder: &Path) -> Result<(Box<Started>, AcceptedTest)> {
         Outcome::Accepted { patch, evidence } => (patch, evidence),
         other => {
             let action = format!("use the test of {}", folder.display());
-            return Err(Error::usage(action).cause(other.summary()));
+            return Err(Error::usage(action).cause(other.summary()).hint(
+                "pass the folder of a run that accepted a test; `testwright list` prints them",
+            ));
         }
     };
     // A run that a server exported has no settings of the environment.

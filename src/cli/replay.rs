@@ -66,7 +66,8 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     })?;
     let Some(Event::Started(started)) = events.first().cloned() else {
         return Err(Error::usage(format!("replay {}", args.dir.display()))
-            .cause("its trajectory has no `started` event"));
+            .cause("its trajectory has no `started` event")
+            .hint("pass the folder of a recorded run"));
     };
     let recorded = events.iter().rev().find_map(|event| match event {
         Event::Ended { outcome } => Some(outcome.clone()),

@@ -275,7 +275,12 @@ impl Api {
             }
             (410, _) => error("it was deleted, or the repository no longer has issues")
                 .hint("save the issue's text to a file and pass that"),
-            (400..=499, _) => error(&message),
+            (400..=499, true) => error(&message).hint(format!(
+                "check the access of the token in {variable}, or save the issue's text to a file and pass that"
+            )),
+            (400..=499, false) => {
+                error(&message).hint("save the issue's text to a file and pass that")
+            }
             _ => self
                 .failed(message)
                 .hint("try again later, or save the issue's text to a file and pass that"),

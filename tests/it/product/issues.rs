@@ -268,6 +268,7 @@ async fn server_errors_have_hints() {
     insta::assert_snapshot!(refused(&server, &options(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
       cause: the server says 451 Unavailable For Legal Reasons: status 451
+      hint: save the issue's text to a file and pass that
     ");
     let server = api(|_| Response {
         status: 200,
@@ -308,6 +309,7 @@ async fn rate_limit_error_shows_end() {
     insta::assert_snapshot!(refused(&server, &options(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
       cause: the server says 403 Forbidden: status 403
+      hint: check the access of the token in GITHUB_TOKEN, or save the issue's text to a file and pass that
     ");
 }
 
