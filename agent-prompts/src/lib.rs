@@ -488,7 +488,7 @@ prompts! {
         lines: usize,
     }
 
-    /// Warns that the steps or the money are nearly used up.
+    /// Warns that the steps, the money, the time or the tokens are nearly used up.
     NearlySpent, "nearly-spent" {
         /// e.g. `3 steps` or `0.05 dollars`.
         left: String,

@@ -333,6 +333,11 @@ impl Budget {
         {
             return Some(format!("{:.2} dollars", (most - spent).max(0.0)));
         }
+        if let Some(most) = self.limits.minutes
+            && share(self.elapsed().as_secs_f64(), most * 60.0)
+        {
+            return Some(format!("{:.1} minutes", self.left().as_secs_f64() / 60.0));
+        }
         let most = self.limits.tokens?;
         let remaining_tokens = most.saturating_sub(self.spent.tokens());
         let last = self

@@ -45,6 +45,18 @@ fn call_over_limit_is_not_made() {
 }
 
 #[test]
+fn little_time_left_is_reported() {
+    let mut budget = Budget::new(Limits {
+        minutes: Some(30.0),
+        ..Limits::default()
+    });
+    budget.add_earlier_time(26.0 * 60.0);
+    assert_eq!(budget.nearly_spent(), None);
+    budget.add_earlier_time(2.0 * 60.0);
+    assert_eq!(budget.nearly_spent().as_deref(), Some("2.0 minutes"));
+}
+
+#[test]
 fn huge_time_limit_is_no_limit() {
     let budget = Budget::new(Limits {
         minutes: Some(1e30),
