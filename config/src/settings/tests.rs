@@ -356,12 +356,17 @@ fn variables_are_parsed_by_type() {
 #[test]
 fn testwright_variables_override_shared_ones() {
     let place = TestDir::new()
-        .file("home", "[run]\nmodel = \"from-file\"\n")
+        .file(
+            "home",
+            "[run]\nmodel = \"from-file\"\n[build]\nno-proxy = \"from-file\"\n",
+        )
         .variable("OPENAI_MODEL", "shared")
+        .variable("NO_PROXY", "shared")
         .variable("PIP_INDEX_URL", "https://pip.example.org/simple")
         .variable("UV_INDEX_URL", "https://uv.example.org/simple");
     let settings = place.load();
     assert_eq!(settings.run.model.as_deref(), Some("shared"));
+    assert_eq!(settings.build.no_proxy.as_deref(), Some("shared"));
     assert_eq!(
         settings.origin("build.index-url"),
         Origin::Variable("UV_INDEX_URL".to_owned())

@@ -46,7 +46,7 @@ pub const OTHER_VARIABLES: [(&str, &str); 8] = [
 ];
 
 /// Variables shared with other tools, with the key of each; the first that is set counts.
-pub const SHARED_VARIABLES: [(&str, &str, &str); 14] = [
+pub const SHARED_VARIABLES: [(&str, &str, &str); 15] = [
     ("OPENAI_MODEL", "run", "model"),
     ("OPENAI_BASE_URL", "model", "base-url"),
     ("DOCKER_HOST", "docker", "host"),
@@ -60,6 +60,7 @@ pub const SHARED_VARIABLES: [(&str, &str, &str); 14] = [
     ("http_proxy", "build", "http-proxy"),
     ("HTTP_PROXY", "build", "http-proxy"),
     ("no_proxy", "build", "no-proxy"),
+    ("NO_PROXY", "build", "no-proxy"),
     ("SSL_CERT_FILE", "build", "ca-bundle"),
 ];
 
