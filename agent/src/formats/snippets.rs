@@ -16,6 +16,7 @@
 //! </patched>
 //! ```
 
+use testwright_tools::python::edit::LineEnding;
 use testwright_tools::python::indentation::indentation;
 
 use super::reindent::Reindent;
@@ -102,7 +103,7 @@ fn apply(
         proposed.repaired(format!("`{path}` is `{meant}`"));
         path = meant;
     }
-    let file = with_line_feeds(&proposed.text(&path, old).unwrap_or_default());
+    let (file, ends) = LineEnding::split(&proposed.text(&path, old).unwrap_or_default());
     let before: Vec<&str> = file.lines().collect();
     let after = if original.is_empty() {
         // Without an original, the text is a new file, or goes at the end of one.
@@ -139,9 +140,8 @@ fn apply(
             .map(|line| (*line).to_owned());
         head.chain(moved).chain(tail).collect::<Vec<String>>()
     };
-    proposed
-        .files
-        .insert(path, Some(format!("{}\n", after.join("\n"))));
+    let text = format!("{}\n", after.join("\n"));
+    proposed.files.insert(path, Some(ends.join(&text)));
     Ok(())
 }
 

@@ -34,6 +34,19 @@ fn pieces_are_replaced_anywhere() {
 }
 
 #[test]
+fn line_ends_of_file_stay() {
+    let old = old()["tests/test_x.py"].replace('\n', "\r\n");
+    let old = BTreeMap::from([("tests/test_x.py".to_owned(), old)]);
+    let reply = "<file>tests/test_x.py</file>\n<original>\nimport x\n</original>\n<patched>\nimport x\nimport y\n</patched>";
+    let proposed = read(reply, &old).unwrap();
+    let text = proposed.files["tests/test_x.py"].as_deref().unwrap();
+    assert_eq!(
+        text,
+        old["tests/test_x.py"].replace("import x\r\n", "import x\r\nimport y\r\n")
+    );
+}
+
+#[test]
 fn spaces_become_tabs_of_file() {
     let old = old()["tests/test_x.py"].replace("    ", "\t");
     let old = BTreeMap::from([("tests/test_x.py".to_owned(), old)]);
