@@ -304,6 +304,10 @@ impl Run {
         call: &ToolCall,
         allowed: &[&dyn AnyTool],
     ) -> Flow<RecordedAnswer> {
+        // A review may be recorded without the answer to the call that requested it.
+        if !self.replay.has_live_tools() && !self.replay.is_over() {
+            self.leave_recording();
+        }
         self.acquire_processor().await;
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();

@@ -281,6 +281,25 @@ fn killed_run_resumes() {
 }
 
 #[test]
+fn run_resumes_after_unanswered_review() {
+    let place = TestDir::new();
+    let submit = calls(&[("submit", json!({"reason": "I expected 'how-to'."}))]);
+    let model = place.recording(&[insert(), fix(), submit, text_reply("YES")]);
+    let mut command = place.run_example(&["--approach", "testwright", "--model", &model]);
+    assert_exit_code(&command.output().unwrap(), 0);
+    // The disk is full when the answer to `submit` is written.
+    let file = place.path("out/trajectory.jsonl");
+    let trajectory = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = trajectory.lines().collect();
+    let is_review = |line: &&str| line.contains("\"purpose\":\"review\"");
+    let review = lines.iter().position(is_review).unwrap();
+    std::fs::write(&file, lines[..=review].join("\n") + "\n").unwrap();
+    place.recording(&[text_reply("YES")]);
+    assert_exit_code(&place.resume(), 0);
+    assert_eq!(place.json("run.json")["usage"]["model_calls"], 5);
+}
+
+#[test]
 fn run_resumes_after_model_failure() {
     let place = TestDir::new();
     let works = std::sync::atomic::AtomicBool::new(false);
