@@ -224,12 +224,12 @@ pub trait AnyTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
     /// Returns the JSON Schema of [`ToolAnswer::data`].
     fn data_schema(&self) -> Value;
-    /// Checks the arguments against the schema.
+    /// Checks the arguments against the schema, and returns them as [`AnyTool::call`] reads them.
     ///
     /// # Errors
     ///
     /// Returns the error that [`AnyTool::call`] would.
-    fn check(&self, arguments: Value) -> Result<()>;
+    fn check(&self, arguments: Value) -> Result<Value>;
     /// Calls the tool.
     ///
     /// # Errors

@@ -100,8 +100,10 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
             if let Some(tool) = tool
                 && let Some(text) = earlier.declines(*tool, call)?
             {
-                if tool.route() == Route::Fork {
-                    run.set_last_fix(&call.arguments.value());
+                if tool.route() == Route::Fork
+                    && let Ok(arguments) = tool.check(call.arguments.value())
+                {
+                    run.set_last_fix(&arguments);
                 }
                 run.decline(call, text)?;
                 continue;

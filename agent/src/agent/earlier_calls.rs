@@ -27,7 +27,8 @@ impl CallDependencies {
     /// Returns the answer to a call that should not run.
     pub(super) fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Flow<Option<String>> {
         let is_of_tests = tool.runs_code() && (tool.route() != Route::Sandbox || takes_tests(tool));
-        let is_abstention = call.arguments.value()["reproducible"] == false;
+        let arguments = tool.check(call.arguments.value()).unwrap_or_default();
+        let is_abstention = arguments["reproducible"] == false;
         if self.is_edit_refused && is_of_tests && !is_abstention {
             let keeps_fix = tool.route() == Route::Fork;
             return prompt(Skipped { keeps_fix }.render()).map(Some);

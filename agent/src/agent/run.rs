@@ -325,7 +325,6 @@ impl Run {
         allowed: &[&dyn AnyTool],
     ) -> Flow<RecordedAnswer> {
         self.restore_workspace().await?;
-        let arguments = call.arguments.value();
         let view = StepView {
             step: self.budget.spent.steps,
             action: &call.name,
@@ -337,16 +336,23 @@ impl Run {
         let (started, of_models) = (Instant::now(), self.budget.spent.model_seconds);
         let deadline = self.budget.left().min(MAX_CALL_TIMEOUT);
         let tool = allowed.iter().find(|tool| tool.name() == call.name);
+        // Some fields are read here, in the form that the tools see.
+        let checked = tool.map(|tool| (tool.route(), tool.check(call.arguments.value())));
         // Data are kept if a resumed run needs them.
-        let (text, refused, data) = match tool.map(|tool| tool.route()) {
+        let (text, refused, data) = match checked {
             None => (unknown_tool(&call.name, allowed), true, Value::Null),
-            Some(_) if call.name == OpenFile::NAME && arguments["path"] == FULL_ISSUE_PATH => {
+            Some((_, Err(error))) => (error.to_string(), true, Value::Null),
+            Some((_, Ok(arguments)))
+                if call.name == OpenFile::NAME && arguments["path"] == FULL_ISSUE_PATH =>
+            {
                 let text = numbered_issue_lines(&self.issue.text(), &arguments);
                 (text, false, Value::Null)
             }
-            Some(Route::Gate) => self.submit(&arguments, deadline).await?,
-            Some(Route::Fork) => self.call_in_fork(&call.name, arguments, deadline).await?,
-            Some(Route::Sandbox) => {
+            Some((Route::Gate, Ok(arguments))) => self.submit(&arguments, deadline).await?,
+            Some((Route::Fork, Ok(arguments))) => {
+                self.call_in_fork(&call.name, arguments, deadline).await?
+            }
+            Some((Route::Sandbox, Ok(arguments))) => {
                 let answer = self
                     .session
                     .call(&call.name, arguments, deadline)

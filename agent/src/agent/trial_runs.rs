@@ -54,12 +54,7 @@ impl Run {
     /// Returns all edits of a call: those of the last fix if it gives none, or those before its own if it
     /// adds to them.
     fn complete_edits(&self, arguments: &Value) -> Vec<Value> {
-        // The toolbox also accepts a list that was written as a string.
-        let edits = match &arguments["edits"] {
-            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
-            other => other.clone(),
-        };
-        let edits = edits.as_array().cloned().unwrap_or_default();
+        let edits = arguments["edits"].as_array().cloned().unwrap_or_default();
         let is_on_top = edits.is_empty() || arguments["on_top"] == true;
         let earlier = if is_on_top {
             self.last_fix.clone()

@@ -48,8 +48,10 @@ impl<T: Tool> AnyTool for T {
         schema::data::<T::Data>()
     }
 
-    fn check(&self, arguments: Value) -> Result<()> {
-        read::<T>(arguments).map(drop)
+    fn check(&self, arguments: Value) -> Result<Value> {
+        let repaired = repair(T::NAME, &schema::parameters::<T::Args>(), arguments)?;
+        read::<T>(repaired.clone())?;
+        Ok(repaired)
     }
 
     fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<ToolAnswer> {

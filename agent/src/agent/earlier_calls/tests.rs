@@ -22,9 +22,14 @@ fn is_held_back(calls: &[(&str, Value)]) -> bool {
         };
         earlier.note(registry::find(name).unwrap(), &answer);
     }
-    let submit = ToolCall::new("", "submit", json!({}));
-    let declined = earlier.declines(registry::find("submit").unwrap(), &submit);
-    declined.unwrap().is_some()
+    let declines = |arguments| {
+        let submit = ToolCall::new("", "submit", arguments);
+        let declined = earlier.declines(registry::find("submit").unwrap(), &submit);
+        declined.unwrap().is_some()
+    };
+    // Models also write the value as a text.
+    assert!(!declines(json!({"reproducible": "false"})));
+    declines(json!({}))
 }
 
 #[test]
