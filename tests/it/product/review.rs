@@ -173,7 +173,7 @@ fn model_may_give_up_after_trying() {
     let place = TestDir::new();
     let abstain = |reason: &str| json!({"reproducible": false, "reason": reason});
     // The answer is long, so it is cut when the context is full.
-    let code = r"import sys; print(('word ' * 8 + '\n') * 20); print(sys.version_info[0])";
+    let code = "import sys; [print(n, 'word ' * 8) for n in range(20)]; print(sys.version_info[0])";
     let model = place.recording(&[
         calls(&[("submit", abstain("it needs Python 3.99"))]),
         calls(&[("run_python", json!({ "code": code }))]),
