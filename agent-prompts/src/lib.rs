@@ -3,7 +3,6 @@
 //! A template is a file `templates/NAME.md`; templates of one approach share a folder with its name. The
 //! struct of the same name holds every field that the template may use. A template that uses any other field
 //! fails in this crate's tests instead of in front of a model.
-//!
 //! This crate has no notion of models, tools or repositories: callers pass plain text.
 
 #![warn(missing_docs)]
@@ -254,6 +253,8 @@ prompts! {
         reply: String,
         /// Reasons of the validator.
         reasons: String,
+        /// Whether the test should pass before its assertions are inverted.
+        passes_first: bool,
     }
 
     /// System message of the approach `auto-code-rover`: the searches.

@@ -222,6 +222,7 @@ fn every_prompt_renders() {
         AssertFlipRegenerate {
             reply,
             reasons: "NO, it is another function".into(),
+            passes_first: true,
         }
         .render()
         .unwrap()
@@ -484,4 +485,15 @@ fn prompts_of_clover_render() {
         context: excerpt.into(),
     };
     insta::assert_snapshot!("clover-blocks", blocks.render().unwrap());
+}
+
+#[test]
+fn test_need_not_pass_without_inversion() {
+    let again = AssertFlipRegenerate {
+        reply: "x".into(),
+        reasons: "y".into(),
+        passes_first: false,
+    };
+    let text = again.render().unwrap();
+    assert!(text.ends_with("\n\nWrite a better test."), "{text}");
 }

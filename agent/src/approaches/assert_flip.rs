@@ -109,6 +109,7 @@ impl Approach for AssertFlip {
             let again = AssertFlipRegenerate {
                 reply: reply.trim().to_owned(),
                 reasons,
+                passes_first: inverts,
             };
             messages = first.clone();
             messages.push(user_message(&again)?);
