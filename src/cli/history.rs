@@ -83,7 +83,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     };
     let recorded = dir.as_deref().map(accepted_run).transpose()?;
     let started = recorded.as_ref().map(|(started, _)| &**started);
-    let settings = settings(args, started)?;
+    let place = args.place.or_recorded(
+        started.and_then(|started| started.settings["repository"].as_str()),
+        started.and_then(|started| started.commit.as_deref()),
+    );
+    let settings = settings(&place, started)?;
     let Some(out) = args.out.as_deref().or(dir.as_deref()) else {
         return Err(Error::usage("write the history").hint("pass a folder with --out"));
     };
@@ -97,10 +101,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         .await?
         .for_issue(started.map(|started| &started.issue))
         .with_recorded_repair(started.and_then(|started| started.environment_repair.as_ref()))?;
-    let place = args.place.repository_location_or(
-        started.and_then(|started| started.settings["repository"].as_str()),
-        started.and_then(|started| started.commit.as_deref()),
-    );
+    let place = place.repository_location(None);
     let tests = match (recorded, &args.patch) {
         (Some((_, tests)), _) => AcceptedTests {
             patch: patch_of_project(&tests.patch, &place.location),
@@ -145,12 +146,12 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 /// Returns the settings of the recorded run, if there is one, with the flags of this command.
-fn settings(args: &Args, started: Option<&Started>) -> Result<Settings> {
+fn settings(place: &RepositoryArgs, started: Option<&Started>) -> Result<Settings> {
     let recorded = |name: &str| {
         let value = &started?.settings[name];
         value.as_str().map(str::to_owned)
     };
-    let mut settings = args.place.settings(|flags| {
+    let mut settings = place.settings(|flags| {
         for name in ["sandbox", "image", "dockerfile", "python", "project"] {
             flags.set(&format!("run.{name}"), recorded(name));
         }

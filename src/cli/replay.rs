@@ -74,7 +74,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         _ => None,
     });
     let terminal = Arc::new(RunProgress::new(args.json));
-    let mut settings = args.place.settings(|flags| {
+    let place = args.place.or_recorded(
+        started.settings["repository"].as_str(),
+        started.commit.as_deref(),
+    );
+    let mut settings = place.settings(|flags| {
         for (key, name) in [
             ("run.sandbox", "sandbox"),
             ("run.image", "image"),
@@ -85,9 +89,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             flags.set(key, started.settings[name].as_str().map(str::to_owned));
         }
     })?;
-    // Older records have none.
-    let additions = serde_json::from_value(started.settings["additions"].clone());
-    settings.additions = additions.unwrap_or_default();
+    if settings.additions.is_empty() {
+        // Older records have none.
+        let additions = serde_json::from_value(started.settings["additions"].clone());
+        settings.additions = additions.unwrap_or_default();
+    }
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
     let extra_inputs = ExtraInputs::of_record(&started.settings)?;
@@ -96,10 +102,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         .for_issue(Some(&started.issue))
         .about(extra_inputs.paths())
         .with_recorded_repair(started.environment_repair.as_ref())?;
-    let place = args.place.repository_location_or(
-        started.settings["repository"].as_str(),
-        started.commit.as_deref(),
-    );
+    let place = place.repository_location(None);
     let (source, environment, session) = setup.start_session(&place, Some(&started.digest)).await?;
     // The replay writes its record to a temporary folder, because the run's own record must not change.
     let aside = tempfile::tempdir()

@@ -75,40 +75,36 @@ pub(super) struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// Returns the sources of the settings, with these flags and those that `more` adds.
+    /// Returns the sources of the settings, with these flags and those that `more` adds. These take precedence, because
+    /// `more` may add those of a recorded run.
     pub(super) fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
-        let mut flags = self.flags();
-        more(&mut flags);
-        Sources::of_process(flags).config(self.config.clone())
-    }
-
-    fn flags(&self) -> Flags {
         let mut flags = Flags::default();
+        more(&mut flags);
         flags.set("run.sandbox", self.sandbox.clone());
         flags.set("run.image", self.image.clone());
         flags.set("run.python", self.python.clone());
         flags.set("run.project", self.project.clone());
         flags.set("local.no-isolation", self.no_isolation.then_some(true));
-        flags
+        Sources::of_process(flags).config(self.config.clone())
     }
 }
 
 impl RepositoryArgs {
     /// Returns the location of the repository: from the flags, or from the issue, or the current folder.
     pub(super) fn repository_location(&self, issue: Option<&Issue>) -> RepositoryLocation {
-        self.repository_location_or(issue.and_then(|issue| issue.repository.as_deref()), None)
+        let of_issue = issue.and_then(|issue| issue.repository.as_deref());
+        RepositoryLocation {
+            location: self.repo.as_deref().or(of_issue).unwrap_or(".").to_owned(),
+            revision: self.commit.clone(),
+        }
     }
 
-    /// Returns the location of the repository: from the flags, or from these arguments, or the current folder.
-    pub(super) fn repository_location_or(
-        &self,
-        location: Option<&str>,
-        revision: Option<&str>,
-    ) -> RepositoryLocation {
-        RepositoryLocation {
-            location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
-            revision: self.commit.as_deref().or(revision).map(str::to_owned),
-        }
+    /// Returns these arguments with the repository and the commit of a recorded run, unless the flags name others.
+    pub(super) fn or_recorded(&self, repository: Option<&str>, commit: Option<&str>) -> Self {
+        let mut place = self.clone();
+        place.repo = place.repo.or_else(|| repository.map(str::to_owned));
+        place.commit = place.commit.or_else(|| commit.map(str::to_owned));
+        place
     }
 
     /// Uses this folder as the repository, as `--repo` does.
@@ -167,8 +163,8 @@ impl RepositoryArgs {
         complete: impl FnOnce(&mut Settings),
     ) -> Result<Settings> {
         let sources = self.sandbox.sources(|flags| {
-            flags.set("run.dockerfile", self.dockerfile.clone());
             more(flags);
+            flags.set("run.dockerfile", self.dockerfile.clone());
         });
         let sources = with_repository(sources, self.repo.as_deref());
         let mut settings = Settings::load(&sources)?;
@@ -249,7 +245,48 @@ fn check_python_version(version: &str, origin: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::check_python_version;
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        place: RepositoryArgs,
+        #[arg(long, global = true)]
+        config: Option<PathBuf>,
+    }
+
+    #[test]
+    fn flags_override_recorded_settings() {
+        let sandbox = |flags: &[&str]| {
+            let line = Line::parse_from(["testwright"].iter().chain(flags));
+            assert_eq!(line.config, None);
+            let recorded = |flags: &mut Flags| flags.set("run.sandbox", Some("local"));
+            let flags = line.place.sandbox.sources(recorded).flags;
+            let sources = Sources {
+                flags,
+                ..Sources::default()
+            };
+            Settings::load(&sources).unwrap().run.sandbox
+        };
+        assert_eq!(sandbox(&[]), "local");
+        assert_eq!(sandbox(&["--sandbox", "docker"]), "docker");
+    }
+
+    #[test]
+    fn flags_override_recorded_place() {
+        let place = |flags: &[&str]| {
+            let line = Line::parse_from(["testwright"].iter().chain(flags));
+            let place = line.place.or_recorded(Some("/recorded"), Some("abc"));
+            let RepositoryLocation { location, revision } = place.repository_location(None);
+            (location, revision.unwrap())
+        };
+        let is = |location: &str, revision: &str| (location.to_owned(), revision.to_owned());
+        assert_eq!(place(&[]), is("/recorded", "abc"));
+        assert_eq!(place(&["--repo", "/moved"]), is("/moved", "abc"));
+        assert_eq!(place(&["--commit", "v1"]), is("/recorded", "v1"));
+    }
 
     #[test]
     fn unsupported_pythons_are_refused() {

@@ -84,7 +84,8 @@ fn new_job(args: &Args) -> Result<RunJob> {
         ))
         .cause(error.to_string())
     })?;
-    let mut settings = args.place.settings(|flags| {
+    let place = (args.place).or_recorded(Some(&recorded.repository), started.commit.as_deref());
+    let mut settings = place.settings(|flags| {
         flags.set("run.approach", Some(started.approach.clone()));
         flags.set("run.model", Some(started.model.clone()));
         flags.set("run.max-steps", Some(recorded.max_steps));
@@ -99,7 +100,9 @@ fn new_job(args: &Args) -> Result<RunJob> {
         flags.set("run.project", recorded.project.clone());
         args.options.add_to_flags(flags);
     })?;
-    settings.additions = recorded.additions;
+    if settings.additions.is_empty() {
+        settings.additions = recorded.additions;
+    }
     custom_prompts::check_same(
         recorded.prompts.as_deref(),
         Error::usage(format!("revise the test of {}", args.dir.display())),
@@ -112,13 +115,12 @@ fn new_job(args: &Args) -> Result<RunJob> {
     };
     let mut notes = settings.notes.clone();
     notes.extend(selection.note);
-    let place =
-        (args.place).repository_location_or(Some(&recorded.repository), started.commit.as_deref());
+    let place = place.repository_location(None);
     let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
     let extra_inputs = recorded.extra_inputs.revising(
         EarlierTest {
             run: dir.display().to_string(),
-            patch: patch_of_project(&patch, &recorded.repository),
+            patch: patch_of_project(&patch, &place.location),
         },
         &words,
     )?;

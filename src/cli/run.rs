@@ -215,8 +215,9 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
     check_exists(path, "resume")?;
     let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded, so they come from the current settings, as do budgets raised by flags.
-    let repository = recorded.settings.repository.as_str();
-    let mut settings = args.place.settings_for_issue(Some(repository), |flags| {
+    let (repository, commit) = (&recorded.settings.repository, &recorded.started.commit);
+    let place = (args.place).or_recorded(Some(repository), commit.as_deref());
+    let mut settings = place.settings_for_issue(None, |flags| {
         flags.set(
             "run.max-steps",
             args.options.max_steps.or(Some(recorded.settings.max_steps)),
@@ -246,13 +247,16 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
         flags.set("run.python", recorded.settings.python.clone());
         flags.set("run.project", recorded.settings.project.clone());
     })?;
-    settings.additions = recorded.settings.additions.clone();
+    if settings.additions.is_empty() {
+        settings.additions = recorded.settings.additions.clone();
+    }
     custom_prompts::check_same(
         recorded.settings.prompts.as_deref(),
         Error::usage(format!("resume {}", path.display())),
     )?;
     let approach = recorded_approach(args, &recorded.started.approach, path)?;
     let mut job = RunJob::resumed(recorded, settings, approach)?;
+    job.place = place.repository_location(None);
     job.traffic = args.options.record.clone();
     Ok(job)
 }

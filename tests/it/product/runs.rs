@@ -295,6 +295,10 @@ fn run_resumes_after_unanswered_review() {
     let review = lines.iter().position(is_review).unwrap();
     std::fs::write(&file, lines[..=review].join("\n") + "\n").unwrap();
     place.recording(&[text_reply("YES")]);
+    let mut elsewhere = place.testwright();
+    elsewhere.args(["run", "--repo", "/nowhere", "--resume"]);
+    let output = elsewhere.arg(place.path("out")).output().unwrap();
+    assert_exit_code(&output, 2);
     assert_exit_code(&place.resume(), 0);
     assert_eq!(place.json("run.json")["usage"]["model_calls"], 5);
 }
