@@ -314,6 +314,17 @@ mod tests {
     }
 
     #[test]
+    fn resumed_run_keeps_its_model() {
+        let error = |flags: &[&str]| {
+            let words = ["testwright", "run", "--resume", "out"].iter().chain(flags);
+            parse(words.map(OsString::from).collect()).err()
+        };
+        assert!(error(&["--max-steps", "90"]).is_none());
+        let refused = error(&["--model", "other"]);
+        assert!(refused.is_some_and(|error| error.kind() == ErrorKind::ArgumentConflict));
+    }
+
+    #[test]
     fn interrupted_command_is_named() {
         let words = || ["history", "runs/a b"].into_iter().map(str::to_owned);
         let error = name_command(Error::interrupted(), words());

@@ -74,7 +74,10 @@ pub(super) struct Args {
     comments: bool,
     /// Resume the run recorded in this folder, with its issue, commit, approach, model and sandbox.
     /// You can change its limits and --min-confidence
-    #[arg(long, help_heading = ISSUE, value_name = "DIR", conflicts_with = "issue")]
+    #[arg(
+        long, help_heading = ISSUE, value_name = "DIR",
+        conflicts_with_all = ["issue", "comments", "effort", "model", "out"]
+    )]
     resume: Option<PathBuf>,
     #[command(flatten)]
     options: RunOptions,
