@@ -86,9 +86,15 @@ impl Hook for Reminder {
 }
 
 fn runs_tests(command: &str) -> bool {
-    ["pytest", "py.test", "bin/test", "unittest", "runtests"]
-        .iter()
-        .any(|runner| command.contains(runner))
+    let runners = [
+        "pytest",
+        "py.test",
+        "bin/test",
+        "unittest",
+        "runtests",
+        "manage.py test",
+    ];
+    runners.iter().any(|runner| command.contains(runner))
 }
 
 /// Returns whether the output has a test runner's summary that counts failures or errors.
@@ -107,6 +113,12 @@ fn shows_failure(output: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn test_runners_are_recognized() {
+        assert!(runs_tests("cd src && python manage.py test shop"));
+        assert!(!runs_tests("python manage.py migrate"));
+    }
 
     #[test]
     fn failures_are_found_in_summaries() {
