@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+use testwright_sandboxes::sandbox::quote;
 
 use crate::agent::Outcome;
 use crate::approaches::extra_inputs::ExtraInputs;
@@ -43,7 +44,7 @@ impl RecordedRun {
                 .cause(format!("that run has ended: {}", outcome.summary()))
                 .hint(format!(
                     "show its result: testwright show {}",
-                    path.display()
+                    quote(&path.to_string_lossy())
                 )));
         }
         let settings = serde_json::from_value(started.settings.clone()).map_err(|error| {

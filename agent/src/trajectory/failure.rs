@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use testwright_sandboxes::sandbox::quote;
+
 use super::{Event, Events, TrajectoryError};
 use testwright_config::error::Error;
 
@@ -20,7 +22,7 @@ impl From<TrajectoryError> for Error {
                     true => "choose another --out".to_owned(),
                     false => format!(
                         "choose another --out, or resume that run: testwright run --resume {}",
-                        path.display()
+                        quote(&path.to_string_lossy())
                     ),
                 };
                 Error::usage(error.to_string()).hint(hint)
@@ -36,5 +38,18 @@ impl From<TrajectoryError> for Error {
                     .hint("make sure the folder is writable and the disk is not full"),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_in_hint_quotes_folder() {
+        let path = "runs/a b".into();
+        let error = Error::from(TrajectoryError::Occupied { path });
+        let command = "testwright run --resume 'runs/a b'";
+        assert!(error.hint.is_some_and(|hint| hint.ends_with(command)));
     }
 }
