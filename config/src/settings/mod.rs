@@ -349,10 +349,7 @@ impl Settings {
                 self.model.context_window.unwrap_or(1) as f64,
             ),
             ("limits.cpus", self.limits.cpus),
-            ("limits.memory", self.limits.memory.bytes() as f64),
             ("limits.processes", self.limits.processes as f64),
-            ("limits.file-size", self.limits.file_size.bytes() as f64),
-            ("limits.disk", self.limits.disk.bytes() as f64),
             ("limits.files", self.limits.files as f64),
             ("limits.test-seconds", self.limits.test_seconds as f64),
         ];
@@ -360,6 +357,15 @@ impl Settings {
             if !(value.is_finite() && value > 0.0) {
                 return Err(self.wrong(key, format!("must be greater than 0, not {value}")));
             }
+        }
+        let sizes = [
+            ("limits.memory", self.limits.memory),
+            ("limits.file-size", self.limits.file_size),
+            ("limits.disk", self.limits.disk),
+        ];
+        if let Some((key, size)) = sizes.iter().find(|(_, size)| size.bytes() < MIN_SIZE) {
+            let error = self.wrong(key, format!("must be at least 1 MiB, not {size}"));
+            return Err(error.hint("write a unit, such as `4 GiB`"));
         }
         if let Some(least) = self.run.min_confidence
             && !(0.0..=1.0).contains(&least)
@@ -445,6 +451,8 @@ const FILE: &str = "testwright.toml";
 /// Azure's name for the variable that holds the API key.
 pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 const READING: &str = "read the settings";
+/// Minimum bytes of a limit; a smaller number lacks its unit.
+const MIN_SIZE: u64 = 1 << 20;
 /// Fields of a request that decide what a reply contains or costs.
 const OWN_FIELDS: [&str; 8] = [
     "max_completion_tokens",

@@ -346,6 +346,12 @@ fn variables_are_parsed_by_type() {
     insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: must be greater than 0, not 0");
     let place = TestDir::new().flag("run.max-steps", u64::MAX);
     insta::assert_snapshot!(place.refused(), @"error: invalid --max-steps: u64 value was too large");
+    let place = TestDir::new().variable("TESTWRIGHT_LIMITS_MEMORY", "4");
+    insta::assert_snapshot!(place.refused(), @r"
+    error: failed to read the settings
+      cause: TESTWRIGHT_LIMITS_MEMORY: `limits.memory` must be at least 1 MiB, not 4 B
+      hint: write a unit, such as `4 GiB`
+    ");
     let notes = TestDir::new()
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()
