@@ -8,8 +8,8 @@ use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Outcome, Run};
 use crate::formats::{FormatError, OldFiles, ProposedFiles, code_block};
 
-/// Name of the new file.
-const NAME: &str = "test_issue.py";
+/// Name of the new module.
+const NAME: &str = "test_issue";
 
 pub(super) struct ZeroShotFile;
 
@@ -58,12 +58,16 @@ fn new_file(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     })
 }
 
-/// Returns the path of a new test file.
+/// Returns the path of a new test file, which no file has.
 pub(super) fn new_path(paths: &[String]) -> String {
-    match test_folder(paths) {
-        Some(folder) => format!("{folder}/{NAME}"),
-        None => NAME.to_owned(),
+    let folder = test_folder(paths).map_or_else(String::new, |folder| format!("{folder}/"));
+    let mut path = format!("{folder}{NAME}.py");
+    let mut number = 1;
+    while paths.contains(&path) {
+        number += 1;
+        path = format!("{folder}{NAME}_{number}.py");
     }
+    path
 }
 
 /// Returns the folder with the most test files; on a tie, the one higher up.
@@ -111,6 +115,8 @@ mod tests {
             [("tests/test_issue.py".to_owned(), content)].into()
         );
         assert_eq!(test_folder(&["a.py".to_owned()]), None);
+        let existing = ["tests/test_issue.py".to_owned()];
+        assert_eq!(new_path(&existing), "tests/test_issue_2.py");
         assert!(new_file("", &old).is_err());
     }
 }
