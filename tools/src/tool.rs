@@ -137,10 +137,15 @@ impl Context<'_> {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
+    /// Returns the deadline of a part of the call that may take this time, however long.
+    pub fn deadline_after(&self, time: Duration) -> Instant {
+        Instant::now() + time.min(self.left())
+    }
+
     /// Returns the deadline of a test run that may use `1/parts` of the time left.
     pub fn share_of_time(&self, parts: u32) -> Instant {
         let max_time = Duration::from_secs(self.workspace.config().test_seconds);
-        Instant::now() + max_time.min(self.left() / parts)
+        self.deadline_after(max_time.min(self.left() / parts))
     }
 }
 

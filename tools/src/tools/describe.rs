@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -96,9 +95,7 @@ else:
         merge: false,
         max_output_bytes: 1000,
     };
-    let deadline = context
-        .deadline
-        .min(Instant::now() + Duration::from_secs(20));
+    let deadline = context.deadline_after(Duration::from_secs(20));
     // A sandbox without an interpreter still has files to inspect.
     let printed = process::run(&command, deadline)
         .map(|f| f.stdout.text())

@@ -152,9 +152,7 @@ pub fn deadline(context: &Context<'_>, requested_seconds: Option<u64>) -> Instan
     let seconds = requested_seconds
         .unwrap_or(max_seconds)
         .clamp(1, max_seconds.max(1));
-    context
-        .deadline
-        .min(Instant::now() + Duration::from_secs(seconds))
+    context.deadline_after(Duration::from_secs(seconds))
 }
 
 /// Suggests node ids of functions in the same file, or paths of files, for a mistyped id.

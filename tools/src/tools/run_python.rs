@@ -106,9 +106,7 @@ impl Limit {
         let remaining_time = context.left();
         let by_argument = Duration::from_secs(seconds) < remaining_time;
         Limit {
-            at: context
-                .deadline
-                .min(Instant::now() + Duration::from_secs(seconds)),
+            at: context.deadline_after(Duration::from_secs(seconds)),
             // Rounded up, to hide the time that has already passed.
             seconds: if by_argument {
                 seconds

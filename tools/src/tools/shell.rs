@@ -157,6 +157,8 @@ mod tests {
             ),
             "x\n(ended by the deadline after 1 s; this is what it had printed by then; give a longer `timeout` if it needs more)"
         );
+        let longest = json!({"command": "echo y", "timeout": u64::MAX});
+        assert_eq!(f.text("shell", longest), "y");
         let long = f.text("shell", json!({"command": "seq 1 100000"}));
         assert!(
             long.contains("[... more than ") && long.ends_with("\n100000"),
