@@ -128,7 +128,8 @@ impl Variant {
             let (option, value) = read_option(approach, part)?;
             if options.insert(option.name, value).is_some() {
                 return Err(Error::usage(format!("read the approach `{text}`"))
-                    .cause(format!("`{}` is set twice", option.name)));
+                    .cause(format!("`{}` is set twice", option.name))
+                    .hint("keep one of the two"));
             }
         }
         Ok(Variant {
@@ -259,6 +260,7 @@ mod tests {
         insta::assert_snapshot!(error("otter:planner=off:planner=off"), @r"
         error: failed to read the approach `otter:planner=off:planner=off`
           cause: `planner` is set twice
+          hint: keep one of the two
         ");
         insta::assert_snapshot!(error("snippet:planner=off"), @r"
         error: failed to find the option `planner` of the approach `snippet`
