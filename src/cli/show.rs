@@ -233,13 +233,15 @@ fn failure(evidence: &Evidence) -> String {
     format!("It fails with {exception}{place}{message}.{fixed}")
 }
 
-/// Returns the lines that the patch adds, without common indentation; `None` if it also removes lines.
+/// Returns the lines that the patch adds, without common indentation; `None` if it also removes lines or adds to several
+/// files.
 fn added_source(patch: &str) -> Option<String> {
     let mut added: Vec<&str> = Vec::new();
     let mut in_hunk = false;
     for line in patch.lines() {
         match line.as_bytes().first() {
             Some(b'@') => in_hunk = true,
+            Some(b'd') if !added.is_empty() => return None,
             Some(b'd') => in_hunk = false,
             Some(b'-') if in_hunk => return None,
             Some(b'+') if in_hunk => added.push(&line[1..]),

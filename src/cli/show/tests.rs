@@ -63,6 +63,11 @@ fn added_lines_become_source() {
         Some("def test(self):\n    assert f()")
     );
     assert_eq!(added_source(&format!("{patch}-    y = 1\n")), None);
+    let empty = "diff --git a/__init__.py b/__init__.py\nnew file mode 100644\n";
+    let source = added_source(&format!("{empty}{patch}"));
+    assert_eq!(source, added_source(patch));
+    let data = patch.replace("t.py", "data.json");
+    assert_eq!(added_source(&format!("{data}{patch}")), None);
     assert_eq!(added_source(""), None);
 }
 
