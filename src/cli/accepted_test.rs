@@ -242,7 +242,8 @@ impl AcceptedTest {
             return Err(error.hint(format!("to apply it again, remove it first: {remove}")));
         }
         if self.has_applied_mark(tree)? {
-            return Err(error.cause("it is already applied, marked as expected to fail"));
+            let error = error.cause("it is already applied, marked as expected to fail");
+            return Err(error.hint("to apply it again, remove it first"));
         }
         let hint = format!("resolve this, then run `{command}`");
         Err(error.cause(reason).hint(hint))

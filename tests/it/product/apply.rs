@@ -128,7 +128,8 @@ fn test_of_subfolder_is_applied_and_committed() {
         let output = testwright(words);
         assert_exit_code(&output, 2);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let cause = "cause: it is already applied, marked as expected to fail";
+        let cause =
+            "cause: it is already applied, marked as expected to fail\n  hint: to apply it again";
         assert!(stderr.contains(cause), "{stderr}");
     }
 
