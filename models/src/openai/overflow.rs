@@ -1,7 +1,9 @@
 //! Recognizes that a request has too many tokens, in any wording: the text mentions the input's length or
 //! tokens, and a limit. The numbers tell which part of the request is too large.
 
-use regex::Regex;
+use std::borrow::Cow;
+
+use regex::{Captures, Regex};
 use testwright_sandboxes::Pattern;
 
 /// The part of a request that is too large.
@@ -27,6 +29,9 @@ pub(super) struct Overflow {
 /// Smallest number that can be a limit in tokens; smaller ones count something else.
 const MIN_LIMIT: u64 = 256;
 
+/// Larger numbers are identifiers and times.
+const MAX_NUMBER: u64 = 20_000_000;
+
 /// Minimum completion tokens that are worth a request if the account's credit limits them.
 const MIN_AFFORDABLE: u64 = 1024;
 
@@ -50,44 +55,36 @@ fn ends_like_a_limit(text: &str) -> bool {
     words.iter().any(|word| text.trim_end().ends_with(word))
 }
 
-/// Words for limits of an account or of time, which a shorter prompt does not lift.
-const OTHER_LIMITS: [&str; 16] = [
-    "deadline",
-    "per min",
-    "per day",
-    "per hour",
-    "rate limit",
-    "rate_limit",
-    "throttl",
-    "too many requests",
-    "please wait",
-    "quota",
-    "api key",
-    "api_key",
-    "authenti",
-    "unauthorized",
-    "expired",
-    "access token",
-];
+/// Wordings for limits of an account or of time, and for filters of contents: a shorter prompt lifts none.
+static OTHER_LIMITS: Pattern = Pattern::new(concat!(
+    r"deadline|per (?:min|day|hour)|daily|monthly|\b[rt]pm\b|rate[ _]limit|throttl|too many requests|please wait|concurren",
+    r"|quota|balance|\bcredits\b|spending|api[ _]key|authenti|unauthorized|expired|access token",
+    r"|content[ _](?:filter|management)|severity|每分钟|每秒|每天|频繁|频率|并发|余额|配额|额度|敏感",
+));
+
+/// Wordings for a value that is too small, or for a list that is too long.
+static TOO_SMALL: Pattern = Pattern::new(
+    r"(?:must|should|needs? to) be (?:greater|larger|longer|more|at least|>)|array (?:too long|length)",
+);
 
 static SUBJECT: Pattern = Pattern::new(
-    r"prompt|input|context|message|conversation|sequence|request|history|n_ctx|payload|body|session|\btext\b|\bquery\b|\btokens\b|token (?:count|limit)|输入|上下文|消息|入力",
+    r"prompt|input|context|message|conversation|sequence|requests?\b|history|n_ctx|payload|body|session|\btext\b|\bquery\b|\btokens\b|token (?:count|limit)|current length|输入|上下文|消息|入力|입력",
 );
 static MEASURE: Pattern = Pattern::new(
-    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长|トークン",
+    r"tokens?\b|length|too (?:long|large|many|big)|window|context size|longer|larger|characters|\bsize\b|长度|超长|过长|トークン|토큰",
 );
 static EXCESS: Pattern = Pattern::new(
-    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only (?:supports?|accepts?|process|takes?)|supports only|accepts only|up to|allowed|fewer|reached|too high|is full|> ?\d|\d ?/ ?\d{3}|超过|超出|超长|过长|最大|長すぎ",
+    r"exceed|too (?:long|large|many|big)|(?:long|larg|great|bigg)er than|more than|over the|above|beyond|overflow|maximum|max\b|max[_-]|maxlength|limit|at most|less than|fewer than|must be (?:<=|≤|less|at most|below|smaller|shorter)|<=|≤|reduce|shorten|truncat|not fit|n't fit|out of range|range of|should be|must be|must not|between|only (?:supports?|accepts?|process|takes?)|supports only|accepts only|up to|allowed|fewer|reached|too high|is full|> ?\d|\d ?/ ?\d{3}|lengthy|over[ -]?(?:length|size)|超过|超出|超长|过长|最大|超え|長すぎ|초과",
 );
 static CLEAR: Pattern = Pattern::new(
     r"(?:prompt|input|context|sequence|conversation|tokens?)\b[^.\n]{0,60}(?:too (?:long|large|big|many)|exceed|(?:long|larg|great)er than)|(?:exceed|(?:long|larg|great)er than)[^.\n]{0,60}(?:context|prompt|input|tokens?)\b|maximum (?:context|prompt|input)|context (?:length|window|size) (?:is|of)|(?:prompt|input|sequence)[^.\n]{0,40}\d ?> ?(?:n_ctx|\d)",
 );
 /// Codes and short wordings, in which the words stand next to each other.
 static SHORT: Pattern = Pattern::new(
-    r"(?:input|prompt|context|tokens?)[ _-]?(?:length|limit|window|size|count)?[ _-]?(?:too[ _-]?(?:long|large|many|big)|exceed|overflow|reached)|too[ _-]?many[ _-]?(?:input[ _-]?|prompt[ _-]?)?tokens|requesttoolarge|out of context|input_length_error|max(?:imum)? context|shorten (?:your|the) (?:prompt|input|messages|text)|kv cache is full|not fit (?:in|into) the (?:kv cache|context|window)",
+    r"(?:input|prompt|context|tokens?)[ _-]?(?:length|limit|window|size|count)?[ _-]?(?:too[ _-]?(?:long|large|many|big)|exceed|overflow|reached)|too[ _-]?many[ _-]?(?:input[ _-]?|prompt[ _-]?)?tokens|requesttoolarge|out of context|input_length_error|max(?:imum)? context|shorten (?:your|the) (?:prompt|input|messages|text)|(?:context|kv cache) is full|not fit (?:in|into) the (?:kv cache|context|window)|(?:no|not enough|insufficient) (?:(?:space|room)[^.\n]{0,20})?(?:context|kv cache)|(?:tokens?|字数|字符|长度|内容|提示词?|对话|问题)[^。\n]{0,20}(?:超[过出长限]|过长|太长|太多|过大)",
 );
 static COMPLETION: Pattern = Pattern::new(
-    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|maxtokens|num_predict|n_predict|tokens to generate|(?:completion|output|generation) length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)",
+    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|maxtokens|num_predict|n_predict|tokens to generate|(?:completion|output|generation) length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)|(?:maximum|max) output|输出|生成",
 );
 static COMPLETION_EXCESS: Pattern = Pattern::new(
     r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between|expected a value|not less|above|not in \[|only \d|取值范围|超过",
@@ -101,16 +98,21 @@ static OTHER_FIELD: Pattern = Pattern::new(
 static UNKNOWN_FIELD: Pattern =
     Pattern::new(r"unsupported|not supported|instead|unrecognized|unknown|extra input|unexpected");
 static LIMIT: Pattern = Pattern::new(
-    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size|of)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d[\d,_]*)(k?)",
+    r"(?:maximum|max(?:_\w+)?|limit|allowed|at most|only|supports?|up to|window|context (?:length|size|of)|exceeds?|exceeded|<=|≤|less than(?: or equal to)?|fewer than|(?:long|larg|great)er than|more than|inclusive\) to|n_ctx|>)[^0-9]{0,80}?(\d+)",
 );
 static LIMIT_AFTER: Pattern = Pattern::new(
-    r"(\d[\d,_]*)(k?)[\s-]*(?:tokens?)?[\s-]*(?:maximum|max\b|limit|allowed|is the (?:maximum|limit)|context)",
+    r"(\d+)[\s-]*(?:tokens?)?[\s-]*(?:maximum|max\b|limit|allowed|is the (?:maximum|limit)|context)",
 );
 static PROMPT: Pattern = Pattern::new(
-    r"(\d[\d,_]*)(k?)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d[\d,_]*)(k?)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d[\d,_]*)(k?)|(\d[\d,_]*)(k?)\s*(?:\(prompt\)|\+\s*\d)",
+    r"(\d+)\s*(?:`inputs?`|inputs?|prompt)\s*tokens?|(\d+)\s*(?:tokens?\s*)?(?:in|from) (?:the|your) (?:messages|prompt|input)|(?:prompt token count of|input length|prompt length|received|n_prompt_tokens|(?:prompt|input) tokens:?(?: \()?|given:?|input \(|prompt \(|requested tokens \(|the (?:request|prompt|input|conversation) (?:contains|has)|too long:)\s*(?:at least |about |is |of )?(\d+)|(\d+)\s*(?:\(prompt\)|\+\s*\d)",
 );
-static AFFORDABLE: Pattern = Pattern::new(r"can only afford (\d[\d,_]*)");
-static NUMBER: Pattern = Pattern::new(r"\d[\d,_]*");
+static AFFORDABLE: Pattern = Pattern::new(r"can only afford (\d+)");
+static NUMBER: Pattern = Pattern::new(r"\d+");
+/// A number with separators or a unit, after a character that is not a part of a name.
+static WRITTEN_NUMBER: Pattern =
+    Pattern::new(r"(^|[^\w.-])(?:(\d+(?:[,_']\d{3})+)\b|(\d+(?:\.\d+)?)\s?([km])\b)");
+/// An amount by which a limit is exceeded.
+static DIFFERENCE: Pattern = Pattern::new(r"\bby (?:about )?\d+");
 
 /// Returns what is too large, for the text of a refusal in lower case. `sent_limit` is the limit of completion
 /// tokens that was sent.
@@ -129,17 +131,16 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     if !matches!(status, 400 | 413 | 416 | 422 | 429 | 500) {
         return None;
     }
+    let plain = with_plain_numbers(text);
+    let text = &*plain;
     let has_code = CODES.iter().any(|code| text.contains(code));
     if status == 429 && !has_code {
         return None;
     }
-    if !has_code && OTHER_LIMITS.iter().any(|words| text.contains(words)) {
+    if !has_code && OTHER_LIMITS.is_match(text) {
         return None;
     }
     let is_about_tokens = text.contains("token") || text.contains("context");
-    if OTHER_FIELD.is_match(text) && !is_about_tokens {
-        return None;
-    }
     let of_prompt = |numbers: &Numbers| Overflow {
         part: TooLarge::Prompt,
         limit: numbers.limit,
@@ -152,6 +153,9 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
             prompt: None,
         });
     }
+    if TOO_SMALL.is_match(text) || (OTHER_FIELD.is_match(text) && !is_about_tokens) {
+        return None;
+    }
     let numbers = Numbers::read(text, sent_limit);
     let is_completion = sent_limit.is_some()
         && COMPLETION.is_match(text)
@@ -163,14 +167,15 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
             ..of_prompt(&numbers)
         });
     }
-    let is_vague = SUBJECT.is_match(text) && MEASURE.is_match(text) && EXCESS.is_match(text);
+    // A limit of the completion alone says nothing about the prompt.
+    let other_words = COMPLETION.replace_all(text, "");
+    let has_numbers = all_numbers(text).len() > 1;
+    let is_vague = SUBJECT.is_match(&other_words)
+        && ((MEASURE.is_match(text) && EXCESS.is_match(text)) || (is_about_tokens && has_numbers));
     let is_short = SHORT.is_match(text);
     let is_prompt = match status {
         // Failures of a server have many words; a retry is right for all others.
-        500 => {
-            let has_numbers = all_numbers(text).len() > 1;
-            CLEAR.is_match(text) || is_short || (is_vague && is_about_tokens && has_numbers)
-        }
+        500 => CLEAR.is_match(text) || is_short || (is_vague && is_about_tokens && has_numbers),
         _ => is_vague || is_short,
     };
     let is_field = UNKNOWN_FIELD.is_match(text) && COMPLETION.is_match(text);
@@ -187,6 +192,8 @@ struct Numbers {
 
 impl Numbers {
     fn read(text: &str, sent_limit: Option<u64>) -> Numbers {
+        let without_differences = DIFFERENCE.replace_all(text, "");
+        let text = &*without_differences;
         let is_sum = COMPLETION.is_match(text);
         let prompt = PROMPT
             .find_iter(text)
@@ -246,14 +253,21 @@ impl Numbers {
 
 fn named<'t>(pattern: &'t Regex, text: &'t str) -> impl Iterator<Item = u64> + 't {
     pattern.captures_iter(text).filter_map(|captures| {
-        let mut groups = captures.iter().skip(1).flatten();
-        let number = parse(groups.next()?.as_str())?;
-        let is_thousands = groups.next().is_some_and(|unit| unit.as_str() == "k");
-        Some(if is_thousands {
-            number.saturating_mul(1000)
-        } else {
-            number
-        })
+        let number = captures.iter().skip(1).flatten().next()?;
+        number.as_str().parse::<u64>().ok()
+    })
+}
+
+/// Rewrites numbers such as `200,000` and `128k` as digits.
+fn with_plain_numbers(text: &str) -> Cow<'_, str> {
+    WRITTEN_NUMBER.replace_all(text, |number: &Captures<'_>| {
+        let part = |group| number.get(group).map_or("", |part| part.as_str());
+        let factor = if part(4) == "m" { 1e6 } else { 1e3 };
+        let digits = match part(3).parse::<f64>() {
+            Ok(amount) => ((amount * factor) as u64).to_string(),
+            Err(_) => part(2).replace([',', '_', '\''], ""),
+        };
+        format!("{}{digits}", part(1))
     })
 }
 
@@ -271,13 +285,9 @@ fn all_numbers(text: &str) -> Vec<u64> {
                 && !before.is_some_and(is_name)
                 && !after.is_some_and(|c| c.is_alphanumeric() || c == '-')
         })
-        .filter_map(|hit| parse(hit.as_str()))
-        .filter(|number| *number >= MIN_LIMIT)
+        .filter_map(|hit| hit.as_str().parse::<u64>().ok())
+        .filter(|number| (MIN_LIMIT..MAX_NUMBER).contains(number))
         .collect()
-}
-
-fn parse(digits: &str) -> Option<u64> {
-    digits.replace([',', '_'], "").parse().ok()
 }
 
 #[cfg(test)]

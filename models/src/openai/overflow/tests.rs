@@ -220,6 +220,47 @@ fn long_prompts_are_recognized_by_meaning() {
         (400, "请求 tokens 超过限制 8192", Some(8_192), None),
         (400, "Prompt 超长", None, None),
         (400, "输入内容超过模型最大长度限制", None, None),
+        (400, "tokens数量超过模型最大长度限制", None, None),
+        (400, "提示词太长", None, None),
+        (400, "入力トークン数が上限を超えています", None, None),
+        (
+            400,
+            "Current length is 65671 while limit is 65536",
+            Some(65_536),
+            None,
+        ),
+        (
+            400,
+            "Prompt has 9000 tokens, but the model's window holds 8192",
+            Some(8_192),
+            None,
+        ),
+        (
+            400,
+            "prompt of 1.2M tokens exceeds the 1M window",
+            Some(1_000_000),
+            Some(1_200_000),
+        ),
+        (
+            400,
+            "Input is too long. The prompt has 210k tokens; this model takes 200k.",
+            Some(200_000),
+            Some(210_000),
+        ),
+        (
+            400,
+            "prompt too long; exceeded max context length by 1,200 tokens",
+            None,
+            None,
+        ),
+        (
+            400,
+            "The messages are too lengthy for this model",
+            None,
+            None,
+        ),
+        (400, "Not enough space in the context", None, None),
+        (500, "context is full", None, None),
     ] {
         let excess = overflow(status, &text.to_lowercase(), None);
         let excess = excess.unwrap_or_else(|| panic!("{text}"));
@@ -325,6 +366,11 @@ fn large_completions_are_recognized() {
             completion(Some(32_768), Some(2_012)),
         ),
         (
+            "最大输出 token 不能超过 4096",
+            8_192,
+            completion(Some(4_096), None),
+        ),
+        (
             "This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (8500 in the messages, 1000 in the completion).",
             1_000,
             prompt(Some(8_192), Some(8_500)),
@@ -396,6 +442,25 @@ fn other_refusals_are_no_overflow() {
             "The request timed out after 600 s: the maximum queue size of 1000 was reached",
         ),
         (400, "registry/m does not support tools"),
+        (400, "TPM limit reached for this model: 6000 tokens"),
+        (400, "Your daily token limit of 1000000 has been reached"),
+        (400, "每分钟 token 数超过限制 6000"),
+        (
+            400,
+            "The prompt was filtered by the content management policy: maximum length of 2000 tokens",
+        ),
+        (
+            400,
+            "`max_tokens` must be greater than `thinking.budget_tokens`",
+        ),
+        (
+            400,
+            "Invalid 'messages[2].tool_calls': array too long. Expected an array with maximum length 128",
+        ),
+        (
+            400,
+            "The request with id 20250101123456 has an invalid token; code 20015",
+        ),
     ] {
         assert_eq!(
             overflow(status, &text.to_lowercase(), Some(2_000)),
@@ -417,4 +482,15 @@ fn affordable_completion_is_a_limit() {
         completion(Some(21_234), None)
     );
     assert_eq!(overflow(402, &text(12), None), None);
+}
+
+/// A refusal of the completion's limit is not solved by a shorter prompt.
+#[test]
+fn completion_limit_alone_is_no_long_prompt() {
+    for text in [
+        "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens",
+        "the requested number of output tokens (8192) exceeds the limit for this model (4096)",
+    ] {
+        assert_eq!(overflow(400, text, None), None, "{text}");
+    }
 }
