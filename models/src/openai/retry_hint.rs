@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 8;
 static IN_WORDS: Pattern = Pattern::new(concat!(
     r"(?i)(?:(?:try|retry|retrying|call|send|request)[^0-9\n]{0,40}?(?:\b|_)(?:in|after|within)(?:\b|_)",
     r"|retry[-_ ]?(?:after|delay)|come back in|cool(?:ing)? ?down|back ?off|hold on|estimated time|wait(?:ing)?(?: for)?|available(?: again)? in|resets?(?: again)?(?: in| after)?|retry in)",
-    r"\D{0,20}?(\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
+    r"\D{0,20}?((?:PT)?\d[\d.]*(?:\s*[a-z]+\b|[a-z]+\d[\d.a-z]*)?(?:[\s,]*(?:and\s+)?\d[\d.]*\s*(?:ms|s|m|h|sec|min|hour|second|minute|day)[a-z]*)*)",
 ));
 
 /// One unit in words.
@@ -33,8 +33,12 @@ static BEFORE_WORDS: Pattern = Pattern::new(concat!(
 /// Hours, minutes and seconds, or minutes and seconds.
 static CLOCK: Pattern = Pattern::new(r"\A(?:(\d{1,2}):)?(\d{1,2}):(\d\d(?:\.\d+)?)");
 
-static DATE: Pattern =
-    Pattern::new(r"\A(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)([+-]\d\d:?\d\d)?");
+/// A date in words, such as "resets at 2026-11-21 22:01:00 UTC".
+static UNTIL: Pattern = Pattern::new(concat!(
+    r"(?i)(?:again|retry|reset|renew|refresh|lift|resum|available|until|after)[^0-9\n]{0,40}?(?:",
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s?([+-]\d\d:?\d\d)?",
+    r"|([a-z]{3}, \d\d [a-z]{3} \d{4} [\d:]{8} GMT))",
+));
 
 static PART: Pattern = Pattern::new(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)");
 
@@ -127,18 +131,22 @@ fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
                 | "resetsafter"
                 | "quotaresetdelay"
                 | "retryin"
-                | "resetsat"
                 | "resetsinseconds"
                 | "estimatedtime"
         );
-    if !is_hint {
-        return None;
-    }
+    // Other fields about retries may count them, but a date is a hint.
+    let has_date = key.contains("retry") || key.contains("reset");
     let seconds = match value {
-        Value::Number(number) => seconds_or_time(number.as_f64()?, now)?,
-        Value::String(text) => duration_or_time(text, now)?,
+        Value::Number(number) if is_hint || has_date => {
+            let number = number
+                .as_f64()
+                .filter(|number| is_hint || *number >= MIN_EPOCH)?;
+            seconds_or_time(number, now)?
+        }
+        Value::String(text) if is_hint => duration_or_time(text, now)?,
+        Value::String(text) if has_date => time_left(text, now)?,
         // A Duration of Google's protocol.
-        Value::Object(parts) => {
+        Value::Object(parts) if is_hint => {
             let part = |name: &str| match parts.get(name)? {
                 Value::Number(number) => number.as_f64(),
                 Value::String(text) => number(text),
@@ -167,13 +175,20 @@ fn in_texts(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
 fn in_words(text: &str, now: SystemTime) -> Option<f64> {
     let in_digits = ONE_UNIT.replace_all(text, "1 $1");
     let text = &*in_digits;
+    if let Some(until) = UNTIL.captures(text) {
+        let seconds = match until.get(4) {
+            Some(date) => time_left(date.as_str(), now),
+            None => {
+                let zone = until.get(3).map_or("Z", |zone| zone.as_str());
+                time_left(&format!("{}T{}{zone}", &until[1], &until[2]), now)
+            }
+        };
+        // A past date says nothing about the next request.
+        return seconds.filter(|seconds| *seconds > 0.0);
+    }
     let after_words = IN_WORDS.captures_iter(text).find_map(|captures| {
         let amount = captures.get(1)?;
         let rest = &text[amount.start()..];
-        if let Some(date) = DATE.captures(rest) {
-            let zone = date.get(3).map_or("Z", |zone| zone.as_str());
-            return duration_or_time(&format!("{}T{}{zone}", &date[1], &date[2]), now);
-        }
         if let Some(clock) = CLOCK.captures(rest) {
             // After "at", it is a time of the day.
             let mut words = text[..amount.start()].split_whitespace();
@@ -199,14 +214,16 @@ fn duration_or_time(text: &str, now: SystemTime) -> Option<f64> {
     if let Some(number) = number(text) {
         return seconds_or_time(number, now);
     }
-    let until = httpdate::parse_http_date(text).ok().or_else(|| {
-        let time: jiff::Timestamp = text.parse().ok()?;
+    time_left(text, now).or_else(|| duration(text))
+}
+
+/// Returns the seconds until a date.
+fn time_left(date: &str, now: SystemTime) -> Option<f64> {
+    let until = httpdate::parse_http_date(date).ok().or_else(|| {
+        let time: jiff::Timestamp = date.parse().ok()?;
         Some(SystemTime::from(time))
-    });
-    match until {
-        Some(until) => Some(until.duration_since(now).unwrap_or_default().as_secs_f64()),
-        None => duration(text),
-    }
+    })?;
+    Some(until.duration_since(now).unwrap_or_default().as_secs_f64())
 }
 
 /// Returns seconds; a large number is a time since the epoch.
@@ -226,8 +243,9 @@ fn seconds_or_time(number: f64, now: SystemTime) -> Option<f64> {
     Some((until - now.as_secs_f64()).max(0.0))
 }
 
-/// Reads `1h2m3.5s`, `20ms`, `2 minutes and 5 seconds` or plain seconds.
+/// Reads `1h2m3.5s`, `PT1M30S`, `20ms`, `2 minutes and 5 seconds` or plain seconds.
 fn duration(text: &str) -> Option<f64> {
+    let text = text.strip_prefix("PT").unwrap_or(text);
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

@@ -20,10 +20,11 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 #[test]
 fn hints_in_headers_are_read() {
     type Pairs = &'static [(&'static str, &'static str)];
-    let cases: [(Pairs, Option<f64>); 23] = [
+    let cases: [(Pairs, Option<f64>); 24] = [
         (&[("retry-after", "7")], Some(7.0)),
         (&[("retry-after", "7.5")], Some(7.5)),
         (&[("retry-after", "7s")], Some(7.0)),
+        (&[("retry-after", "PT1M30S")], Some(90.0)),
         (
             &[("retry-after", "Sat, 21 Nov 2026 22:01:30 GMT")],
             Some(90.0),
@@ -110,6 +111,18 @@ fn hints_in_bodies_are_read() {
         (error_body("retry_delay {\n  seconds: 40\n}"), Some(40.0)),
         (error_body("VertexAIException - {\"details\": [{\"retryDelay\": \"34s\"}]}"), Some(34.0)),
         (error_body("Come back in 3 minutes."), Some(180.0)),
+        (error_body("Retry after PT20S"), Some(20.0)),
+        (error_body("Please wait PT1M30.5S before the next request"), Some(90.5)),
+        (error_body("Try again at 2026-11-21T22:01:00Z"), Some(60.0)),
+        (error_body("No capacity until 2026-11-21 23:01:00+01:00."), Some(60.0)),
+        (error_body("Please retry after Sat, 21 Nov 2026 22:01:30 GMT"), Some(90.0)),
+        (error_body("The limit was reset at 2026-11-21 21:00:00"), None),
+        (error_body("The certificate is valid from 2026-11-22"), None),
+        (json!({"retryDelay": "PT1M30S"}).to_string(), Some(90.0)),
+        (json!({"error": {"reset_time": "2026-11-21T22:01:00Z"}}).to_string(), Some(60.0)),
+        (json!({"error": {"retry_at": "Sat, 21 Nov 2026 22:01:30 GMT"}}).to_string(), Some(90.0)),
+        (json!({"quotaResetTimeStamp": 1_795_298_430}).to_string(), Some(30.0)),
+        (json!({"retry_count": 3, "message": "slow down"}).to_string(), None),
         (error_body("Try again at 12:30"), None),
         (error_body("Try again later (limit 100 requests per minute)"), None),
         (json!({"error": {"type": "usage_limit_reached", "resets_in_seconds": 90}}).to_string(), Some(90.0)),
