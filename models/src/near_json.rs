@@ -1,9 +1,9 @@
 //! A tolerant reader of JSON as models write it.
 //!
-//! Strict JSON is parsed as such. Near-JSON (Python's quotes and constants, trailing commas, raw newlines in
-//! strings, keys without quotes, a missing last bracket) is accepted if it can be read in only one way.
-//! Everything else is a [`Problem`] with its position, which can be shown to a model. The reader does not
-//! guess where a string with unescaped quotes ends.
+//! Strict JSON is parsed as such. Near-JSON is accepted if it can be read in only one way: Python's quotes and
+//! constants, typographic quotes, trailing commas, raw newlines in strings, keys without quotes, or a missing
+//! last bracket. Everything else is a [`Problem`] with its position, which can be shown to a model. The reader
+//! does not guess where a string with unescaped quotes ends.
 
 use serde_json::{Map, Value};
 
@@ -12,6 +12,9 @@ mod tests;
 
 /// Maximum nesting depth, more than any argument needs; it bounds the recursion.
 const MAX_DEPTH: usize = 64;
+
+/// Quotes that word processors and some models write instead of `"`.
+const TYPOGRAPHIC_QUOTES: [char; 3] = ['“', '”', '„'];
 
 /// A problem with a text that should be JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -161,7 +164,7 @@ impl NearJsonReader<'_> {
             }
             Some('{') => self.object(depth),
             Some('[') => self.array(depth),
-            Some('"' | '\'') => Ok(Value::String(self.string()?)),
+            Some('"' | '\'' | '“' | '”' | '„') => Ok(Value::String(self.string()?)),
             Some('r' | 'R') if matches!(self.rest().as_bytes().get(1), Some(b'"' | b'\'')) => {
                 self.at += 1;
                 let start = self.at;
@@ -190,7 +193,7 @@ impl NearJsonReader<'_> {
             let key = self.key()?;
             self.skip_blank();
             match self.peek() {
-                Some(':') => self.at += 1,
+                Some(colon @ (':' | '：')) => self.at += colon.len_utf8(),
                 None => {
                     return self.cut(format!("the text ends after the key \"{}\"", excerpt(&key)));
                 }
@@ -209,7 +212,7 @@ impl NearJsonReader<'_> {
             map.insert(key, value);
             self.skip_blank();
             match self.peek() {
-                Some(',') => self.at += 1,
+                Some(comma @ (',' | '，')) => self.at += comma.len_utf8(),
                 Some('}') => {}
                 None => return self.close(Value::Object(map), '}'),
                 Some(c) => return self.not_the_end(c, '}'),
@@ -233,7 +236,7 @@ impl NearJsonReader<'_> {
             items.push(self.value(depth + 1)?);
             self.skip_blank();
             match self.peek() {
-                Some(',') => self.at += 1,
+                Some(comma @ (',' | '，')) => self.at += comma.len_utf8(),
                 Some(']') => {}
                 None => return self.close(Value::Array(items), ']'),
                 Some(c) => return self.not_the_end(c, ']'),
@@ -264,7 +267,7 @@ impl NearJsonReader<'_> {
 
     fn key(&mut self) -> Result<String, Problem> {
         match self.peek() {
-            Some('"' | '\'') => self.string(),
+            Some('"' | '\'' | '“' | '”' | '„') => self.string(),
             Some(c) if c.is_alphabetic() || c == '_' => Ok(self.word()),
             Some(c) => self.fail(format!("a key in quotes was expected, not `{c}`")),
             None => self.cut("the text ends where a key was expected"),
@@ -314,19 +317,16 @@ impl NearJsonReader<'_> {
     }
 
     fn string(&mut self) -> Result<String, Problem> {
-        let json = self.peek() == Some('"') && !self.rest().starts_with("\"\"\"");
+        let json = self.peek() != Some('\'') && !self.rest().starts_with("\"\"\"");
         let escapes = if json { Escapes::Json } else { Escapes::Python };
         self.quoted(self.at, escapes)
     }
 
     fn quoted(&mut self, start: usize, escapes: Escapes) -> Result<String, Problem> {
-        let quote = if self.rest().starts_with('\'') {
-            '\''
-        } else {
-            '"'
-        };
+        let quote = self.peek().unwrap_or('"');
+        let is_typographic = TYPOGRAPHIC_QUOTES.contains(&quote);
         let triple: String = std::iter::repeat_n(quote, 3).collect();
-        let fence = if self.rest().starts_with(&triple) {
+        let fence = if !is_typographic && self.rest().starts_with(&triple) {
             triple
         } else {
             quote.to_string()
@@ -336,7 +336,11 @@ impl NearJsonReader<'_> {
         let mut unknown_escape = false;
         let mut control_escape = None;
         loop {
-            if self.rest().starts_with(&fence) {
+            let is_end = match is_typographic {
+                true => self.rest().starts_with(TYPOGRAPHIC_QUOTES),
+                false => self.rest().starts_with(&fence),
+            };
+            if is_end {
                 self.at += fence.len();
                 break;
             }

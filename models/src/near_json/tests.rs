@@ -33,6 +33,10 @@ fn unambiguous_text_is_parsed() {
         ("{\"a\": -1.5e3, \"b\": 0,}", json!({"a": -1500.0, "b": 0})),
         ("  {}  ", json!({})),
         ("{'a': 'x\\\ny'}", json!({"a": "xy"})),
+        (
+            "{“a”：„x“，“b”: “print(\"y\")”}",
+            json!({"a": "x", "b": "print(\"y\")"}),
+        ),
     ];
     for (text, value) in cases {
         assert_eq!(read(text, true), Ok(value), "{text}");
@@ -44,6 +48,7 @@ fn ambiguous_text_is_a_positioned_problem() {
     let cases = [
         (r#"{"a": "say "hi" now"}"#, 1, 13, "inside a string"),
         (r#"{"a": 1 "b": 2}"#, 1, 9, "`,` or `}`"),
+        ("{“a”: “say “hi””}", 1, 13, "`,` or `}`"),
         ("{\"a\": 1,\n \"b\": x y}", 2, 7, "needs quotes"),
         (r#"{"a": "x"#, 1, 9, "has no end"),
         (r#"{"a": 01}"#, 1, 7, "not a number"),
