@@ -10,6 +10,7 @@ mod arguments;
 mod blocks;
 mod families;
 mod marks;
+mod named_calls;
 mod names;
 mod pairs;
 pub mod parse_call;
@@ -50,6 +51,20 @@ pub struct TextCalls {
 
 /// Reads the calls in a text. `whole` is false if the reply hit its token limit.
 pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
+    let text_calls = read_plain(text, tools, whole);
+    // Some servers escape the whole text for HTML.
+    if text_calls.calls.is_empty()
+        && let Some(plain) = marks::without_escapes(text)
+    {
+        let in_plain = read_plain(&plain, tools, whole);
+        if !in_plain.calls.is_empty() && in_plain.malformed.is_empty() {
+            return in_plain;
+        }
+    }
+    text_calls
+}
+
+fn read_plain(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut text_calls = TextCalls::default();
     if tools.is_empty() {
         text.clone_into(&mut text_calls.content);
@@ -325,7 +340,10 @@ impl Scan<'_> {
             return (end, calls);
         }
         if closed || self.whole {
-            let calls = self.xml_calls(inner);
+            let mut calls = self.xml_calls(inner);
+            if calls.is_empty() {
+                calls.extend(self.yaml_call(inner));
+            }
             if !calls.is_empty() {
                 return (end, calls);
             }
@@ -336,51 +354,6 @@ impl Scan<'_> {
             false if self.whole => (end, vec![self.named(inner)]),
             false => (end, vec![self.cut_call(inner)]),
         }
-    }
-
-    /// Returns the problem of a call whose end is missing because the reply reached its limit.
-    fn cut_call(&self, inner: &str) -> ParsedCall {
-        let mut words = inner.split(['<', '\n']).map(str::trim);
-        let name = words.find(|word| !word.is_empty());
-        ParsedCall::Malformed {
-            name: name.and_then(|name| parse_call::tool_name(name, self.tools).ok()),
-            problem: CUT_CALL.to_owned(),
-        }
-    }
-
-    /// Reads a name followed by arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
-    fn named(&self, inner: &str) -> ParsedCall {
-        let not_an_object = || {
-            let problem = format!("it is not a JSON object. {}", parse_call::FORM);
-            ParsedCall::malformed(None, problem)
-        };
-        let inner = inner.trim();
-        let name_end = inner
-            .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-' && c != '.')
-            .unwrap_or(inner.len());
-        let (name, rest) = (&inner[..name_end], inner[name_end..].trim());
-        let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
-        let rest = rest.strip_prefix("<tool_sep>").unwrap_or(rest).trim_start();
-        let bare = marks::without_dressing(rest);
-        let rest = if rest.starts_with("```") {
-            &*bare
-        } else {
-            rest
-        };
-        if name.is_empty() {
-            return not_an_object();
-        }
-        if rest.starts_with('{') {
-            return match near_json::read(rest, self.whole) {
-                Ok(value) => parse_call::call(name, value, self.tools, self.whole),
-                Err(problem) => parse_call::unreadable_arguments(name, &problem),
-            };
-        }
-        let pairs = pairs::arg_pairs(rest);
-        if rest.is_empty() || !pairs.is_empty() {
-            return parse_call::from_text(name, &pairs, self.tools);
-        }
-        not_an_object()
     }
 
     fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {

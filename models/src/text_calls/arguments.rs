@@ -83,6 +83,11 @@ fn read(text: &str, whole: bool) -> Result<Value, String> {
     {
         return Ok(value);
     }
+    if let Some(plain) = marks::without_escapes(&bare)
+        && let Ok(value) = near_json::read(&plain, whole)
+    {
+        return Ok(value);
+    }
     repeated(&bare, whole).ok_or_else(|| format!("its arguments cannot be read as JSON: {problem}"))
 }
 

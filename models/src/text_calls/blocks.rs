@@ -44,12 +44,15 @@ pub(super) enum Block {
 }
 
 /// Tags around reasoning, with the tags that close them.
-const THOUGHTS: [(&str, &str); 6] = [
+const THOUGHTS: [(&str, &str); 9] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<reasoning>", "</reasoning>"),
     ("<scratch_pad>", "</scratch_pad>"),
     ("<seed:think>", "</seed:think>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<think:opensource>", "</think:opensource>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     ("[THINK]", "[/THINK]"),
 ];
 
@@ -57,9 +60,9 @@ const THOUGHTS: [(&str, &str); 6] = [
 const COMMON: &str = concat!(
     r"(?:^[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n`]*)(?:\n|\z))",
     r"|^[ \t]*Action:[ \t]*(?P<fence2>```+)(?P<info2>[^\n`]*)\n",
-    r"|(?P<think><(?:think|thinking|reasoning|scratch_pad|seed:think)>|\[THINK\])",
+    r"|(?P<think><(?:think(?::opensource)?|thinking|reasoning|scratch_pad|(?:seed|mm):think)>|\[THINK\]|<\|open\|>think<\|sep\|>)",
     r"|<(?P<tag>tool_calls?|TOOL_CALLS?|tools|function_calls?|tool_use|tool_code|tool)>",
-    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|tool_use|call_tool|call|tool)(?:\s*=\s*|\s+(?:name|function)=)["']?(?P<function>[\w.\-:]+)["']?\s*>"#,
+    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|tool_use|call_tool|call|tool)(?:\s*=\s*|\s+(?:name|function)=)["']?(?P<function>[\w.\-:]+)["']?(?:[ \t][^<>\n]*)?\s*>"#,
     r"|(?P<answer><tool_response>|<tool_result>|<function_results>)",
     r"|(?:\[TOOL_(?:CALL|REQUEST)\]|>|\bfunction call|^\**(?i:calling|call|using|action|tool|function)[A-Za-z `*]{0,40}:\**|^)[ \t]*(?P<bracket>[\{\[])",
     r"|<(?P<element>[A-Za-z_]\w*)>",
@@ -173,7 +176,7 @@ pub(super) fn end_of_unopened_thought(text: &str) -> usize {
         let end = at + close.len();
         // A tag in the middle of a line of code or of a JSON string does not end a thought.
         let is_end = text[end..].is_empty()
-            || text[end..].starts_with(|c: char| c.is_whitespace() || "<[{✿".contains(c));
+            || text[end..].starts_with(|c: char| c.is_whitespace() || "<[{]✿".contains(c));
         (is_end && !text[..at].contains(open)).then_some(end - 1)
     });
     ends.min().unwrap_or(0)

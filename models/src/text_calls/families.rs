@@ -9,6 +9,7 @@ mod granite;
 mod harmony;
 mod kimi;
 mod llama;
+mod marked_tags;
 mod mistral;
 mod nemotron;
 mod phi;
@@ -59,6 +60,7 @@ pub(super) fn openers() -> impl Iterator<Item = Opener> {
         harmony::OPENERS,
         mistral::OPENERS,
         llama::OPENERS,
+        marked_tags::OPENERS,
         phi::OPENERS,
         gemma::OPENERS,
         granite::OPENERS,

@@ -5,15 +5,36 @@ use std::borrow::Cow;
 use testwright_sandboxes::Pattern;
 
 static MARK: Pattern = Pattern::new(concat!(
-    r#"</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
+    r#"<\|(?:open|close)\|>\w+<\|sep\|>|\]<\]minimax\[>\[|</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
     r"|<(?:end_of_turn|end_function_call|escape)>|\[/?(?:END_)?TOOL_(?:CALLS?|REQUEST)\]|\[/ARGS\]",
     r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
-    r"|</?(?:tool_calls?|TOOL_CALLS?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke|call_tool)>|</?functions?>|✿RESULT✿:?|✿RETURN✿:?",
+    r"|</?(?:tool_calls?(?::opensource)?|TOOL_CALLS?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke|call_tool)>|</?functions?>|✿RESULT✿:?|✿RETURN✿:?",
 ));
 
 /// Returns a text without the marks of chat templates.
 pub(super) fn without_marks(text: &str) -> Cow<'_, str> {
     MARK.replace_all(text, "")
+}
+
+/// Characters that HTML escapes.
+const ESCAPES: [(&str, &str); 6] = [
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", "\""),
+    ("&#34;", "\""),
+    ("&#39;", "'"),
+    ("&amp;", "&"),
+];
+
+/// Returns a text without HTML's escapes; `None` if it has none around tags or strings.
+pub(super) fn without_escapes(text: &str) -> Option<String> {
+    let is_escaped = ESCAPES[..4]
+        .iter()
+        .any(|(escape, _)| text.contains(*escape));
+    is_escaped.then(|| {
+        let replace = |text: String, (escape, plain): &(&str, &str)| text.replace(*escape, plain);
+        ESCAPES.iter().fold(text.to_owned(), replace)
+    })
 }
 
 /// Returns a JSON text without marks, a fence and the name of its format.

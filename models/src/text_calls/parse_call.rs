@@ -44,7 +44,7 @@ impl ParsedCall {
     }
 }
 
-const NAME_KEYS: [&str; 7] = [
+pub(super) const NAME_KEYS: [&str; 7] = [
     "name",
     "tool",
     "tool_name",
@@ -53,7 +53,7 @@ const NAME_KEYS: [&str; 7] = [
     "recipient_name",
     "action",
 ];
-const ARGUMENT_KEYS: [&str; 8] = [
+pub(super) const ARGUMENT_KEYS: [&str; 8] = [
     "arguments",
     "parameters",
     "args",

@@ -187,6 +187,24 @@ fn text_parameters_follow_schema() {
 }
 
 #[test]
+fn yaml_arguments_keep_code_and_lists() {
+    let code = "def test_a():\n    assert f(\"x\")\n\n    assert True";
+    let lines = code.replace('\n', "\n    ");
+    let body =
+        format!("file: t.py\n  code: |\n    {lines}\n  imports:\n    - import f\n    - 'os'\n");
+    let expected = call(
+        "insert_function",
+        json!({"file": "t.py", "code": code, "imports": ["import f", "os"]}),
+    );
+    for text in [
+        format!("<tool_call>\nname: insert_function\narguments:\n  {body}</tool_call>"),
+        format!("<invoke name=\"insert_function\">\n  {body}</invoke>"),
+    ] {
+        assert_eq!(calls(&text), expected, "{text}");
+    }
+}
+
+#[test]
 fn text_before_list_of_calls_stays() {
     let text_calls = read("I look now [search(pattern=\"x\")]", &tools(), true);
     assert_eq!(text_calls.calls.len(), 1);

@@ -3,6 +3,7 @@
 use testwright_sandboxes::Pattern;
 
 use super::Scan;
+use super::named_calls::yaml_entries;
 use super::pairs::unwrap_lines;
 use super::parse_call::{self, ParsedCall};
 
@@ -46,7 +47,7 @@ impl Scan<'_> {
         if arguments.trim_start().starts_with('{') {
             return parse_call::call(name, arguments.into(), self.tools, self.whole);
         }
-        parse_call::from_text(name, &elements(arguments), self.tools)
+        parse_call::from_text(name, &elements_or_yaml(arguments), self.tools)
     }
 
     /// Reads an element that is named after a tool and contains its parameters, as Cline's prompts teach it.
@@ -71,17 +72,25 @@ impl Scan<'_> {
 }
 
 impl Scan<'_> {
-    /// Returns the elements of a call that are named after the tool's parameters; none if any is not.
+    /// Returns the elements or entries of a call that are named after the tool's parameters; none if any is not.
     pub(super) fn parameter_elements(&self, name: &str, inner: &str) -> Vec<(String, String)> {
         let name = parse_call::tool_name(name, self.tools).unwrap_or_default();
         let tool = self.tools.iter().find(|tool| tool.name == name);
-        let children = elements(inner);
+        let children = elements_or_yaml(inner);
         let is_parameter =
             |key: &str| tool.is_some_and(|tool| tool.parameters["properties"].get(key).is_some());
         match children.iter().all(|(key, _)| is_parameter(key)) {
             true => children,
             false => Vec::new(),
         }
+    }
+}
+
+fn elements_or_yaml(inner: &str) -> Vec<(String, String)> {
+    let children = elements(inner);
+    match children.is_empty() {
+        true => yaml_entries(inner).unwrap_or_default(),
+        false => children,
     }
 }
 

@@ -1,6 +1,6 @@
 //! DeepSeek V3 and R1 (a fence after `function` and the name), V3.1 (the name and JSON), and V3.2 (tags with
-//! the prefix `｜DSML｜`). Kimi's tokens equal these once a server has replaced their unusual characters, so
-//! this reader takes both.
+//! the prefix `｜DSML｜`). Kimi's tokens equal these once a server has replaced their unusual characters, and
+//! Solar's resemble them, so this reader takes all three.
 
 use testwright_sandboxes::Pattern;
 
@@ -8,7 +8,10 @@ use super::{Calls, Opened, Opener, headed_call};
 use crate::text_calls::{self, Scan};
 
 pub(super) const OPENERS: &[Opener] = &[
-    (r"<[｜|]tool(?:[▁_ ]|\\_)call(?:[▁_ ]|\\_)begin[｜|]>", read),
+    (
+        r"<[｜|]tool(?:[▁_ ]|\\_)call(?:[▁_: ]|\\_)begin[｜|]>",
+        read,
+    ),
     // Distilled models leave out the token before a call.
     (
         r"[A-Za-z_][\w.\-]*<[｜|]tool(?:[▁_ ]|\\_)sep[｜|]>",
@@ -20,18 +23,20 @@ pub(super) const OPENERS: &[Opener] = &[
     ),
 ];
 
-const CLOSERS: [&str; 7] = [
+const CLOSERS: [&str; 9] = [
     "```",
     "<｜tool▁call▁end｜>",
     "<｜tool▁calls▁end｜>",
     "<｜end▁of▁sentence｜>",
     "<|tool_call_end|>",
+    "<|tool_call:end|>",
+    "<|calls|>",
     "<|tool_calls_end|>",
     "<|tool_calls_section_end|>",
 ];
 
 /// Words of a header that are not the name.
-const HEADER_WORDS: [&str; 7] = [
+const HEADER_WORDS: [&str; 8] = [
     "",
     "json",
     "tool▁sep",
@@ -39,6 +44,7 @@ const HEADER_WORDS: [&str; 7] = [
     "tool sep",
     "tool\\_sep",
     "tool_call_argument_begin",
+    "tool_call:args",
 ];
 
 /// The prefix of a tag, however often it is repeated. Otherwise, a tag with a prefix would be left to read.

@@ -15,7 +15,8 @@ pub(super) const OPENERS: &[Opener] = &[
         read,
     ),
     (
-        r"(?:<\|start\|>assistant)?<\|channel\|>analysis",
+        // Solar's thoughts end like those in a channel.
+        r"(?:<\|start\|>assistant)?<\|channel\|>analysis|<\|think\|>",
         read_thought,
     ),
 ];

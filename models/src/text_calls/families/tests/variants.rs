@@ -19,6 +19,26 @@ pub(super) const VARIANTS: &[(&str, &str)] = &[
         "<|tool_call_begin|>call_search_0<|tool_call_argument_begin|>{\"pattern\": \"a\"}<|tool_call_end|>",
     ),
     (
+        "Kimi",
+        "<|open|>think<|sep|>I look.<|close|>think<|sep|><|open|>tools<|sep|><|open|>call tool=\"search\" index=\"1\"<|sep|><|open|>argument key=\"pattern\" type=\"string\"<|sep|>a<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+    ),
+    (
+        "Kimi",
+        "<|open|>call tool=\"search\" index=\"1\"<|sep|><|open|>json type=\"object\"<|sep|>{\"pattern\": \"a\"}<|close|>json<|sep|><|close|>call<|sep|>",
+    ),
+    (
+        "Solar",
+        "<|think|>I look.<|end|><|tool_calls|><|tool_call:begin|>a1b2<|tool_call:name|>search<|tool_call:args|>{\"pattern\": \"a\"}<|tool_call:end|><|calls|>",
+    ),
+    (
+        "MiniMax",
+        "</mm:think>]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"search\">]<]minimax[>[<pattern>a]<]minimax[>[</pattern>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+    ),
+    (
+        "Hunyuan",
+        "<tool_calls:opensource>\n<tool_call:opensource>search<tool_sep:opensource>\n<arg_key:opensource>pattern</arg_key:opensource>\n<arg_value:opensource>a</arg_value:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+    ),
+    (
         "Hunyuan",
         "<tool_call>search<tool_sep>\n```json\n{\"pattern\": \"a\"}\n```\n</tool_call>",
     ),
@@ -102,6 +122,27 @@ pub(super) const VARIANTS: &[(&str, &str)] = &[
     (
         "others",
         "<call name=\"search\">{\"pattern\": \"a\"}</call>",
+    ),
+    (
+        "others",
+        "<tool_call>\nname: search\narguments:\n  pattern: a\n</tool_call>",
+    ),
+    (
+        "others",
+        "<tool_call>\nsearch\npattern: \"a\"\n</tool_call>",
+    ),
+    ("others", "<function=search>\npattern: a\n</function>"),
+    (
+        "others",
+        "&lt;tool_call&gt;{&quot;name&quot;: &quot;search&quot;, &quot;arguments&quot;: {&quot;pattern&quot;: &quot;a&quot;}}&lt;/tool_call&gt;",
+    ),
+    (
+        "others",
+        "<tool_call>{&quot;name&quot;: &quot;search&quot;, &quot;arguments&quot;: {&quot;pattern&quot;: &quot;a&quot;}}</tool_call>",
+    ),
+    (
+        "others",
+        "<tool_call>{“name”: “search”， “arguments”：{“pattern”: “a”}}</tool_call>",
     ),
     (
         "others",
