@@ -10,49 +10,19 @@ use super::tool_schema::SchemaForm;
 
 /// Phrases of servers that require text as a message's content (llama-cpp-python, both versions of pydantic,
 /// JSON parsers of Go and Rust).
-const NO_NULL: [&str; 6] = [
-    "should be a valid string",
-    "string_type",
-    "none is not an allowed",
-    "nonetype",
-    "null",
-    "expected a string",
-];
+static NO_NULL: Pattern = Pattern::new(
+    r"should be a valid string|string_type|none is not an allowed|nonetype|null|expected a string",
+);
 
 /// Phrases of servers without tool calls (Ollama, vLLM, llama.cpp, OpenRouter).
-const NO_TOOLS: [&str; 12] = [
-    "does not support tools",
-    "not support tool",
-    "support tool use",
-    "support function calling",
-    "not support function",
-    "tool choice requires",
-    "enable-auto-tool-choice",
-    "tool-call-parser",
-    "--jinja",
-    "tools are not supported",
-    "function calling is not enabled",
-    "function calling is not supported",
-];
+static NO_TOOLS: Pattern = Pattern::new(
+    r"(?:not|n't|n’t) support (?:tool|function)|support (?:tool use|function calling)|(?:tool|function)s?(?: use| call(?:s|ing)?)? (?:is|are) not (?:supported|enabled|available)|tool choice requires|enable-auto-tool-choice|tool-call-parser|--jinja",
+);
 
 /// Words of a refusal for what is not accepted at all.
-const NOT_ACCEPTED: [&str; 15] = [
-    "not support",
-    "n't support",
-    "n’t support",
-    "unsupported",
-    "not allowed",
-    "not permitted",
-    "not enabled",
-    "not accept",
-    "invalid",
-    "unknown",
-    "unrecognized",
-    "unexpected",
-    "only",
-    "must be one of",
-    "deprecated",
-];
+static NOT_ACCEPTED: Pattern = Pattern::new(
+    r"not support|n't support|n’t support|unsupported|not allowed|not permitted|not enabled|not accept|invalid|unknown|unrecognized|unexpected|only|must be one of|deprecated",
+);
 
 /// Efforts of reasoning, the smallest first.
 const EFFORTS: [&str; 5] = ["none", "minimal", "low", "medium", "high"];
@@ -81,27 +51,14 @@ static EFFORT: Pattern = Pattern::new(
 );
 
 /// Words for a field that is expected back.
-const MISSING: [&str; 9] = [
-    "missing",
-    "required",
-    "must be passed",
-    "must be provided",
-    "must be included",
-    "must include",
-    "must contain",
-    "must not be empty",
-    "cannot be empty",
-];
+static MISSING: Pattern = Pattern::new(
+    r"missing|required|must be passed|must be provided|must be included|must include|must contain|must not be empty|cannot be empty",
+);
 
 /// Words for a field that is not accepted, although others may be missing.
-const EXTRA: [&str; 6] = [
-    "not permitted",
-    "extra_forbidden",
-    "unsupported",
-    "not supported",
-    "unrecognized",
-    "unexpected",
-];
+static EXTRA: Pattern = Pattern::new(
+    r"not permitted|extra_forbidden|unsupported|not supported|unrecognized|unexpected",
+);
 
 static NEEDS_STREAM: Pattern = Pattern::new(
     r"only supports? (?:the )?stream|non-?stream|stream\b[^.]{0,20}(?:must|should|needs to) be (?:set to )?true|(?:requires?|enable|set)(?: the)? \W?stream",
@@ -127,7 +84,7 @@ impl Refused<'_> {
 
     /// Returns whether the refusal is about a field that the service expects back.
     fn is_about_missing(&self) -> bool {
-        self.says_any(&MISSING) && !self.says_any(&EXTRA)
+        MISSING.is_match(&self.text) && !EXTRA.is_match(&self.text)
     }
 
     /// Returns whether the refusal is about this optional field, which was sent.
@@ -229,7 +186,7 @@ fn reasoning(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    if refused.body.has("tools") && refused.says_any(&NO_TOOLS) {
+    if refused.body.has("tools") && NO_TOOLS.is_match(&refused.text) {
         better.tools_field = false;
         better.effort = None;
     }
@@ -238,7 +195,7 @@ fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 /// Services without the field call it unknown, in words that may also be about a part of it.
 fn tools_field(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = TOOLS_FIELD.is_match(&refused.text) && !refused.says("tools[");
-    let is_unknown = refused.says_any(&NOT_ACCEPTED) || refused.says("extra inputs");
+    let is_unknown = NOT_ACCEPTED.is_match(&refused.text) || refused.says("extra inputs");
     if refused.body.has("tools") && matches!(refused.status, 400 | 422) && is_named && is_unknown {
         better.tools_field = false;
         better.effort = None;
@@ -246,7 +203,7 @@ fn tools_field(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn system_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_named = SYSTEM_ROLE.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
+    let is_named = SYSTEM_ROLE.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
     if refused.body.has_role("system") && is_named {
         better.system_role = false;
     }
@@ -273,7 +230,7 @@ fn user_after_tool(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 
 /// Chat templates without a role for tools need the calls as text.
 fn tool_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_named = TOOL_ROLE.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
+    let is_named = TOOL_ROLE.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
     if refused.body.has_role("tool") && is_named {
         better.tools_field = false;
         better.effort = None;
@@ -281,7 +238,7 @@ fn tool_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn null_content(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_about_null = refused.says("content") && refused.says_any(&NO_NULL);
+    let is_about_null = refused.says("content") && NO_NULL.is_match(&refused.text);
     if refused.body.has_null_content() && is_about_null {
         better.null_content = false;
     }
@@ -348,7 +305,7 @@ fn temperature(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn stream(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_named = STREAM.is_match(&refused.text) && refused.says_any(&NOT_ACCEPTED);
+    let is_named = STREAM.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
     if refused.is_about("stream") && refused.body.is_streamed() && is_named {
         better.stream = false;
     } else if !refused.body.is_streamed() && NEEDS_STREAM.is_match(&refused.text) {

@@ -56,6 +56,19 @@ async fn tools_get_the_effort_that_is_named() {
 }
 
 #[tokio::test]
+async fn refused_tools_become_text() {
+    for text in [
+        "Function call is not supported for this model.",
+        "Tool calling is not enabled for this deployment",
+    ] {
+        let bodies = sent(&[text], &request(), false).await;
+        for body in &bodies[1..] {
+            assert!(body.get("tools").is_none(), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn system_message_moves_into_user_message() {
     for text in [
         "System role not supported",
