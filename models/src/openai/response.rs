@@ -179,8 +179,9 @@ pub(super) fn usage_in(body: &Value) -> Option<&Value> {
 }
 
 fn finish_of(finish: Option<&str>) -> Finish {
-    const LENGTH: [&str; 6] = [
+    const LENGTH: [&str; 7] = [
         "length",
+        "truncat",
         "max_token",
         "maxtoken",
         "max_output",

@@ -27,7 +27,13 @@ pub(super) async fn collect(
     let mut raw = Raw::default();
     let mut pieces = Calls::default();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk?;
+        let chunk = match chunk {
+            // Signs of life and odd forms of `[DONE]`.
+            Err(OpenAIError::JSONDeserialize(_, data)) if !data.trim_start().starts_with('{') => {
+                continue;
+            }
+            chunk => chunk?,
+        };
         reply_errors::error_in(&chunk)?;
         if let Some(usage) = response::usage_in(&chunk) {
             raw.usage = Some(usage.clone());
@@ -36,7 +42,8 @@ pub(super) async fn collect(
             continue;
         };
         reply_errors::error_in_choice(choice)?;
-        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
+        let finish = choice.get("finish_reason").and_then(Value::as_str);
+        if let Some(finish) = finish.filter(|finish| !matches!(*finish, "" | "null")) {
             raw.finish = Some(finish.to_owned());
         }
         // Some servers send the complete message at the end, or instead of deltas.

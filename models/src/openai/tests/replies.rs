@@ -125,16 +125,17 @@ async fn decorated_calls_are_cleaned() {
 #[tokio::test]
 async fn cut_reply_reports_length() {
     let message = json!({"tool_calls": [{"id": "a", "function": {"name": "search", "arguments": "{\"pattern\": \"abc\""}}]});
-    let reply = answer_to(Act::json(200, &build_completion(message, "length")))
-        .await
-        .unwrap();
-    assert_eq!(reply.finish, Finish::Length);
-    assert!(reply.calls.is_empty());
-    assert!(
-        reply.malformed[0].problem.contains("token limit"),
-        "{:?}",
-        reply.malformed
-    );
+    for reason in ["length", "repetition_truncation"] {
+        let completion = build_completion(message.clone(), reason);
+        let reply = answer_to(Act::json(200, &completion)).await.unwrap();
+        assert_eq!(reply.finish, Finish::Length);
+        assert!(reply.calls.is_empty());
+        assert!(
+            reply.malformed[0].problem.contains("token limit"),
+            "{:?}",
+            reply.malformed
+        );
+    }
 }
 
 #[tokio::test]

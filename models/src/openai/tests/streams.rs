@@ -213,6 +213,41 @@ async fn missing_finish_reason_is_tolerated() {
 }
 
 #[tokio::test]
+async fn data_without_chunk_is_skipped() {
+    let events = [
+        "ping".to_owned(),
+        delta(json!({"content": "done"})).to_string(),
+        String::new(),
+        end("stop").to_string(),
+        "[DONE] ".to_owned(),
+    ];
+    let act = Act::Stream {
+        events: events.to_vec(),
+        cut: false,
+    };
+    let server = Server::new(vec![act]).await;
+    let reply = client(&server, true).complete(&request()).await.unwrap();
+    assert_eq!(reply.content, "done");
+}
+
+#[tokio::test]
+async fn empty_finish_reason_is_no_end() {
+    for reason in ["", "null"] {
+        let half = json!({"choices": [{"index": 0, "delta": {"content": "half"}, "finish_reason": reason}]});
+        let act = Act::Stream {
+            events: vec![half.to_string()],
+            cut: false,
+        };
+        let server = Server::new(vec![act]).await;
+        let error = client(&server, true).complete(&request()).await;
+        assert!(
+            matches!(error, Err(ModelError::Transient { .. })),
+            "{error:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn thoughts_without_opening_tag_are_no_calls() {
     let text = "I could write <tool_call>{\"name\": \"open_file\", \"arguments\": {\"pattern\": \"y\"}}</tool_call>.\n</think>\n\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>";
     let reply = streamed(&[delta(json!({"content": text})), end("stop")])
