@@ -64,7 +64,7 @@ fn collect(value: &Value, key: &str, depth: usize, into: &mut String) {
             }
         },
         // A status is no number of tokens.
-        Value::Number(number) if !matches!(key, "code" | "status" | "status_code") => {
+        Value::Number(number) if !key.ends_with("code") && !key.ends_with("status") => {
             into.push_str(&format!("{key} {number}\n"));
         }
         Value::Array(items) => items

@@ -16,30 +16,14 @@ use crate::ModelError;
 use testwright_config::settings::RedactedUrl;
 
 /// Phrases for limits that waiting does not lift (in lower case).
-const NO_MONEY: [&str; 11] = [
-    "insufficient_quota",
-    "billing_hard_limit",
-    "billing_not_active",
-    "insufficient balance",
-    "insufficient credits",
-    "credit balance is too low",
-    "any credits",
-    "out of credits",
-    "arrearage",
-    "余额不足",
-    "欠费",
-];
+static NO_MONEY: Pattern = Pattern::new(
+    r"insufficient[_ ](?:account )?(?:quota|balance|credits?|funds)|billing_hard_limit|billing_not_active|credit balance is too low|(?:any|out of|not enough) credits|api usage limits|overdue ?(?:balance|payment|error)|arrearage|余额不足|欠费",
+);
 
 /// Phrases for a key that is missing or wrong, for services that answer 400.
-const NO_KEY: [&str; 7] = [
-    "api key not valid",
-    "api_key_invalid",
-    "invalid api key",
-    "invalid_api_key",
-    "incorrect api key",
-    "no api key",
-    "missing api key",
-];
+static NO_KEY: Pattern = Pattern::new(
+    r"api key not valid|api_key_invalid|invalid api key|invalid_api_key|incorrect api key|no api key|missing api key",
+);
 
 /// Wordings for a model that the service does not have.
 static NO_MODEL: Pattern = Pattern::new(concat!(
@@ -54,14 +38,14 @@ static NO_ROUTE: Pattern = Pattern::new(
     r"unexpected endpoint|(?:unknown|unrecognized|invalid) (?:request )?(?:url|endpoint|route|path)\b|route not found|no such route|no route (?:found|match|for\b|exists)|no static resource|no handler found|cannot (?:post|get) /|unsupported method|method not allowed",
 );
 
-/// Wordings for a limit in time, which some services send with status 400 or 403.
+/// Wordings for a limit in time or a busy service, which some services send with status 400 or 403.
 static THROTTLED: Pattern = Pattern::new(
-    r"rate[- _]?limit|too many requests|throttl|\b[rt]pm limit|(?:requests|tokens) per (?:second|minute|min)\b",
+    r"overloaded|server is busy|temporarily unavailable|try again later|rate[- _]?limit|too many requests|throttl|\b[rt]pm limit|(?:requests|tokens) per (?:second|minute|min)\b",
 );
 
 /// Wordings of services that could not read what the model wrote; it may write something else the next time.
 static UNREADABLE: Pattern = Pattern::new(
-    r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed",
+    r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed|output_parse_failed|failed to (?:call a|generate (?:a )?)(?: ?function| ?tool)|model output[^.\n]{0,40}(?:parse|not valid)",
 );
 
 /// Returns the address, without a password or a key that it may contain.
@@ -218,7 +202,8 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     };
     let is_throttled = matches!(status, 400 | 403) && THROTTLED.is_match(&all);
     let status = if is_throttled { 429 } else { status };
-    if let Some(hint) = configuration_hint(refusal, status, &all, settings) {
+    let is_unreadable = status == 400 && UNREADABLE.is_match(&all);
+    if !is_unreadable && let Some(hint) = configuration_hint(refusal, status, &all, settings) {
         return ModelError::Fatal {
             message,
             hint: Some(hint),
@@ -235,12 +220,12 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             // A timeout may come in the middle of the work.
             unbilled: status != 408,
         },
-        500 | 502..=599 => ModelError::Transient {
+        424 | 500 | 502..=599 => ModelError::Transient {
             after: after(),
             message,
             unbilled: false,
         },
-        400 if UNREADABLE.is_match(&all) => ModelError::Transient {
+        400 if is_unreadable => ModelError::Transient {
             after: None,
             message,
             unbilled: false,
@@ -266,13 +251,13 @@ fn configuration_hint(
     let says = |phrases: &[&str]| phrases.iter().any(|words| all.contains(words));
     let model = &settings.model;
     let variable = &settings.key_variable;
-    if status == 402 || says(&NO_MONEY) {
+    if status == 402 || NO_MONEY.is_match(all) {
         return Some(
             "add credit or raise the quota of the account; waiting does not help".to_owned(),
         );
     }
     let is_about_key =
-        matches!(status, 401 | 403) || (matches!(status, 400 | 500) && says(&NO_KEY));
+        matches!(status, 401 | 403) || (matches!(status, 400 | 500) && NO_KEY.is_match(all));
     let is_about_model = NO_MODEL.is_match(all);
     match status {
         200..=399 => Some(check_base_url(settings)),

@@ -36,18 +36,9 @@ const MAX_NUMBER: u64 = 20_000_000;
 const MIN_AFFORDABLE: u64 = 1024;
 
 /// Codes and wordings that name no limit (in lower case).
-const CODES: [&str; 10] = [
-    "context_length_exceeded",
-    "exceed_context_size",
-    "contextwindowexceeded",
-    "context_window_exceeded",
-    "model_max_prompt_tokens_exceeded",
-    "string_above_max_length",
-    "context shift is disabled",
-    "reduce the length of",
-    "payload too large",
-    "request too large",
-];
+static CODES: Pattern = Pattern::new(
+    r"context_length_exceeded|exceed_context_size|contextwindowexceeded|context_window_exceeded|model_max_prompt_tokens_exceeded|string_above_max_length|context shift is disabled|reduce the length of|payload too large|request too large",
+);
 
 /// Returns whether a text ends with a word for a limit, so that the next number does not count the prompt.
 fn ends_like_a_limit(text: &str) -> bool {
@@ -133,7 +124,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     }
     let plain = with_plain_numbers(text);
     let text = &*plain;
-    let has_code = CODES.iter().any(|code| text.contains(code));
+    let has_code = CODES.is_match(text);
     if status == 429 && !has_code {
         return None;
     }

@@ -213,6 +213,10 @@ async fn wrong_settings_end_at_once() {
             Act::refuse(403, "Your team doesn't have any credits yet."),
             "credit",
         ),
+        (
+            Act::refuse(400, "You have reached your API usage limits."),
+            "credit",
+        ),
     ];
     for (act, setting) in cases {
         let server = Server::new(vec![act]).await;
@@ -287,6 +291,8 @@ async fn unreadable_output_is_transient() {
     for text in [
         "unexpected tokens remaining in message header: Some(\"to=functions.search\")",
         "error parsing tool call: raw='{', err=unexpected end of JSON input",
+        "Failed to generate tool_calls. Please adjust your prompt.",
+        "The model output is not valid JSON.",
     ] {
         let error = answer_to(Act::refuse(400, text)).await.unwrap_err();
         assert!(matches!(error, ModelError::Transient { .. }), "{error:?}");
@@ -349,6 +355,8 @@ async fn temporary_failures_are_transient() {
             Act::Answer(503, vec![], "upstream".to_owned()),
         ),
         ("529", Act::refuse(529, "overloaded")),
+        ("424", Act::refuse(424, "generation failed")),
+        ("busy", Act::refuse(400, "The server is busy, sorry")),
         ("nothing", Act::Answer(200, vec![], String::new())),
         (
             "half JSON",
