@@ -1,20 +1,18 @@
-//! Calls with the tokens of a family's chat template, one file for each family. The parent module reads the
-//! common ways (JSON, tags, `<function=…>`), so families that write no others have no file here.
+//! Calls with the tokens of a family's chat template, one file for each family or each form that several share.
+//! The parent module reads the common ways (JSON, tags, `<function=…>`), so families that write no others have no
+//! file here.
 
-mod cohere;
 mod deepseek;
 mod gemma;
 mod glm;
-mod granite;
 mod harmony;
 mod kimi;
 mod llama;
 mod marked_tags;
 mod mistral;
-mod nemotron;
-mod phi;
 mod qwen;
 mod react;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -61,11 +59,8 @@ pub(super) fn openers() -> impl Iterator<Item = Opener> {
         mistral::OPENERS,
         llama::OPENERS,
         marked_tags::OPENERS,
-        phi::OPENERS,
         gemma::OPENERS,
-        granite::OPENERS,
-        cohere::OPENERS,
-        nemotron::OPENERS,
+        tokens::OPENERS,
         react::OPENERS,
     ]
     .into_iter()
@@ -115,12 +110,6 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
             (text.len(), call)
         }
     }
-}
-
-/// Reads calls as Python, otherwise as JSON.
-fn json_or_python_calls(scan: &Scan<'_>, opened: &Opened<'_>, closers: &[&str]) -> Option<Calls> {
-    python_calls(scan, opened.text, opened.body, closers)
-        .or_else(|| json_calls(scan, opened.text, opened.body, closers))
 }
 
 /// Reads calls in JSON: an object, a list, or several objects.

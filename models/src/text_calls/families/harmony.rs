@@ -15,8 +15,8 @@ pub(super) const OPENERS: &[Opener] = &[
         read,
     ),
     (
-        // Solar's thoughts end like those in a channel.
-        r"(?:<\|start\|>assistant)?<\|channel\|>analysis|<\|think\|>",
+        // Solar and Command have similar tokens.
+        r"(?:<\|start\|>assistant)?<\|channel\|>analysis|<\|think\|>|<\|START_THINKING\|>",
         read_thought,
     ),
 ];
@@ -52,7 +52,7 @@ fn recipient(header: &str) -> &str {
 
 fn read_thought(_: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let rest = opened.rest();
-    let ends = ["<|end|>", "<|start|>", "<|channel|>"];
+    let ends = ["<|end|>", "<|start|>", "<|channel|>", "<|END_THINKING|>"];
     let end = ends.iter().filter_map(|end| rest.find(end)).min();
     Some((opened.body + end.unwrap_or(rest.len()), Vec::new()))
 }

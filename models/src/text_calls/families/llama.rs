@@ -1,12 +1,11 @@
-//! Llama 3 (JSON with `parameters`, after `<|python_tag|>` or alone) and Llama 4 (calls as Python).
+//! Llama 3 (JSON after a name in a tag) and Llama 4 (calls as Python after text).
 
-use super::{Calls, Opened, Opener, is_tool, json_or_python_calls, named_object};
+use super::{Calls, Opened, Opener, is_tool, named_object};
 use crate::text_calls::marks::skip;
 use crate::text_calls::parse_call::ParsedCall;
 use crate::text_calls::{Scan, pythonic};
 
 pub(super) const OPENERS: &[Opener] = &[
-    (r"<\|python_(?:tag|start)\|>", read),
     // `<function=search{…}</function>` and its like, which have no end of the first tag.
     (
         r"<function(?:=[\w.\-]+[,(\s]?|[/(][\w.\-]+\)?>?)\s*\{",
@@ -19,10 +18,6 @@ pub(super) const OPENERS: &[Opener] = &[
 ];
 
 const CLOSERS: [&str; 4] = ["<|python_end|>", "<|eom_id|>", "<|eot_id|>", "<|eot|>"];
-
-fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    json_or_python_calls(scan, opened, &CLOSERS)
-}
 
 /// Reads a list of calls at the end of a line of text.
 fn read_after_text(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
