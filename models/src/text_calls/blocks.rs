@@ -44,9 +44,10 @@ pub(super) enum Block {
 }
 
 /// Tags around reasoning, with the tags that close them.
-const THOUGHTS: [(&str, &str); 9] = [
+const THOUGHTS: [(&str, &str); 10] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("<scratch_pad>", "</scratch_pad>"),
     ("<seed:think>", "</seed:think>"),
@@ -60,7 +61,7 @@ const THOUGHTS: [(&str, &str); 9] = [
 const COMMON: &str = concat!(
     r"(?:^[ \t]*(?P<fence>```+|~~~+)(?P<info>[^\n`]*)(?:\n|\z))",
     r"|^[ \t]*Action:[ \t]*(?P<fence2>```+)(?P<info2>[^\n`]*)\n",
-    r"|(?P<think><(?:think(?::opensource)?|thinking|reasoning|scratch_pad|(?:seed|mm):think)>|\[THINK\]|<\|open\|>think<\|sep\|>)",
+    r"|(?P<think><(?:think(?::opensource)?|thinking|thought|reasoning|scratch_pad|(?:seed|mm):think)>|\[THINK\]|<\|open\|>think<\|sep\|>)",
     r"|<(?P<tag>tool_calls?|TOOL_CALLS?|tools|function_calls?|tool_use|tool_code|tool)>",
     r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|tool_use|call_tool|call|tool)(?:\s*=\s*|\s+(?:name|function)=)["']?(?P<function>[\w.\-:]+)["']?(?:[ \t][^<>\n]*)?\s*>"#,
     r"|(?P<answer><tool_response>|<tool_result>|<function_results>)",

@@ -53,10 +53,11 @@ pub(super) const NAME_KEYS: [&str; 7] = [
     "recipient_name",
     "action",
 ];
-pub(super) const ARGUMENT_KEYS: [&str; 8] = [
+pub(super) const ARGUMENT_KEYS: [&str; 9] = [
     "arguments",
     "parameters",
     "args",
+    "kwargs",
     "input",
     "tool_input",
     "tool_args",

@@ -1,11 +1,13 @@
 //! Reads calls in XML whose tags are named after tools and parameters, or `name` and `arguments`.
 
+use serde_json::Value;
 use testwright_sandboxes::Pattern;
 
 use super::Scan;
 use super::named_calls::yaml_entries;
 use super::pairs::unwrap_lines;
 use super::parse_call::{self, ParsedCall};
+use crate::near_json;
 
 static ELEMENT: Pattern = Pattern::new(r"<([A-Za-z_]\w*)>");
 
@@ -61,8 +63,15 @@ impl Scan<'_> {
         let Some((inner, after)) = text[body..].split_once(&format!("</{name}>")) else {
             return (before_body, Vec::new());
         };
-        let children = elements(inner);
         let is_parameter = |key: &str| tool.parameters["properties"].get(key).is_some();
+        if let Ok(Value::Object(arguments)) = near_json::read(inner, self.whole)
+            && !arguments.is_empty()
+            && arguments.keys().all(|key| is_parameter(key))
+        {
+            let call = parse_call::call(name, arguments.into(), self.tools, self.whole);
+            return (text.len() - after.len(), vec![call]);
+        }
+        let children = elements_or_yaml(inner);
         if children.is_empty() || !children.iter().all(|(key, _)| is_parameter(key)) {
             return (before_body, Vec::new());
         }

@@ -56,6 +56,7 @@ fn wrapped_arguments_are_unwrapped() {
         json!(format!("null{encoded}")),
         json!(format!("{{{encoded}}}")),
         json!(format!("{encoded}\n</function>")),
+        json!(format!("{encoded}</parameter>\n</invoke>")),
         json!(format!("{encoded}{encoded}")),
         json!(format!("{encoded}}}")),
         json!({"\"pattern\"": "x"}),

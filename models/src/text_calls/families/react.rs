@@ -1,11 +1,12 @@
-//! ReAct: `Action:` with a name, then `Action Input:` with JSON, as many models were taught it.
+//! ReAct: `Action:` with a name, then `Action Input:` with JSON, as many models were taught it. Others write
+//! `Tool:` and `Arguments:`.
 
 use super::{Calls, Opened, Opener, headed_call, is_tool, python_calls};
 use crate::text_calls::Scan;
 
 pub(super) const OPENERS: &[Opener] = &[
     (
-        r"(?m:^)[ \t]*\**Action(?::\**|\**:)[ \t]*[\w.\-`]+[ \t]*\n\s*\**Action Input(?::\**|\**:)",
+        r"(?m:^)[ \t]*\**(?i:action|(?:tool|function)(?: name| call)?)(?::\**|\**:)[ \t]*[\w.\-`]+[ \t]*\n\s*\**(?i:(?:action |tool )?(?:input|arguments|args|parameters))(?::\**|\**:)",
         read,
     ),
     (
@@ -25,7 +26,7 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
 }
 
 fn name_in(header: &str) -> &str {
-    let name = header.split_once("Action").map_or("", |(_, name)| name);
+    let name = header.split_once(':').map_or("", |(_, name)| name);
     let line = name.lines().next().unwrap_or_default();
     line.trim_matches([':', '*', '`', ' ', '\t'])
 }

@@ -103,6 +103,20 @@ pub(super) const VARIANTS: &[(&str, &str)] = &[
         "**Thought:** I look.\n**Action:** search\n**Action Input:** {\"pattern\": \"a\"}",
     ),
     ("ReAct", "Action: search(pattern=\"a\")"),
+    ("ReAct", "Tool: search\nArguments: {\"pattern\": \"a\"}"),
+    (
+        "ReAct",
+        "**Tool name:** `search`\n**Input:**\n```json\n{\"pattern\": \"a\"}\n```",
+    ),
+    (
+        "others",
+        "<thought>I look.</thought><search>{\"pattern\": \"a\"}</search>",
+    ),
+    ("others", "<search>\npattern: a\n</search>"),
+    (
+        "others",
+        "{\"tool\": \"search\", \"kwargs\": {\"pattern\": \"a\"}}",
+    ),
     (
         "others",
         "Calling: {\"name\": \"search\", \"arguments\": {\"pattern\": \"a\"}}",
