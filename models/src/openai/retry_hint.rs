@@ -40,6 +40,9 @@ static UNTIL: Pattern = Pattern::new(concat!(
     r"|([a-z]{3}, \d\d [a-z]{3} \d{4} [\d:]{8} GMT))",
 ));
 
+/// The seconds in a header such as `RateLimit: "api";r=0;t=55`.
+static RESET: Pattern = Pattern::new(r"\b(?:t|reset)=(\d+)");
+
 static PART: Pattern = Pattern::new(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)");
 
 /// Returns the seconds to wait from the headers. A date is compared with the server's own Date, if it sends
@@ -78,7 +81,9 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
         .collect();
     let used_up = resets.iter().filter(|(_, is_used_up)| *is_used_up);
     let longest = used_up.map(|(seconds, _)| *seconds).max_by(f64::total_cmp);
-    longest.or_else(|| resets.iter().map(|(s, _)| *s).min_by(f64::total_cmp))
+    let soonest = || resets.iter().map(|(s, _)| *s).min_by(f64::total_cmp);
+    let in_parts = || number(&RESET.captures(&text("ratelimit")?)?[1]);
+    longest.or_else(soonest).or_else(in_parts)
 }
 
 /// Returns the seconds to wait from a body: a field such as `retryDelay`, or words.

@@ -20,7 +20,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 #[test]
 fn hints_in_headers_are_read() {
     type Pairs = &'static [(&'static str, &'static str)];
-    let cases: [(Pairs, Option<f64>); 24] = [
+    let cases: [(Pairs, Option<f64>); 25] = [
         (&[("retry-after", "7")], Some(7.0)),
         (&[("retry-after", "7.5")], Some(7.5)),
         (&[("retry-after", "7s")], Some(7.0)),
@@ -75,6 +75,7 @@ fn hints_in_headers_are_read() {
             Some(11.5),
         ),
         (&[("ratelimitbysize-reset", "13")], Some(13.0)),
+        (&[("ratelimit", "\"api\";r=0;t=55")], Some(55.0)),
         (&[("x-ms-retry-after-ms", "500")], Some(0.5)),
         (&[("x-ratelimit-reset", "1795298430")], Some(30.0)),
         (&[("x-ratelimit-reset", "1795298430000")], Some(30.0)),
