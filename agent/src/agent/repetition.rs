@@ -103,8 +103,10 @@ impl Repetition {
     }
 }
 
-/// Parts of an answer that differ from run to run: times and addresses.
-static CHANGING: Pattern = Pattern::new(r"0x[0-9a-fA-F]+|\d+\.\d+ ?s\b");
+/// Parts of an answer that differ from run to run: times, addresses and temporary folders.
+static CHANGING: Pattern = Pattern::new(
+    r"0x[0-9a-fA-F]+|\d+\.\d+ ?s\b|\d\d:\d\d:\d\d(?:[.,]\d+)?|\bpytest-\d+|\btmp[a-z0-9_]{8}\b",
+);
 
 fn fingerprint(reply: &Reply, answers: &[&str]) -> String {
     let mut step = String::new();

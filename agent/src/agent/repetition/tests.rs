@@ -40,7 +40,12 @@ fn told_and_ended(steps: impl IntoIterator<Item = (Reply, String)>) -> (Vec<usiz
 
 #[test]
 fn repeated_calls_end_after_one_warning() {
-    let same = (0..20).map(|n| (call("x"), format!("none at 0x{n:x} in 0.{n} s")));
+    let answer = |n: i32| {
+        format!(
+            "none at 0x{n:x} in 0.{n} s, 10:00:{n:02},123, /tmp/pytest-of-root/pytest-{n}/x, tmpabcd_1{n:02}"
+        )
+    };
+    let same = (0..20).map(|n| (call("x"), answer(n)));
     assert_eq!(told_and_ended(same), (vec![3], 6));
     let in_turn = (0..20).map(|n| (call(["x", "y"][n % 2]), "none".to_owned()));
     assert_eq!(told_and_ended(in_turn), (vec![4], 7));
