@@ -48,8 +48,8 @@ fn ends_like_a_limit(text: &str) -> bool {
 
 /// Wordings for limits of an account or of time, and for filters of contents: a shorter prompt lifts none.
 static OTHER_LIMITS: Pattern = Pattern::new(concat!(
-    r"deadline|per (?:min|day|hour)|daily|monthly|\b[rt]pm\b|rate[ _]limit|throttl|too many requests|please wait|concurren",
-    r"|quota|balance|\bcredits\b|spending|api[ _]key|authenti|unauthorized|expired|access token",
+    r"deadline|per (?:min|day|hour)|daily|monthly|\btoday\b|\b[rt]pm\b|rate[ _]limit|throttl|too many requests|please wait|concurren",
+    r"|quota|balance|\bcredits\b|free tokens|\bspend|over budget|api[ _]key|authenti|unauthorized|expired|access token",
     r"|content[ _](?:filter|management)|severity|每分钟|每秒|每天|频繁|频率|并发|余额|配额|额度|敏感",
 ));
 
@@ -81,10 +81,10 @@ static COMPLETION_EXCESS: Pattern = Pattern::new(
     r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between|expected a value|not less|above|not in \[|only \d|取值范围|超过",
 );
 static NO_ROOM: Pattern = Pattern::new(
-    r"max_(?:completion_|new_|output_)?tokens[^.]{0,80}(?:at least 1|greater than 0|> ?0|>= ?1|positive|non-negative)|got -\d",
+    r"max_(?:completion_|new_|output_)?tokens[^.]{0,80}(?:at least 1\b|greater than 0\b|> ?0\b|>= ?1\b|positive|non-negative)|got -\d",
 );
 static OTHER_FIELD: Pattern = Pattern::new(
-    r"tools?\[|tools\.|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|\]\.name|stop sequence|metadata",
+    r"tools?(?:\[|\.|'|\n)|function[. ](?:name|description)|tool name|tool_call_id|number of (?:tools|functions|messages|images)|too many (?:tools|functions|messages|images)|\benum\b|\]\.name|stop sequence|metadata",
 );
 static UNKNOWN_FIELD: Pattern =
     Pattern::new(r"unsupported|not supported|instead|unrecognized|unknown|extra input|unexpected");
@@ -108,6 +108,8 @@ static DIFFERENCE: Pattern = Pattern::new(r"\bby (?:about )?\d+");
 /// Returns what is too large, for the text of a refusal in lower case. `sent_limit` is the limit of completion
 /// tokens that was sent.
 pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Option<Overflow> {
+    let plain = with_plain_numbers(text);
+    let text = &*plain;
     if status == 402 {
         // OpenRouter asks for credit for the longest completion. Shorter ones are no use.
         let limit = named(&AFFORDABLE, text).next();
@@ -122,8 +124,6 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     if !matches!(status, 400 | 413 | 416 | 422 | 429 | 500) {
         return None;
     }
-    let plain = with_plain_numbers(text);
-    let text = &*plain;
     let has_code = CODES.is_match(text);
     if status == 429 && !has_code {
         return None;
@@ -144,7 +144,8 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
             prompt: None,
         });
     }
-    if TOO_SMALL.is_match(text) || (OTHER_FIELD.is_match(text) && !is_about_tokens) {
+    let is_too_small = TOO_SMALL.is_match(text) && !has_code;
+    if is_too_small || (OTHER_FIELD.is_match(text) && !is_about_tokens) {
         return None;
     }
     let numbers = Numbers::read(text, sent_limit);

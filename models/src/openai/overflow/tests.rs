@@ -444,6 +444,8 @@ fn other_refusals_are_no_overflow() {
         (400, "registry/m does not support tools"),
         (400, "TPM limit reached for this model: 6000 tokens"),
         (400, "Your daily token limit of 1000000 has been reached"),
+        (400, "max_tokens must be at least 16"),
+        (422, "tools\nThe text should have at most 64 characters"),
         (400, "每分钟 token 数超过限制 6000"),
         (
             400,
@@ -472,16 +474,16 @@ fn other_refusals_are_no_overflow() {
 
 #[test]
 fn affordable_completion_is_a_limit() {
-    let text = |tokens: u32| {
+    let text = |tokens: &str| {
         format!(
             "this request requires more credits, or fewer max_tokens. you requested up to 65536 tokens, but can only afford {tokens}"
         )
     };
     assert_eq!(
-        overflow(402, &text(21_234), None),
+        overflow(402, &text("21,234"), None),
         completion(Some(21_234), None)
     );
-    assert_eq!(overflow(402, &text(12), None), None);
+    assert_eq!(overflow(402, &text("12"), None), None);
 }
 
 /// A refusal of the completion's limit is not solved by a shorter prompt.
