@@ -64,6 +64,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     text_calls
 }
 
+/// Reads a text without looking for escapes, which would double the work for each tag around a call.
 fn read_plain(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut text_calls = TextCalls::default();
     if tools.is_empty() {
@@ -144,7 +145,7 @@ pub fn read_thought(thought: &str, tools: &[ToolSpec], whole: bool) -> Option<Te
     if !thought.trim_end().ends_with('>') {
         return None;
     }
-    let in_thought = read(thought, tools, whole);
+    let in_thought = read_plain(thought, tools, whole);
     if in_thought.calls.is_empty() || !in_thought.malformed.is_empty() {
         return None;
     }
@@ -261,7 +262,7 @@ impl Scan<'_> {
         let inner = &text[body..body_end];
         let lead = inner.trim_start();
         if lead.starts_with('<') {
-            let text_calls = read(inner, self.tools, self.whole);
+            let text_calls = read_plain(inner, self.tools, self.whole);
             return (end, text_calls.into_pieces());
         }
         if matches!(info, "tool_code" | "tool_call" | "tool_calls")
@@ -333,7 +334,7 @@ impl Scan<'_> {
         }
         let first = blocks::next(inner, 0).map(|(_, block)| block);
         if let Some(Block::Function { .. } | Block::Tag { .. }) = first {
-            let text_calls = read(inner, self.tools, self.whole || closed);
+            let text_calls = read_plain(inner, self.tools, self.whole || closed);
             return (end, text_calls.into_pieces());
         }
         if let Some((_, calls)) = families::python_calls(self, inner, 0, &[]) {

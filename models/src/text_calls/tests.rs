@@ -431,10 +431,15 @@ fn long_replies_are_read_quickly() {
         "<tool_call>search<arg_key>",
         "<search>",
         "<p>",
+        "<|open|>call tool=\"search\"<|sep|>",
+        "&lt;tool_call&gt;",
     ];
     for piece in pieces {
         let text = piece.repeat(100_000 / piece.len());
         let text_calls = read(&text, &tools(), true);
         assert!(text_calls.calls.len() <= MAX_BLOCKS, "{piece}");
     }
+    let (left, right) = ("]<]mini".repeat(5_000), "max[>[".repeat(5_000));
+    let nested = format!("]<]minimax[>[<tool_call>{left}{right}");
+    assert_eq!(read(&nested, &tools(), true).calls, []);
 }

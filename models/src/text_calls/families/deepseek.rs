@@ -1,11 +1,9 @@
-//! DeepSeek V3 and R1 (a fence after `function` and the name), V3.1 (the name and JSON), and V3.2 (tags with
-//! the prefix `｜DSML｜`). Kimi's tokens equal these once a server has replaced their unusual characters, and
-//! Solar's resemble them, so this reader takes all three.
-
-use testwright_sandboxes::Pattern;
+//! DeepSeek V3 and R1 (a fence after `function` and the name), and V3.1 (the name and JSON). Kimi's tokens
+//! equal these once a server has replaced their unusual characters, and Solar's resemble them, so this reader
+//! takes all three.
 
 use super::{Calls, Opened, Opener, headed_call};
-use crate::text_calls::{self, Scan};
+use crate::text_calls::Scan;
 
 pub(super) const OPENERS: &[Opener] = &[
     (
@@ -16,10 +14,6 @@ pub(super) const OPENERS: &[Opener] = &[
     (
         r"[A-Za-z_][\w.\-]*<[｜|]tool(?:[▁_ ]|\\_)sep[｜|]>",
         read_from_name,
-    ),
-    (
-        r"<\s*[｜|]*\s*DSML\s*[｜|]*\s*(?:function_calls>|tool_calls>|invoke\s)",
-        read_dsml,
     ),
 ];
 
@@ -47,11 +41,6 @@ const HEADER_WORDS: [&str; 8] = [
     "tool_call:args",
 ];
 
-/// The prefix of a tag, however often it is repeated. Otherwise, a tag with a prefix would be left to read.
-static DSML: Pattern = Pattern::new(r"<(/?)(?:\s*[｜|]*\s*DSML\s*[｜|]*)+\s*");
-
-static DSML_END: Pattern = Pattern::new(r"</\s*[｜|]*\s*DSML\s*[｜|]*\s*(?:function|tool)_calls>");
-
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     headed_call(scan, opened.text, opened.body, name_in, &CLOSERS)
 }
@@ -67,12 +56,4 @@ fn name_in(header: &str) -> &str {
         .map(str::trim)
         .rfind(|word| !HEADER_WORDS.contains(word))
         .unwrap_or_default()
-}
-
-fn read_dsml(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    let text = &opened.text[opened.start..];
-    let end = DSML_END.find(text).map_or(text.len(), |end| end.end());
-    let plain = DSML.replace_all(&text[..end], "<$1");
-    let pieces = text_calls::read(&plain, scan.tools, scan.whole).into_pieces();
-    Some((opened.start + end, pieces))
 }
