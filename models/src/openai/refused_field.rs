@@ -37,7 +37,7 @@ static USER_AFTER_TOOL: Pattern = Pattern::new(
     r#"role ['"]?user['"]? after role ['"]?tool|user message[^.]{0,30}after[^.]{0,20}tool"#,
 );
 static SCHEMA: Pattern = Pattern::new(
-    r#"schema|additionalproperties|anyof|oneof|any_of|unknown name|"\$|\$ref|\$defs|exclusiveminimum|proto field is not repeating"#,
+    r#"schema|grammar|additionalproperties|anyof|oneof|any_of|unknown name|"\$|\$ref|\$defs|exclusiveminimum|proto field is not repeating"#,
 );
 static STRICT: Pattern =
     Pattern::new(r"required to be supplied|must be false|strict|every key in properties");
@@ -101,6 +101,7 @@ const RULES: [Rule; 17] = [
     reasoning,
     effort,
     stream_options,
+    parallel_calls,
     stream,
     tools,
     user_after_tool,
@@ -111,7 +112,6 @@ const RULES: [Rule; 17] = [
     extra_fields,
     schemas,
     completion_limit,
-    parallel_calls,
     temperature,
     tools_field,
 ];
@@ -211,7 +211,7 @@ fn system_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 
 /// Some chat templates take only users and assistants in turn.
 fn alternation(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    if !refused.says("alternate") {
+    if !refused.says_any(&["alternate", "turn comes immediately after"]) {
         return;
     }
     if refused.body.has_role("system") {
@@ -253,7 +253,8 @@ fn extra_fields(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 }
 
 fn schemas(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    let is_about_tools = refused.says_any(&["function", "tool", "parameters", "declaration"]);
+    let words = ["function", "tool", "parameters", "declaration", "grammar"];
+    let is_about_tools = refused.says_any(&words);
     let is_refused = SCHEMA.is_match(&refused.text) && is_about_tools;
     if !refused.body.has("tools") || !is_refused {
         return;

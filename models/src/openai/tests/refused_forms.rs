@@ -128,8 +128,11 @@ async fn remarks_move_into_tool_answers() {
         }
     }
     let alternate = "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...";
-    let bodies = sent(&[alternate, alternate], &request, false).await;
-    assert_eq!(roles(&bodies[2]), ["user", "assistant", "user"]);
+    let turns = "Please ensure that function call turn comes immediately after a user turn or after a function response turn.";
+    for text in [alternate, turns] {
+        let bodies = sent(&[text, text], &request, false).await;
+        assert_eq!(roles(&bodies[2]), ["user", "assistant", "user"]);
+    }
 }
 
 #[tokio::test]
@@ -140,6 +143,7 @@ async fn schemas_take_the_accepted_form() {
     for text in [
         "Invalid JSON payload received. Unknown name \"additionalProperties\" at 'tools[0].function_declarations[0].parameters': Cannot find field.",
         "tools.0.function.parameters: JSON schema is invalid: type must be a string",
+        "Failed to initialize samplers: failed to parse grammar",
     ] {
         let bodies = sent(&[text], &request, false).await;
         for body in &bodies[1..] {
@@ -174,6 +178,10 @@ async fn named_fields_are_left_out() {
         ),
         (
             "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.",
+            "parallel_tool_calls",
+        ),
+        (
+            "Invalid JSON payload received. Unknown name \"parallel_tool_calls\": Cannot find field.",
             "parallel_tool_calls",
         ),
         ("Unknown field stream_options", "stream_options"),
