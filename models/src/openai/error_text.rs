@@ -2,16 +2,17 @@
 
 use serde_json::Value;
 
-/// Keys that lead to a service's own message. Other content of a body is not passed on.
+/// Keys that lead to a service's own message, in lower case and without `_`. Other content of a body is not
+/// passed on.
 const MESSAGE_KEYS: [&str; 8] = [
     "message",
     "msg",
     "error",
     "errors",
     "detail",
-    "error_message",
-    "error_msg",
-    "error_description",
+    "errormessage",
+    "errormsg",
+    "errordescription",
 ];
 
 /// Maximum depth of objects and lists in a body.
@@ -31,9 +32,11 @@ fn message(value: &Value, is_message: bool, depth: usize) -> Option<String> {
     match value {
         Value::String(text) if is_message && !text.trim().is_empty() => Some(text.clone()),
         Value::Array(items) => message(items.first()?, is_message, depth + 1),
-        Value::Object(fields) => MESSAGE_KEYS
-            .iter()
-            .find_map(|key| message(fields.get(*key)?, true, depth + 1)),
+        Value::Object(fields) => MESSAGE_KEYS.iter().find_map(|key| {
+            let is_key = |own: &str| own.to_lowercase().replace('_', "") == *key;
+            let (_, value) = fields.iter().find(|(own, _)| is_key(own))?;
+            message(value, true, depth + 1)
+        }),
         _ => None,
     }
 }

@@ -276,6 +276,8 @@ async fn message_is_found_in_any_form() {
         json!([{"error": {"message": "no luck"}}]),
         json!({"error": {"errors": ["no luck"]}}),
         json!({"error_msg": "no luck", "error_code": 18}),
+        json!({"Message": "no luck"}),
+        json!({"errorCode": 18, "errorMessage": "no luck"}),
     ] {
         let error = answer_to(Act::json(400, &body)).await.unwrap_err();
         assert!(
