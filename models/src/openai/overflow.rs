@@ -121,11 +121,11 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
                 prompt: None,
             });
     }
-    if !matches!(status, 400 | 413 | 416 | 422 | 429 | 500) {
+    if !matches!(status, 400 | 413 | 416 | 422 | 429 | 500 | 502 | 503) {
         return None;
     }
     let has_code = CODES.is_match(text);
-    if status == 429 && !has_code {
+    if matches!(status, 429 | 502 | 503) && !has_code {
         return None;
     }
     if !has_code && OTHER_LIMITS.is_match(text) {

@@ -261,6 +261,7 @@ fn long_prompts_are_recognized_by_meaning() {
         ),
         (400, "Not enough space in the context", None, None),
         (500, "context is full", None, None),
+        (502, "upstream: context_length_exceeded", None, None),
     ] {
         let excess = overflow(status, &text.to_lowercase(), None);
         let excess = excess.unwrap_or_else(|| panic!("{text}"));
