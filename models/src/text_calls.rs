@@ -343,7 +343,9 @@ impl Scan<'_> {
         if closed || self.whole {
             let mut calls = self.xml_calls(inner);
             if calls.is_empty() {
-                calls.extend(self.yaml_call(inner));
+                let call = self.yaml_call(inner).or_else(|| self.yaml_call(lead));
+                // Without an end, the tag may be a part of prose.
+                calls.extend(call.filter(|c| closed || matches!(c, ParsedCall::Call { .. })));
             }
             if !calls.is_empty() {
                 return (end, calls);

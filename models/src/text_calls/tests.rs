@@ -241,6 +241,7 @@ fn shown_json_is_not_a_call() {
         "<think>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}",
         "{\"name\": \"search\"}",
         "See <tool_call> in the docs.",
+        "It has the tag <tool>\nname: other\nversion: 1",
         "[Calling tool: the parser]\nIt reads {\"a\": 1}.",
         "It parses\n<call name=\"Bar\">\n<x>1</x>\n</call>",
         "```xml\n<tool name=\"bar\">text</tool>\n```",

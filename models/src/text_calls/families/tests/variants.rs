@@ -143,6 +143,10 @@ pub(super) const VARIANTS: &[(&str, &str)] = &[
     ),
     (
         "others",
+        "<tool_call>\n```yaml\nname: search\narguments:\n  pattern: a\n```\n</tool_call>",
+    ),
+    (
+        "others",
         "<tool_call>\nsearch\npattern: \"a\"\n</tool_call>",
     ),
     ("others", "<function=search>\npattern: a\n</function>"),
