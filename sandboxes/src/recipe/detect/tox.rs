@@ -24,7 +24,7 @@ const MAX_ENVIRONMENTS: usize = 500;
 /// Maximum length of a list of environments.
 const MAX_LIST_LEN: usize = 20_000;
 /// Maximum number of lists that refer to each other.
-const MAX_DEPTH: usize = 8;
+const MAX_LISTS: usize = 30;
 
 /// Words in factors of environments that are not the usual one: other versions than an installer would choose, checks of
 /// the code, and tests that need servers.
@@ -111,7 +111,19 @@ fn lines_of(value: &Value) -> Vec<String> {
             };
             items.iter().map(line).collect()
         }
+        Value::Table(table) => reference(table).into_iter().collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Converts `{ replace = "ref", of = ["env_run_base", "deps"] }` to the form of tox.ini.
+fn reference(table: &toml::Table) -> Option<String> {
+    let path = table.get("of")?.as_array()?.iter();
+    let path: Vec<&str> = path.filter_map(Value::as_str).collect();
+    match path.as_slice() {
+        [.., "env_run_base", key] => Some(format!("{{[testenv]{key}}}")),
+        [.., "env", name, key] => Some(format!("{{[testenv:{name}]{key}}}")),
+        _ => None,
     }
 }
 
@@ -119,18 +131,13 @@ fn lines_of(value: &Value) -> Vec<String> {
 pub(super) fn dependencies(tree: &Tree, tox: &Ini, python: &str) -> ToxDependencies {
     let mut all = ToxDependencies::default();
     let environment = test_environment(tox, python);
-    let factors: BTreeSet<&str> = environment.iter().flat_map(|e| e.split('-')).collect();
     for line in first_list(tox, environment.as_deref(), "deps") {
         let line = ["{toxinidir}", "{tox_root}"]
             .iter()
             .fold(line.replace("{/}", "/"), |line, folder| {
                 line.replace(folder, ".")
             });
-        match CONDITION.captures(&line) {
-            Some(parts) if !applies(&parts[1], &factors) => {}
-            Some(parts) => all.add(tree, &parts[2]),
-            None => all.add(tree, &line),
-        }
+        all.add(tree, &line);
     }
     let extras = first_list(tox, environment.as_deref(), "extras");
     let names = extras.iter().flat_map(|line| line.split(','));
@@ -176,7 +183,11 @@ impl ToxDependencies {
 
 /// Returns the first list of this key among the sections for tests, the most specific section first.
 fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
-    let own = environment.map(|name| format!("testenv:{name}"));
+    let factors: BTreeSet<&str> = environment.iter().flat_map(|e| e.split('-')).collect();
+    let is_own = |section: &&str| {
+        environment.is_some_and(|name| names(section).iter().any(|own| own == name))
+    };
+    let own = tox.sections().take(MAX_ENVIRONMENTS).find(is_own);
     let runs_tests = |section: &&str| {
         let name = section.strip_prefix("testenv:");
         let commands = tox.get(section, "commands").unwrap_or_default();
@@ -184,33 +195,50 @@ fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
     };
     let general = ["testenv".to_owned()];
     let others = tox.sections().filter(runs_tests).map(str::to_owned);
-    let sections = own.into_iter().chain(general).chain(others);
-    let mut lists =
-        sections.map(|section| list(tox, &section, key, MAX_DEPTH, &mut BTreeSet::new()));
+    let sections = own
+        .map(str::to_owned)
+        .into_iter()
+        .chain(general)
+        .chain(others);
+    let mut lists = sections.map(|section| list(tox, &section, key, &factors, &mut Vec::new()));
     lists.find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
-/// Returns a list, including those that it refers to, such as `{[base]deps}`. Each list counts once.
+/// Returns the names of the environments that a section configures: `testenv:py{38,39}-x` is for two of them.
+fn names(section: &str) -> Vec<String> {
+    expand(section.strip_prefix("testenv:").unwrap_or_default())
+}
+
+/// Returns the lines of a list that apply to an environment with these factors, including the lists that it refers to,
+/// such as `{[base]deps}`. Each list counts once.
 fn list(
     tox: &Ini,
     section: &str,
     key: &str,
-    depth: usize,
-    seen: &mut BTreeSet<(String, String)>,
+    factors: &BTreeSet<&str>,
+    seen: &mut Vec<(String, String)>,
 ) -> Vec<String> {
     let mut all = Vec::new();
-    if !seen.insert((section.to_owned(), key.to_owned())) {
+    let place = (section.to_owned(), key.to_owned());
+    if seen.contains(&place) || seen.len() > MAX_LISTS {
         return all;
     }
+    seen.push(place);
     for line in tox.list(section, key) {
+        let parts = CONDITION.captures(&line);
+        let condition = parts.as_ref().map(|parts| &parts[1]);
+        if condition.is_some_and(|condition| !applies(condition, factors)) {
+            continue;
+        }
+        let line = parts.map_or(line.as_str(), |parts| {
+            parts.get(2).map_or("", |rest| rest.as_str())
+        });
         let reference = line
             .strip_prefix("{[")
             .and_then(|rest| rest.strip_suffix('}'));
         match reference.and_then(|inner| inner.split_once(']')) {
-            Some((section, key)) if depth > 0 => {
-                all.extend(list(tox, section, key, depth - 1, seen));
-            }
-            _ => all.push(line),
+            Some((section, key)) => all.extend(list(tox, section, key, factors, seen)),
+            None => all.push(line.to_owned()),
         }
     }
     all
@@ -235,14 +263,14 @@ pub(super) fn python_minors(tox: &Ini) -> Vec<u32> {
         let digits = digits.strip_prefix('3').filter(|_| is_python)?;
         digits.trim_start_matches('.').parse().ok()
     };
-    let environments = expand(&environment_list(tox));
+    let environments = environments(tox);
     let factors = environments.iter().flat_map(|name| name.split('-'));
     let minors: BTreeSet<u32> = factors.filter_map(minor).collect();
     minors.into_iter().collect()
 }
 
-/// Returns the list of environments with commas between its lines.
-fn environment_list(tox: &Ini) -> String {
+/// Returns the listed environments. If none is listed, returns those for a version of Python that have a section.
+fn environments(tox: &Ini) -> Vec<String> {
     let keys = [
         ("tox", "envlist"),
         ("tox", "env_list"),
@@ -253,7 +281,17 @@ fn environment_list(tox: &Ini) -> String {
     let lines: Vec<&str> = lines
         .map(|line| line.split('#').next().unwrap_or(line).trim())
         .collect();
-    lines.join(",")
+    let listed = expand(&lines.join(","));
+    if !listed.is_empty() {
+        return listed;
+    }
+    let all = tox.sections().flat_map(names).take(MAX_ENVIRONMENTS);
+    all.filter(|name| names_python(name)).collect()
+}
+
+fn names_python(environment: &str) -> bool {
+    let mut factors = environment.split('-');
+    factors.any(|factor| PYTHON_FACTOR.is_match(factor))
 }
 
 /// Returns the last listed environment that runs tests with this version of Python. It usually has the newest versions
@@ -272,20 +310,19 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
                 .split('-')
                 .all(|factor| !PYTHON_FACTOR.is_match(factor) || has_python(factor))
     };
-    let names_python = |name: &String| name.split('-').any(|f| PYTHON_FACTOR.is_match(f));
     let is_usual = |name: &&String| {
         let is_unusual = |factor: &str| UNUSUAL.iter().any(|word| factor.contains(word));
         !name.split('-').any(is_unusual)
     };
-    let all = expand(&environment_list(tox));
-    let is_by_python = all.iter().any(names_python);
+    let all = environments(tox);
+    let is_by_python = all.iter().any(|name| names_python(name));
     // The last one has the highest rank if several are equal.
     let possible = all.iter().filter(is_possible);
     let possible = possible.filter(|name| names_python(name) || !is_by_python);
     possible.max_by_key(is_usual).cloned()
 }
 
-/// Splits a list at its commas, and expands braces: `py{38,39}-x` becomes `py38-x` and `py39-x`.
+/// Splits a list at its commas, and expands braces: `py{38,39}-x` and `py3{8-9}-x` become `py38-x` and `py39-x`.
 fn expand(list: &str) -> Vec<String> {
     let mut waiting = vec![list.to_owned()];
     waiting.retain(|list| list.len() <= MAX_LIST_LEN);
@@ -302,15 +339,36 @@ fn expand(list: &str) -> Vec<String> {
         let braces = text.find('{').zip(text.find('}'));
         match braces.filter(|(start, end)| start < end) {
             Some((start, end)) => {
-                let choices = text[start + 1..end].split(',').rev().take(MAX_ENVIRONMENTS);
+                let choices = text[start + 1..end]
+                    .split(',')
+                    .map(str::trim)
+                    .flat_map(range);
+                let choices: Vec<String> = choices.take(MAX_ENVIRONMENTS).collect();
                 let (before, after) = (&text[..start], &text[end + 1..]);
-                waiting.extend(choices.map(|choice| format!("{before}{}{after}", choice.trim())));
+                let texts = choices
+                    .iter()
+                    .map(|choice| format!("{before}{choice}{after}"));
+                waiting.extend(texts.rev());
             }
             None => done.push(text.trim().to_owned()),
         }
     }
     done.retain(|name| !name.is_empty());
     done
+}
+
+/// Returns the numbers in a range, such as `8-10`, or the word itself.
+fn range(word: &str) -> Vec<String> {
+    let number = |text: &str| text.parse::<u16>().ok();
+    let ends = word.split_once('-');
+    let ends = ends.and_then(|(first, last)| number(first).zip(number(last)));
+    match ends {
+        Some((first, last)) => (first..=last)
+            .take(MAX_ENVIRONMENTS)
+            .map(|n| n.to_string())
+            .collect(),
+        None => vec![word.to_owned()],
+    }
 }
 
 /// Returns the position of the first comma that is not inside braces.
@@ -340,6 +398,7 @@ mod tests {
             ("py39-dj42,py39-djmain", "3.9", Some("py39-dj42")),
             ("py39-cov", "3.9", Some("py39-cov")),
             ("py,pypy3", "3.9", Some("py")),
+            ("py3{8-10}-x", "3.9", Some("py39-x")),
             ("pypy39,py38", "3.9", None),
             (
                 "py39-unit,py39-integration-sqs,apicheck",
@@ -359,6 +418,27 @@ mod tests {
                 "{listed}"
             );
         }
+    }
+
+    #[test]
+    fn sections_with_factors_are_expanded() {
+        let section = "[testenv:py{38,39}-django{32,42}]\ndeps =\n    django32: Django<4\n    py38,py39: {[base]deps}\n    \
+                       !django42: old\n";
+        let text = format!(
+            "{section}[testenv]\ndeps = x\n[base]\ndeps =\n    django42: Django<5\n    !py38: new\n"
+        );
+        for (listed, environment, expected) in [
+            ("", "py39-django42", ["Django<5", "new"]),
+            ("py38-django32", "py38-django32", ["Django<4", "old"]),
+        ] {
+            let tox = Ini::parse(&format!("[tox]\nenvlist = {listed}\n{text}"));
+            let python = &environment[2..4].replace('3', "3.");
+            assert_eq!(test_environment(&tox, python).as_deref(), Some(environment));
+            assert_eq!(first_list(&tox, Some(environment), "deps"), expected);
+            assert!(python_minors(&tox).contains(&8));
+        }
+        let tox = Ini::parse(&text);
+        assert_eq!(first_list(&tox, Some("py310"), "deps"), ["x"]);
     }
 
     #[test]
@@ -396,13 +476,15 @@ mod tests {
     #[test]
     fn tables_become_sections() {
         let table: toml::Table = "env_list = ['3.12', 'type']\n[env_run_base]\ndeps = ['pytest', \
-                                  'mock']\ncommands = [['pytest', '-v'], ['x']]\n[env.type]\ndeps = ['mypy']\n"
+                                  'mock']\ncommands = [['pytest', '-v'], ['x']]\n[env.type]\ndeps = [{replace = 'ref', of = \
+                                  ['env_run_base', 'deps']}, 'mypy']\n"
             .parse()
             .unwrap_or_default();
         let ini = from_toml(&table);
         assert_eq!(ini.list("tox", "env_list"), ["3.12", "type"]);
         assert_eq!(ini.list("testenv", "deps"), ["pytest", "mock"]);
         assert_eq!(ini.list("testenv", "commands"), ["pytest -v", "x"]);
-        assert_eq!(ini.list("testenv:type", "deps"), ["mypy"]);
+        let of_type = first_list(&ini, Some("type"), "deps");
+        assert_eq!(of_type, ["pytest", "mock", "mypy"]);
     }
 }
