@@ -27,7 +27,7 @@ pub(super) async fn run(
         return smoke_test::run(steps, step, python, request).await;
     }
     let parts = match request.files.is_empty() {
-        true => shares(request, projects, &recipe::test_files(tree)?),
+        true => shares(request, projects, &recipe::test_files(tree, projects)?),
         false => split(request, projects),
     };
     let mut all: Option<SmokeTestReport> = None;

@@ -11,7 +11,7 @@ use super::smoke_test::{self, Request, SmokeTestReport, Test};
 use super::steps::Steps;
 use super::{BuildSettings, Environment, Progress};
 use crate::recipe;
-use crate::repository::Source;
+use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Limits, Result};
 use crate::starting::retry_start;
 
@@ -135,7 +135,7 @@ async fn run(
     if report.collected.is_empty()
         && !report.stopped
         && settings.files.is_empty()
-        && let Some(folder) = fullest_folder(source)?
+        && let Some(folder) = fullest_folder(&tree, projects)?
     {
         // A single file can keep pytest from collecting all others.
         let step = format!("{STEP} in {folder}");
@@ -180,9 +180,9 @@ impl From<&SmokeTestReport> for TestSample {
 }
 
 /// Returns the folder with the most test files below it, at most two levels down.
-fn fullest_folder(source: &Source) -> Result<Option<String>> {
+fn fullest_folder(tree: &Tree, projects: &[String]) -> Result<Option<String>> {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
-    for file in recipe::test_files(&source.tree()?)? {
+    for file in recipe::test_files(tree, projects)? {
         let mut parts: Vec<&str> = file.split('/').take(3).collect();
         parts.pop();
         *folders.entry(parts.join("/")).or_default() += 1;

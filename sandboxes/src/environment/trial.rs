@@ -94,7 +94,7 @@ impl Trial<'_> {
 
     /// Returns the repository's own test files. Those in submodules belong to other projects.
     fn test_files(&self) -> Result<Vec<String>> {
-        let all = recipe::test_files(self.tree)?;
+        let all = recipe::test_files(self.tree, &self.build.recipe.projects)?;
         let modules = self.tree.text(".gitmodules")?.unwrap_or_default();
         let folders: Vec<String> = modules
             .lines()

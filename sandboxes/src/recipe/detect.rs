@@ -8,6 +8,7 @@ mod local_lines;
 mod named_paths;
 mod plugins;
 mod poetry;
+mod project_folders;
 pub(crate) mod project_metadata;
 mod project_recipe;
 mod projects;

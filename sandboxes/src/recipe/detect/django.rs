@@ -4,7 +4,7 @@
 //! keep their own runner.
 
 use super::project_metadata::ProjectMetadata;
-use super::{Files, package_name, test_files, text};
+use super::{Files, package_name, text};
 use crate::pattern::Pattern;
 use crate::recipe::Runner;
 use crate::repository::Tree;
@@ -126,13 +126,6 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
 }
 
 impl Django {
-    /// Returns the options of pytest that collect what Django's runner would collect, and that create its tables.
-    pub(super) fn options(&self) -> Vec<String> {
-        let patterns = self.patterns.map(test_files::option);
-        let tables = self.lacks_migrations.then(|| "--nomigrations".to_owned());
-        patterns.into_iter().chain(tables).collect()
-    }
-
     /// Returns the command that writes the module of settings that a script passes to `settings.configure()`.
     pub(super) fn write_settings(&self, project: &str) -> Option<String> {
         let script = self.script.as_ref()?;

@@ -29,6 +29,10 @@ pub(super) struct ProjectRecipe {
     extras: Vec<String>,
     env: BTreeMap<String, String>,
     options: Vec<String>,
+    /// Patterns of test files.
+    patterns: Vec<String>,
+    /// Whether the patterns must be passed to pytest.
+    passes_patterns: bool,
     /// Folder from which the project's settings are imported, if it is another one.
     settings_folder: Option<String>,
 }
@@ -99,12 +103,18 @@ impl ProjectRecipe {
         if django::own_runner(tree).is_some() {
             return Ok(());
         }
+        (self.patterns, self.passes_patterns) = test_files::patterns(tree, files)?;
         let Some(django) = django::detect(tree, files)? else {
-            self.options.extend(test_files::names_option(tree, files)?);
             return Ok(());
         };
         add(&mut self.requirements, "pytest-django");
-        self.options.extend(django.options());
+        self.passes_patterns = django.patterns.is_some();
+        if let Some(patterns) = django.patterns {
+            self.patterns = patterns.split(' ').map(str::to_owned).collect();
+        }
+        if django.lacks_migrations {
+            self.options.push("--nomigrations".to_owned());
+        }
         self.after_install
             .extend(django.write_settings(&project.folder));
         if let Some(settings) = &django.settings {
@@ -149,6 +159,14 @@ pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, choice
                 .or_insert_with(|| value.clone());
         }
         extend_new(&mut recipe.runner.options, &part.options);
+    }
+    if parts.iter().any(|part| part.passes_patterns) {
+        // The option also applies to projects with patterns of their own.
+        let mut patterns = Vec::new();
+        for part in &parts {
+            extend_new(&mut patterns, &part.patterns);
+        }
+        recipe.runner.options.push(test_files::option(&patterns));
     }
     if has_conflicts(&parts) {
         let names = BTreeMap::new();

@@ -7,6 +7,7 @@ use regex::Regex;
 use toml::Value;
 
 use super::local_lines::{self, LocalLine};
+use super::project_folders::{is_excluded, project_folders};
 use super::project_metadata::ProjectMetadata;
 use super::{Files, ci, installable, package_name};
 use crate::error::SandboxError;
@@ -15,35 +16,6 @@ use crate::sandbox::Result;
 
 /// Maximum number of projects that are installed together.
 const MAX_PROJECTS: usize = 40;
-
-/// Maximum number of folders whose metadata is read.
-const MAX_READ: usize = 300;
-
-/// Folders with code that is not part of the product.
-const EXCLUDED: [&str; 22] = [
-    "benchmarks",
-    "bench",
-    "cookiecutter",
-    "demo",
-    "doc",
-    "docs",
-    "example",
-    "examples",
-    "fixtures",
-    "node_modules",
-    "sample",
-    "samples",
-    "template",
-    "templates",
-    "test",
-    "testdata",
-    "testing",
-    "tests",
-    "third_party",
-    "vendor",
-    "vendored",
-    "_vendor",
-];
 
 /// A project of the repository.
 #[derive(Debug)]
@@ -118,12 +90,6 @@ fn is_below(path: &str, folder: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Returns whether a folder has code that is not part of the product.
-fn is_excluded(folder: &str) -> bool {
-    let mut parts = folder.split('/');
-    parts.any(|part| part.starts_with('.') || EXCLUDED.contains(&part.to_lowercase().as_str()))
-}
-
 /// Returns the projects to install, dependencies first. The root is the last one, and always present unless the user
 /// chose a project that is not a member of the root's workspace.
 ///
@@ -179,18 +145,6 @@ pub(super) fn find(
         projects.push(Project::read(tree, "")?);
     }
     Ok(projects)
-}
-
-/// Returns the folders below the root that have build files, in the order of their paths.
-fn project_folders(tree: &Tree) -> Vec<String> {
-    let folder = |path: &str| {
-        let (folder, name) = path.rsplit_once('/')?;
-        let is_file = matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg");
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+ ".contains(c);
-        (is_file && folder.chars().all(is_plain)).then(|| folder.to_owned())
-    };
-    let folders: BTreeSet<String> = tree.paths().filter_map(folder).collect();
-    folders.into_iter().take(MAX_READ).collect()
 }
 
 /// Returns the members of the workspaces of uv, Rye and Hatch.
@@ -274,7 +228,7 @@ fn path_dependencies(root: &Files, folders: &[String]) -> Vec<String> {
 
 /// Returns the folders with build files or requirements that have tests below them.
 fn with_tests(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
-    let tests = super::test_files(tree)?;
+    let tests = super::test_files(tree, &[])?;
     let mut candidates: Vec<String> = folders.to_vec();
     for path in tree.paths().filter(|path| path.matches('/').count() <= 2) {
         let Some((folder, name)) = path.rsplit_once('/') else {

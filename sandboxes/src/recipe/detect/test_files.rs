@@ -5,10 +5,11 @@ mod names;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use names::{TestNames, is_named, name_pattern};
+use names::{TestNames, innermost, is_inside, is_named, name_pattern};
 use regex::Regex;
 
-use super::{Files, ci, text};
+use super::project_folders::{is_excluded, project_folders};
+use super::{Files, ci, local_lines, text};
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -37,29 +38,51 @@ static UNITTEST: Pattern =
 
 /// Returns the files that contain tests according to their names. If pytest is configured to search only some folders,
 /// only files in those are returned.
-pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
-    let files = Files::read(tree)?;
+///
+/// `chosen` are the projects below the root: each can have its own configuration. Files of other projects are left out.
+pub(crate) fn test_files(tree: &Tree, chosen: &[String]) -> Result<Vec<String>> {
     let names = TestNames::read(tree)?;
     let mut all: Vec<&str> = tree.paths().filter(|path| names.is_match(path)).collect();
     all.extend(otherwise_named(tree)?);
     all.sort_unstable();
     all.dedup();
-    let settings = files.pytest_settings();
-    let folders = settings.iter().find(|(key, _)| key == "testpaths");
-    let folders = folders.map_or("", |(_, folders)| folders.as_str());
-    let folders: Vec<&str> = folders
-        .split_whitespace()
-        .map(|folder| folder.trim_matches(['"', '/']))
-        .collect();
-    let below = |path: &&str| {
-        let inside = |rest: &str| rest.is_empty() || rest.starts_with('/');
-        folders
-            .iter()
-            .any(|folder| path.strip_prefix(folder).is_some_and(inside))
-    };
-    let chosen: Vec<&str> = all.iter().copied().filter(below).collect();
-    let chosen = if chosen.is_empty() { all } else { chosen };
-    Ok(chosen.into_iter().map(str::to_owned).collect())
+    if !chosen.is_empty() {
+        let mut others = project_folders(tree);
+        others.retain(|folder| !is_excluded(folder));
+        let is_chosen =
+            |path: &&str| innermost(path, chosen).is_some() || innermost(path, &others).is_none();
+        all = or_all(all.iter().copied().filter(is_chosen).collect(), all);
+    }
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in [""].into_iter().chain(chosen.iter().map(String::as_str)) {
+        let settings = Files::read(&tree.subtree(folder))?.pytest_settings();
+        if folder.is_empty() || !settings.is_empty() {
+            let searched = settings.iter().find(|(key, _)| key == "testpaths");
+            let searched = searched
+                .map_or("", |(_, searched)| searched.as_str())
+                .split_whitespace();
+            let searched = searched.map(|path| path.trim_matches(['"', '\'']));
+            let searched = searched.filter_map(|path| local_lines::join(folder, path));
+            places.insert(folder.to_owned(), searched.collect());
+        }
+    }
+    let mut files = Vec::new();
+    for (place, searched) in &places {
+        let is_own = |path: &&str| innermost(path, places.keys()) == Some(place);
+        let own: Vec<&str> = all.iter().copied().filter(is_own).collect();
+        let is_searched = |path: &&str| searched.iter().any(|folder| is_inside(path, folder));
+        files.extend(or_all(
+            own.iter().copied().filter(is_searched).collect(),
+            own,
+        ));
+    }
+    files.sort_unstable();
+    Ok(files.into_iter().map(str::to_owned).collect())
+}
+
+/// Returns some of the files, or all of them if there would be none.
+fn or_all<'a>(some: Vec<&'a str>, all: Vec<&'a str>) -> Vec<&'a str> {
+    if some.is_empty() { all } else { some }
 }
 
 /// Returns the files that define tests under a name that pytest does not expect: `tests.py`, as in tutorials of Flask and
@@ -133,32 +156,31 @@ fn imported_names(tree: &Tree, folder: &str, files: &[&str]) -> Result<BTreeSet<
     Ok(names)
 }
 
-/// Returns the option that makes pytest collect files with other names than it expects, if the project has such files
-/// and no patterns of its own.
-pub(super) fn names_option(tree: &Tree, files: &Files) -> Result<Option<String>> {
+/// Returns the patterns of the project's configuration, and whether they must be passed to pytest: the project can have
+/// none, and test files with other names than pytest expects.
+pub(super) fn patterns(tree: &Tree, files: &Files) -> Result<(Vec<String>, bool)> {
     let settings = files.pytest_settings();
-    if settings.iter().any(|(key, _)| key == "python_files") {
-        return Ok(None);
+    if let Some((_, patterns)) = settings.iter().find(|(key, _)| key == "python_files") {
+        let patterns = patterns.split_whitespace().map(str::to_owned);
+        return Ok((patterns.collect(), false));
     }
+    let mut patterns = vec!["test_*.py".to_owned(), "*_test.py".to_owned()];
     let paths = otherwise_named(tree)?;
-    if paths.is_empty() {
-        return Ok(None);
-    }
-    let mut patterns = vec!["test_*.py", "*_test.py"];
-    for path in paths {
+    for path in paths.iter().copied() {
         let pattern = match path.rsplit('/').next() {
             Some("tests.py") => "tests.py",
             _ => path,
         };
-        if !patterns.contains(&pattern) && !pattern.contains([' ', '\'', '"', '\\', '[']) {
-            patterns.push(pattern);
+        let is_new = !patterns.iter().any(|other| other == pattern);
+        if is_new && !pattern.contains([' ', '\'', '"', '\\', '[']) {
+            patterns.push(pattern.to_owned());
         }
     }
-    Ok(Some(option(&patterns.join(" "))))
+    Ok((patterns, !paths.is_empty()))
 }
 
 /// Returns pytest's option for patterns of test files. It is one argument: before pytest 3.3, `-o` took every word up
 /// to the next option.
-pub(super) fn option(patterns: &str) -> String {
-    format!("--override-ini=python_files={patterns}")
+pub(super) fn option(patterns: &[String]) -> String {
+    format!("--override-ini=python_files={}", patterns.join(" "))
 }

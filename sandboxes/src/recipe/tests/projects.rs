@@ -325,7 +325,7 @@ fn test_modules_called_tests_are_collected() {
         &[("app/tests.py", code), ("tests.py", "")],
     );
     assert_eq!(
-        test_files(&source.tree().unwrap()).unwrap(),
+        test_files(&source.tree().unwrap(), &[]).unwrap(),
         ["app/tests.py"]
     );
 }

@@ -253,12 +253,48 @@ fn configured_names_of_test_files_count() {
         ("c/pytest.ini", all),
         ("c/more.py", ""),
         ("c/test_c.py", ""),
+        ("pytest.ini", "[pytest]\npython_files = test_b.py\n"),
+        ("b/tests/test_other.py", ""),
     ];
     let (_folder, source) = source("a/b", DAY, &files);
     assert_eq!(
-        test_files(&source.tree().unwrap()).unwrap(),
+        test_files(&source.tree().unwrap(), &[]).unwrap(),
         ["a/checks/check_a.py", "b/tests/test_b.py", "c/test_c.py"]
     );
+}
+
+#[test]
+fn projects_search_their_own_folders() {
+    let files = [
+        ("pytest.ini", "[pytest]\ntestpaths = unit\n"),
+        ("unit/test_a.py", ""),
+        ("more/test_b.py", ""),
+        ("a/setup.cfg", "[tool:pytest]\ntestpaths = ./checks\n"),
+        ("a/checks/test_c.py", ""),
+        ("a/more/test_d.py", ""),
+        ("b/setup.py", ""),
+        ("b/unit/test_e.py", ""),
+    ];
+    let (_folder, source) = source("a/b", DAY, &files);
+    let files = |projects: &[String]| test_files(&source.tree().unwrap(), projects).unwrap();
+    assert_eq!(files(&[]), ["unit/test_a.py"]);
+    let both = ["a/checks/test_c.py", "unit/test_a.py"];
+    assert_eq!(files(&["a".to_owned()]), both);
+}
+
+#[test]
+fn patterns_of_all_projects_are_combined() {
+    let code = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n";
+    let files = [
+        ("requirements.txt", "-e ./a\n-e ./b\n"),
+        ("a/setup.py", "setup(name='a')"),
+        ("a/pytest.ini", "[pytest]\npython_files = check_*.py\n"),
+        ("b/setup.py", "setup(name='b')"),
+        ("b/tests.py", code),
+    ];
+    let options = detected(DAY, &files).0.runner.options;
+    let patterns = "check_*.py test_*.py *_test.py tests.py";
+    assert_eq!(options, [format!("--override-ini=python_files={patterns}")]);
 }
 
 #[test]

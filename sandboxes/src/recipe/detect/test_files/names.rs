@@ -22,7 +22,7 @@ const CONFIGURATION: [&str; 7] = [
 /// Maximum number of folders whose configuration is read.
 const MAX_FOLDERS: usize = 40;
 
-/// The patterns of the projects that set some.
+/// The patterns of the folders that configure pytest. Without patterns, those of pytest apply.
 pub(super) struct TestNames(Vec<(String, Vec<Regex>)>);
 
 impl TestNames {
@@ -46,8 +46,9 @@ impl TestNames {
             let is_for_all = |name: &&str| matches!(last_part(name), "*" | "*.py");
             let is_broad = names.iter().any(is_for_all);
             let patterns: Vec<Regex> = names.into_iter().filter_map(name_pattern).collect();
-            if !is_broad && !patterns.is_empty() {
-                all.push((folder, patterns));
+            if !settings.is_empty() {
+                let patterns = patterns.into_iter().filter(|_| !is_broad);
+                all.push((folder, patterns.collect()));
             }
         }
         Ok(TestNames(all))
@@ -55,20 +56,32 @@ impl TestNames {
 
     /// Returns whether a path is that of a test file.
     pub(super) fn is_match(&self, path: &str) -> bool {
-        let inside = |folder: &str| {
-            let rest = path.strip_prefix(folder);
-            folder.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
-        };
-        let around = self.0.iter().filter(|(folder, _)| inside(folder));
+        let place = innermost(path, self.0.iter().map(|(folder, _)| folder));
+        let place = self.0.iter().find(|(folder, _)| Some(folder) == place);
         let name = last_part(path);
-        match around.max_by_key(|(folder, _)| folder.len()) {
-            Some((_, patterns)) => {
+        match place {
+            Some((_, patterns)) if !patterns.is_empty() => {
                 let is_code = name.ends_with(".py") && name != "conftest.py";
                 is_code && patterns.iter().any(|pattern| pattern.is_match(name))
             }
-            None => is_named(path),
+            _ => is_named(path),
         }
     }
+}
+
+/// Returns whether a path is inside a folder, which is empty for the root.
+pub(super) fn is_inside(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    folder.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns the innermost of the folders that contain a path.
+pub(super) fn innermost<'a>(
+    path: &str,
+    folders: impl IntoIterator<Item = &'a String>,
+) -> Option<&'a String> {
+    let around = folders.into_iter().filter(|folder| is_inside(path, folder));
+    around.max_by_key(|folder| folder.len())
 }
 
 /// Returns whether pytest expects tests in a file by default.

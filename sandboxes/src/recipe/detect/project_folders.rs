@@ -1,0 +1,52 @@
+//! The folders below the root that have build files.
+
+use std::collections::BTreeSet;
+
+use crate::repository::Tree;
+
+/// Maximum number of folders whose metadata is read.
+const MAX_READ: usize = 300;
+
+/// Folders with code that is not part of the product.
+const EXCLUDED: [&str; 22] = [
+    "benchmarks",
+    "bench",
+    "cookiecutter",
+    "demo",
+    "doc",
+    "docs",
+    "example",
+    "examples",
+    "fixtures",
+    "node_modules",
+    "sample",
+    "samples",
+    "template",
+    "templates",
+    "test",
+    "testdata",
+    "testing",
+    "tests",
+    "third_party",
+    "vendor",
+    "vendored",
+    "_vendor",
+];
+
+/// Returns the folders below the root that have build files, in the order of their paths.
+pub(super) fn project_folders(tree: &Tree) -> Vec<String> {
+    let folder = |path: &str| {
+        let (folder, name) = path.rsplit_once('/')?;
+        let is_file = matches!(name, "pyproject.toml" | "setup.py" | "setup.cfg");
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+ ".contains(c);
+        (is_file && folder.chars().all(is_plain)).then(|| folder.to_owned())
+    };
+    let folders: BTreeSet<String> = tree.paths().filter_map(folder).collect();
+    folders.into_iter().take(MAX_READ).collect()
+}
+
+/// Returns whether a folder has code that is not part of the product.
+pub(super) fn is_excluded(folder: &str) -> bool {
+    let mut parts = folder.split('/');
+    parts.any(|part| part.starts_with('.') || EXCLUDED.contains(&part.to_lowercase().as_str()))
+}
