@@ -83,13 +83,13 @@ const ASYNC: [&str; 5] = [
 /// A package that tests need.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Missing {
-    /// Normalised name.
+    /// Normalised name, without extras.
     pub package: String,
     /// Requirement line, as pip accepts it.
     pub requirement: String,
     /// The first file or test that needs the package.
     pub required_by: String,
-    /// Whether another version must replace an installed one.
+    /// Whether to install it although the package is installed: in another version, or without an extra.
     pub replaces_installed: bool,
 }
 
@@ -132,18 +132,17 @@ pub(super) fn find(
         .then_some(("pytest", printed.text.as_str()));
     for (asked_by, text) in report.complaints().chain(whole) {
         for package in packages(text, named, own) {
-            let replaces_installed = package == "setuptools" && lacks_pkg_resources(text);
-            let requirement = match replaces_installed {
+            let is_limited = package == "setuptools" && lacks_pkg_resources(text);
+            let requirement = match is_limited {
                 true => Some(WITH_PKG_RESOURCES.to_owned()),
                 false => named.get(&package).cloned(),
             };
-            let requirement = requirement.unwrap_or_else(|| package.clone());
-            let asked_by = asked_by.to_owned();
             all.entry(package.clone()).or_insert(Missing {
-                package,
-                requirement,
-                required_by: asked_by,
-                replaces_installed,
+                package: normalized_name(&package),
+                // The package of an extra is usually installed without it.
+                replaces_installed: is_limited || package.contains('['),
+                requirement: requirement.unwrap_or(package),
+                required_by: asked_by.to_owned(),
             });
         }
     }
@@ -171,8 +170,17 @@ fn plugin(sign: &str) -> Option<String> {
 }
 
 static MODULE: Pattern = Pattern::new(r"No module named '?([A-Za-z_]\w*)((?:\.\w+)*)'?");
-static ADVICE: Pattern =
-    Pattern::new(r#"pip3? install [`'"]?([A-Za-z][\w.-]*)(?:\[([\w,.-]+)\])?"#);
+static ADVICE: Pattern = Pattern::new(
+    r#"(?:pip3? install(?: -U| --upgrade| --user)*|pip or conda to install(?: the)?) [`'"]?([A-Za-z](?:[\w.-]*\w)?)(\[[\w,.-]+\])?"#,
+);
+/// Parts of the names of exceptions that libraries raise if a package is missing.
+const ERRORS: [&str; 5] = [
+    "ModuleNotFoundError",
+    "ImportError",
+    "RuntimeError",
+    "Dependenc",
+    "ImproperlyConfigured",
+];
 static FIXTURE: Pattern = Pattern::new(r"fixture '(\w+)' not found");
 static MARK: Pattern = Pattern::new(r"'(\w+)' not found in `markers`");
 static OPTIONS: Pattern = Pattern::new(r"unrecognized arguments: (.+)");
@@ -214,15 +222,13 @@ fn packages(
             packages.extend(alternative(&name, named));
         }
     }
-    for advised in captured(&ADVICE, text) {
-        let package = normalized_name(advised);
-        // Errors of a library name packages that it knows, unlike `pip install` in prose.
-        if named.contains_key(&package)
-            || text.contains("ModuleNotFoundError")
-            || text.contains("ImportError")
-            || text.contains("RuntimeError")
-        {
-            packages.insert(package);
+    // Errors of a library name packages that it knows, unlike `pip install` in prose.
+    let is_error = ERRORS.iter().any(|sign| text.contains(sign));
+    for advice in ADVICE.captures_iter(text) {
+        let package = normalized_name(&advice[1]);
+        if named.contains_key(&package) || is_error {
+            let extras = advice.get(2).map_or("", |extras| extras.as_str());
+            packages.insert(format!("{package}{extras}"));
         }
     }
     let words = captured(&FIXTURE, text)

@@ -23,17 +23,19 @@ const OF_TESTS: [&str; 4] = ["AssertionError", "Failed", "Skipped", "KeyError"];
 static SUBJECT: Pattern = Pattern::new(concat!(
     r#"(?i)["'`]?\b([a-z][\w.-]*\w)\b(?:\[[\w,-]+\])?["'`]?"#,
     r"(?:\s+(?:python\s+)?(package|library|module|dependency|plugin))?",
-    r"(?:\s+(?:is|are)\s+(?:required|needed|missing|not\s+installed|not\s+available|unavailable)\b",
-    r"|\s+(?:must|should|needs\s+to|has\s+to)\s+be\s+installed\b",
-    r"|\s+(?:was\s+|could\s+)?not\s+(?:be\s+)?(?:found|installed|imported)\b)",
+    r"(?:\s+(?:is|are)\s+(?:required|needed|missing|unavailable)\b",
+    r"|\s+(?:(?:must|should|needs\s+to|has\s+to|to)\s+be\s+)?installed\b",
+    r"|\s+(?:(?:is|are|was|could|can?)\s*)?n(?:o|')t\s+(?:be\s+)?(?:available|found|installed|imported)\b)",
 ));
 
-/// Sentences that end with the name.
+/// Sentences that end with the name, or with two of them.
 static OBJECT: Pattern = Pattern::new(concat!(
-    r"(?i)\b(?:requires?|requiring|needs?|install|installing|depends\s+on|missing|import)",
-    r"(?:\s+(?:the|a|an|optional|additional|third-party|python|dependency|package|library|module))*",
+    r"(?i)\b(?:requires?|requiring|needs?|install|installing|depends\s+on|missing|import|find|load)",
+    r"(?:\s+(?:the|a|an|either|one|of|required|optional|additional|third-party|python|dependency|dependencies:",
+    r"|package|library|module|version\s+\S+\s+or\s+newer))*",
     r#"\s+["'`]?\b([a-z][\w.-]*\w)\b(?:\[[\w,-]+\])?["'`]?"#,
     r"(?:\s+(package|library|module|dependency|plugin)\b)?",
+    r#"(?:(?:,|\s+and|\s+or)\s+["'`]?([a-z][\w.-]*\w)\b)?"#,
 ));
 
 /// Returns the names that the messages of exceptions in a text ask for.
@@ -51,10 +53,11 @@ pub(super) fn requested_names(text: &str) -> Vec<RequestedName> {
         let words = words.replace("\nE ", "\n");
         for pattern in [&SUBJECT, &OBJECT] {
             for sentence in pattern.captures_iter(&words) {
-                all.push(RequestedName {
-                    name: sentence[1].to_owned(),
+                let names = [1, 3].into_iter().filter_map(|group| sentence.get(group));
+                all.extend(names.map(|name| RequestedName {
+                    name: name.as_str().to_owned(),
                     is_package: is_import || sentence.get(2).is_some(),
-                });
+                }));
             }
         }
     }

@@ -67,6 +67,12 @@ fn missing_packages_are_found_in_output() {
         ),
         ["httpx"]
     );
+    let message = "E   ImportError: 'socksio' is not installed: `pip install -U httpx[socks]`.";
+    assert_eq!(asked(message, &[]), ["httpx[socks]"]);
+    let message =
+        "E   ImportError: Missing optional dependency 'xlrd'.  Use pip or conda to install xlrd.";
+    assert_eq!(asked(message, &[]), ["xlrd"]);
+    assert_eq!(asked("ImportError: pip install -r a.txt", &[]), none);
     assert_eq!(asked("Please read: `pip install` things", &[]), none);
     assert_eq!(asked("fixture 'mocker' not found", &[]), ["pytest-mock"]);
     assert_eq!(asked("fixture 'client' not found", &[]), none);

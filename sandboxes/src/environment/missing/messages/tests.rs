@@ -35,6 +35,34 @@ fn messages_name_packages() {
             false,
         ),
         ("E   RuntimeError: redis is not installed.", "redis", false),
+        ("E   ValueError: aiofile isn't installed", "aiofile", false),
+        (
+            "E   ValueError: the lxml library can't be found",
+            "lxml",
+            true,
+        ),
+        (
+            "E   OSError: you need to have lxml installed",
+            "lxml",
+            false,
+        ),
+        ("E   ImportError: Could not import 'lxml'.", "lxml", true),
+        ("E   OSError: cannot find the module lxml", "lxml", false),
+        (
+            "E   ImportError: Unable to import required dependencies: numpy: x",
+            "numpy",
+            true,
+        ),
+        (
+            "E   ValueError: requires version '2.7' or newer of 'numexpr'",
+            "numexpr",
+            false,
+        ),
+        (
+            "E   ValueError: please install either of PyQt5 or PySide2.",
+            "PySide2",
+            false,
+        ),
         (
             "E   OSError: requires the Python library orjson",
             "orjson",
