@@ -213,7 +213,10 @@ impl Build<'_> {
                 )]);
             }
             let notes = [broken_files(report), mostly_failing(report)];
-            return Ok(notes.into_iter().flatten().collect());
+            let notes = notes.into_iter().flatten();
+            return Ok(notes
+                .map(|(note, text)| self.with_advice(note, &text))
+                .collect());
         }
         if report.stopped && !lacks_good_files(report) {
             let seconds = report.limit.unwrap_or(SECONDS);
@@ -235,6 +238,16 @@ impl Build<'_> {
             printed.text = format!("{}\n{}: {}", printed.text, broken.file, broken.text);
         }
         Err(steps::failed(self.log, STEP, &printed))
+    }
+
+    /// Adds advice on the error in a text to a note.
+    fn with_advice(&self, note: String, text: &str) -> String {
+        let advice = failure_hints::hint_for_omission(text, &self.findings.omissions())
+            .or_else(|| failure_hints::hint(text));
+        match advice {
+            Some(advice) => format!("{note}; {advice}"),
+            None => note,
+        }
     }
 
     fn no_test_passes(&self, report: &SmokeTestReport) -> SandboxError {
@@ -275,21 +288,22 @@ fn failures(report: &SmokeTestReport) -> BTreeMap<String, (usize, String, String
     all
 }
 
-/// Describes an environment in which most of the tried tests fail.
-fn mostly_failing(report: &SmokeTestReport) -> Option<String> {
+/// Describes an environment in which most of the tried tests fail, with the output of one of them.
+fn mostly_failing(report: &SmokeTestReport) -> Option<(String, String)> {
     let failing = |outcome: &str| outcome == "failed" || outcome == "error";
     let ran = report.tests.iter().filter(|test| test.outcome != "skipped");
     let (bad, good): (Vec<_>, Vec<_>) = ran.partition(|test| failing(&test.outcome));
     if bad.len() < 4 || bad.len() <= good.len() {
         return None;
     }
-    let failures = failures(report);
-    let (reason, (count, ..)) = failures.iter().max_by_key(|(_, (count, ..))| *count)?;
-    Some(format!(
+    let failures = failures(report).into_iter();
+    let (reason, (count, _, text)) = failures.max_by_key(|(_, (count, ..))| *count)?;
+    let note = format!(
         "of {} tests that were tried, {} fail, {count} of them with: {reason}",
         bad.len() + good.len(),
         bad.len()
-    ))
+    );
+    Some((note, text))
 }
 
 /// Returns `count` of `all`, evenly spread, starting at position `shift`.
@@ -299,8 +313,8 @@ fn spread(all: &[String], count: usize, shift: usize) -> Vec<String> {
     chosen.cloned().collect()
 }
 
-/// Describes the files that cannot be collected, with the reason for the first.
-fn broken_files(report: &SmokeTestReport) -> Option<String> {
+/// Describes the files that cannot be collected, with the reason for the first and its output.
+fn broken_files(report: &SmokeTestReport) -> Option<(String, String)> {
     let (first, rest) = report.broken.split_first()?;
     let tried = report.collected.len() + report.broken.len();
     let files = match rest.len() {
@@ -309,10 +323,11 @@ fn broken_files(report: &SmokeTestReport) -> Option<String> {
         more => format!("{} and {more} others", first.file),
     };
     let reason = smoke_test::reason(&first.text);
-    Some(format!(
+    let note = format!(
         "of {tried} test files that were tried, {} cannot be collected: {files} ({reason})",
         report.broken.len()
-    ))
+    );
+    Some((note, first.text.clone()))
 }
 
 #[cfg(test)]

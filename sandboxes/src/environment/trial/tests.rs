@@ -80,9 +80,11 @@ fn aborted_second_trial_counts() {
 #[test]
 fn mostly_failing_tests_are_noted() {
     let note = mostly_failing(&report(&["failed", "error", "failed", "failed", "passed"]));
+    let (note, text) = note.unwrap();
     assert_eq!(
-        note.as_deref(),
-        Some("of 5 tests that were tried, 4 fail, 4 of them with: OSError: no")
+        note,
+        "of 5 tests that were tried, 4 fail, 4 of them with: OSError: no"
     );
+    assert_eq!(text, "E   OSError: no");
     assert_eq!(mostly_failing(&report(&["failed", "passed"])), None);
 }
