@@ -17,7 +17,7 @@ pub(super) struct Failure<'a> {
 /// Lines with which an error begins, without marks.
 static STARTS: Pattern = Pattern::new(concat!(
     // Exceptions of Python, e.g. `django.core.exceptions.ImproperlyConfigured: …`.
-    r"^(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|ImproperlyConfigured|NotFound|NotReady|Unavailable|Timeout|Failure|Missing|Undefined\w+)\b(?::|$)",
+    r"^(?:(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|ImproperlyConfigured|NotFound|NotReady|Unavailable|Timeout|Failure|Missing|Undefined\w+|BadName|BadObject)\b(?::|$)",
     // uv and pip.
     r"|No solution found|Because |Failed to parse|Failed to (?:fetch|download|clone)|Git operation failed|ERROR: |TOML parse error",
     r"|[^\s]* was not found in the package registry",

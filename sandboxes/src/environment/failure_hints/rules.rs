@@ -31,6 +31,7 @@ pub(super) const ALL: &[Rule] = &[
     build::frontend,
     build::git_program,
     build::scm_version,
+    code::git_history,
     build::build_requirement,
     build::editable_loader,
     build::old_setuptools,

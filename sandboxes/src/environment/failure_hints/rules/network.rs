@@ -129,7 +129,17 @@ pub(super) fn unreachable_index(failure: &Failure<'_>) -> Option<String> {
 
 pub(super) fn own_download(failure: &Failure<'_>) -> Option<String> {
     failure
-        .line_has(&["urllib.error.URLError", "requests.exceptions.ConnectionError", "socket.gaierror", "httpx.ConnectError"])
+        .line_has(&[
+            "urllib.error.URLError",
+            "requests.exceptions.ConnectionError",
+            "socket.gaierror",
+            "ConnectError",
+            "ClientConnector",
+            "MaxRetryError",
+            "EndpointConnectionError",
+            "LocalEntryNotFoundError",
+            "couldn't connect to 'https://",
+        ])
         .then(|| {
             "the repository's own code needs the network: builds can reach only the package index and the hosts in \
              build.allowed-hosts, and tests have no network, so download their data in before-install"

@@ -114,10 +114,16 @@ pub(in crate::environment::failure_hints) fn submodule(
 }
 
 /// Errors of programs that read a pointer of Git LFS instead of data.
-const MISREAD: [&str; 10] = [
+const MISREAD: [&str; 16] = [
     "git-lfs.github.com",
     "invalid load key, 'v'",
     "contains pickled (object) data",
+    "Cannot load file containing pickled data",
+    "Expecting value: line 1 column 1 (char 0)",
+    "No SIMPLE card found",
+    "Unknown file format",
+    "Format not recognised",
+    "could not be opened successfully",
     "cannot identify image file",
     "File is not a zip file",
     "not a gzip file",

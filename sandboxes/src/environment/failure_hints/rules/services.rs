@@ -42,7 +42,14 @@ static SERVICES: [KnownService; 12] = [
     known(
         "MySQL",
         "3306",
-        &["pymysql.", "MySQLdb.", "mysql.connector.", "MySQL server"],
+        &[
+            "pymysql.",
+            "MySQLdb.",
+            "mysql.connector.",
+            "MySQL server",
+            "(2002, ",
+            "(2003, ",
+        ],
         Source::Debian("mariadb-server"),
     ),
     known(
@@ -60,7 +67,11 @@ static SERVICES: [KnownService; 12] = [
     known(
         "RabbitMQ",
         "5672",
-        &["AMQPConnectionError", "amqp.exceptions."],
+        &[
+            "AMQPConnectionError",
+            "amqp.exceptions.",
+            "kombu.exceptions.",
+        ],
         Source::Debian("rabbitmq-server"),
     ),
     known(
@@ -87,13 +98,16 @@ static SERVICES: [KnownService; 12] = [
 ];
 
 /// Signs that nothing accepts a connection.
-const REFUSED: [&str; 10] = [
+const REFUSED: [&str; 12] = [
     "Connection refused",
     "ECONNREFUSED",
     "Errno 111",
     "Error 111",
     "Can't connect to MySQL",
-    "Can't connect to local MySQL",
+    "Can't connect to local ",
+    "Can't connect to server on",
+    // The socket of PostgreSQL does not exist.
+    ".s.PGSQL.",
     "AMQPConnectionError",
     "ServerSelectionTimeoutError",
     "NoBrokersAvailable",
@@ -108,10 +122,23 @@ const UNKNOWN_HOST: [&str; 4] = [
     "failed to resolve host",
 ];
 
+/// Signs that tests cannot start containers.
+const NO_CONTAINERS: [&str; 4] = [
+    "Error while fetching server API version",
+    "Cannot connect to the Docker daemon",
+    "No such file or directory: 'docker'",
+    "docker: not found",
+];
+
 /// Ports of web sites, which are not services of a sandbox.
 const WEB_PORTS: [&str; 2] = ["80", "443"];
 
 pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
+    if failure.error_has(&NO_CONTAINERS) {
+        let hint = "the tests start containers, which a sandbox cannot do: add the servers that they need under \
+                    [[environment.services]] of testwright.toml, with name, command and port";
+        return Some(hint.to_owned());
+    }
     let is_raised = |sign: &&str| failure.line.contains(*sign);
     let client = SERVICES
         .iter()
@@ -130,13 +157,11 @@ pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
     {
         return None;
     }
-    let by_port = || {
-        SERVICES.iter().find(|service| match &port {
-            Some(port) => service.port == port,
-            None => failure.error.contains(service.port),
-        })
-    };
-    let service = client.or_else(by_port);
+    let by_port = SERVICES.iter().find(|service| match &port {
+        Some(port) => service.port == port,
+        None => client.is_none() && failure.error.contains(service.port),
+    });
+    let service = by_port.or(client);
     let known_port = service.map(|service| service.port.to_owned());
     let port = port.or(known_port)?;
     let name = service.map_or("the service at that port", |service| service.name);

@@ -29,6 +29,29 @@ fn services_that_do_not_run_select_hints() {
             "under env the variable with its address",
         ),
         (
+            "E   django.db.utils.OperationalError: (2002, \"Can't connect to local server through socket \
+             '/run/mysqld/mysqld.sock' (2)\")",
+            "MySQL, and nothing listens at port 3306",
+        ),
+        (
+            "E   django.db.utils.OperationalError: connection to server on socket \"/var/run/postgresql/.s.PGSQL.5432\" \
+             failed: No such file or directory",
+            "PostgreSQL, and nothing listens at port 5432",
+        ),
+        (
+            "E   kombu.exceptions.OperationalError: Error 111 connecting to localhost:6379. Connection refused.",
+            "Redis, and nothing listens",
+        ),
+        (
+            "E   kombu.exceptions.OperationalError: [Errno 111] Connection refused",
+            "RabbitMQ, and nothing listens at port 5672",
+        ),
+        (
+            "E   docker.errors.DockerException: Error while fetching server API version: ('Connection aborted.', \
+             FileNotFoundError(2, 'No such file or directory'))",
+            "the tests start containers",
+        ),
+        (
             "E   ConnectionRefusedError: [Errno 111] Connect call failed ('127.0.0.1', 4000)",
             "nothing listens at port 4000",
         ),
@@ -38,6 +61,27 @@ fn services_that_do_not_run_select_hints() {
     let site = "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='example.org', port=443): Max retries \
                 exceeded: [Errno 111] Connection refused\n";
     assert!(!hint(site).unwrap().contains("services"));
+}
+
+#[test]
+fn missing_history_and_web_sites_select_hints() {
+    for (line, wanted) in [
+        ("git.exc.InvalidGitRepositoryError: /testbed", "git = true"),
+        (
+            "gitdb.exc.BadName: Ref 'HEAD~9' did not resolve to an object",
+            "git = true",
+        ),
+        (
+            "fatal: ambiguous argument 'HEAD~1': unknown revision or path not in the working tree.",
+            "history of the code",
+        ),
+        (
+            "aiohttp.client_exceptions.ClientConnectorDNSError: Cannot connect to host example.org:443 ssl:default",
+            "before-install",
+        ),
+    ] {
+        assert_hints(&[(format!("E   {line}\n"), wanted)]);
+    }
 }
 
 #[test]
@@ -104,6 +148,8 @@ fn lfs_pointers_explain_unreadable_data() {
     );
     let other = "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n";
     assert_eq!(hint_for_omission(other, &notes), None);
+    let data = "E   ValueError: Cannot load file containing pickled data when allow_pickle=False\n";
+    assert!(hint_for_omission(data, &notes).is_some());
 }
 
 #[test]
