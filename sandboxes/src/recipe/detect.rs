@@ -6,6 +6,7 @@ mod conda;
 mod django;
 mod local_lines;
 mod named_paths;
+mod pixi;
 mod plugins;
 mod poetry;
 mod project_folders;
@@ -357,6 +358,7 @@ fn python_hints(
     let pinned = r"(?m)^\s*(?:python[- \t]+)?3\.(\d{1,2})\b";
     let pipfile = r#"python(?:_full)?_version\s*=\s*["']3\.(\d{1,2})\b"#;
     let conda_python = r"(?m)^\s*-\s*python\s*==?\s*3\.(\d{1,2})\b";
+    let pixi = r#"(?m)^python\s*=\s*["']={0,2}3\.(\d{1,2})\b"#;
     let image = r"(?m)^FROM\s(?:.*[\s/])?python:3\.(\d{1,2})\b";
     // Returns whether any file so far lists versions.
     let mut look = |path: &str, patterns: &[&str]| -> Result<bool> {
@@ -405,6 +407,7 @@ fn python_hints(
     for path in conda_files {
         look(path, &[conda_python])?;
     }
+    look("pixi.toml", &[pixi])?;
     if !look("Pipfile", &[pipfile])? {
         look("Dockerfile", &[image])?;
     }

@@ -34,7 +34,11 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
             all.add(line);
         }
     }
-    for (path, below) in [("pyproject.toml", false), ("Pipfile", true)] {
+    for (path, below) in [
+        ("pyproject.toml", false),
+        ("pixi.toml", false),
+        ("Pipfile", true),
+    ] {
         let table: toml::Table = text(path)?.unwrap_or_default().parse().unwrap_or_default();
         all.toml(&Value::Table(table), below);
     }

@@ -133,7 +133,7 @@ fn items(text: &str) -> Vec<(&str, bool)> {
 }
 
 /// Converts a package of conda to a requirement of pip, if its name is the same for both beyond doubt.
-fn pip_requirement(item: &str, imported: &BTreeSet<String>) -> Option<String> {
+pub(super) fn pip_requirement(item: &str, imported: &BTreeSet<String>) -> Option<String> {
     let parts = PACKAGE.captures(item)?;
     let name = package_name(&parts[1]);
     let other = OTHER_NAMES.iter().find(|(conda, _)| *conda == name);
@@ -167,7 +167,7 @@ fn pip_requirement(item: &str, imported: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Returns the modules that the code imports, without separators in their names.
-fn imported_modules(tree: &Tree) -> Result<BTreeSet<String>> {
+pub(super) fn imported_modules(tree: &Tree) -> Result<BTreeSet<String>> {
     let mut modules = BTreeSet::new();
     let files = tree.paths().filter(|path| path.ends_with(".py"));
     for path in files.take(MAX_FILES) {

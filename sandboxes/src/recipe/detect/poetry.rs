@@ -85,7 +85,7 @@ pub(super) fn development(
 }
 
 /// Converts one dependency, which may list several versions with conditions. Paths and git URLs are not followed.
-fn requirements(name: &str, value: &Value) -> Vec<String> {
+pub(super) fn requirements(name: &str, value: &Value) -> Vec<String> {
     match value {
         Value::String(version) => vec![format!("{name}{}", bounds(version))],
         Value::Array(values) => values

@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::project_metadata::ProjectMetadata;
 use super::tox::{self, ToxDependencies};
-use super::{Files, ci, conda, local_lines, package_name, poetry, text};
+use super::{Files, ci, conda, local_lines, package_name, pixi, poetry, text};
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -99,6 +99,16 @@ pub(super) fn test_requirements(
     dependencies
         .requirements
         .extend(tool_requirements(files, from));
+    let pixi = pixi::packages(tree, files, choose)?;
+    let mut by_pixi = pixi.for_tests;
+    if !installable || dependencies.is_empty() && by_pixi.is_empty() {
+        by_pixi.extend(pixi.general);
+    }
+    by_pixi.retain(|line| !is_own(tree, line));
+    if !by_pixi.is_empty() {
+        from.push(pixi.path.to_owned());
+    }
+    dependencies.requirements.extend(by_pixi);
     if dependencies.extras.is_empty() && dependencies.requirements.is_empty() {
         tests_require(files, &mut dependencies.requirements, from);
     }

@@ -178,6 +178,28 @@ fn environment_file_of_conda_is_used() {
 }
 
 #[test]
+fn features_of_pixi_for_tests_are_installed() {
+    let tables = "[dependencies]\ncompilers = '*'\nnumpy = '>=1.21, <2'\npython = '3.8.*'\n[pypi-dependencies]\nx = {path = \
+                  '.'}\n[feature.lint.dependencies]\npytest-ruff = '*'\n[feature.old.dependencies]\nscipy = \
+                  {version = '1.5.*'}\n[feature.test.dependencies]\npytest = '*'\n[feature.test.pypi-dependencies]\ntrio = \
+                  {version = '>=0.2', extras = ['x']}\n[environments]\ntests = {features = ['old', 'test']}\n";
+    let code = ("a.py", "import numpy, scipy\n");
+    let (recipe, origin) = detected(DAY, &[("pixi.toml", tables), code]);
+    let for_tests = ["scipy==1.5.*", "pytest", "trio[x]>=0.2"];
+    assert_eq!(recipe.requirements[..3], for_tests);
+    assert_eq!(recipe.requirements[3..], ["numpy>=1.21,<2"]);
+    assert_eq!(recipe.python.as_deref(), Some("3.8"));
+    assert_eq!(origin, "detected from pixi.toml");
+    let project = format!(
+        "[project]\nname = 'x'\n{}",
+        tables.replace("\n[", "\n[tool.pixi.")
+    );
+    let project = project.replace("\n[dependencies]", "\n[tool.pixi.dependencies]");
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", &project), code]);
+    assert_eq!(recipe.requirements, for_tests);
+}
+
+#[test]
 fn requirements_file_with_plugin_of_pytest_is_used() {
     let files = [
         ("requirements/base.txt", "flask\n"),

@@ -1,0 +1,84 @@
+//! The packages that pixi installs: `pixi.toml`, or `[tool.pixi]` in pyproject.toml.
+
+use std::collections::BTreeSet;
+
+use toml::Value;
+
+use super::{Files, conda, poetry, text};
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// What pixi installs.
+#[derive(Debug, Default)]
+pub(super) struct PixiPackages {
+    /// File that lists the packages.
+    pub path: &'static str,
+    /// Requirements in all environments.
+    pub general: Vec<String>,
+    /// Requirements of the features and environments for tests.
+    pub for_tests: Vec<String>,
+}
+
+/// Returns what pixi installs. `choose` selects the features and environments for tests by their names.
+pub(super) fn packages(
+    tree: &Tree,
+    files: &Files,
+    choose: fn(&[String]) -> Option<Vec<String>>,
+) -> Result<PixiPackages> {
+    let own = text(tree, "pixi.toml")?.unwrap_or_default();
+    let own: toml::Table = own.parse().unwrap_or_default();
+    let (path, table) = match files.tool("pixi").and_then(Value::as_table) {
+        Some(table) if own.is_empty() => ("pyproject.toml", table),
+        _ => ("pixi.toml", &own),
+    };
+    if table.is_empty() {
+        return Ok(PixiPackages::default());
+    }
+    let imported = conda::imported_modules(tree)?;
+    let features = table.get("feature").and_then(Value::as_table);
+    let environments = table.get("environments").and_then(Value::as_table);
+    let chosen = |table: Option<&toml::Table>| {
+        let names = table.into_iter().flatten().map(|(name, _)| name.clone());
+        choose(&names.collect::<Vec<_>>()).unwrap_or_default()
+    };
+    let mut names: BTreeSet<String> = chosen(features).into_iter().collect();
+    for name in chosen(environments) {
+        let environment = environments.and_then(|all| all.get(&name));
+        let list = environment.and_then(|value| value.get("features").unwrap_or(value).as_array());
+        let list = list.into_iter().flatten().filter_map(Value::as_str);
+        names.extend(list.map(str::to_owned));
+    }
+    let tables = names
+        .iter()
+        .filter_map(|name| features?.get(name)?.as_table());
+    Ok(PixiPackages {
+        path,
+        general: requirements(table, &imported),
+        for_tests: tables
+            .flat_map(|feature| requirements(feature, &imported))
+            .collect(),
+    })
+}
+
+/// Returns the requirements in a table with packages of conda and of PyPI.
+fn requirements(table: &toml::Table, imported: &BTreeSet<String>) -> Vec<String> {
+    let items = |key: &str| {
+        let table = table.get(key).and_then(Value::as_table);
+        table.into_iter().flatten()
+    };
+    let conda = items("dependencies").filter_map(|(name, value)| {
+        let version = value.get("version").unwrap_or(value).as_str()?;
+        let version = version.replace(' ', "");
+        // `1.2.*` means `=1.2` in files of conda.
+        let mark = match version.starts_with(|c: char| c.is_ascii_digit()) {
+            true => "=",
+            false => "",
+        };
+        let version = version.trim_start_matches('*');
+        conda::pip_requirement(&format!("{name}{mark}{version}"), imported)
+    });
+    let pypi = items("pypi-dependencies");
+    conda
+        .chain(pypi.flat_map(|(name, value)| poetry::requirements(name, value)))
+        .collect()
+}
