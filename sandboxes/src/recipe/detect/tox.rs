@@ -28,7 +28,7 @@ const MAX_LISTS: usize = 30;
 
 /// Words in factors of environments that are not the usual one: other versions than an installer would choose, checks of
 /// the code, and tests that need servers.
-const UNUSUAL: [&str; 12] = [
+const UNUSUAL: [&str; 20] = [
     "main",
     "master",
     "dev",
@@ -41,6 +41,14 @@ const UNUSUAL: [&str; 12] = [
     "check",
     "flake",
     "integration",
+    "smoke",
+    "e2e",
+    "mysql",
+    "mariadb",
+    "mssql",
+    "oracle",
+    "postg",
+    "psycopg",
 ];
 
 /// A factor that selects a Python version: `py310`, `3.10`, `pypy3`.
@@ -399,6 +407,8 @@ mod tests {
             ("py39-cov", "3.9", Some("py39-cov")),
             ("py,pypy3", "3.9", Some("py")),
             ("py3{8-10}-x", "3.9", Some("py39-x")),
+            ("py39-{sqlite,postgres,mysql}", "3.9", Some("py39-sqlite")),
+            ("py39-{postgres,mysql}", "3.9", Some("py39-mysql")),
             ("pypy39,py38", "3.9", None),
             (
                 "py39-unit,py39-integration-sqs,apicheck",
