@@ -15,7 +15,7 @@ pub(super) struct PixiPackages {
     pub path: &'static str,
     /// Requirements in all environments.
     pub general: Vec<String>,
-    /// Requirements of the features and environments for tests.
+    /// Requirements of the features and environments for tests. Without such environments, the default one counts.
     pub for_tests: Vec<String>,
 }
 
@@ -42,7 +42,11 @@ pub(super) fn packages(
         choose(&names.collect::<Vec<_>>()).unwrap_or_default()
     };
     let mut names: BTreeSet<String> = chosen(features).into_iter().collect();
-    for name in chosen(environments) {
+    let mut for_tests = chosen(environments);
+    if for_tests.is_empty() {
+        for_tests.push("default".to_owned());
+    }
+    for name in for_tests {
         let environment = environments.and_then(|all| all.get(&name));
         let list = environment.and_then(|value| value.get("features").unwrap_or(value).as_array());
         let list = list.into_iter().flatten().filter_map(Value::as_str);
