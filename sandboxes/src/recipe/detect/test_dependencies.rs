@@ -19,6 +19,8 @@ pub(super) struct TestDependencies {
     pub requirements: Vec<String>,
     pub files: Vec<String>,
     pub extras: Vec<String>,
+    /// Whether the extras are not for tests.
+    lacks_pytest: bool,
 }
 
 /// Names of extras and groups for tests. If none exists, those for development are used.
@@ -46,7 +48,8 @@ pub(super) fn test_requirements(
 ) -> Result<TestDependencies> {
     let mut dependencies = TestDependencies::default();
     let mut ci = ci::read(tree)?;
-    ci.groups.extend(tox::groups(&files.tox, python));
+    let tox_groups = tox::groups(&files.tox, python);
+    ci.groups.extend(tox_groups.iter().cloned());
     ci.extras.extend(hatch_features(files));
     let tox = tox::dependencies(tree, &files.tox, python);
     if installable {
@@ -78,20 +81,30 @@ pub(super) fn test_requirements(
             from.push(file.to_owned());
         }
     }
+    // Extras for other purposes, which CI installs, do not replace what their metadata shows that they lack.
+    let lists = ProjectMetadata::read(tree)?.extra_requirements(&dependencies.extras);
+    let is_named = |extras: &[String]| choose(extras).or_else(|| choose_longer(extras)).is_some();
+    dependencies.lacks_pytest = dependencies.extras.is_empty()
+        || !lists.is_empty() && !has_pytest(&lists) && !is_named(&dependencies.extras);
     if let Some(groups) = files
         .pyproject
         .get("dependency-groups")
         .and_then(Value::as_table)
-        && let names = groups.keys().cloned().collect::<Vec<_>>()
-        && let Some(chosen) = choose(&names)
-            .or_else(|| installed_by_ci(&names, &ci.groups, ci.has_all_groups))
-            .or_else(|| choose_longer(&names))
     {
+        let names = groups.keys().cloned().collect::<Vec<_>>();
+        let mut chosen = installed_by_tox(&names, &tox_groups).unwrap_or_default();
+        chosen.extend(choose(&names).unwrap_or_default());
+        if chosen.is_empty() {
+            let by_ci = installed_by_ci(&names, &ci.groups, ci.has_all_groups);
+            chosen.extend(by_ci.or_else(|| choose_longer(&names)).unwrap_or_default());
+        }
+        if !chosen.is_empty() {
+            from.push("pyproject.toml".to_owned());
+        }
         let mut seen = BTreeSet::new();
         for name in chosen {
             group(groups, &name, &mut dependencies.requirements, 8, &mut seen);
         }
-        from.push("pyproject.toml".to_owned());
     }
     dependencies
         .requirements
@@ -109,11 +122,11 @@ pub(super) fn test_requirements(
         from.push(pixi.path.to_owned());
     }
     dependencies.requirements.extend(by_pixi);
-    if dependencies.extras.is_empty() && dependencies.requirements.is_empty() {
+    if dependencies.is_empty() {
         tests_require(files, &mut dependencies.requirements, from);
     }
     // The dependencies suffice if they include pytest, or an extra that may include it.
-    if dependencies.extras.is_empty() && !has_pytest(&dependencies.requirements) {
+    if dependencies.lacks_pytest && !has_pytest(&dependencies.requirements) {
         let used = [ci.files.as_slice(), tox.files.as_slice()].concat();
         if let Some(path) = requirements_file(tree, &used)? {
             if installable {
@@ -166,7 +179,7 @@ pub(super) fn test_requirements(
 
 impl TestDependencies {
     fn is_empty(&self) -> bool {
-        self.extras.is_empty() && self.requirements.is_empty() && self.files.is_empty()
+        self.lacks_pytest && self.requirements.is_empty() && self.files.is_empty()
     }
 
     /// Adds what tox installs, with those of its extras that the project declares.
@@ -351,6 +364,10 @@ fn requirements_file(tree: &Tree, used: &[String]) -> Result<Option<String>> {
         let place = match path.matches('/').count() {
             0 => true,
             1 => folder.contains("require") || is_for_tests(folder) || folder == "ci",
+            2 => matches!(
+                folder,
+                "test/unit" | "test/units" | "tests/unit" | "tests/units"
+            ),
             _ => false,
         };
         let is_named = name.contains("require") || folder.contains("require");

@@ -178,6 +178,31 @@ fn environment_file_of_conda_is_used() {
 }
 
 #[test]
+fn groups_of_tox_are_added_to_usual_ones() {
+    let groups =
+        "docs = ['sphinx']\nold = ['six']\noptional = ['trio']\ntest = ['pytest', 'mock']\n";
+    let text = format!("[project]\nname = 'x'\n[dependency-groups]\n{groups}");
+    let tox = "[tox]\nenvlist = py38\n[testenv]\ndependency_groups =\n    test\n    optional\n    py37: old\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", &text), ("tox.ini", tox)]);
+    assert_eq!(recipe.requirements, ["trio", "pytest", "mock"]);
+}
+
+#[test]
+fn extras_without_pytest_leave_other_lists_in_use() {
+    let text = "[project]\nname = 'x'\n[project.optional-dependencies]\nd = ['attrs']\n";
+    for path in ["requirements-test.txt", "test/units/requirements.txt"] {
+        let files = [
+            ("pyproject.toml", text),
+            ("Makefile", "test:\n\tpip install -e .[d]\n\tpytest\n"),
+            (path, "pytest\nmock\n"),
+        ];
+        let (recipe, _) = detected(DAY, &files);
+        assert_eq!(recipe.requirements_files, [path]);
+        assert_eq!(recipe.install.unwrap(), ["-e", ".[d]"]);
+    }
+}
+
+#[test]
 fn features_of_pixi_for_tests_are_installed() {
     let tables = "[dependencies]\ncompilers = '*'\nnumpy = '>=1.21, <2'\npython = '3.8.*'\n[pypi-dependencies]\nx = {path = \
                   '.'}\n[feature.lint.dependencies]\npytest-ruff = '*'\n[feature.old.dependencies]\nscipy = \
