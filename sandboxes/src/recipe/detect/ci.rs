@@ -138,25 +138,15 @@ fn called_scripts(tree: &Tree, text: &str) -> Vec<String> {
     scripts.filter(|path| seen.insert(path.clone())).collect()
 }
 
+/// Programs that run tests, and commands that start them.
+static RUNS_TESTS: Pattern = Pattern::new(concat!(
+    r"pytest|py\.test|unittest|nosetests|nose2|make (?:test|check)|tox|nox|hatch|manage\.py test",
+    r"|runtests|run_tests",
+));
+
 /// Returns whether a workflow or another file with commands runs tests.
 pub(in crate::recipe) fn runs_tests(text: &str) -> bool {
-    [
-        "pytest",
-        "py.test",
-        "unittest",
-        "nosetests",
-        "nose2",
-        "make test",
-        "make check",
-        "tox",
-        "nox",
-        "hatch",
-        "manage.py test",
-        "runtests",
-        "run_tests",
-    ]
-    .iter()
-    .any(|sign| text.contains(sign))
+    RUNS_TESTS.is_match(text)
 }
 
 /// Returns whether the name of a file, extra, group or environment is for another purpose than tests.

@@ -2,36 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 
 /// Maximum number of folders whose metadata is read.
 const MAX_READ: usize = 300;
 
 /// Folders with code that is not part of the product.
-const EXCLUDED: [&str; 22] = [
-    "benchmarks",
-    "bench",
-    "cookiecutter",
-    "demo",
-    "doc",
-    "docs",
-    "example",
-    "examples",
-    "fixtures",
-    "node_modules",
-    "sample",
-    "samples",
-    "template",
-    "templates",
-    "test",
-    "testdata",
-    "testing",
-    "tests",
-    "third_party",
-    "vendor",
-    "vendored",
-    "_vendor",
-];
+static EXCLUDED: Pattern = Pattern::new(concat!(
+    "(?i)^(?:bench(?:marks)?|cookiecutter|demo|docs?|examples?|fixtures|node_modules|samples?|templates?",
+    "|test(?:s|data|ing)?|third_party|_?vendor|vendored)$"
+));
 
 /// Returns the folders below the root that have build files, in the order of their paths.
 pub(super) fn project_folders(tree: &Tree) -> Vec<String> {
@@ -48,5 +29,5 @@ pub(super) fn project_folders(tree: &Tree) -> Vec<String> {
 /// Returns whether a folder has code that is not part of the product.
 pub(super) fn is_excluded(folder: &str) -> bool {
     let mut parts = folder.split('/');
-    parts.any(|part| part.starts_with('.') || EXCLUDED.contains(&part.to_lowercase().as_str()))
+    parts.any(|part| part.starts_with('.') || EXCLUDED.is_match(part))
 }

@@ -28,28 +28,10 @@ const MAX_LISTS: usize = 30;
 
 /// Words in factors of environments that are not the usual one: other versions than an installer would choose, checks of
 /// the code, and tests that need servers.
-const UNUSUAL: [&str; 20] = [
-    "main",
-    "master",
-    "dev",
-    "nightly",
-    "min",
-    "low",
-    "old",
-    "pre",
-    "cov",
-    "check",
-    "flake",
-    "integration",
-    "smoke",
-    "e2e",
-    "mysql",
-    "mariadb",
-    "mssql",
-    "oracle",
-    "postg",
-    "psycopg",
-];
+static UNUSUAL: Pattern = Pattern::new(concat!(
+    "main|master|dev|nightly|min|low|old|pre|cov|check|flake|integration|smoke|e2e",
+    "|mysql|mariadb|mssql|oracle|postg|psycopg"
+));
 
 /// A factor that selects a Python version: `py310`, `3.10`, `pypy3`.
 static PYTHON_FACTOR: Pattern = Pattern::new(r"^(?:(?:py|python|pypy|jython)[\d.]*|[23]\.\d+)$");
@@ -318,10 +300,7 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
                 .split('-')
                 .all(|factor| !PYTHON_FACTOR.is_match(factor) || has_python(factor))
     };
-    let is_usual = |name: &&String| {
-        let is_unusual = |factor: &str| UNUSUAL.iter().any(|word| factor.contains(word));
-        !name.split('-').any(is_unusual)
-    };
+    let is_usual = |name: &&String| !UNUSUAL.is_match(name);
     let all = environments(tox);
     let is_by_python = all.iter().any(|name| names_python(name));
     // The last one has the highest rank if several are equal.

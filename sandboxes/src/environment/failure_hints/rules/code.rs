@@ -89,23 +89,17 @@ pub(super) fn python_2(failure: &Failure<'_>) -> Option<String> {
 }
 
 /// Errors of git and of its libraries about a repository or a commit that does not exist.
-const NO_HISTORY: [&str; 9] = [
-    "not a git repository",
-    "InvalidGitRepositoryError",
-    "NotGitRepository",
-    "unknown revision",
-    "bad revision",
-    "bad object",
-    "did not resolve to an object",
-    "Not a valid object name",
-    "No names found, cannot describe anything",
-];
+static NO_HISTORY: Pattern = Pattern::new(concat!(
+    "not a git repository|InvalidGitRepositoryError|NotGitRepository|(?:unknown|bad) revision|bad object",
+    "|did not resolve to an object|Not a valid object name|No names found, cannot describe anything"
+));
 
 pub(super) fn git_history(failure: &Failure<'_>) -> Option<String> {
     let is_about_requirement = failure.output.contains("Git operation failed");
-    (failure.error_has(&NO_HISTORY) && !is_about_requirement).then(|| {
-        "the code or its tests read a git repository, and the history of the code is never copied into a sandbox: set git = true in \
-         [environment] of testwright.toml for a repository with one commit, or choose tests that need no older commits"
+    (NO_HISTORY.is_match(&failure.error) && !is_about_requirement).then(|| {
+        "the code or its tests read a git repository, and the history of the code is never copied into a sandbox: set \
+         git = true in [environment] of testwright.toml for a repository with one commit, or choose tests that need no \
+         older commits"
             .to_owned()
     })
 }

@@ -1,36 +1,14 @@
 //! Failures to reach something: hosts that a build may not reach, the package index, web sites.
 
 use super::super::decisive::Failure;
+use crate::pattern::Pattern;
 
 /// Signs that an error is about a connection.
-const CONNECTION: [&str; 22] = [
-    "403",
-    "Forbidden",
-    "tunnel",
-    "Tunnel",
-    "URLError",
-    "HTTPError",
-    "ConnectionError",
-    "ConnectError",
-    "ProxyError",
-    "Max retries",
-    "unable to access",
-    "Could not connect",
-    "could not connect",
-    "Connection refused",
-    "name resolution",
-    "Failed to clone",
-    "Failed to fetch",
-    "failed to fetch",
-    "Git operation failed",
-    "download",
-    "Download",
-    "Caused by",
-];
-
-fn is_about_connection(failure: &Failure<'_>) -> bool {
-    failure.error_has(&CONNECTION)
-}
+static CONNECTION: Pattern = Pattern::new(concat!(
+    "403|Forbidden|[Tt]unnel|URLError|HTTPError|ConnectionError|ConnectError|ProxyError|Max retries|unable to access",
+    "|[Cc]ould not connect|Connection refused|name resolution|Failed to clone|[Ff]ailed to fetch",
+    "|Git operation failed|[Dd]ownload|Caused by",
+));
 
 /// Returns the last host that the network of the build refused.
 fn refused(failure: &Failure<'_>) -> Option<String> {
@@ -80,7 +58,7 @@ pub(super) fn rust_toolchain(failure: &Failure<'_>) -> Option<String> {
 }
 
 pub(super) fn refused_host(failure: &Failure<'_>) -> Option<String> {
-    let host = refused(failure).filter(|_| is_about_connection(failure))?;
+    let host = refused(failure).filter(|_| CONNECTION.is_match(&failure.error))?;
     Some(allow_host("the build", &host))
 }
 
@@ -127,22 +105,16 @@ pub(super) fn unreachable_index(failure: &Failure<'_>) -> Option<String> {
     })
 }
 
+/// Exceptions of clients whose host cannot be reached.
+static OWN_DOWNLOAD: Pattern = Pattern::new(concat!(
+    r"urllib\.error\.URLError|requests\.exceptions\.ConnectionError|socket\.gaierror|ConnectError|ClientConnector",
+    r"|MaxRetryError|EndpointConnectionError|LocalEntryNotFoundError|couldn't connect to 'https://",
+));
+
 pub(super) fn own_download(failure: &Failure<'_>) -> Option<String> {
-    failure
-        .line_has(&[
-            "urllib.error.URLError",
-            "requests.exceptions.ConnectionError",
-            "socket.gaierror",
-            "ConnectError",
-            "ClientConnector",
-            "MaxRetryError",
-            "EndpointConnectionError",
-            "LocalEntryNotFoundError",
-            "couldn't connect to 'https://",
-        ])
-        .then(|| {
-            "the repository's own code needs the network: builds can reach only the package index and the hosts in \
-             build.allowed-hosts, and tests have no network, so download their data in before-install"
-                .to_owned()
-        })
+    OWN_DOWNLOAD.is_match(&failure.line).then(|| {
+        "the repository's own code needs the network: builds can reach only the package index and the hosts in \
+         build.allowed-hosts, and tests have no network, so download their data in before-install"
+            .to_owned()
+    })
 }

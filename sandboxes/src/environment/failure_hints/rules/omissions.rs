@@ -4,6 +4,7 @@ use super::super::decisive::Failure;
 use super::network::allow_host;
 use super::{Rule, captured, code, compiler, debian, packages};
 use crate::environment::module_packages::package_of;
+use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
 use crate::repository::{EMPTY_SUBMODULES, LFS_POINTERS};
 
@@ -114,24 +115,12 @@ pub(in crate::environment::failure_hints) fn submodule(
 }
 
 /// Errors of programs that read a pointer of Git LFS instead of data.
-const MISREAD: [&str; 16] = [
-    "git-lfs.github.com",
-    "invalid load key, 'v'",
-    "contains pickled (object) data",
-    "Cannot load file containing pickled data",
-    "Expecting value: line 1 column 1 (char 0)",
-    "No SIMPLE card found",
-    "Unknown file format",
-    "Format not recognised",
-    "could not be opened successfully",
-    "cannot identify image file",
-    "File is not a zip file",
-    "not a gzip file",
-    "Not a gzipped file (b've')",
-    "file signature not found",
-    "file is not a database",
-    "Parquet magic bytes not found",
-];
+static MISREAD: Pattern = Pattern::new(concat!(
+    r"git-lfs\.github\.com|invalid load key, 'v'|contains pickled \(object\) data|file containing pickled data",
+    r"|Expecting value: line 1 column 1 \(char 0\)|No SIMPLE card found|Unknown file format|Format not recognised",
+    r"|could not be opened successfully|cannot identify image file|File is not a zip file|not a gzip file",
+    r"|Not a gzipped file \(b've'\)|file signature not found|file is not a database|Parquet magic bytes not found",
+));
 
 pub(in crate::environment::failure_hints) fn lfs_pointer(
     failure: &Failure<'_>,
@@ -147,7 +136,7 @@ pub(in crate::environment::failure_hints) fn lfs_pointer(
     };
     let what = match paths().find(is_opened) {
         Some(path) => format!("{path} is a pointer"),
-        None if failure.error_has(&MISREAD) => format!("{} is a pointer", paths().next()?),
+        None if MISREAD.is_match(&failure.error) => format!("{} is a pointer", paths().next()?),
         None => return None,
     };
     Some(format!(

@@ -2,6 +2,7 @@
 
 use super::super::decisive::Failure;
 use super::captured;
+use crate::pattern::Pattern;
 
 /// A service that tests can need.
 struct KnownService {
@@ -97,44 +98,28 @@ static SERVICES: [KnownService; 12] = [
     ),
 ];
 
-/// Signs that nothing accepts a connection.
-const REFUSED: [&str; 12] = [
-    "Connection refused",
-    "ECONNREFUSED",
-    "Errno 111",
-    "Error 111",
-    "Can't connect to MySQL",
-    "Can't connect to local ",
-    "Can't connect to server on",
-    // The socket of PostgreSQL does not exist.
-    ".s.PGSQL.",
-    "AMQPConnectionError",
-    "ServerSelectionTimeoutError",
-    "NoBrokersAvailable",
-    "KazooTimeoutError",
-];
+/// Signs that nothing accepts a connection, such as a socket of PostgreSQL that does not exist.
+static REFUSED: Pattern = Pattern::new(concat!(
+    r"Connection refused|ECONNREFUSED|Err(?:no|or) 111|Can't connect to (?:MySQL|local |server on)|\.s\.PGSQL\.",
+    r"|AMQPConnectionError|ServerSelectionTimeoutError|NoBrokersAvailable|KazooTimeoutError",
+));
 
 /// Signs that a name of a host is unknown, such as that of another container.
-const UNKNOWN_HOST: [&str; 4] = [
-    "name resolution",
-    "Name or service not known",
-    "could not translate host name",
-    "failed to resolve host",
-];
+static UNKNOWN_HOST: Pattern = Pattern::new(
+    "name resolution|Name or service not known|could not translate host name|failed to resolve host",
+);
 
 /// Signs that tests cannot start containers.
-const NO_CONTAINERS: [&str; 4] = [
-    "Error while fetching server API version",
-    "Cannot connect to the Docker daemon",
-    "No such file or directory: 'docker'",
-    "docker: not found",
-];
+static NO_CONTAINERS: Pattern = Pattern::new(concat!(
+    "Error while fetching server API version|Cannot connect to the Docker daemon",
+    "|No such file or directory: 'docker'|docker: not found",
+));
 
 /// Ports of web sites, which are not services of a sandbox.
 const WEB_PORTS: [&str; 2] = ["80", "443"];
 
 pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
-    if failure.error_has(&NO_CONTAINERS) {
+    if NO_CONTAINERS.is_match(&failure.error) {
         let hint = "the tests start containers, which a sandbox cannot do: add the servers that they need under \
                     [[environment.services]] of testwright.toml, with name, command and port";
         return Some(hint.to_owned());
@@ -143,8 +128,8 @@ pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
     let client = SERVICES
         .iter()
         .find(|service| service.clients.iter().any(is_raised));
-    let is_unknown_host = client.is_some() && failure.error_has(&UNKNOWN_HOST);
-    if !is_unknown_host && !failure.error_has(&REFUSED) {
+    let is_unknown_host = client.is_some() && UNKNOWN_HOST.is_match(&failure.error);
+    if !is_unknown_host && !REFUSED.is_match(&failure.error) {
         return None;
     }
     let port = captured(

@@ -10,96 +10,17 @@ const MAX_CALLS: usize = 40;
 const MAX_ARGUMENTS: usize = 30;
 
 /// Options of pip and of uv whose value is the next word.
-const WITH_VALUE: [&str; 46] = [
-    "--build-constraint",
-    "-C",
-    "-c",
-    "--cache-dir",
-    "--config-setting",
-    "--config-settings",
-    "--constraint",
-    "--constraints",
-    "-e",
-    "--editable",
-    "--extra",
-    "--extra-index-url",
-    "-f",
-    "--find-links",
-    "--group",
-    "-i",
-    "--index",
-    "--index-strategy",
-    "--index-url",
-    "--link-mode",
-    "--log",
-    "--no-binary",
-    "--only-binary",
-    "--override",
-    "--overrides",
-    "-P",
-    "-p",
-    "--platform",
-    "--prefix",
-    "--prerelease",
-    "--progress-bar",
-    "--python",
-    "--python-version",
-    "-r",
-    "--requirement",
-    "--requirements",
-    "--resolution",
-    "--root-user-action",
-    "-t",
-    "--target",
-    "--torch-backend",
-    "--trusted-host",
-    "--upgrade-package",
-    "--upgrade-strategy",
-    "--use-deprecated",
-    "--use-feature",
-];
+const WITH_VALUE: &str = "--build-constraint -C -c --cache-dir --config-setting --config-settings --constraint --constraints \
+    -e --editable --extra --extra-index-url -f --find-links --group -i --index --index-strategy \
+    --index-url --link-mode --log --no-binary --only-binary --override --overrides -P -p --platform \
+    --prefix --prerelease --progress-bar --python --python-version -r --requirement --requirements \
+    --resolution --root-user-action -t --target --torch-backend --trusted-host --upgrade-package \
+    --upgrade-strategy --use-deprecated --use-feature";
 
 /// Packages that run tests, check code or publish it, and that tests do not import. Names that begin with one count too.
-const TOOLS: [&str; 38] = [
-    "auditwheel",
-    "bandit",
-    "black",
-    "build",
-    "bump",
-    "cibuildwheel",
-    "codecov",
-    "coveralls",
-    "delocate",
-    "flake8",
-    "flit",
-    "hatch",
-    "isort",
-    "mkdocs",
-    "mypy",
-    "nox",
-    "pdm",
-    "pip",
-    "poetry",
-    "pre-commit",
-    "pylint",
-    "pyright",
-    "pytype",
-    "pyupgrade",
-    "readthedocs",
-    "ruff",
-    "safety",
-    "setuptools",
-    "sphinx",
-    "tox",
-    "twine",
-    "ty",
-    "types-",
-    "uv",
-    "virtualenv",
-    "wheel",
-    "yamllint",
-    "zest",
-];
+const TOOLS: &str = "auditwheel bandit black build bump cibuildwheel codecov coveralls delocate flake8 flit hatch isort \
+    mkdocs mypy nox pdm pip poetry pre-commit pylint pyright pytype pyupgrade readthedocs ruff safety \
+    setuptools sphinx tox twine ty types- uv virtualenv wheel yamllint zest";
 
 static REQUIREMENT: Pattern = Pattern::new(
     r"^([A-Za-z][A-Za-z0-9._-]*)(?:\[[\w,.-]+\])?(?:(?:[<>!~=]=|[<>])[\w.*+!-]+(?:,(?:[<>!~=]=|[<>])[\w.*+!-]+)*)?$",
@@ -159,7 +80,7 @@ impl CiInstalls {
 }
 
 fn has_value(option: &str) -> bool {
-    WITH_VALUE.contains(&option)
+    WITH_VALUE.split(' ').any(|other| other == option)
 }
 
 /// Returns whether a word requires a package that tests may import.
@@ -170,14 +91,14 @@ fn is_package(word: &str) -> bool {
     let Some(name) = name.map(|name| name.replace('_', "-")) else {
         return false;
     };
-    let begins = |tool: &&str| {
-        let rest = name.strip_prefix(*tool);
+    let begins = |tool: &str| {
+        let rest = name.strip_prefix(tool);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-') || tool.ends_with('-'))
     };
     let is_file = [".txt", ".in", ".whl", ".gz", ".toml", ".sh"]
         .iter()
         .any(|end| word.ends_with(end));
-    !is_file && !TOOLS.iter().any(begins)
+    !is_file && !TOOLS.split(' ').any(begins)
 }
 
 /// Returns the arguments of each `session.install` in the text of a noxfile, except in sessions for other purposes than
