@@ -68,7 +68,10 @@ impl Files {
             None => Ok(String::new()),
         };
         // The build itself reports a broken file, with the message of the program that needs it.
-        let pyproject: toml::Table = text("pyproject.toml")?.parse().unwrap_or_default();
+        let mut pyproject: toml::Table = text("pyproject.toml")?.parse().unwrap_or_default();
+        if let Some(project) = flit_project(&pyproject) {
+            pyproject.insert("project".to_owned(), toml::Value::Table(project));
+        }
         let setup_cfg = Ini::parse(&text("setup.cfg")?);
         let (tox, tox_file) = tox::read(tree, &setup_cfg, &pyproject)?;
         Ok(Files {
@@ -118,6 +121,24 @@ impl Files {
         add_table(&mut settings, options.or(pytest));
         settings
     }
+}
+
+/// Returns the table `project` that the older tables of Flit stand for.
+fn flit_project(pyproject: &toml::Table) -> Option<toml::Table> {
+    let metadata = pyproject.get("tool")?.get("flit")?.get("metadata")?;
+    let mut project = toml::Table::new();
+    for (key, standard) in [
+        ("module", "name"),
+        ("dist-name", "name"),
+        ("requires", "dependencies"),
+        ("requires-extra", "optional-dependencies"),
+        ("requires-python", "requires-python"),
+    ] {
+        if let Some(value) = metadata.get(key) {
+            project.insert(standard.to_owned(), value.clone());
+        }
+    }
+    (!pyproject.contains_key("project")).then_some(project)
 }
 
 /// Adds the settings in a table of TOML.

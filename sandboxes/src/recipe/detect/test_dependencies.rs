@@ -50,7 +50,8 @@ pub(super) fn test_requirements(
     let mut ci = ci::read(tree)?;
     let tox_groups = tox::groups(&files.tox, python);
     ci.groups.extend(tox_groups.iter().cloned());
-    ci.extras.extend(hatch_features(files));
+    ci.groups.extend(hatch_names(files, "dependency-groups"));
+    ci.extras.extend(hatch_names(files, "features"));
     let tox = tox::dependencies(tree, &files.tox, python);
     if installable {
         let declared = extras(files);
@@ -223,11 +224,7 @@ fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
         .pyproject
         .get("project")
         .and_then(|p| p.get("optional-dependencies"));
-    let poetry = files
-        .pyproject
-        .get("tool")
-        .and_then(|t| t.get("poetry"))
-        .and_then(|p| p.get("extras"));
+    let poetry = files.poetry().and_then(|p| p.get("extras"));
     for table in [project, poetry]
         .into_iter()
         .flatten()
@@ -442,7 +439,7 @@ fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
         }
         Some(value)
     };
-    let mut lists = vec![tool(&["uv", "dev-dependencies"])];
+    let mut lists = Vec::from(["uv", "rye"].map(|name| tool(&[name, "dev-dependencies"])));
     if let Some(groups) = tool(&["pdm", "dev-dependencies"]).and_then(Value::as_table) {
         let names = choose(&groups.keys().cloned().collect::<Vec<_>>());
         lists.extend(names.into_iter().flatten().map(|name| groups.get(&name)));
@@ -463,12 +460,12 @@ fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     texts
 }
 
-/// Returns the extras that environments of Hatch install.
-fn hatch_features(files: &Files) -> Vec<String> {
+/// Returns the extras or groups that environments of Hatch install.
+fn hatch_names(files: &Files, key: &str) -> Vec<String> {
     let environments = files.tool("hatch").and_then(|hatch| hatch.get("envs"));
     let lists = HATCH_ENVIRONMENTS.iter().filter_map(|name| {
-        let features = environments?.get(name)?.get("features")?;
-        features.as_array()
+        let names = environments?.get(name)?.get(key)?;
+        names.as_array()
     });
     let names = lists.flatten().filter_map(Value::as_str);
     names.map(str::to_owned).collect()

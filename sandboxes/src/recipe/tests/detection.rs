@@ -15,6 +15,21 @@ fn pyproject_extras_and_minimum_are_detected() {
 }
 
 #[test]
+fn tables_of_flit_and_rye_are_read() {
+    let flit = "[build-system]\nrequires = ['flit']\nbuild-backend = 'flit.buildapi'\n[tool.flit.metadata]\nmodule = \
+                'x'\nrequires = ['attrs']\nrequires-python = '>=3.8'\n[tool.flit.metadata.requires-extra]\ntest = ['mock']\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", flit)]);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[test]"]);
+    let rye = "[project]\nname = 'x'\n[tool.rye]\ndev-dependencies = ['pytest>=7', 'trio']\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", rye)]);
+    assert_eq!(recipe.requirements, ["pytest>=7", "trio"]);
+    let hatch = "[project]\nname = 'x'\n[dependency-groups]\nqa = ['trio']\n[tool.hatch.envs.hatch-test]\n\
+                 dependency-groups = ['qa']\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", hatch)]);
+    assert_eq!(recipe.requirements, ["trio", "pytest"]);
+}
+
+#[test]
 fn origin_names_build_file() {
     let project = "[project]\nname = 'x'\nversion = '1'\n";
     for (files, origin) in [
