@@ -17,58 +17,85 @@ use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
 use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
 
-/// Fixtures, marks, options and settings of pytest, and the plugins that provide them.
-const PLUGINS: [(&str, &str); 50] = [
-    ("aiohttp_client", "pytest-aiohttp"),
-    ("aiohttp_server", "pytest-aiohttp"),
+/// Plugins, and the fixtures, marks, options and settings of pytest that they provide.
+const PLUGINS: [(&str, &str); 53] = [
     ("anyio", "anyio"),
-    ("asyncio", "pytest-asyncio"),
-    ("asyncio_default_fixture_loop_scope", "pytest-asyncio"),
-    ("asyncio_mode", "pytest-asyncio"),
-    ("benchmark", "pytest-benchmark"),
-    ("caplog_at_level", "pytest-catchlog"),
-    ("check", "pytest-check"),
-    ("cov", "pytest-cov"),
-    ("cov-report", "pytest-cov"),
-    ("datadir", "pytest-datadir"),
-    ("dist", "pytest-xdist"),
-    ("django_db", "pytest-django"),
-    ("DJANGO_SETTINGS_MODULE", "pytest-django"),
-    ("doctest-plus", "pytest-doctestplus"),
-    ("event_loop", "pytest-asyncio"),
     ("faker", "faker"),
-    ("fake_process", "pytest-subprocess"),
-    ("flaky", "pytest-rerunfailures"),
-    ("forked", "pytest-forked"),
-    ("freezer", "pytest-freezer"),
-    ("freeze_time", "pytest-freezer"),
-    ("fs", "pyfakefs"),
-    ("httpbin", "pytest-httpbin"),
-    ("httpserver", "pytest-httpserver"),
-    ("httpx_mock", "pytest-httpx"),
-    ("lazy_fixture", "pytest-lazy-fixture"),
-    ("mocker", "pytest-mock"),
-    ("mpl", "pytest-mpl"),
-    ("n", "pytest-xdist"),
-    ("numprocesses", "pytest-xdist"),
-    ("order", "pytest-order"),
-    ("postgresql", "pytest-postgresql"),
-    ("random-order", "pytest-random-order"),
-    ("recording", "pytest-recording"),
-    ("requests_mock", "requests-mock"),
-    ("reruns", "pytest-rerunfailures"),
-    ("respx_mock", "respx"),
-    ("session_mocker", "pytest-mock"),
-    ("snapshot", "syrupy"),
+    ("nbval", "nbval nbval-lax"),
+    ("pyfakefs", "fs"),
+    ("pytest", "strict-markers"),
+    (
+        "pytest-aiohttp",
+        "aiohttp_client aiohttp_raw_server aiohttp_server loop",
+    ),
+    (
+        "pytest-asyncio",
+        "asyncio asyncio-mode asyncio_default_fixture_loop_scope asyncio_mode event_loop unused_tcp_port",
+    ),
+    ("pytest-benchmark", "benchmark"),
+    ("pytest-black", "black"),
+    ("pytest-catchlog", "caplog_at_level"),
+    ("pytest-check", "check"),
+    ("pytest-console-scripts", "script_runner"),
+    ("pytest-cov", "cov cov-report"),
+    (
+        "pytest-datadir",
+        "datadir lazy_datadir original_datadir shared_datadir",
+    ),
+    ("pytest-dependency", "dependency"),
+    (
+        "pytest-django",
+        "admin_client create-db django_assert_num_queries django_db DJANGO_SETTINGS_MODULE ds no-migrations nomigrations reuse-db",
+    ),
+    ("pytest-doctestplus", "doctest-plus"),
+    ("pytest-flake8", "flake8"),
+    ("pytest-forked", "forked"),
+    ("pytest-freezer", "freeze_time freezer"),
+    ("pytest-html", "html self-contained-html"),
+    ("pytest-httpbin", "httpbin"),
+    ("pytest-httpserver", "httpserver"),
+    ("pytest-httpx", "httpx_mock"),
+    ("pytest-instafail", "instafail"),
+    ("pytest-isort", "isort"),
+    ("pytest-jupyter", "jp_fetch jp_serverapp"),
+    ("pytest-lazy-fixture", "lazy_fixture"),
+    ("pytest-mock", "mocker session_mocker"),
+    ("pytest-mpl", "mpl"),
+    ("pytest-mypy", "mypy"),
+    ("pytest-order", "order"),
+    ("pytest-postgresql", "postgresql"),
+    ("pytest-pylint", "pylint"),
+    ("pytest-qt", "qtbot"),
+    ("pytest-random-order", "random-order"),
+    ("pytest-randomly", "randomly-seed"),
+    (
+        "pytest-recording",
+        "block-network record-mode recording vcr",
+    ),
+    (
+        "pytest-regressions",
+        "data_regression file_regression num_regression",
+    ),
+    ("pytest-rerunfailures", "flaky reruns"),
+    ("pytest-ruff", "ruff"),
+    (
+        "pytest-socket",
+        "allow-hosts disable-socket disable_socket enable_socket socket_enabled",
+    ),
+    ("pytest-subprocess", "fake_process subprocess"),
+    ("pytest-subtests", "subtests"),
+    ("pytest-timeout", "timeout"),
+    ("pytest-trio", "trio"),
+    ("pytest-twisted", "twisted"),
+    (
+        "pytest-xdist",
+        "dist maxprocesses n numprocesses xdist_group",
+    ),
+    ("requests-mock", "requests_mock"),
+    ("respx", "respx_mock"),
     ("sphinx", "sphinx"),
-    ("strict-markers", "pytest"),
-    ("subprocess", "pytest-subprocess"),
-    ("subtests", "pytest-subtests"),
-    ("timeout", "pytest-timeout"),
-    ("trio", "pytest-trio"),
-    ("twisted", "pytest-twisted"),
-    ("vcr", "pytest-recording"),
-    ("xdist_group", "pytest-xdist"),
+    ("syrupy", "snapshot"),
+    ("time-machine", "time_machine"),
 ];
 
 /// Packages that run async tests, the most common last.
@@ -161,12 +188,16 @@ pub(super) fn lacks_pkg_resources(text: &str) -> bool {
 
 /// Returns the fixture names to search for among the arguments of tests.
 pub(super) fn fixtures() -> Vec<&'static str> {
-    PLUGINS.iter().map(|(sign, _)| *sign).collect()
+    PLUGINS
+        .iter()
+        .flat_map(|(_, signs)| signs.split(' '))
+        .collect()
 }
 
 fn plugin(sign: &str) -> Option<String> {
-    let known = PLUGINS.iter().find(|(known, _)| *known == sign);
-    known.map(|(_, plugin)| (*plugin).to_owned())
+    let provides = |signs: &str| signs.split(' ').any(|known| known == sign);
+    let known = PLUGINS.iter().find(|(_, signs)| provides(signs));
+    known.map(|(plugin, _)| (*plugin).to_owned())
 }
 
 static MODULE: Pattern = Pattern::new(r"No module named '?([A-Za-z_]\w*)((?:\.\w+)*)'?");
@@ -212,7 +243,7 @@ fn packages(
     for RequestedName { name, is_package } in requested_names(text) {
         let listed = package_of(&name).filter(|package| is_package || named.contains_key(*package));
         let package = listed.map_or_else(|| normalized_name(&name), str::to_owned);
-        let is_plugin = PLUGINS.iter().any(|(_, plugin)| *plugin == package);
+        let is_plugin = PLUGINS.iter().any(|(plugin, _)| *plugin == package);
         if own(&name) {
             continue;
         }

@@ -76,6 +76,8 @@ fn missing_packages_are_found_in_output() {
     assert_eq!(asked("Please read: `pip install` things", &[]), none);
     assert_eq!(asked("fixture 'mocker' not found", &[]), ["pytest-mock"]);
     assert_eq!(asked("fixture 'client' not found", &[]), none);
+    let options = "error: unrecognized arguments: --disable-socket --reuse-db";
+    assert_eq!(asked(options, &[]), ["pytest-django", "pytest-socket"]);
     assert_eq!(
         asked("'asyncio' not found in `markers` configuration option", &[]),
         ["pytest-asyncio"]

@@ -3,7 +3,7 @@
 use super::Files;
 
 /// Words in the configuration, and the plugin that understands them.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 15] = [
     ("--cov", "pytest-cov"),
     ("--numprocesses", "pytest-xdist"),
     ("-n ", "pytest-xdist"),
@@ -18,6 +18,7 @@ const KNOWN: [(&str, &str); 14] = [
     ("--mpl", "pytest-mpl"),
     ("--flake8", "pytest-flake8"),
     ("--isort", "pytest-isort"),
+    ("env =", "pytest-env"),
 ];
 
 pub(super) fn required(files: &Files) -> Vec<&'static str> {

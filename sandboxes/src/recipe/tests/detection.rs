@@ -47,7 +47,7 @@ fn origin_names_build_file() {
 
 #[test]
 fn native_toml_settings_of_pytest_count() {
-    let settings = "addopts = ['--cov', '-n 2']\ntimeout = 9\n";
+    let settings = "addopts = ['--cov', '-n 2']\nenv = ['A=1']\ntimeout = 9\n";
     for (path, section) in [
         ("pyproject.toml", "[tool.pytest]\n"),
         ("pyproject.toml", "[tool.pytest.ini_options]\n"),
@@ -57,7 +57,13 @@ fn native_toml_settings_of_pytest_count() {
         let (recipe, _) = detected(DAY, &[(path, &format!("{section}{settings}"))]);
         assert_eq!(
             recipe.requirements,
-            ["pytest-cov", "pytest-xdist", "pytest-timeout", "pytest"],
+            [
+                "pytest-cov",
+                "pytest-xdist",
+                "pytest-timeout",
+                "pytest-env",
+                "pytest"
+            ],
             "{path}"
         );
     }
