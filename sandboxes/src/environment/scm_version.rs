@@ -6,28 +6,13 @@ use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 /// Words in build files of tools that fail unless git or a variable gives them a version.
-const STRICT_SIGNS: [&str; 17] = [
-    "setuptools_scm",
-    "setuptools-scm",
-    "use_scm_version",
-    "pbr",
-    "hatch-vcs",
-    "versioningit",
-    "dynamic-versioning",
-    "dunamai",
-    "flit_scm",
-    "flit-scm",
-    "vcs-versioning",
-    "setuptools-git-versioning",
-    "setuptools_git_versioning",
-    "setuptools-git-version",
-    "vcversioner",
-    "source = \"scm\"",
-    "source = 'scm'",
-];
+static STRICT: Pattern = Pattern::new(concat!(
+    "setuptools[_-]scm|use_scm_version|pbr|hatch-vcs|versioningit|dynamic-versioning|dunamai|flit[_-]scm",
+    r#"|vcs-versioning|setuptools[_-]git[_-]version|vcversioner|source = ["']scm["']"#,
+));
 
-/// Words in build files of tools that need no version.
-const LENIENT_SIGNS: [&str; 1] = ["versioneer"];
+/// Word in build files of a tool that needs no version.
+const LENIENT: &str = "versioneer";
 
 /// Variables that set the version of every package that is built with these tools.
 const GENERAL_VARIABLES: [&str; 5] = [
@@ -69,10 +54,10 @@ pub(super) fn from_git(source: &Source, tree: &Tree, projects: &[String]) -> Res
         for path in ["pyproject.toml", "setup.cfg", "setup.py"] {
             text.push_str(&tree.text(path)?.unwrap_or_default());
         }
-        let has = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
-        is_lenient |= has(&LENIENT_SIGNS);
-        if has(&STRICT_SIGNS) || has(&LENIENT_SIGNS) {
-            is_strict |= has(&STRICT_SIGNS);
+        let (strict, lenient) = (STRICT.is_match(&text), text.contains(LENIENT));
+        is_strict |= strict;
+        is_lenient |= lenient;
+        if strict || lenient {
             let name = ProjectMetadata::read(&tree)?
                 .name
                 .or_else(|| first_name(&text));

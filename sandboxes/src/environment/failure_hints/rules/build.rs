@@ -2,6 +2,7 @@
 
 use super::super::decisive::Failure;
 use super::captured;
+use crate::pattern::Pattern;
 
 pub(super) fn disk(failure: &Failure<'_>) -> Option<String> {
     failure
@@ -35,30 +36,20 @@ pub(super) fn frontend(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
+/// Words about versions that come from git.
+static GIT: Pattern = Pattern::new("scm|vcs|git|pbr|versioneer|dunamai|tag");
+
+/// Signs that git tells no version.
+static UNKNOWN_VERSION: Pattern = Pattern::new(concat!(
+    "(?:unable to|could not|cannot|can't|failed to) (?:detect version|determine)|getting the version from|cannot find",
+    "|cannot parse|not a git repository|versioning for this project requires|no tag|did not match",
+));
+
 pub(super) fn scm_version(failure: &Failure<'_>) -> Option<String> {
     let error = failure.error.to_lowercase();
     let names_version = error.contains("version");
-    let names_git = ["scm", "vcs", "git", "pbr", "versioneer", "dunamai", "tag"]
-        .iter()
-        .any(|word| error.contains(word));
-    let is_unknown = [
-        "unable to detect version",
-        "getting the version from",
-        "cannot find",
-        "can't determine",
-        "cannot determine",
-        "could not determine",
-        "unable to determine",
-        "failed to determine",
-        "cannot parse",
-        "not a git repository",
-        "versioning for this project requires",
-        "no tag",
-        "did not match",
-    ]
-    .iter()
-    .any(|sign| error.contains(sign));
-    (names_version && names_git && is_unknown).then(|| {
+    let is_unknown = GIT.is_match(&error) && UNKNOWN_VERSION.is_match(&error);
+    (names_version && is_unknown).then(|| {
         "the package takes its version from git, which has none here: set git = true in [environment] of \
          testwright.toml, and fetch the tags of the clone (`git fetch --tags --unshallow`)"
             .to_owned()

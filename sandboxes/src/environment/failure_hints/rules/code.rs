@@ -152,6 +152,10 @@ pub(in crate::environment) struct MissingVariables {
     pub is_prefixed: bool,
 }
 
+/// Words about a variable that is missing.
+static SAYS_MISSING: Pattern =
+    Pattern::new("(?i)set|missing|require|not found|define|need|provide|empty|absent|specif");
+
 /// Returns the environment variable that a line of the report says is missing.
 fn variable_in(line: &str, report: &str) -> Option<String> {
     // Other dictionaries have such keys too.
@@ -167,21 +171,7 @@ fn variable_in(line: &str, report: &str) -> Option<String> {
         r"(?:[Ee]nvironment|[Ee]nv) ?[Vv]ar(?:iable)?s?:? [\x22'`]?([A-Z][A-Z0-9_]{2,})",
         r"\b([A-Z][A-Z0-9_]{2,})[\x22'`]? (?:as an |in the |to the )?(?:[Ee]nvironment|[Ee]nv) ?[Vv]ar",
     ];
-    let says_missing = [
-        "set",
-        "missing",
-        "require",
-        "not found",
-        "define",
-        "need",
-        "provide",
-        "empty",
-        "absent",
-        "unset",
-        "specif",
-    ]
-    .iter()
-    .any(|word| line.to_lowercase().contains(word));
+    let says_missing = SAYS_MISSING.is_match(line);
     let beside_words = beside_words.iter().filter(|_| says_missing);
     by_lookup
         .iter()
