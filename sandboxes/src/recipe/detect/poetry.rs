@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-use super::Files;
+use super::{Files, ci};
 use crate::recipe::extras::with_extras;
 use crate::repository::Tree;
 
@@ -63,9 +63,15 @@ pub(super) fn development(
         return Vec::new();
     };
     let mut tables = Vec::new();
-    if let Some(groups) = poetry.get("group").and_then(Value::as_table)
-        && let Some(chosen) = choose(&groups.keys().cloned().collect::<Vec<_>>())
-    {
+    if let Some(groups) = poetry.get("group").and_then(Value::as_table) {
+        let names: Vec<String> = groups.keys().cloned().collect();
+        // Poetry installs all groups that are not optional.
+        let is_default = |name: &&String| {
+            let optional = groups.get(*name).and_then(|group| group.get("optional"));
+            optional.and_then(Value::as_bool) != Some(true) && !ci::is_for_other_purpose(name)
+        };
+        let default = || names.iter().filter(is_default).cloned().collect();
+        let chosen: Vec<String> = choose(&names).unwrap_or_else(default);
         tables.extend(
             chosen
                 .iter()

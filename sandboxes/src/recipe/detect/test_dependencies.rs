@@ -441,8 +441,10 @@ fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     };
     let mut lists = Vec::from(["uv", "rye"].map(|name| tool(&[name, "dev-dependencies"])));
     if let Some(groups) = tool(&["pdm", "dev-dependencies"]).and_then(Value::as_table) {
-        let names = choose(&groups.keys().cloned().collect::<Vec<_>>());
-        lists.extend(names.into_iter().flatten().map(|name| groups.get(&name)));
+        let names: Vec<String> = groups.keys().cloned().collect();
+        // PDM installs all of them.
+        let chosen = choose(&names).or_else(|| installed_by_ci(&names, &[], true));
+        lists.extend(chosen.into_iter().flatten().map(|name| groups.get(&name)));
     }
     for environment in HATCH_ENVIRONMENTS {
         let Some(environment) = tool(&["hatch", "envs", environment]) else {

@@ -30,6 +30,19 @@ fn tables_of_flit_and_rye_are_read() {
 }
 
 #[test]
+fn groups_with_other_names_are_installed_by_default() {
+    for groups in [
+        "[tool.pdm.dev-dependencies]\nqa = ['trio']\ndocs = ['sphinx']\n",
+        "[tool.poetry]\nname = 'x'\n[tool.poetry.group.qa.dependencies]\ntrio = '*'\n[tool.poetry.group.docs.dependencies]\n\
+         sphinx = '*'\n[tool.poetry.group.more]\noptional = true\n[tool.poetry.group.more.dependencies]\nattrs = '*'\n",
+    ] {
+        let text = format!("[project]\nname = 'x'\n{groups}");
+        let (recipe, _) = detected(DAY, &[("pyproject.toml", &text), ("x.py", "")]);
+        assert_eq!(recipe.requirements, ["trio", "pytest"], "{text}");
+    }
+}
+
+#[test]
 fn origin_names_build_file() {
     let project = "[project]\nname = 'x'\nversion = '1'\n";
     for (files, origin) in [
