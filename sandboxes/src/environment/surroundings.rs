@@ -53,6 +53,9 @@ const GIT_IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", "testwright@localhost"),
 ];
 
+/// Variable that makes Qt draw into memory, because sandboxes have no display.
+const WITHOUT_DISPLAY: [(&str, &str); 1] = [("QT_QPA_PLATFORM", "offscreen")];
+
 /// Returns a recipe with what verification added to an environment.
 pub(super) fn merged_recipe(recipe: &Recipe, environment: &Environment) -> Recipe {
     let mut env = environment.recipe.env.clone();
@@ -92,7 +95,17 @@ impl Build<'_> {
         let mut added = add_variables(environment, &complaints, tree)?;
         for (asked_by, text) in &complaints {
             added |= import_folders::add(environment, asked_by, text, tree);
-            added |= add_git_identity(environment, asked_by, text);
+            if lacks_git_identity(text) {
+                added |= add_fixed(environment, asked_by, "an author for git", &GIT_IDENTITY);
+            }
+            if lacks_display(text) {
+                added |= add_fixed(
+                    environment,
+                    asked_by,
+                    "Qt to need no display",
+                    &WITHOUT_DISPLAY,
+                );
+            }
         }
         if self.plan.guess.services && self.recipe.image.is_none() {
             for (asked_by, text) in &complaints {
@@ -223,23 +236,36 @@ fn add_variable(
     true
 }
 
-/// Adds an author of commits if git lacks one.
-fn add_git_identity(environment: &mut Environment, asked_by: &str, text: &str) -> bool {
-    let is_set = GIT_IDENTITY
-        .iter()
-        .any(|(name, _)| environment.env.contains_key(*name));
-    if is_set || !lacks_git_identity(text) {
+/// Adds variables with fixed values, unless one of them is set. `what` describes their effect.
+fn add_fixed(
+    environment: &mut Environment,
+    asked_by: &str,
+    what: &str,
+    variables: &[(&str, &str)],
+) -> bool {
+    let mut names = variables.iter().map(|(name, _)| *name);
+    if names.any(|name| environment.env.contains_key(name)) {
         return false;
     }
-    for (name, value) in GIT_IDENTITY {
+    for (name, value) in variables {
         for env in [&mut environment.env, &mut environment.recipe.env] {
             insert(env, name, value);
         }
     }
     environment
         .notes
-        .push(format!("set an author for git: {asked_by} needs it"));
+        .push(format!("{SET}{what}: {asked_by} needs it"));
     true
+}
+
+/// Returns whether Qt finds no display.
+fn lacks_display(text: &str) -> bool {
+    let signs = [
+        "qt.qpa.xcb",
+        "could not connect to display",
+        "Qt platform plugin",
+    ];
+    signs.iter().any(|sign| text.contains(sign))
 }
 
 /// Returns whether git says that it does not know the author of a commit, or exits as it does then.

@@ -1,4 +1,11 @@
-use super::{failed_port, lacks_git_identity, placeholder};
+use super::{failed_port, lacks_display, lacks_git_identity, placeholder};
+
+#[test]
+fn missing_display_is_recognised() {
+    let text = "qt.qpa.plugin: Could not load the Qt platform plugin \"xcb\" in \"\" even though it was found.\nAborted";
+    assert!(lacks_display(text));
+    assert!(!lacks_display("AttributeError: display"));
+}
 
 #[test]
 fn missing_git_identity_is_recognised() {

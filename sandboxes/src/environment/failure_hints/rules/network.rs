@@ -111,8 +111,11 @@ static OWN_DOWNLOAD: Pattern = Pattern::new(concat!(
     r"|MaxRetryError|EndpointConnectionError|LocalEntryNotFoundError|couldn't connect to 'https://",
 ));
 
+/// Messages of libraries that ask for a download of data.
+static DATA: Pattern = Pattern::new(r"use the NLTK Downloader|\[E050\] Can't find model");
+
 pub(super) fn own_download(failure: &Failure<'_>) -> Option<String> {
-    OWN_DOWNLOAD.is_match(&failure.line).then(|| {
+    (OWN_DOWNLOAD.is_match(&failure.line) || DATA.is_match(&failure.error)).then(|| {
         "the repository's own code needs the network: builds can reach only the package index and the hosts in \
          build.allowed-hosts, and tests have no network, so download their data in before-install"
             .to_owned()

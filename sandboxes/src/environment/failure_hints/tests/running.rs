@@ -76,6 +76,10 @@ fn missing_history_and_web_sites_select_hints() {
             "history of the code",
         ),
         (
+            "LookupError: \nE   ****\nE     Resource punkt not found.\nE     Please use the NLTK Downloader to obtain it",
+            "download their data",
+        ),
+        (
             "aiohttp.client_exceptions.ClientConnectorDNSError: Cannot connect to host example.org:443 ssl:default",
             "before-install",
         ),
