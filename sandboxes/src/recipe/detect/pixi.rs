@@ -79,7 +79,9 @@ fn requirements(table: &toml::Table, imported: &BTreeSet<String>) -> Vec<String>
             false => "",
         };
         let version = version.trim_start_matches('*');
+        // Versions that conda writes differently from pip, such as `2.0.0rc1|3.*`, are left out.
         conda::pip_requirement(&format!("{name}{mark}{version}"), imported)
+            .or_else(|| conda::pip_requirement(name, imported))
     });
     let pypi = items("pypi-dependencies");
     conda
