@@ -89,7 +89,8 @@ pub struct Recipe {
     pub before_tests: Vec<String>,
     /// Environment variables of every process, while building and while tools run.
     pub env: BTreeMap<String, String>,
-    /// Create a one-commit git repository in the workspace (for packages that ask git for their version).
+    /// Create a one-commit git repository in the workspace (for packages that ask git for their version, and for tests
+    /// that need a repository).
     pub git: bool,
     /// Test runner and its options. Default: pytest.
     pub runner: Runner,
