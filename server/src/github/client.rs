@@ -230,8 +230,11 @@ impl GitHubClient {
         let message = value["message"].as_str().unwrap_or_default();
         let wait = rate_limit_wait(status, headers, message);
         if let Some(wait) = wait {
-            let resume_at = now() + wait;
-            *lock(&self.resume_at) = resume_at;
+            let mut end = lock(&self.resume_at);
+            // Another limit may last longer.
+            let resume_at = (*end).max(now() + wait);
+            *end = resume_at;
+            drop(end);
             if !status.is_success() {
                 return Err(RequestError::Later(resume_at));
             }
@@ -285,8 +288,9 @@ fn rate_limit_wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Op
         || is_used_up
         || message.to_ascii_lowercase().contains("rate limit");
     let unsaid = is_rate_limit.then_some(DEFAULT_RETRY_AFTER);
-    let wait = after.or(reset).or(unsaid)?;
-    Some(wait.clamp(0, MAX_WAIT))
+    // If this machine's clock is fast, the limit seems to have ended already.
+    let wait = after.or(reset).filter(|wait| *wait > 0).or(unsaid)?;
+    Some(wait.min(MAX_WAIT))
 }
 
 async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
@@ -324,14 +328,31 @@ mod tests {
         assert_eq!(refusal(&Value::Null), "");
     }
 
+    fn headers(pairs: &[(&'static str, String)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, String)| {
+            (name.parse().unwrap(), value.parse().unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn shorter_limit_does_not_end_longer_one() {
+        let client = GitHubClient {
+            api: "https://api.github.com".parse().unwrap(),
+            http: http_client::builder().build().unwrap(),
+            resume_at: Mutex::default(),
+            tokens: Mutex::default(),
+        };
+        let check = |status, after: &str| {
+            let headers = headers(&[("retry-after", after.to_owned())]);
+            client.check_response(status, &headers, b"").unwrap_err()
+        };
+        let limited = check(StatusCode::FORBIDDEN, "600");
+        assert_eq!(check(StatusCode::TOO_MANY_REQUESTS, "5"), limited);
+    }
+
     #[test]
     fn rate_limit_differs_from_other_refusals() {
-        let headers = |pairs: &[(&'static str, String)]| -> HeaderMap {
-            let pair = |(name, value): &(&'static str, String)| {
-                (name.parse().unwrap(), value.parse().unwrap())
-            };
-            pairs.iter().map(pair).collect()
-        };
         let soon = (now() / 1000 + 100).to_string();
         let used_up = [
             ("x-ratelimit-remaining", "0".to_owned()),
@@ -362,6 +383,12 @@ mod tests {
         for status in [forbidden, StatusCode::OK] {
             let wait = rate_limit_wait(status, &headers(&used_up), "").unwrap();
             assert!((90_000..=100_000).contains(&wait), "{wait}");
+            let past = (now() / 1000 - 100).to_string();
+            let past = [used_up[0].clone(), ("x-ratelimit-reset", past)];
+            assert_eq!(
+                rate_limit_wait(status, &headers(&past), ""),
+                Some(DEFAULT_RETRY_AFTER)
+            );
         }
         assert_eq!(rate_limit_wait(StatusCode::OK, &none, ""), None);
         assert_eq!(
