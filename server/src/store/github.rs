@@ -108,7 +108,7 @@ impl Store {
         added.await.map_err(|e| failure("store a delivery", &e))
     }
 
-    /// Claims the oldest task that is due. A task whose run has not ended is not due.
+    /// Claims the oldest task that is due. A task whose run has not ended is not due; one whose run was removed is.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl Store {
     ) -> Result<Option<Attempt>> {
         let oldest = sqlx::query(
             "SELECT t.id AS id FROM github_tasks t LEFT JOIN runs r ON r.id = t.run WHERE t.kind = $1 AND t.status = 'queued' \
-             AND t.not_before <= $2 AND (t.run IS NULL OR r.status NOT IN ('queued', 'running')) \
+             AND t.not_before <= $2 AND (r.id IS NULL OR r.status NOT IN ('queued', 'running')) \
              ORDER BY t.created_at, t.id LIMIT 1",
         );
         let oldest = oldest.bind(kind.as_str()).bind(now());
@@ -215,5 +215,31 @@ impl<'r> FromRow<'r, AnyRow> for GitHubTask {
             attempts: row.try_get("attempt")?,
             failures: row.try_get("failures")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn task_of_removed_run_is_due() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
+        let task = NewGitHubTask {
+            id: "answer d-1".to_owned(),
+            kind: GitHubTaskKind::Answer,
+            repository: "o/n".to_owned(),
+            issue: 7,
+            details: "{}".to_owned(),
+        };
+        let added = store.add_github_delivery("d-1", "digest", &[task]);
+        assert!(added.await.unwrap());
+        let removed_run = JobId::new(0);
+        let linked = store.link_github_run("answer d-1", &removed_run);
+        linked.await.unwrap();
+        let claimed = store.claim_github_task(GitHubTaskKind::Answer, "w");
+        assert_eq!(claimed.await.unwrap().unwrap().id.as_str(), "answer d-1");
     }
 }
