@@ -58,8 +58,18 @@ pub(super) async fn open(
         );
         return Ok(refused("this is a dry run"));
     }
-    let number = draft.open(commit, &files, test.evidence).await?;
-    Ok(PullRequestResult::PullRequest { number })
+    match draft.open(commit, &files, test.evidence).await {
+        // The comment with the test is posted anyway.
+        Err(TaskError::Permanent(why)) => {
+            tracing::warn!(
+                repository = draft.repository,
+                why,
+                "could not open a pull request"
+            );
+            Ok(refused("GitHub refused it, see the server's log"))
+        }
+        opened => opened.map(|number| PullRequestResult::PullRequest { number }),
+    }
 }
 
 fn refused(why: &str) -> PullRequestResult {
@@ -194,7 +204,7 @@ impl Draft<'_> {
                 status: 422,
                 message,
             }) if message.contains("already exists") => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(to_task_error(error)),
         }
     }
 
@@ -222,12 +232,14 @@ impl Draft<'_> {
 
     async fn get(&self, rest: &[&str], query: &[(&str, String)]) -> Result<Value, TaskError> {
         let path = self.path(rest);
-        Ok(self.send(ApiRequest::get(&path, query)).await?)
+        let response = self.send(ApiRequest::get(&path, query)).await;
+        response.map_err(to_task_error)
     }
 
     async fn post(&self, rest: &[&str], body: Value) -> Result<Value, TaskError> {
         let path = self.path(rest);
-        Ok(self.send(ApiRequest::post(&path, body)).await?)
+        let response = self.send(ApiRequest::post(&path, body)).await;
+        response.map_err(to_task_error)
     }
 
     async fn send(&self, request: ApiRequest<'_>) -> Result<Value, RequestError> {
@@ -236,6 +248,15 @@ impl Draft<'_> {
             .client
             .send(login, self.installation, request)
             .await
+    }
+}
+
+/// Converts the error of a request. A token without a permission is not worth a retry: the test can be posted without a
+/// pull request.
+fn to_task_error(error: RequestError) -> TaskError {
+    match error {
+        RequestError::Refused { status: 403, .. } => TaskError::Permanent(error.to_string()),
+        error => error.into(),
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct ApiState {
     pub objects: BTreeMap<String, Value>,
     pub references: BTreeMap<String, String>,
     pub pull_requests: Vec<Value>,
+    /// Response to the next new pull request, which is refused.
+    pub pull_request_refusal: Option<Response>,
     /// Responses to the next comments; with `true` the comment is stored all the same.
     pub comment_responses: Vec<(Response, bool)>,
     /// Values of `Authorization`, with the path of the request.
@@ -113,6 +115,9 @@ fn answer(request: &Request, state: &mut ApiState) -> Response {
         }
         ("GET", ["repos", "acme", "slugs", "pulls"]) => Response::json(json!(state.pull_requests)),
         ("POST", ["repos", "acme", "slugs", "pulls"]) => {
+            if let Some(refusal) = state.pull_request_refusal.take() {
+                return refusal;
+            }
             let mut pull = body;
             pull["number"] = json!(20 + state.pull_requests.len());
             state.pull_requests.push(pull.clone());

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::hub::{Hub, comment, labelled, repository};
 use super::pytest;
+use crate::support::server::Response;
 
 #[test]
 fn draft_test_checks_later_pull_requests() {
@@ -83,6 +84,24 @@ fn draft_test_checks_later_pull_requests() {
         comments[0].starts_with("Fail-to-pass confirmed"),
         "{comments:?}"
     );
+}
+
+#[test]
+fn refused_pull_request_does_not_withhold_test() {
+    let hub = Hub::new();
+    for (delivery, count, status, message) in [
+        ("d-1", 1, 422, "Draft pull requests are not supported"),
+        ("d-2", 2, 403, "Resource not accessible by integration"),
+    ] {
+        let refusal = Response::json(json!({ "message": message }));
+        hub.api.state().pull_request_refusal = Some(Response { status, ..refusal });
+        hub.deliver("issue_comment", delivery, &comment("/testwright pr"));
+        let comments = hub.api.wait_for_comments(7, count);
+        for expected in ["```diff\n", "No pull request was opened: GitHub refused it"] {
+            assert!(comments[count - 1].contains(expected), "{comments:?}");
+        }
+        hub.wait_for_log(message);
+    }
 }
 
 #[test]
