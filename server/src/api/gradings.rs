@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
-use crate::store::{GradingBatch, GradingFilter, JobStatus, timestamp};
+use crate::store::{GradingBatch, GradingFilter, JobId, JobStatus, timestamp};
 
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -104,9 +104,10 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
 ///
 /// Fails with 404 if the batch has no gradings, or if the database query fails.
 pub async fn cancel_batch(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
-    state.store.cancel_gradings(batch).await?;
+    let batch = JobId::parse(batch).ok_or_else(no_gradings)?;
+    state.store.cancel_gradings(batch.as_str()).await?;
     let of_batch = GradingFilter {
-        batch: Some(batch.to_owned()),
+        batch: Some(batch),
         limit: 1,
         ..GradingFilter::default()
     };
@@ -128,12 +129,11 @@ pub async fn list(
 ) -> ApiResult<Json<GradingList>> {
     let Query(selection) = query?;
     paging::check_filters(&[("owner", &selection.owner)])?;
-    let before = paging::before(selection.before.as_deref(), "batch")?;
     let filter = GradingFilter {
         status: selection.status,
         owner: selection.owner,
         batch: None,
-        before: before.map(|id| id.to_string()),
+        before: paging::before(selection.before.as_deref(), "batch")?,
         limit: paging::limit(selection.limit)?,
     };
     Ok(Json(page(&state, filter).await?))

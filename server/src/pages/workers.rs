@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{PAGE, PageQuery, render, template};
 use crate::api::gradings::{self, GradingList};
 use crate::api::{ApiResult, ApiState, workers};
-use crate::store::GradingFilter;
+use crate::store::{GradingFilter, JobId};
 
 #[derive(Serialize)]
 struct WorkersPage {
@@ -28,7 +28,7 @@ pub(super) async fn show(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let filter = GradingFilter {
-        before: query.before,
+        before: query.before.as_deref().and_then(JobId::parse),
         limit: PAGE,
         ..GradingFilter::default()
     };

@@ -59,9 +59,9 @@ pub struct GradingFilter {
     /// Selects gradings of this owner.
     pub owner: Option<String>,
     /// Selects gradings of this evaluation or comparison.
-    pub batch: Option<String>,
+    pub batch: Option<JobId>,
     /// Selects batches before this one.
-    pub before: Option<String>,
+    pub before: Option<JobId>,
     /// Maximum number of batches to return.
     pub limit: u32,
 }
@@ -118,8 +118,8 @@ impl Store {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),
-            ("batch", '=', filter.batch.as_deref()),
-            ("batch", '<', filter.before.as_deref()),
+            ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
+            ("batch", '<', filter.before.as_ref().map(JobId::as_str)),
         ];
         let what = "list the gradings";
         let query = "SELECT DISTINCT batch FROM gradings";

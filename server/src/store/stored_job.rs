@@ -74,6 +74,10 @@ impl Store {
         column: &'static str,
         value: &str,
     ) -> Result<Option<J>> {
+        // Postgres accepts no text with a NUL, so no job has one.
+        if value.contains('\0') {
+            return Ok(None);
+        }
         let statement = format!("{} WHERE {column} = $1", J::selection());
         let query = sqlx::query(AssertSqlSafe(statement)).bind(value);
         let what = format!("read the {}", J::KIND.name());

@@ -101,6 +101,8 @@ async fn comparison_is_listed_and_cancelled() {
             Some(format!("/runs/{}", run.id).as_str()),
             "{found:?}"
         );
+        let missing = client.get(&format!("/comparisons/{id}/runs/a%00"));
+        assert_eq!(missing.status, 404, "{missing:?}");
 
         let ended = client.send("POST", &format!("{address}/cancel"), &[], "");
         assert_eq!(
