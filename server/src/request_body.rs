@@ -20,8 +20,9 @@ use super::authentication::GITHUB_WEBHOOK;
 use super::fields::MAX_REQUEST_BYTES;
 use super::problem::Problem;
 
-/// Maximum bytes of a request with a few short fields, or with none.
-const MAX_SHORT_REQUEST: usize = 16 << 10;
+/// Maximum bytes of a request with a few short fields, or with none. The longest field, a hint of 8 KiB, may have three
+/// times as many bytes in a form or in escaped JSON.
+const MAX_SHORT_REQUEST: usize = 32 << 10;
 /// Routes that accept an issue, patches, tests, a dataset, a tool call or a delivery.
 const LONG_ROUTES: [&str; 8] = [
     "/new",

@@ -59,6 +59,35 @@ fn responses_forbid_content_sniffing() {
 }
 
 #[test]
+fn longest_hint_is_read_in_any_encoding() {
+    let place = TestDir::new();
+    let daemon = ServerProcess::start_idle(&place);
+    let own = format!("http://{}", daemon.client.address);
+    for (path, kind, before, letter, after) in [
+        (
+            "/v1/runs/none/revise",
+            "application/json",
+            "{\"hint\": \"",
+            "\\u044f",
+            "\"}",
+        ),
+        (
+            "/runs/none/revise",
+            "application/x-www-form-urlencoded",
+            "hint=",
+            "%D1%8F",
+            "",
+        ),
+    ] {
+        // A letter has two bytes in UTF-8.
+        let body = format!("{before}{}{after}", letter.repeat(4096));
+        let headers = [("content-type", kind), ("origin", own.as_str())];
+        let reply = daemon.client.send("POST", path, &headers, &body);
+        assert_eq!(reply.status, 404, "{path}: {reply:?}");
+    }
+}
+
+#[test]
 fn cross_site_writes_are_rejected() {
     let place = TestDir::new();
     let daemon = ServerProcess::start_idle(&place);
