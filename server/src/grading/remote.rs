@@ -81,9 +81,8 @@ impl StoreGradings {
 
     async fn check_not_cancelled(&self) -> Result<()> {
         // An evaluation is not stored as a comparison.
-        let comparison = self.batch.store.comparison(&self.batch.id).await;
-        match comparison {
-            Ok(Some(comparison)) if comparison.is_cancelled => Err(cancelled()),
+        match self.batch.store.cancel_late_jobs(&self.batch.id).await {
+            Ok(true) => Err(cancelled()),
             // If the database fails, the next check decides.
             _ => Ok(()),
         }
