@@ -213,7 +213,12 @@ pub async fn show(
     Ok(Json(Matrix::load(&state.store, &stored).await?))
 }
 
-async fn find_progress(state: &ApiState, id: &str) -> ApiResult<MatrixProgress> {
+/// Returns the progress of the matrix with this id.
+///
+/// # Errors
+///
+/// Fails with 404 if there is no such matrix, or if the database query fails.
+pub async fn find_progress(state: &ApiState, id: &str) -> ApiResult<MatrixProgress> {
     let id = JobId::parse(id).ok_or_else(Problem::no_matrix)?;
     let progress = state.store.matrix_progress(&id).await?;
     progress.ok_or_else(Problem::no_matrix)

@@ -139,6 +139,11 @@ pub fn input(stored: &StoredMatrix) -> Result<MatrixInput> {
         .map_err(|error| Error::infrastructure("read the request").cause(error))
 }
 
+/// Returns the number of cells of the complete matrix.
+pub fn cell_count(input: &MatrixInput) -> u32 {
+    u32::try_from(input.tests.len() * input.patches.len()).unwrap_or(u32::MAX)
+}
+
 /// Reads the stored cells.
 ///
 /// # Errors
@@ -187,7 +192,7 @@ impl Matrix {
             ended_at: stored.ended_at.map(time),
             attempts: stored.attempt,
             cancelling: stored.cancel && !stored.status.has_ended(),
-            all_cells: u32::try_from(input.tests.len() * input.patches.len()).unwrap_or(u32::MAX),
+            all_cells: cell_count(&input),
             tests: input.tests.iter().map(|tests| tests.name.clone()).collect(),
             patches: input.patches.iter().map(patch).collect(),
             ranking: ranking(&ranked),

@@ -7,8 +7,8 @@ use testwright_evals::document::format::score;
 use super::service_tool::{CallError, Effects, Service, ServiceCall, log_failed_cancellation};
 use crate::api::{ApiState, matrices};
 use crate::matrix::request::MatrixRequest;
-use crate::matrix::view::{Matrix, PatchVerdict};
-use crate::store::{JobStatus, StoredMatrix};
+use crate::matrix::view::{self, Matrix, PatchVerdict};
+use crate::store::{JobStatus, MatrixProgress, StoredMatrix};
 use testwright_config::stop_signal::stopped;
 
 /// Interval for polling the store.
@@ -59,26 +59,27 @@ async fn follow(
     call: &ServiceCall<'_>,
     stored: &StoredMatrix,
 ) -> Result<Matrix, CallError> {
+    let id = stored.id.as_str();
+    // Claiming and ending the matrix are steps too, so that progress always grows.
+    let all = view::cell_count(&view::input(stored)?).saturating_add(2);
     let mut last_progress = None;
     loop {
-        let stored = matrices::find(api, stored.id.as_str()).await?;
-        let cell_count = api.store.cells(&stored.id).await?.len();
-        let matrix = Matrix::load(&api.store, &stored).await?;
-        if last_progress != Some((cell_count, matrix.status)) {
-            last_progress = Some((cell_count, matrix.status));
-            let text = format!("matrix {}: {}", matrix.id, matrix.status.as_str());
-            let finished_cells = u32::try_from(cell_count).unwrap_or(u32::MAX);
-            // Claiming and ending the matrix are steps too, so that progress always grows.
-            let all = matrix.all_cells.saturating_add(2);
-            let part = match matrix.status {
+        let progress = matrices::find_progress(api, id).await?;
+        let MatrixProgress { status, cells } = progress;
+        if last_progress != Some(progress) {
+            last_progress = Some(progress);
+            let finished_cells = u32::try_from(cells).unwrap_or(u32::MAX);
+            let part = match status {
                 JobStatus::Queued => finished_cells,
                 JobStatus::Running => finished_cells.saturating_add(1),
                 _ => all,
             };
+            let text = format!("matrix {id}: {}", status.as_str());
             call.progress.report_part(&text, part, all);
         }
-        if matrix.status.has_ended() {
-            return Ok(matrix);
+        if status.has_ended() {
+            let ended = matrices::find(api, id).await?;
+            return Ok(Matrix::load(&api.store, &ended).await?);
         }
         tokio::time::sleep(POLL).await;
     }
