@@ -200,7 +200,7 @@ impl Bench {
                 limit: 10_000,
                 ..JobFilter::default()
             };
-            let Ok(runs) = self.store.runs(&filter).await else {
+            let Ok(runs) = self.store.runs(&filter, |run| run).await else {
                 continue;
             };
             let ours: Vec<StoredRun> = runs.into_iter().filter(|r| ids.contains(&r.id)).collect();

@@ -57,8 +57,10 @@ impl Comparison {
     ///
     /// Fails if the database query fails.
     pub async fn load(state: &ApiState, stored: &StoredComparison) -> ApiResult<Self> {
-        let all = Comparison::all(state, std::slice::from_ref(stored)).await?;
-        all.into_iter().next().ok_or_else(no_comparison)
+        let mut comparison = Comparison::without_progress(stored);
+        let one = std::slice::from_mut(&mut comparison);
+        Comparison::read_progress(state, one).await?;
+        Ok(comparison)
     }
 
     /// Returns whether the comparison or one of its runs has not ended. Runs of a cancelled comparison may take a while
@@ -70,23 +72,20 @@ impl Comparison {
                 .any(|status| self.runs.contains_key(status.as_str()))
     }
 
-    /// Reads the progress of stored comparisons and keeps their order.
-    async fn all(state: &ApiState, stored: &[StoredComparison]) -> ApiResult<Vec<Self>> {
-        let ids: Vec<&str> = stored.iter().map(|stored| stored.id.as_str()).collect();
+    /// Reads the runs and the costs of comparisons.
+    async fn read_progress(state: &ApiState, comparisons: &mut [Self]) -> ApiResult<()> {
+        let ids: Vec<&str> = comparisons.iter().map(|one| one.id.as_str()).collect();
         let mut runs = state.store.batch_statuses(&ids).await?;
         let dollars = state.store.batch_dollars(&ids).await?;
-        let with_progress = stored.iter().map(|stored| {
-            let runs = runs.remove(stored.id.as_str()).unwrap_or_default();
-            Comparison::with_progress(stored, runs, dollars.get(stored.id.as_str()).copied())
-        });
-        Ok(with_progress.collect())
+        for comparison in comparisons {
+            comparison.runs = runs.remove(&comparison.id).unwrap_or_default();
+            let dollars = dollars.get(&comparison.id).copied();
+            comparison.dollars = dollars.filter(|dollars| *dollars > 0.0);
+        }
+        Ok(())
     }
 
-    fn with_progress(
-        stored: &StoredComparison,
-        runs: BTreeMap<String, i64>,
-        dollars: Option<f64>,
-    ) -> Self {
+    fn without_progress(stored: &StoredComparison) -> Self {
         let plan: Value = serde_json::from_str(&stored.plan).unwrap_or_default();
         let list = |name: &str| plan[name].as_array().cloned().unwrap_or_default();
         let system = |system: &Value| {
@@ -110,8 +109,8 @@ impl Comparison {
                 .collect(),
             instances: list("instances").len(),
             samples: plan["samples"].as_u64().unwrap_or_default(),
-            runs,
-            dollars: dollars.filter(|dollars| *dollars > 0.0),
+            runs: BTreeMap::new(),
+            dollars: None,
             has_report: stored.has_report,
         }
     }
@@ -171,13 +170,12 @@ pub async fn page(state: &ApiState, filter: JobFilter) -> ApiResult<Comparisons>
         limit: limit + 1,
         ..filter
     };
-    let mut comparisons = state.store.comparisons(&filter).await?;
+    let convert = |stored| Comparison::without_progress(&stored);
+    let mut comparisons = state.store.comparisons(&filter, convert).await?;
     let next =
-        paging::truncate_page(&mut comparisons, limit).map(|comparison| comparison.id.to_string());
-    Ok(Comparisons {
-        comparisons: Comparison::all(state, &comparisons).await?,
-        next,
-    })
+        paging::truncate_page(&mut comparisons, limit).map(|comparison| comparison.id.clone());
+    Comparison::read_progress(state, &mut comparisons).await?;
+    Ok(Comparisons { comparisons, next })
 }
 
 /// Compare approaches and models

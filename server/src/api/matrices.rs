@@ -169,13 +169,12 @@ pub async fn list(
         limit: limit + 1,
         ..JobFilter::default()
     };
-    let mut matrices = state.store.matrices(&filter).await?;
-    let next = paging::truncate_page(&mut matrices, limit).map(|matrix| matrix.id.to_string());
-    let rows: Result<Vec<MatrixRow>, Error> = matrices.iter().map(row).collect();
-    Ok(Json(Matrices {
-        next,
-        matrices: rows?,
-    }))
+    let rows = state.store.matrices(&filter, |stored| row(&stored)).await?;
+    let mut matrices = rows
+        .into_iter()
+        .collect::<Result<Vec<MatrixRow>, Error>>()?;
+    let next = paging::truncate_page(&mut matrices, limit).map(|matrix| matrix.id.clone());
+    Ok(Json(Matrices { next, matrices }))
 }
 
 fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {

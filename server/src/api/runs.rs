@@ -226,24 +226,22 @@ pub async fn list(
     ])?;
     let limit = paging::limit(selection.limit)?;
     let before = paging::before(selection.before.as_deref(), "run")?;
+    let filter = JobFilter {
+        status: selection.status,
+        owner: selection.owner,
+        repository: selection.repository,
+        approach: selection.approach,
+        model: selection.model,
+        before,
+        limit: limit + 1,
+        ..JobFilter::default()
+    };
     let mut runs = state
         .store
-        .runs(&JobFilter {
-            status: selection.status,
-            owner: selection.owner,
-            repository: selection.repository,
-            approach: selection.approach,
-            model: selection.model,
-            before,
-            limit: limit + 1,
-            ..JobFilter::default()
-        })
+        .runs(&filter, |run| Run::from_stored(&run))
         .await?;
-    let next = paging::truncate_page(&mut runs, limit).map(|run| run.id.to_string());
-    Ok(Json(Runs {
-        next,
-        runs: runs.iter().map(Run::from_stored).collect(),
-    }))
+    let next = paging::truncate_page(&mut runs, limit).map(|run| run.id.clone());
+    Ok(Json(Runs { next, runs }))
 }
 
 /// Show a run, at once or after it has ended

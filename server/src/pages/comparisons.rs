@@ -69,7 +69,8 @@ pub(super) async fn show(
         limit: PAGE + 1,
         ..JobFilter::default()
     };
-    let mut runs = state.store.runs(&filter).await?;
+    let runs = state.store.runs(&filter, |run| RunRow::from_run(&run));
+    let mut runs = runs.await?;
     let files = state.store.artifacts(&stored.id).await?;
     let comparison = Comparison::load(&state, &stored).await?;
     let title = comparison.name.clone();
@@ -82,8 +83,8 @@ pub(super) async fn show(
         // A comparison of a command is resumed by that command.
         may_retry: stored.request.is_some() && stored.status.may_be_retried(),
         chosen: filter.status.map_or("", JobStatus::as_str),
-        next: paging::truncate_page(&mut runs, PAGE).map(|run| run.id.to_string()),
-        runs: runs.iter().map(RunRow::from_run).collect(),
+        next: paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone()),
+        runs,
         files: files.into_iter().map(|file| file.name).collect(),
         comparison,
     };

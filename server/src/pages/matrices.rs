@@ -15,6 +15,7 @@ use super::matrix_view::MatrixView;
 use super::{PAGE, PageQuery, render, template};
 use crate::api::{ApiResult, ApiState, matrices, paging};
 use crate::fields::shortened;
+use crate::matrix::request::MatrixInput;
 use crate::matrix::view::{self, Matrix};
 use crate::store::{JobFilter, JobId, Store, StoredMatrix, timestamp};
 use testwright_config::error::Result;
@@ -50,9 +51,13 @@ struct MatrixRow {
 }
 
 impl MatrixRow {
-    async fn load(store: &Store, stored: &StoredMatrix, known_cells: i64) -> Result<Self> {
-        let input = view::input(stored)?;
-        let origin = MatrixOrigin::load(store, &input).await?;
+    async fn load(
+        store: &Store,
+        stored: &StoredMatrix,
+        input: &MatrixInput,
+        known_cells: i64,
+    ) -> Result<Self> {
+        let origin = MatrixOrigin::load(store, input).await?;
         Ok(MatrixRow {
             id: stored.id.to_string(),
             title: origin.title,
@@ -68,6 +73,16 @@ impl MatrixRow {
     }
 }
 
+/// Drops the texts of the tests and patches, which a list does not show.
+fn without_patches(stored: StoredMatrix) -> Result<(StoredMatrix, MatrixInput)> {
+    let mut input = view::input(&stored)?;
+    for named_patch in input.tests.iter_mut().chain(&mut input.patches) {
+        named_patch.patch = String::new();
+    }
+    let request = String::new();
+    Ok((StoredMatrix { request, ..stored }, input))
+}
+
 async fn list(
     State(state): State<ApiState>,
     query: std::result::Result<Query<PageQuery>, QueryRejection>,
@@ -80,17 +95,18 @@ async fn list(
         limit: PAGE + 1,
         ..JobFilter::default()
     };
-    let mut stored_matrices = store.matrices(&filter).await?;
-    let next =
-        paging::truncate_page(&mut stored_matrices, PAGE).map(|matrix| matrix.id.to_string());
+    let read_matrices = store.matrices(&filter, without_patches).await?;
+    let mut stored_matrices = read_matrices.into_iter().collect::<Result<Vec<_>>>()?;
+    let next = paging::truncate_page(&mut stored_matrices, PAGE);
+    let next = next.map(|(matrix, _)| matrix.id.to_string());
     let counts = match (stored_matrices.last(), stored_matrices.first()) {
-        (Some(oldest), Some(newest)) => store.cell_counts(&oldest.id, &newest.id).await?,
+        (Some((oldest, _)), Some((newest, _))) => store.cell_counts(&oldest.id, &newest.id).await?,
         _ => BTreeMap::new(),
     };
     let mut matrices = Vec::new();
-    for stored in &stored_matrices {
+    for (stored, input) in &stored_matrices {
         let cell_count = counts.get(stored.id.as_str()).copied().unwrap_or_default();
-        matrices.push(MatrixRow::load(store, stored, cell_count).await?);
+        matrices.push(MatrixRow::load(store, stored, input, cell_count).await?);
     }
     let live = filter.before.is_none().then(|| "poll".to_owned());
     let page = MatricesPage { matrices, next };

@@ -197,13 +197,14 @@ async fn list(
         ..JobFilter::default()
     };
     let is_first = filter.before.is_none();
-    let mut runs = state.store.runs(&filter).await?;
-    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.to_string());
+    let runs = state.store.runs(&filter, |run| RunRow::from_run(&run));
+    let mut runs = runs.await?;
+    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone());
     let page = RunsPage {
         statuses: JobStatus::of_runs().map(JobStatus::as_str).collect(),
         chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
         next,
-        runs: runs.iter().map(RunRow::from_run).collect(),
+        runs,
     };
     let live = is_first.then(|| "poll".to_owned());
     Ok(render(&state, template!("runs"), "Runs", live, page))

@@ -87,6 +87,10 @@ impl StoredJob for StoredComparison {
                                    CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
     // A comparison of a command runs until it is graded or cancelled. An index covers this expression.
     const STATUS: &'static str = "COALESCE(status, CASE WHEN cancel = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
+
+    fn id(&self) -> &JobId {
+        &self.id
+    }
 }
 
 from_row! {
@@ -137,13 +141,17 @@ impl Store {
         self.execute("store the report", update).await.map(drop)
     }
 
-    /// Lists comparisons, newest first.
+    /// Lists comparisons, newest first, each converted soon after it is read.
     ///
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn comparisons(&self, filter: &JobFilter) -> Result<Vec<StoredComparison>> {
-        self.list_jobs(filter).await
+    pub async fn comparisons<R>(
+        &self,
+        filter: &JobFilter,
+        convert: impl Fn(StoredComparison) -> R,
+    ) -> Result<Vec<R>> {
+        self.list_jobs(filter, convert).await
     }
 
     /// Returns a comparison; `None` if it does not exist.

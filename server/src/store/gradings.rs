@@ -69,6 +69,10 @@ pub struct GradingFilter {
 impl StoredJob for StoredGrading {
     const KIND: JobKind = JobKind::Grading;
     const COLUMNS: &'static str = "id, batch, message";
+
+    fn id(&self) -> &JobId {
+        &self.id
+    }
 }
 
 from_row! { StoredGrading { id, status, batch, message } }

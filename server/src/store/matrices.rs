@@ -62,6 +62,10 @@ pub struct MatrixProgress {
 impl StoredJob for StoredMatrix {
     const KIND: JobKind = JobKind::Matrix;
     const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, repository, owner, attempt, cancel, message";
+
+    fn id(&self) -> &JobId {
+        &self.id
+    }
 }
 
 from_row! {
@@ -117,13 +121,17 @@ impl Store {
         self.find("read the progress of the matrix", query).await
     }
 
-    /// Lists matrices, newest first.
+    /// Lists matrices, newest first, each converted soon after it is read.
     ///
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn matrices(&self, filter: &JobFilter) -> Result<Vec<StoredMatrix>> {
-        self.list_jobs(filter).await
+    pub async fn matrices<R>(
+        &self,
+        filter: &JobFilter,
+        convert: impl Fn(StoredMatrix) -> R,
+    ) -> Result<Vec<R>> {
+        self.list_jobs(filter, convert).await
     }
 
     /// Counts the stored cells of all matrices from the oldest to the newest.

@@ -111,6 +111,10 @@ impl StoredJob for StoredRun {
     const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, title, repository, approach, model, \
                                    attempt, cancel, patch, record, owner, batch, traceparent, returns, \
                                    earlier_returns, return_reason, not_before";
+
+    fn id(&self) -> &JobId {
+        &self.id
+    }
 }
 
 from_row! {
@@ -167,13 +171,17 @@ impl Store {
         self.find_job("idempotency_key", key).await
     }
 
-    /// Lists runs, newest first.
+    /// Lists runs, newest first, each converted soon after it is read.
     ///
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn runs(&self, filter: &JobFilter) -> Result<Vec<StoredRun>> {
-        self.list_jobs(filter).await
+    pub async fn runs<R>(
+        &self,
+        filter: &JobFilter,
+        convert: impl Fn(StoredRun) -> R,
+    ) -> Result<Vec<R>> {
+        self.list_jobs(filter, convert).await
     }
 
     /// Replaces the request of a run that has no result.

@@ -10,6 +10,9 @@ use super::jobs::{Attempt, JobKind};
 use super::queries::Statement;
 use testwright_config::error::{Error, Result};
 
+/// Maximum number of jobs to read at a time: the requests of a whole list together can be too long for the memory.
+const MAX_ROWS: u32 = 4;
+
 /// A kind of job that the store can show and list.
 pub(super) trait StoredJob: for<'r> FromRow<'r, AnyRow> {
     const KIND: JobKind;
@@ -17,6 +20,8 @@ pub(super) trait StoredJob: for<'r> FromRow<'r, AnyRow> {
     const COLUMNS: &'static str;
     /// Expression for the status.
     const STATUS: &'static str = "status";
+
+    fn id(&self) -> &JobId;
 
     /// Returns the statement that selects all jobs of this kind.
     fn selection() -> String {
@@ -84,21 +89,36 @@ impl Store {
         self.find(&what, query).await
     }
 
-    /// Lists jobs, newest first.
-    pub(super) async fn list_jobs<J: StoredJob>(&self, filter: &JobFilter) -> Result<Vec<J>> {
-        let conditions = [
-            (J::STATUS, '=', filter.status.map(JobStatus::as_str)),
-            ("owner", '=', filter.owner.as_deref()),
-            ("repository", '=', filter.repository.as_deref()),
-            ("approach", '=', filter.approach.as_deref()),
-            ("model", '=', filter.model.as_deref()),
-            ("name", '=', filter.name.as_deref()),
-            ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
-            ("id", '<', filter.before.as_ref().map(JobId::as_str)),
-        ];
+    /// Lists jobs, newest first, each converted soon after it is read.
+    pub(super) async fn list_jobs<J: StoredJob, R>(
+        &self,
+        filter: &JobFilter,
+        convert: impl Fn(J) -> R,
+    ) -> Result<Vec<R>> {
         let what = format!("list the {}", J::KIND.table());
-        self.list_newest(&what, &J::selection(), &conditions, "id", filter.limit)
-            .await
+        let selection = J::selection();
+        let mut filter = filter.clone();
+        let mut converted = Vec::new();
+        while filter.limit > 0 {
+            let conditions = [
+                (J::STATUS, '=', filter.status.map(JobStatus::as_str)),
+                ("owner", '=', filter.owner.as_deref()),
+                ("repository", '=', filter.repository.as_deref()),
+                ("approach", '=', filter.approach.as_deref()),
+                ("model", '=', filter.model.as_deref()),
+                ("name", '=', filter.name.as_deref()),
+                ("batch", '=', filter.batch.as_ref().map(JobId::as_str)),
+                ("id", '<', filter.before.as_ref().map(JobId::as_str)),
+            ];
+            let limit = filter.limit.min(MAX_ROWS);
+            let jobs = self.list_newest(&what, &selection, &conditions, "id", limit);
+            let jobs: Vec<J> = jobs.await?;
+            let Some(last) = jobs.last() else { break };
+            filter.before = Some(last.id().clone());
+            filter.limit -= limit;
+            converted.extend(jobs.into_iter().map(&convert));
+        }
+        Ok(converted)
     }
 
     /// Runs a statement of an attempt that changes no row if another worker has claimed the job since.
@@ -114,6 +134,41 @@ impl Store {
                 Err(Error::infrastructure(what).cause(cause))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::NewMatrix;
+    use super::*;
+
+    #[tokio::test]
+    async fn list_joins_all_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..2 * MAX_ROWS + 1 {
+            let matrix = NewMatrix {
+                request: "{}".to_owned(),
+                repository: "r".to_owned(),
+                owner: "o".to_owned(),
+                idempotency_key: None,
+            };
+            ids.push(store.add_matrix(&matrix).await.unwrap().0.id);
+        }
+        // Ids of the same millisecond have no order.
+        ids.sort();
+        ids.reverse();
+        for limit in [1, MAX_ROWS, MAX_ROWS + 1, 2 * MAX_ROWS + 1, 500] {
+            let filter = JobFilter {
+                limit,
+                ..JobFilter::default()
+            };
+            let listed = store.matrices(&filter, |matrix| matrix.id).await.unwrap();
+            let count = ids.len().min(limit as usize);
+            assert_eq!(listed, ids[..count], "{limit}");
         }
     }
 }

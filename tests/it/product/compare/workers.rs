@@ -67,13 +67,9 @@ async fn comparison_survives_killed_worker() {
             limit: 9,
             ..JobFilter::default()
         };
-        let stored = store.comparisons(&all).await.unwrap();
+        let stored = store.comparisons(&all, |stored| stored.id).await.unwrap();
         assert_eq!(stored.len(), 1);
-        let report = store
-            .comparison_report(&stored[0].id)
-            .await
-            .unwrap()
-            .unwrap();
+        let report = store.comparison_report(&stored[0]).await.unwrap().unwrap();
         let page = std::fs::read_to_string(bench.out("out").join("report.html")).unwrap();
         assert_eq!(report.page, page);
         // Files and costs of the runs are the same as if they were made locally.

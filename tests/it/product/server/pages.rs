@@ -150,8 +150,12 @@ async fn run_form_accepts_limits() {
         limit: 2,
         ..JobFilter::default()
     };
-    let runs = store.unwrap().runs(&filter).await.unwrap();
-    let request: Value = serde_json::from_str(&runs[0].request).unwrap();
+    let runs = store
+        .unwrap()
+        .runs(&filter, |run| run.request)
+        .await
+        .unwrap();
+    let request: Value = serde_json::from_str(&runs[0]).unwrap();
     assert_eq!(
         request["limits"],
         json!({"steps": 5, "tokens": 1000, "dollars": 0.5, "minutes": 2.5})
