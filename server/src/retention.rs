@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::telemetry::Telemetry;
 use crate::artifacts::{Artifacts, Digest, SharedEnvironment, UNUSED_RETENTION};
 use crate::disk_usage;
-use crate::store::{JobFiles, JobId, RemovalCounts, Store, now};
+use crate::store::{JobFiles, JobId, RemovalCounts, Store, StoredComparison, now};
 use testwright_config::error::{Error, Result};
 use testwright_config::stop_signal::{StopSignal, stopped};
 
@@ -225,7 +225,13 @@ impl Retention {
             Some(run) => run
                 .ended_at
                 .is_some_and(|ended| run.status.has_ended() && now() - ended > FOLDER_RETENTION_MS),
-            None => last_written(folder).is_some_and(|age| age > UNKNOWN_FOLDER_RETENTION),
+            None => {
+                let age = last_written(folder).unwrap_or_default();
+                // A comparison may wait for workers for weeks.
+                let is_ended = |comparison: StoredComparison| comparison.status.has_ended();
+                age > UNKNOWN_FOLDER_RETENTION
+                    && self.store.comparison(run).await?.is_none_or(is_ended)
+            }
         })
     }
 }
@@ -331,6 +337,45 @@ mod tests {
     use testwright_sandboxes::environment::SharedEnvironments;
 
     use super::*;
+    use crate::store::{NewComparison, RequestedComparison};
+
+    #[tokio::test]
+    async fn folder_of_waiting_comparison_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
+        let [waiting, unknown] = [JobId::new(0), JobId::new(1)];
+        let requested = RequestedComparison {
+            comparison: NewComparison {
+                id: &waiting,
+                owner: "o",
+                name: "n",
+                plan: "{}",
+                max_dollars: None,
+            },
+            request: "{}",
+            idempotency_key: None,
+            traceparent: None,
+        };
+        store.add_comparison(&requested).await.unwrap();
+        let runs = folder.path().join("runs");
+        let [waiting, unknown] = [waiting, unknown].map(|id| {
+            let of_attempt = runs.join(format!("{id}.1"));
+            std::fs::create_dir_all(&of_attempt).unwrap();
+            let old = SystemTime::now() - 2 * UNKNOWN_FOLDER_RETENTION;
+            let opened = std::fs::File::open(&of_attempt).unwrap();
+            opened.set_modified(old).unwrap();
+            of_attempt
+        });
+        let retention = Retention {
+            store,
+            telemetry: Telemetry::start().unwrap(),
+            runs,
+            cache: folder.path().join("cache"),
+            policy: RetentionPolicy::default(),
+        };
+        retention.remove_folders().await.unwrap();
+        assert!(waiting.exists() && !unknown.exists());
+    }
 
     #[tokio::test]
     async fn oldest_artifacts_are_removed_first() {
