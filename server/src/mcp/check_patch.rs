@@ -37,16 +37,18 @@ impl Service for CheckPatch {
         let api = &call.parts.api;
         let (stored, _) = matrices::add(api, &call.caller(), &request, None).await?;
         let matrix = tokio::select! {
+            // A shutdown cancels the call too, but the matrix must resume.
+            biased;
+            () = stopped(api.stop.clone()) => {
+                let text = format!("the server is shutting down; matrix {} will resume after a restart", stored.id);
+                return Err(CallError(text));
+            }
             matrix = follow(api, call, &stored) => matrix?,
             () = call.cancelled() => {
                 if let Err(problem) = matrices::cancel_matrix(api, stored.id.as_str()).await {
                     log_failed_cancellation(stored.id.as_str(), &problem);
                 }
                 return Err(CallError::cancelled());
-            }
-            () = stopped(api.stop.clone()) => {
-                let text = format!("the server is shutting down; matrix {} will resume after a restart", stored.id);
-                return Err(CallError(text));
             }
         };
         Ok((text(&matrix), matrix))

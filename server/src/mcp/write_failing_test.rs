@@ -85,15 +85,17 @@ pub(super) async fn run_to_end(
     let api = &call.parts.api;
     call.progress.report(&format!("run {}: queued", run.id));
     let run = tokio::select! {
+        // A shutdown cancels the call too, but the run must resume.
+        biased;
+        () = stopped(api.stop.clone()) => {
+            return Err(CallError(format!("the server is shutting down; run {} will resume after a restart", run.id)));
+        }
         ended = follow(api, call, &run.id) => ended?,
         () = call.cancelled() => {
             if let Err(problem) = runs::cancel_run(api, run.id.as_str()).await {
                 log_failed_cancellation(run.id.as_str(), &problem);
             }
             return Err(CallError::cancelled());
-        }
-        () = stopped(api.stop.clone()) => {
-            return Err(CallError(format!("the server is shutting down; run {} will resume after a restart", run.id)));
         }
     };
     let outcome: Option<Outcome> = serde_json::from_value(run.record_value()).ok();

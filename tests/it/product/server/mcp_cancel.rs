@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use testwright_server::store::{JobFilter, JobStatus, Store};
+
 use super::mcp::{descendants, start, wait_until_alone};
 use super::mcp_client::McpClient;
+use super::{issue, wait_until};
 use crate::support::program::{TestDir, example};
 
 /// Returns a unique sleep time in seconds, which identifies the processes.
@@ -107,4 +110,28 @@ async fn cancelled_calls_end_on_stdio() {
     let next = tokio::time::timeout(Duration::from_secs(60), next).await;
     assert_eq!(next.unwrap()["stdout"], "1\n");
     assert!(!is_sleeping());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_cancels_no_runs_of_clients() {
+    let place = TestDir::new();
+    let daemon = start(&place, &["--workers", "0"]);
+    let client = McpClient::over_http(&daemon).await;
+    let mut calls = Vec::new();
+    for _ in 0..20 {
+        calls.push(client.start("write_failing_test", issue()).await);
+    }
+    wait_until("the runs are queued", || {
+        let listed = daemon.client.get("/v1/runs").json();
+        listed["runs"].as_array().unwrap().len() == calls.len()
+    });
+    assert_eq!(daemon.terminate(), Some(0));
+    let store = Store::open(&Store::url_in(&place.path("data")));
+    let store = store.await.unwrap();
+    let filter = JobFilter {
+        limit: 100,
+        ..JobFilter::default()
+    };
+    let statuses = store.runs(&filter, |run| run.status).await.unwrap();
+    assert_eq!(statuses, [JobStatus::Queued; 20]);
 }
