@@ -223,6 +223,8 @@ impl Store {
         for statement in [
             "DELETE FROM graded_predictions WHERE grading IN (SELECT id FROM gradings WHERE batch = $1)",
             "DELETE FROM gradings WHERE batch = $1",
+            // An evaluation has no other jobs.
+            "DELETE FROM shares WHERE batch = $1",
         ] {
             let deletion = sqlx::query(statement).bind(batch);
             self.execute("delete the gradings", deletion).await?;

@@ -108,6 +108,8 @@ fn next(waiting: &[Share]) -> Option<&Share> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::NewGrading;
     use super::*;
 
     fn share(owner: &str, batch: &str, running: i64, turn: i64) -> Share {
@@ -120,6 +122,27 @@ mod tests {
             owner_running: running,
             turn,
         }
+    }
+
+    #[tokio::test]
+    async fn turn_of_finished_evaluation_is_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&Store::url_in(folder.path())).await.unwrap();
+        let grading = NewGrading {
+            request: "{}".to_owned(),
+            owner: "eval".to_owned(),
+            batch: "b".to_owned(),
+            idempotency_key: "k".to_owned(),
+        };
+        store.add_grading(&grading).await.unwrap();
+        let batches = async || {
+            let query = sqlx::query("SELECT batch FROM shares");
+            store.list_texts("list the turns", query).await.unwrap()
+        };
+        assert!(store.claim_next("w").await.unwrap().is_some());
+        assert_eq!(batches().await, ["b"]);
+        store.delete_gradings("b").await.unwrap();
+        assert!(batches().await.is_empty());
     }
 
     #[test]
