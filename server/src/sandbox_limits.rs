@@ -47,8 +47,12 @@ impl SandboxLimits {
     ///
     /// # Errors
     ///
-    /// Fails if the server is shutting down.
+    /// Fails if the server allows no sandboxes, or is shutting down.
     pub(crate) async fn acquire(&self, owner: &str) -> Result<SandboxPermit, Error> {
+        if self.max == 0 {
+            return Err(Error::usage("start a sandbox")
+                .cause("this server has none for clients (`--mcp-sandboxes 0`)"));
+        }
         let closed = |error: AcquireError| Error::infrastructure("start a sandbox").cause(error);
         let of_owner = self.owners.acquire(owner).await.map_err(closed)?;
         let of_all = self.all.clone().acquire_owned().await;
@@ -80,6 +84,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::time::Duration;
 
+    use testwright_config::error::Kind;
+
     use super::*;
     use crate::reserved_owners::LOCAL;
 
@@ -105,6 +111,14 @@ mod tests {
         drop(permits);
         assert!(rooms.acquire("alice").await.is_ok());
         assert!(rooms.try_acquire("carol").is_ok());
+    }
+
+    #[tokio::test]
+    async fn no_call_waits_without_sandboxes() {
+        let none = SandboxLimits::new(0);
+        let short = Duration::from_millis(50);
+        let refused = tokio::time::timeout(short, none.acquire("alice")).await;
+        assert_eq!(refused.unwrap().unwrap_err().kind, Kind::Usage);
     }
 
     #[test]
