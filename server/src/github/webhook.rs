@@ -1,7 +1,7 @@
 //! The webhook route: it checks, parses and stores deliveries, which are processed later.
 
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -31,7 +31,7 @@ pub(super) async fn not_set_up() -> Problem {
 pub(super) async fn receive(
     State(github): State<GitHub>,
     headers: HeaderMap,
-    body: Body,
+    request: HttpRequest,
 ) -> ApiResult<Response> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let unsigned = || {
@@ -42,7 +42,7 @@ pub(super) async fn receive(
     // The body is read only if the request has a well-formed signature.
     let signature = text("x-hub-signature-256").and_then(signature::read);
     let signature = signature.ok_or_else(unsigned)?;
-    let body = Bytes::from_request(HttpRequest::new(body), &()).await?;
+    let body = Bytes::from_request(request, &()).await?;
     if !signature::is_valid(&github.settings.secrets, &body, &signature) {
         return Err(unsigned());
     }

@@ -99,6 +99,8 @@ fn unsigned_or_forbidden_events_are_ignored() {
     let mut unlabelled = labelled();
     unlabelled["action"] = json!("unlabeled");
     let star = json!({"action": "created", "repository": {"full_name": "acme/slugs"}});
+    let mut long_star = star.clone();
+    long_star["text"] = json!("x".repeat(3 << 20));
     let elsewhere = hub.git(&["rev-parse", "main"]);
     for (event, payload) in [
         ("issue_comment", by_stranger),
@@ -108,6 +110,7 @@ fn unsigned_or_forbidden_events_are_ignored() {
         ("issues", other_label),
         ("issues", unlabelled),
         ("star", star),
+        ("star", long_star),
     ] {
         let delivery = format!("{event}-{}", payload.to_string().len());
         // Nothing is stored, so a repetition is not recognized.
