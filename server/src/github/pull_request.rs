@@ -25,8 +25,25 @@ pub(super) struct AcceptedTest<'a> {
     pub evidence: &'a Evidence,
 }
 
-/// Opens the pull request, unless it already exists.
+/// Opens the pull request, unless it already exists. An error that a retry cannot fix is logged, because the comment with
+/// the test is posted anyway.
 pub(super) async fn open(
+    github: &GitHub,
+    task: &GitHubTask,
+    installation: Option<u64>,
+    test: &AcceptedTest<'_>,
+) -> Result<PullRequestResult, TaskError> {
+    match try_open(github, task, installation, test).await {
+        Err(TaskError::Permanent(why)) => {
+            let repository = &task.repository;
+            tracing::warn!(repository, why, "could not open a pull request");
+            Ok(refused("an error occurred, see the server's log"))
+        }
+        opened => opened,
+    }
+}
+
+async fn try_open(
     github: &GitHub,
     task: &GitHubTask,
     installation: Option<u64>,
@@ -58,18 +75,8 @@ pub(super) async fn open(
         );
         return Ok(refused("this is a dry run"));
     }
-    match draft.open(commit, &files, test.evidence).await {
-        // The comment with the test is posted anyway.
-        Err(TaskError::Permanent(why)) => {
-            tracing::warn!(
-                repository = draft.repository,
-                why,
-                "could not open a pull request"
-            );
-            Ok(refused("GitHub refused it, see the server's log"))
-        }
-        opened => opened.map(|number| PullRequestResult::PullRequest { number }),
-    }
+    let number = draft.open(commit, &files, test.evidence).await?;
+    Ok(PullRequestResult::PullRequest { number })
 }
 
 fn refused(why: &str) -> PullRequestResult {

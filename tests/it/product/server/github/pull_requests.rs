@@ -97,7 +97,7 @@ fn refused_pull_request_does_not_withhold_test() {
         hub.api.state().pull_request_refusal = Some(Response { status, ..refusal });
         hub.deliver("issue_comment", delivery, &comment("/testwright pr"));
         let comments = hub.api.wait_for_comments(7, count);
-        for expected in ["```diff\n", "No pull request was opened: GitHub refused it"] {
+        for expected in ["```diff\n", "No pull request was opened: an error occurred"] {
             assert!(comments[count - 1].contains(expected), "{comments:?}");
         }
         hub.wait_for_log(message);
