@@ -29,8 +29,6 @@ pub struct StoredComparison {
     pub has_report: bool,
     /// Budget for all runs together, in US dollars.
     pub max_dollars: Option<f64>,
-    /// Whether it was cancelled, so that no more runs may start.
-    pub is_cancelled: bool,
     /// Request of a client; `None` if a command makes the comparison.
     pub request: Option<String>,
     /// Status of the comparison.
@@ -82,7 +80,7 @@ pub struct ComparisonReport {
 
 impl StoredJob for StoredComparison {
     const KIND: JobKind = JobKind::Comparison;
-    const COLUMNS: &'static str = "id, created_at, owner, name, plan, max_dollars, cancel AS is_cancelled, request, ended_at, \
+    const COLUMNS: &'static str = "id, created_at, owner, name, plan, max_dollars, request, ended_at, \
                                    traceparent, CASE WHEN status IN ('queued', 'running') THEN return_reason ELSE message END AS message, \
                                    CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
     // A comparison of a command runs until it is graded or cancelled. An index covers this expression.
@@ -96,7 +94,7 @@ impl StoredJob for StoredComparison {
 from_row! {
     StoredComparison {
         id, created_at, owner, name, plan, max_dollars, request, status, ended_at, message, traceparent,
-    } flags { has_report, is_cancelled }
+    } flags { has_report }
 }
 
 from_row! { ComparisonReport { report, page } }
