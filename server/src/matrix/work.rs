@@ -13,7 +13,7 @@ use super::request::{MatrixInput, NamedPatch};
 use super::view::{input, results};
 use crate::artifacts::shared_environments;
 use crate::attempt::AttemptEnd;
-use crate::store::{Attempt, Store};
+use crate::store::{Attempt, Store, StoredMatrix};
 use testwright_agent::setup::{HarnessArgs, RepositoryLocation, harness, instance_at};
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
@@ -49,10 +49,15 @@ impl MatrixWork<'_> {
             shared: shared_environments(self.settings)?,
         };
         let (harness, _) = harness(self.settings, args).await?;
-        let instance = match old_code(self.settings, &input).await {
+        let instance = match old_code(self.settings, &input, &stored).await {
             Err(error) if error.kind == Kind::Usage => return Ok(AttemptEnd::of_request(&error)),
             instance => instance?,
         };
+        // HEAD or a branch may have moved before the next attempt. A plain folder has no commit.
+        if stored.base_commit.is_none() && !instance.base_commit.is_empty() {
+            let commit = &instance.base_commit;
+            self.store.set_base_commit(attempt, commit).await?;
+        }
         let failures = self.try_all(&harness, &instance, &missing, attempt).await?;
         Ok(AttemptEnd::of_failures(failures))
     }
@@ -142,10 +147,15 @@ fn prediction(named_patch: &NamedPatch) -> Prediction {
 const INSTANCE: &str = "matrix";
 
 /// Returns the old code as an instance without golden patch and tests.
-async fn old_code(settings: &Settings, input: &MatrixInput) -> Result<Instance> {
+async fn old_code(
+    settings: &Settings,
+    input: &MatrixInput,
+    stored: &StoredMatrix,
+) -> Result<Instance> {
+    let commit = stored.base_commit.as_ref().or(input.commit.as_ref());
     let place = RepositoryLocation {
         location: input.repository.clone(),
-        revision: input.commit.clone(),
+        revision: commit.cloned(),
     };
     let issue = input.issue.clone().unwrap_or_default();
     let (instance, _) = instance_at(settings, &place, issue).await?;

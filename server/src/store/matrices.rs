@@ -48,6 +48,8 @@ pub struct StoredMatrix {
     pub cancel: bool,
     /// Reason why it has no result.
     pub message: Option<String>,
+    /// Full hash of the old code's commit, once an attempt has resolved it.
+    pub base_commit: Option<String>,
 }
 
 /// The progress of a matrix, without its request and results.
@@ -61,7 +63,8 @@ pub struct MatrixProgress {
 
 impl StoredJob for StoredMatrix {
     const KIND: JobKind = JobKind::Matrix;
-    const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, repository, owner, attempt, cancel, message";
+    const COLUMNS: &'static str = "id, created_at, started_at, ended_at, request, repository, owner, attempt, cancel, message, \
+                                   base_commit";
 
     fn id(&self) -> &JobId {
         &self.id
@@ -70,7 +73,7 @@ impl StoredJob for StoredMatrix {
 
 from_row! {
     StoredMatrix {
-        id, created_at, started_at, ended_at, status, request, repository, owner, attempt, message,
+        id, created_at, started_at, ended_at, status, request, repository, owner, attempt, message, base_commit,
     } flags { cancel }
 }
 
@@ -171,6 +174,22 @@ impl Store {
         let cells = sqlx::query("DELETE FROM matrix_cells WHERE matrix = $1").bind(id.as_str());
         self.execute(what, cells).await?;
         Ok(true)
+    }
+
+    /// Stores the commit of the old code for later attempts.
+    ///
+    /// # Errors
+    ///
+    /// Fails if another worker has claimed the matrix, or the database query fails.
+    pub async fn set_base_commit(&self, attempt: &Attempt, commit: &str) -> Result<()> {
+        let update = sqlx::query(
+            "UPDATE matrices SET base_commit = $3 WHERE id = $1 AND attempt = $2 AND status = 'running'",
+        )
+        .bind(attempt.id.as_str())
+        .bind(attempt.number)
+        .bind(commit);
+        self.execute_for(attempt, "store the commit of the matrix", update)
+            .await
     }
 
     /// Adds a cell of an attempt; replaces a cell that failed.

@@ -161,7 +161,10 @@ impl Store {
 }
 
 /// Migrations in order; new ones are appended. sqlx's macro for this would add an SQL parser and 16 packages.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_schema.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("migrations/0001_schema.sql"),
+    include_str!("migrations/0002_base_commit.sql"),
+];
 
 fn migrations() -> Migrator {
     let migration = |(version, sql)| {

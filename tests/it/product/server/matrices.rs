@@ -255,7 +255,10 @@ fn queued_and_running_matrix_is_cancelled() {
     assert_eq!(matrix["status"], "cancelled");
     assert_eq!(matrix["cells"].as_array().unwrap().len(), 1);
 
-    // The retried matrix keeps its known results.
+    // The retried matrix keeps its known results, and its commit, on which the tests fail.
+    let fixed = b"def add(a, b):\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n";
+    repository.write("pkg/calc.py", fixed);
+    repository.git(&["commit", "-qam", "Fix"]);
     let retry = format!("/v1/matrices/{id}/retry");
     let again = daemon.client.send("POST", &retry, &[], "");
     assert_eq!(again.status, 202, "{again:?}");
@@ -263,6 +266,8 @@ fn queued_and_running_matrix_is_cancelled() {
     assert_eq!(done["status"], "done", "{done}");
     assert_eq!(done["cells"].as_array().unwrap().len(), 2);
     assert_eq!(cell(&done, "quick", "right"), &matrix["cells"][0]);
+    let passed = &cell(&done, "slow", "right")["passed"];
+    assert_eq!(passed.as_array().unwrap().len(), 1, "{done}");
     assert_eq!(daemon.client.send("POST", &retry, &[], "").status, 409);
 }
 
