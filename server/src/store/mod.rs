@@ -122,7 +122,10 @@ impl Store {
 
     /// Returns the URL of the embedded database in a folder.
     pub fn url_in(folder: &Path) -> String {
-        format!("sqlite:{}", folder.join("testwright.db").display())
+        let file = folder.join("testwright.db").display().to_string();
+        // These characters have a meaning in URLs.
+        let file = file.replace('%', "%25");
+        format!("sqlite:{}", file.replace('?', "%3F").replace('#', "%23"))
     }
 
     /// Returns a receiver that changes when this process may have made a job due.
@@ -201,3 +204,6 @@ fn redacted(url: &str) -> String {
         _ => hidden.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;
