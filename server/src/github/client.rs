@@ -54,10 +54,18 @@ type RequestResult<T> = std::result::Result<T, RequestError>;
 pub(super) struct GitHubClient {
     api: Url,
     http: reqwest::Client,
-    /// Time before which no request is sent.
-    resume_at: Mutex<i64>,
+    pause: Mutex<Pause>,
     /// Tokens of installations, with their expiry times.
     tokens: Mutex<HashMap<u64, (SecretString, i64)>>,
+}
+
+/// A pause because of a rate limit.
+#[derive(Default)]
+struct Pause {
+    /// Time before which no request is sent.
+    end: i64,
+    /// Milliseconds of the last pause for which GitHub named no time; 0 after a success.
+    default_wait: i64,
 }
 
 /// A request to the API.
@@ -115,7 +123,7 @@ impl GitHubClient {
         Ok(GitHubClient {
             api,
             http: http.build().map_err(|e| failed(&e))?,
-            resume_at: Mutex::default(),
+            pause: Mutex::default(),
             tokens: Mutex::default(),
         })
     }
@@ -182,9 +190,9 @@ impl GitHubClient {
         token: &SecretString,
         request: ApiRequest<'_>,
     ) -> RequestResult<Value> {
-        let resume_at = *lock(&self.resume_at);
-        if resume_at > now() {
-            return Err(RequestError::Later(resume_at));
+        let pause_end = lock(&self.pause).end;
+        if pause_end > now() {
+            return Err(RequestError::Later(pause_end));
         }
         let mut url = self.api.clone();
         if let Ok(mut parts) = url.path_segments_mut() {
@@ -228,17 +236,24 @@ impl GitHubClient {
     ) -> RequestResult<Value> {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let message = value["message"].as_str().unwrap_or_default();
-        let wait = rate_limit_wait(status, headers, message);
-        if let Some(wait) = wait {
-            let mut end = lock(&self.resume_at);
+        let mut pause = lock(&self.pause);
+        if status.is_success() {
+            pause.default_wait = 0;
+        }
+        if let Some(wait) = rate_limit_wait(status, headers, message) {
+            if wait == 0 {
+                // GitHub asks clients to increase the wait while a limit lasts.
+                let doubled = 2 * pause.default_wait;
+                pause.default_wait = doubled.clamp(DEFAULT_RETRY_AFTER, MAX_WAIT);
+            }
+            let wait = if wait == 0 { pause.default_wait } else { wait };
             // Another limit may last longer.
-            let resume_at = (*end).max(now() + wait);
-            *end = resume_at;
-            drop(end);
+            pause.end = pause.end.max(now() + wait);
             if !status.is_success() {
-                return Err(RequestError::Later(resume_at));
+                return Err(RequestError::Later(pause.end));
             }
         }
+        drop(pause);
         if status.is_success() {
             return Ok(value);
         }
@@ -270,7 +285,8 @@ fn refusal(value: &Value) -> String {
     all.join(": ")
 }
 
-/// Returns how many milliseconds to wait before the next request, if GitHub limits the rate.
+/// Returns how many milliseconds to wait before the next request, if GitHub limits the rate; 0 if it names no time in the
+/// future.
 fn rate_limit_wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Option<i64> {
     let number = |name: &str| -> Option<i64> { headers.get(name)?.to_str().ok()?.parse().ok() };
     let is_limit = [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS].contains(&status);
@@ -287,10 +303,9 @@ fn rate_limit_wait(status: StatusCode, headers: &HeaderMap, message: &str) -> Op
     let is_rate_limit = status == StatusCode::TOO_MANY_REQUESTS
         || is_used_up
         || message.to_ascii_lowercase().contains("rate limit");
-    let unsaid = is_rate_limit.then_some(DEFAULT_RETRY_AFTER);
     // If this machine's clock is fast, the limit seems to have ended already.
-    let wait = after.or(reset).filter(|wait| *wait > 0).or(unsaid)?;
-    Some(wait.min(MAX_WAIT))
+    let wait = after.or(reset).unwrap_or_default().clamp(0, MAX_WAIT);
+    (is_rate_limit || wait > 0).then_some(wait)
 }
 
 async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
@@ -307,7 +322,7 @@ async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
     Ok(body)
 }
 
-/// Locks a mutex. The data of a poisoned mutex is consistent, because each change is a single assignment.
+/// Locks a mutex. The data of a poisoned mutex is consistent, because each assignment leaves it valid.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

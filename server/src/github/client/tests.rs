@@ -18,14 +18,36 @@ fn headers(pairs: &[(&'static str, String)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-#[test]
-fn shorter_limit_does_not_end_longer_one() {
-    let client = GitHubClient {
+fn client() -> GitHubClient {
+    GitHubClient {
         api: "https://api.github.com".parse().unwrap(),
         http: http_client::builder().build().unwrap(),
-        resume_at: Mutex::default(),
+        pause: Mutex::default(),
         tokens: Mutex::default(),
+    }
+}
+
+#[test]
+fn wait_without_time_doubles_until_success() {
+    let client = client();
+    let waits = |status| {
+        lock(&client.pause).end = 0;
+        let _ = client.check_response(status, &headers(&[]), b"");
+        (lock(&client.pause).end - now()) as f64 / DEFAULT_RETRY_AFTER as f64
     };
+    let limited = StatusCode::TOO_MANY_REQUESTS;
+    for expected in [1.0, 2.0, 4.0] {
+        let wait = waits(limited);
+        assert!((wait - expected).abs() < 0.1, "{wait}");
+    }
+    waits(StatusCode::OK);
+    let wait = waits(limited);
+    assert!((wait - 1.0).abs() < 0.1, "{wait}");
+}
+
+#[test]
+fn shorter_limit_does_not_end_longer_one() {
+    let client = client();
     let check = |status, after: &str| {
         let headers = headers(&[("retry-after", after.to_owned())]);
         client.check_response(status, &headers, b"").unwrap_err()
@@ -55,23 +77,17 @@ fn rate_limit_differs_from_other_refusals() {
         Some(MAX_WAIT)
     );
     let secondary = "You have exceeded a secondary rate limit.";
-    assert_eq!(
-        rate_limit_wait(forbidden, &none, secondary),
-        Some(DEFAULT_RETRY_AFTER)
-    );
+    assert_eq!(rate_limit_wait(forbidden, &none, secondary), Some(0));
     assert_eq!(
         rate_limit_wait(StatusCode::TOO_MANY_REQUESTS, &none, ""),
-        Some(DEFAULT_RETRY_AFTER)
+        Some(0)
     );
     for status in [forbidden, StatusCode::OK] {
         let wait = rate_limit_wait(status, &headers(&used_up), "").unwrap();
         assert!((90_000..=100_000).contains(&wait), "{wait}");
         let past = (now() / 1000 - 100).to_string();
         let past = [used_up[0].clone(), ("x-ratelimit-reset", past)];
-        assert_eq!(
-            rate_limit_wait(status, &headers(&past), ""),
-            Some(DEFAULT_RETRY_AFTER)
-        );
+        assert_eq!(rate_limit_wait(status, &headers(&past), ""), Some(0));
     }
     assert_eq!(rate_limit_wait(StatusCode::OK, &none, ""), None);
     assert_eq!(
