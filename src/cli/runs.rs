@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::output::{self, escape_line};
 use testwright_agent::trajectory::{Event, entries};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::{Error, Kind, Result};
 use testwright_server::client::ApiClient;
 use testwright_server::run_files::is_file_name;
 
@@ -250,10 +250,10 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     let trajectory = client.bytes(&["runs", id, "trajectory"]).await?;
     write("trajectory.jsonl", &trajectory)?;
     // A run may lack a test, evidence, or both.
-    if let Ok(patch) = client.bytes(&["runs", id, "patch"]).await {
+    if let Some(patch) = if_present(client.bytes(&["runs", id, "patch"]).await)? {
         write("test.patch", &patch)?;
     }
-    if let Ok(evidence) = client.get(&["runs", id, "evidence"], &[]).await {
+    if let Some(evidence) = if_present(client.get(&["runs", id, "evidence"], &[]).await)? {
         write("evidence.json", pretty(&evidence).as_bytes())?;
     }
     for name in other_files(client, id, out).await? {
@@ -268,6 +268,14 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     }
     output::print_status(escape_line(&format!("written to {}", out.display())));
     Ok(())
+}
+
+/// Returns `None` for a part that the server refuses, because the run lacks it.
+fn if_present<T>(part: Result<T>) -> Result<Option<T>> {
+    match part {
+        Err(error) if error.kind == Kind::Usage => Ok(None),
+        part => part.map(Some),
+    }
 }
 
 /// Lists the run's files on the server that are not in the folder yet, such as the log of its environment.

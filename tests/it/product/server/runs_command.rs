@@ -1,7 +1,10 @@
 //! Tests of `testwright runs` with a server.
 
+use serde_json::json;
+
 use super::{ServerProcess, databases, issue};
 use crate::support::program::{TestDir, assert_exit_code};
+use crate::support::server::{MockServer, Response};
 
 #[test]
 fn runs_are_listed_followed_and_exported() {
@@ -71,4 +74,26 @@ fn runs_are_listed_followed_and_exported() {
         code == 3 && stderr.contains("testwright serve"),
         "{code} {stderr}"
     );
+}
+
+#[test]
+fn export_fails_if_the_server_fails() {
+    let place = TestDir::new();
+    let export = |patch_status: u16| {
+        let server =
+            MockServer::start(
+                move |request| match request.path.rsplit('/').next().unwrap() {
+                    "patch" => Response::status(patch_status),
+                    "evidence" => Response::status(404),
+                    "artifacts" => Response::json(json!({"artifacts": []})),
+                    _ => Response::json(json!({"id": "r"})),
+                },
+            );
+        let out = place.path(&format!("exported-{patch_status}"));
+        let mut command = place.testwright();
+        command.args(["runs", "--server", &server.url, "export", "r", "--out"]);
+        command.arg(out).output().unwrap()
+    };
+    assert_exit_code(&export(404), 0);
+    assert_exit_code(&export(503), 3);
 }
