@@ -27,7 +27,7 @@ pub(super) struct Args {
     listen: SocketAddr,
     /// Additional host name under which clients reach the server, such as that of a proxy; clients
     /// then need a token; may be repeated
-    #[arg(long, help_heading = SERVER, value_name = "NAME")]
+    #[arg(long, help_heading = SERVER, value_name = "NAME", value_parser = parse_host)]
     host: Vec<String>,
     /// Require tokens on loopback, too
     #[arg(long, help_heading = SERVER)]
@@ -76,6 +76,15 @@ impl SessionArgs {
             sandboxes: self.mcp_sandboxes,
             idle: Duration::from_secs(self.mcp_idle.max(1)),
         }
+    }
+}
+
+/// Parses a host name, which is compared with the Host header without its port.
+fn parse_host(text: &str) -> std::result::Result<String, &'static str> {
+    let is_address = text.starts_with('[') && text.ends_with(']');
+    match text.contains('/') || text.contains(':') && !is_address {
+        true => Err("a host name has no scheme and no port"),
+        false => Ok(text.to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::client::{Client, Reply};
 use super::{ServerProcess, databases, issue};
-use crate::support::program::TestDir;
+use crate::support::program::{TestDir, assert_exit_code};
 
 fn is_problem(reply: &Reply) -> bool {
     reply.header("content-type") == Some("application/problem+json")
@@ -55,6 +55,19 @@ fn responses_forbid_content_sniffing() {
     }
     for (path, status) in [("/metrics", 200), ("/v1/ready", 200), ("/none", 404)] {
         ask(&probes, "GET", path, status);
+    }
+}
+
+#[test]
+fn host_with_scheme_or_port_is_rejected() {
+    let place = TestDir::new();
+    for host in ["https://tests.example.org", "tests.example.org:443"] {
+        let mut command = place.testwright();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--host", host]);
+        let output = command.output().unwrap();
+        assert_exit_code(&output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("no scheme and no port"), "{stderr}");
     }
 }
 
