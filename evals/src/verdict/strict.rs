@@ -39,10 +39,11 @@ pub(super) fn strict(observations: &Observations) -> Strict {
         .contributed()
         .find(|(id, pair)| observations.fails(id, pair.new))
     {
-        let new = word(pair.new);
-        return Strict::rejected(
-            format!("{id} is {new} on the new code").replace("is failed", "failed"),
-        );
+        let end = match pair.new {
+            Outcome::Failed => "failed".to_owned(),
+            other => format!("is {}", word(other)),
+        };
+        return Strict::rejected(format!("{id} {end} on the new code"));
     }
     if let Some(why) = observations.forged.first() {
         return Strict::rejected(format!("the outcomes of the run are contradictory: {why}"));

@@ -60,6 +60,17 @@ fn fail_to_pass_satisfies_all_verdicts() {
 }
 
 #[test]
+fn reason_names_the_whole_id() {
+    let reason = |new| {
+        let it = observations(&[("test_new[this failed]", Failed, new)], &[]);
+        it.verdict().strict.reason
+    };
+    let id = "tests/test_a.py::test_new[this failed]";
+    assert_eq!(reason(Failed), format!("{id} failed on the new code"));
+    assert_eq!(reason(Error), format!("{id} is an error on the new code"));
+}
+
+#[test]
 fn common_prefix_is_another_test() {
     let it = observations(&[("test_newer", Failed, Passed)], &[]);
     assert_eq!(three(&it), (false, true, false));
