@@ -7,6 +7,8 @@ mod formats;
 mod python_literals;
 mod selection;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -205,16 +207,20 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
     let mut problems = Vec::new();
     let values = content.into().records(&mut problems);
     let mut instances: Vec<Instance> = Vec::new();
-    let mut first_lines = std::collections::BTreeMap::new();
+    let mut first_lines = BTreeMap::new();
     for (line, value) in values {
         match instance(value) {
             Ok(instance) => {
-                if let Some(first) = first_lines.insert(instance.instance_id.clone(), line) {
-                    let message = format!(
-                        "duplicate instance_id `{}`, first in {place} {first}",
-                        instance.instance_id
-                    );
-                    problems.push(Problem { line, message });
+                match first_lines.entry(instance.instance_id.clone()) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(line);
+                    }
+                    Entry::Occupied(first) => {
+                        let (id, first) = (first.key(), first.get());
+                        let message =
+                            format!("duplicate instance_id `{id}`, first in {place} {first}");
+                        problems.push(Problem { line, message });
+                    }
                 }
                 instances.push(instance);
             }

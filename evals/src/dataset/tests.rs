@@ -99,6 +99,14 @@ fn all_problems_are_reported_with_lines() {
 }
 
 #[test]
+fn every_duplicate_names_the_first_line() {
+    assert_eq!(
+        problems(&format!("{0}\n{0}\n{0}\n", one("a"))),
+        [2, 3].map(|line| format!("line {line}: duplicate instance_id `a`, first in line 1"))
+    );
+}
+
+#[test]
 fn array_problems_have_line_numbers() {
     let mut lacking = one("b");
     lacking.as_object_mut().unwrap().remove("problem_statement");
