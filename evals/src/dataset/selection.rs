@@ -195,6 +195,7 @@ fn read_patterns(path: &str) -> Result<Vec<String>, SelectorError> {
     };
     let bytes = plain_file::read_user_file(Path::new(path), MAX_PATTERNS).map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_start_matches('\u{feff}');
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())

@@ -117,10 +117,11 @@ fn file_of_patterns_is_read() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "# a comment\n\n psf__requests-1\nsympy*2\n").unwrap();
     let pattern = format!("@{}", file.path().display());
-    assert_eq!(
-        chosen(&pattern).unwrap(),
-        ["sympy__sympy-12", "psf__requests-1"]
-    );
+    let expected = ["sympy__sympy-12", "psf__requests-1"];
+    assert_eq!(chosen(&pattern).unwrap(), expected);
+    // Editors on Windows begin a file with a mark.
+    std::fs::write(file.path(), "\u{feff}psf__requests-1\r\nsympy*2\r\n").unwrap();
+    assert_eq!(chosen(&pattern).unwrap(), expected);
     assert!(
         chosen("@/no/such/file")
             .unwrap_err()
