@@ -129,7 +129,8 @@ fn is_named(id: &str, name: &str) -> bool {
             .replace(".py::", ".")
             .replace("::", ".")
             .replace('/', ".");
-        return dotted.ends_with(&format!("{class}.{method}"));
+        let above = dotted.strip_suffix(&format!("{class}.{method}"));
+        return above.is_some_and(|above| above.is_empty() || above.ends_with('.'));
     }
     if name.contains('[') && !name.ends_with(']') {
         return id.starts_with(name);
@@ -212,6 +213,11 @@ mod tests {
             (
                 "tests/admin/tests.py::Other::test_x",
                 "test_x (admin.tests.Case)",
+                false,
+            ),
+            (
+                "tests/model_forms/tests.py::Case::test_x",
+                "test_x (forms.tests.Case)",
                 false,
             ),
         ] {
