@@ -80,7 +80,7 @@ pub struct SelectionResult {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub new: BTreeMap<String, Outcome>,
     /// Whether every test of the golden tests' files that passes with the golden patch also passes with this one, and
-    /// no outcome is forged; `None` without golden tests.
+    /// no outcome is forged; `None` without golden tests that pass with the golden patch.
     pub resolves: Option<bool>,
     /// Why the patch could not be tried with the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]

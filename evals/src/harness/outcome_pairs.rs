@@ -47,6 +47,13 @@ pub(super) fn pairs(old: &TestReport, new: &TestReport, expected: &[String]) -> 
     pairs
 }
 
+/// Returns whether all tests that pass on one side pass on the other too; `None` if no test passes.
+pub(super) fn all_still_pass(pairs: &Pairs) -> Option<bool> {
+    let passing = pairs.values().filter(|pair| pair.old == Outcome::Passed);
+    let still_passes = passing.map(|pair| pair.new == Outcome::Passed);
+    still_passes.reduce(|all, one| all && one)
+}
+
 fn outcomes(report: &TestReport) -> BTreeMap<&str, Outcome> {
     let mut outcomes: BTreeMap<&str, Outcome> = BTreeMap::new();
     for test in &report.tests {

@@ -13,7 +13,7 @@ use super::changed_tests::{ChangedTests, PASSES_CHANGED_TEST};
 use super::code_patch::CodePatch;
 use super::contribution::Contribution;
 use super::instance::{CodeState, PreparedInstance, requires_reinstallation};
-use super::outcome_pairs::{pairs, unmatched_parameters};
+use super::outcome_pairs::{all_still_pass, pairs, unmatched_parameters};
 use super::progress::{Progress, Step};
 use super::sentinel::CheckedRun;
 use super::timeline::{Activity, RunSlots, Timeline};
@@ -21,7 +21,6 @@ use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
 use crate::selection::SelectionResult;
-use crate::verdict::Pairs;
 
 /// An instance with tests, and with the patches to rank.
 pub struct SelectionJob<'a> {
@@ -65,7 +64,7 @@ struct Candidate<'a> {
     patch: &'a Prediction,
     /// The patched code, or the reason why the patch cannot be tried.
     code: Result<CodeState, String>,
-    /// Whether the patch resolves the issue; `None` without golden tests.
+    /// Whether the patch resolves the issue; `None` if no golden test decides.
     resolves: Option<bool>,
     /// Why its outcomes of the golden tests cannot be trusted.
     forged: Option<&'static str>,
@@ -270,10 +269,7 @@ impl Harness {
             files.extend(change.files);
             CodeState::new(prepared.old.environment.clone(), files)
         };
-        let (resolves, forged) = match self.golden_verdict(prepared, &code, timeline).await? {
-            Some((is_resolved, forged)) => (Some(is_resolved), forged),
-            None => (None, None),
-        };
+        let (resolves, forged) = self.golden_verdict(prepared, &code, timeline).await?;
         Ok(Candidate {
             patch,
             code: Ok(code),
@@ -285,15 +281,15 @@ impl Harness {
     }
 
     /// Returns whether the patch passes every test in the golden tests' files that passes with the golden patch, and
-    /// why these outcomes are forged, if they are. `None` without golden tests.
+    /// why these outcomes are forged, if they are. `None` without golden tests that pass with the golden patch.
     async fn golden_verdict(
         &self,
         prepared: &PreparedInstance,
         code: &CodeState,
         timeline: &Timeline<'_>,
-    ) -> Result<Option<(bool, Option<&'static str>)>, GradingFailure> {
+    ) -> Result<(Option<bool>, Option<&'static str>), GradingFailure> {
         let Some((golden, tests)) = &prepared.golden else {
-            return Ok(None);
+            return Ok((None, None));
         };
         let (files, ids) = (&golden.files, &tests.files);
         let expected = self
@@ -303,12 +299,9 @@ impl Harness {
             .run_with_sentinel(code, files, ids, SEEDS[0], timeline)
             .await?;
         let forged = now.forgery(&expected);
-        let pairs: Pairs = pairs(&expected.report, &now.report, &tests.tests);
-        let is_resolved = pairs
-            .values()
-            .filter(|pair| pair.old == Outcome::Passed)
-            .all(|pair| pair.new == Outcome::Passed);
-        Ok(Some((is_resolved && forged.is_none(), forged)))
+        let pairs = pairs(&expected.report, &now.report, &tests.tests);
+        let resolves = all_still_pass(&pairs).map(|all| all && forged.is_none());
+        Ok((resolves, forged))
     }
 
     async fn failing_tests<'a>(

@@ -64,6 +64,18 @@ fn expected_tests_not_collected_are_errors() {
 }
 
 #[test]
+fn without_a_passing_test_nothing_is_decided() {
+    let still_pass = |old: [Outcome; 2], new: [Outcome; 2]| {
+        let [old, new] = [old, new].map(|[a, b]| report(&[("t.py::a", a), ("t.py::b", b)]));
+        all_still_pass(&pairs(&old, &new, &[]))
+    };
+    let (passed, failed) = (Outcome::Passed, Outcome::Failed);
+    assert_eq!(still_pass([passed, failed], [passed, failed]), Some(true));
+    assert_eq!(still_pass([passed; 2], [passed, failed]), Some(false));
+    assert_eq!(still_pass([failed; 2], [failed, passed]), None);
+}
+
+#[test]
 fn contradicting_exit_status_is_detected() {
     let of = |exit_code, outcomes: &[Outcome]| {
         let tests: Vec<_> = outcomes.iter().map(|o| ("t/test_a.py::test", *o)).collect();
