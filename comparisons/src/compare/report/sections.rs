@@ -25,7 +25,7 @@ pub(super) fn facts(report: &ComparisonReport) -> Vec<(String, String)> {
         each.push_str(&format!(", a confidence of at least {least}"));
     }
     let runs: u64 = report.systems.iter().map(|s| s.cost.runs).sum();
-    let dollars = report.dollars.or_else(|| dollars_of_runs(report));
+    let dollars = report.dollars.or_else(|| dollars_of_runs(costs(report)));
     let mut facts = vec![
         ("Dataset", plan.dataset.clone()),
         ("Instances", plan.instances.len().to_string()),
@@ -216,7 +216,7 @@ fn cost(report: &ComparisonReport) -> Section {
     }
     let section = Section::new("cost", "Cost", [table])
         .note("Pareto front (line): no other system is better at the same cost.");
-    match unassigned_dollars(report.dollars, dollars_of_runs(report)) {
+    match unassigned_dollars(report.dollars, dollars_of_runs(costs(report))) {
         Some(dollars) => section.note(format!(
             "The dollars of the comparison include {dollars:.4} that belong to no run of the \
              table: failed calls, or interrupted calls at their highest possible cost."
@@ -225,10 +225,16 @@ fn cost(report: &ComparisonReport) -> Section {
     }
 }
 
+fn costs(report: &ComparisonReport) -> impl Iterator<Item = &CostSummary> {
+    report.systems.iter().map(|s| &s.cost)
+}
+
 /// Returns the cost of all runs in dollars; `None` if a model has no price.
-fn dollars_of_runs(report: &ComparisonReport) -> Option<f64> {
-    let all = report.systems.iter().filter(|s| s.system.has_runs());
-    all.map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
+fn dollars_of_runs<'s>(costs: impl Iterator<Item = &'s CostSummary>) -> Option<f64> {
+    // Without a run that ended, a system has no mean.
+    let costs = costs.filter(|cost| cost.runs > 0);
+    costs
+        .map(|cost| cost.dollars.map(|d| d * cost.runs as f64))
         .sum()
 }
 
@@ -461,6 +467,18 @@ mod tests {
         assert_eq!(unassigned_dollars(Some(0.75), Some(0.5)), Some(0.25));
         assert_eq!(unassigned_dollars(Some(0.50001), Some(0.5)), None);
         assert_eq!(unassigned_dollars(None, Some(0.5)), None);
+    }
+
+    #[test]
+    fn systems_without_ended_runs_cost_nothing() {
+        let cost = |runs, dollars| CostSummary {
+            runs,
+            dollars,
+            ..CostSummary::default()
+        };
+        let all = [cost(2, Some(0.25)), cost(0, None)];
+        assert_eq!(dollars_of_runs(all.iter()), Some(0.5));
+        assert_eq!(dollars_of_runs([cost(2, None)].iter()), None);
     }
 
     #[test]
