@@ -136,14 +136,18 @@ pub struct SystemPair {
 type Key = (String, Task, Form);
 
 impl CloverReport {
-    /// Computes the report from the grades, the known costs of answers, and facts to show at its top.
+    /// Computes the report from the grades, the known costs of answers, and facts to show at its top. Of several grades
+    /// of the same answer, the last one counts.
     pub fn from_grades(
         judgements: &[Grade],
         costs: &BTreeMap<AnswerKey, AnswerCost>,
         facts: Vec<(String, String)>,
     ) -> CloverReport {
+        let by_key = judgements.iter().map(|grade| (grade.key(), grade));
+        let by_key: BTreeMap<AnswerKey, &Grade> = by_key.collect();
+        let judgements: Vec<&Grade> = by_key.into_values().collect();
         let mut groups: BTreeMap<(Task, Form, String, Budget), Vec<&Grade>> = BTreeMap::new();
-        for judgement in judgements {
+        for &judgement in &judgements {
             let key = (
                 judgement.task,
                 judgement.form,
@@ -180,8 +184,8 @@ impl CloverReport {
         CloverReport {
             facts,
             rows,
-            utilisation: utilisation(judgements),
-            pairs: pairs(judgements),
+            utilisation: utilisation(&judgements),
+            pairs: pairs(&judgements),
         }
     }
 
@@ -203,9 +207,11 @@ impl CloverReport {
 }
 
 /// Groups success by problem and context.
-fn by_problem(judgements: &[Grade]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> {
-    let mut groups: BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> = BTreeMap::new();
-    for judgement in judgements {
+fn by_problem<'g>(
+    judgements: &[&'g Grade],
+) -> BTreeMap<Key, BTreeMap<&'g str, BTreeMap<Budget, bool>>> {
+    let mut groups: BTreeMap<Key, BTreeMap<&'g str, BTreeMap<Budget, bool>>> = BTreeMap::new();
+    for &judgement in judgements {
         let key = (judgement.system.clone(), judgement.task, judgement.form);
         let problem = groups.entry(key).or_default().entry(&judgement.problem);
         problem
@@ -215,7 +221,7 @@ fn by_problem(judgements: &[Grade]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Bud
     groups
 }
 
-fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
+fn utilisation(judgements: &[&Grade]) -> Vec<Utilisation> {
     let of_key =
         |((system, task, form), problems): (Key, BTreeMap<&str, BTreeMap<Budget, bool>>)| {
             let budgets: BTreeSet<Budget> = problems
@@ -272,7 +278,7 @@ fn utilisation(judgements: &[Grade]) -> Vec<Utilisation> {
         .collect()
 }
 
-fn pairs(judgements: &[Grade]) -> Vec<SystemPair> {
+fn pairs(judgements: &[&Grade]) -> Vec<SystemPair> {
     let mut solved: BTreeMap<(Task, Budget, String), BTreeMap<&str, bool>> = BTreeMap::new();
     for judgement in judgements {
         let system = tables::system_name(&judgement.system, judgement.form);

@@ -99,6 +99,17 @@ fn rates_and_context_effect_are_computed() {
 }
 
 #[test]
+fn answer_graded_twice_counts_once() {
+    let earlier = judgements().into_iter().map(|j| Grade {
+        success: false,
+        ..j
+    });
+    let twice: Vec<Grade> = earlier.chain(judgements()).collect();
+    let report = |grades: &[Grade]| CloverReport::from_grades(grades, &BTreeMap::new(), Vec::new());
+    assert_eq!(report(&twice), report(&judgements()));
+}
+
+#[test]
 fn utilisation_needs_every_context() {
     let mut all = judgements();
     all.retain(|j| !(j.problem == "p9" && j.budget == Budget::Tokens(8)));
