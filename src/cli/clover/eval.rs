@@ -175,7 +175,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     let default = settings.run.model.as_deref();
     let default = default.filter(|_| args.models.is_empty());
     let models = model_names.chain(default).map(ModelName::parse);
-    let models: Vec<ModelName> = models.collect::<Result<_>>()?;
+    let models = unique(models.collect::<Result<Vec<_>>>()?);
     if models.is_empty() {
         return Err(Error::usage("start the evaluation")
             .cause("no model is set")
@@ -187,12 +187,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     tasks.dedup();
     budgets.sort_unstable();
     budgets.dedup();
-    let mut approaches: Vec<String> = Vec::new();
-    for name in args.approaches.iter().map(|name| name.trim()) {
-        if !approaches.iter().any(|approach| approach == name) {
-            approaches.push(name.to_owned());
-        }
-    }
+    let approaches = unique(args.approaches.iter().map(|name| name.trim().to_owned()));
     check_approaches(&approaches, &tasks)?;
     Ok(Plan {
         problems_sha256: Plan::hash(benchmark)?,
@@ -203,6 +198,17 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
         part: args.part,
         limit: args.limit,
     })
+}
+
+/// Returns the names in order, each once: a question must not be asked and counted twice.
+fn unique<T: PartialEq>(names: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut unique = Vec::new();
+    for name in names {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    }
+    unique
 }
 
 /// Checks that the limits in dollars, of the evaluation and of each agent, can be enforced and allow a call.
@@ -325,5 +331,15 @@ async fn judge(
             harness.backend.abandon().await?;
             Err(Error::interrupted())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unique;
+
+    #[test]
+    fn names_keep_their_order_without_repetition() {
+        assert_eq!(unique(["b", "a", "b", "a", "c"]), ["b", "a", "c"]);
     }
 }
