@@ -1,6 +1,6 @@
 //! Checks the folder of `--out` before any work.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use testwright_agent::job::RESULT_FILES;
 use testwright_comparisons::compare::PLAN;
@@ -23,6 +23,26 @@ pub(super) fn check_is_folder(out: &Path) -> Result<()> {
         // The first access reports other problems.
         _ => Ok(()),
     }
+}
+
+/// Checks that no folder of results is given twice, because its results would count twice.
+///
+/// # Errors
+///
+/// Fails if a folder is given twice.
+pub(super) fn check_each_once(folders: &[PathBuf]) -> Result<()> {
+    let mut seen_folders = Vec::new();
+    for folder in folders {
+        // The first access reports a missing folder.
+        let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        if seen_folders.contains(&place) {
+            return Err(Error::usage("combine the folders")
+                .cause(format!("{} is given twice", folder.display()))
+                .hint("pass each folder once"));
+        }
+        seen_folders.push(place);
+    }
+    Ok(())
 }
 
 /// Checks that the folder has no file that the results of a run would overwrite.
@@ -77,6 +97,15 @@ fn foreign_folder(out: &Path, command: &str) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn folder_given_twice_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir(path("a")).unwrap();
+        check_each_once(&[path("a"), path("b")]).unwrap();
+        assert!(check_each_once(&[path("a"), path("b"), path("a/.")]).is_err());
+    }
 
     #[test]
     fn folder_with_result_file_is_refused() {

@@ -10,6 +10,7 @@ use testwright_evals::document::format::{percent, points};
 use testwright_evals::folder::Versioned;
 
 use crate::cli::output::{self, escape_line};
+use crate::cli::output_folder;
 use testwright_comparisons::clover::evaluation::{self, answer_costs, cost_facts, judgements};
 use testwright_comparisons::clover::{JUDGEMENTS, plan::Plan};
 use testwright_config::error::{Error, Result};
@@ -26,6 +27,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    output_folder::check_each_once(&args.folders)?;
     let mut all = Vec::new();
     let mut paid = BTreeMap::new();
     let mut facts = Vec::new();

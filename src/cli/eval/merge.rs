@@ -30,6 +30,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8> {
     output_folder::check_is_folder(&args.out)?;
     output_folder::check_has_no_comparison(&args.out)?;
+    output_folder::check_each_once(&args.folders)?;
     let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
     let run = merge(&folders, &args.out).map_err(|error| match error {
         MergeError::Metadata(error) => reporting(error),

@@ -12,6 +12,7 @@ use testwright_evals::statistics::Rate;
 
 use crate::cli::headings::{DATA, OUTPUT};
 use crate::cli::output::{self, escape_line};
+use crate::cli::output_folder;
 use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
 use testwright_tools::tools::count;
@@ -36,17 +37,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
             .cause("there are several folders")
             .hint("pass one folder with --instances"));
     }
-    let mut seen_folders = Vec::new();
-    for folder in &args.folders {
-        // Missing folders are reported below.
-        let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        if seen_folders.contains(&place) {
-            return Err(Error::usage("compare folders")
-                .cause(format!("{} is given twice", folder.display()))
-                .hint("pass each folder once"));
-        }
-        seen_folders.push(place);
-    }
+    output_folder::check_each_once(&args.folders)?;
     let mut last = None;
     for folder in &args.folders {
         if !folder.join(results_file::FILE).is_file() {
