@@ -15,7 +15,7 @@ use crate::document::{Section, markdown};
 use crate::statistics::{PairedComparison, Rate, bootstrap_of};
 
 pub use page::page;
-pub use tables::{costs, figures};
+pub use tables::{costs, figures, system_name};
 
 /// Title of the report.
 pub const TITLE: &str = "CLOVER";
@@ -199,10 +199,11 @@ impl CloverReport {
         markdown(TITLE, &self.facts, &self.sections(), full_file)
     }
 
-    /// Returns the names of the systems in alphabetical order.
-    pub fn systems(&self) -> Vec<&str> {
-        let names: BTreeSet<&str> = self.rows.iter().map(|row| row.system.as_str()).collect();
-        names.into_iter().collect()
+    /// Returns the names of the systems, with the form of their answers, in alphabetical order.
+    pub fn systems(&self) -> Vec<String> {
+        let names = self.rows.iter();
+        let names = names.map(|row| system_name(&row.system, row.form));
+        names.collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
@@ -281,7 +282,7 @@ fn utilisation(judgements: &[&Grade]) -> Vec<Utilisation> {
 fn pairs(judgements: &[&Grade]) -> Vec<SystemPair> {
     let mut solved: BTreeMap<(Task, Budget, String), BTreeMap<&str, bool>> = BTreeMap::new();
     for judgement in judgements {
-        let system = tables::system_name(&judgement.system, judgement.form);
+        let system = system_name(&judgement.system, judgement.form);
         let key = (judgement.task, judgement.budget, system);
         let problems = solved.entry(key).or_default();
         problems.insert(&judgement.problem, judgement.success);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use testwright_evals::clover::Task;
-use testwright_evals::clover::report::{CloverReport, costs, figures};
+use testwright_evals::clover::report::{CloverReport, costs, figures, system_name};
 use testwright_evals::document::format::{percent, points};
 use testwright_evals::folder::Versioned;
 
@@ -111,7 +111,7 @@ fn table(report: &CloverReport) -> String {
             let _ = write!(
                 text,
                 "{:<width$}  {:<7}",
-                escape_line(&row.system),
+                escape_line(&system_name(&row.system, row.form)),
                 row.budget.to_string()
             );
             let mut rates = vec![row.executed.rate, row.success.rate];
@@ -133,11 +133,44 @@ fn table(report: &CloverReport) -> String {
         let _ = writeln!(
             text,
             "{:<width$}  task {}: Δmax {}, Δmin {} points",
-            escape_line(&of.system),
+            escape_line(&system_name(&of.system, of.form)),
             of.task.numeral(),
             points(Some(of.maximum)),
             points(Some(of.minimum))
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use testwright_evals::clover::Budget;
+    use testwright_evals::clover::answer::Form;
+    use testwright_evals::clover::evaluation::{AnswerClass, Grade};
+
+    use super::*;
+
+    #[test]
+    fn rows_name_the_form_of_answers() {
+        let grade = |form| Grade {
+            problem: "p".to_owned(),
+            task: Task::Assertion,
+            system: "single-call@m".to_owned(),
+            budget: Budget::ProblemOnly,
+            form,
+            class: AnswerClass::Run,
+            exact: true,
+            executed: true,
+            success: true,
+            reason: String::new(),
+        };
+        let grades = [Form::Assertion, Form::Operand].map(grade);
+        let report = CloverReport::from_grades(&grades, &BTreeMap::new(), Vec::new());
+        let text = table(&report);
+        assert!(
+            text.contains("\nsingle-call@m (operand alone)  po "),
+            "{text}"
+        );
+        assert!(text.contains("\nsingle-call@m        "), "{text}");
+    }
 }

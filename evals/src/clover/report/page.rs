@@ -1,6 +1,6 @@
 //! Renders the report as a self-contained page.
 
-use super::{CloverReport, TITLE, tables};
+use super::{CloverReport, TITLE};
 use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 
 /// Renders the report as a page.
@@ -9,7 +9,7 @@ use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
 ///
 /// Fails if the template does not match the page.
 pub fn page(report: &CloverReport) -> Result<String, RenderError> {
-    let names = names(report);
+    let names = report.systems();
     let systems = names.iter().enumerate();
     let open = ["assertions", "targets", "blocks", "contexts", "answers"];
     let sections = report.sections().into_iter();
@@ -27,16 +27,4 @@ pub fn page(report: &CloverReport) -> Result<String, RenderError> {
         own: (),
     };
     page.render(LAYOUT)
-}
-
-/// Returns the names of the systems, including the form of their answers.
-fn names(report: &CloverReport) -> Vec<String> {
-    let mut names: Vec<String> = report
-        .rows
-        .iter()
-        .map(|row| tables::system_name(&row.system, row.form))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    names
 }

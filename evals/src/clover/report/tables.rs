@@ -21,7 +21,7 @@ Llama 3.1 8B       | 35.7 | 57.4 | 53.5 | 53.5 | 5.3  | 9.5  | 1.9 / 2.8   | 0.9
 StarCoder2 15B     | 32.7 | 52.4 | 41.1 | 41.1 | 13.8 | 19.1 | –           | –";
 
 /// Returns the system's name, with the form of its answers unless that is the default form.
-pub(super) fn system_name(system: &str, form: Form) -> String {
+pub fn system_name(system: &str, form: Form) -> String {
     match form {
         Form::Assertion | Form::Full => system.to_owned(),
         Form::Operand => format!("{system} (operand alone)"),
