@@ -29,4 +29,4 @@ pub mod targets;
 pub use problem::{Budget, Problem, Question, Task};
 
 /// Version of the generator; changes whenever the same repository would give different problems.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");

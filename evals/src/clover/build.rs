@@ -258,9 +258,8 @@ impl Builder<'_> {
         }
         drawn.for_each(|_| candidates.counts.drop(DropReason::OverCap));
         candidates.counts.selected = problems.len();
-        for (at, problem) in problems.iter_mut().enumerate() {
-            let name = problem.repository.replace('/', "__");
-            problem.id = format!("{name}-{}-{:03}", task.number(), at + 1);
+        for (problem, number) in problems.iter_mut().zip(1..) {
+            problem.id = problem.numbered_id(number);
         }
         Ok(problems)
     }

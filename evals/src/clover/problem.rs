@@ -259,7 +259,7 @@ pub struct ContextFile {
 /// A problem to be solved by a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Unique id of the problem, such as `owner__name-1-001`.
+    /// Unique id of the problem, such as `owner__name-0123abcdef-1-001`.
     pub id: String,
     /// Task that the question belongs to.
     pub task: Task,
@@ -305,6 +305,16 @@ pub struct Provenance {
 }
 
 impl Problem {
+    /// Returns the id of the problem with this number in its task. It includes the commit, because a benchmark can have
+    /// problems of several commits of a repository.
+    pub(super) fn numbered_id(&self, number: usize) -> String {
+        let repository = self.repository.replace('/', "__");
+        // A source that is not a commit has none.
+        let commit = self.commit.get(..10).map(|commit| format!("-{commit}"));
+        let commit = commit.unwrap_or_default();
+        format!("{repository}{commit}-{}-{number:03}", self.task.number())
+    }
+
     /// Returns the test file with the golden answer.
     pub fn golden(&self) -> String {
         golden(&self.text, &self.question)
@@ -379,6 +389,26 @@ pub(super) mod tests {
                 context_sha256: BTreeMap::new(),
             },
         }
+    }
+
+    #[test]
+    fn problems_of_two_commits_have_different_ids() {
+        let text = TestText {
+            before: String::new(),
+            header: "def test_x():\n".to_owned(),
+            body: "    pass\n".to_owned(),
+            after: String::new(),
+            indent: "    ".to_owned(),
+        };
+        let blocks = Question::Blocks { blocks: Vec::new() };
+        let mut of = problem("test_a.py", "test_x", text, blocks);
+        let mut id = |commit: &str| {
+            of.commit = commit.to_owned();
+            of.numbered_id(7)
+        };
+        assert_eq!(id(&"0".repeat(40)), "own__package-0000000000-3-007");
+        assert_eq!(id(&"1".repeat(40)), "own__package-1111111111-3-007");
+        assert_eq!(id(""), "own__package-3-007");
     }
 
     #[test]
