@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use testwright_tools::outcomes::report::belongs_to_test;
 
 use super::{CaseCoverage, Lines};
 
@@ -25,32 +24,8 @@ pub enum ContextClass {
     Repository,
 }
 
-/// Returns the lines that only this test runs (`path::Class::test_x`, with all of its parameters). `contexts` must come
-/// from a run of all tests of the file.
-pub fn unique_lines(contexts: &BTreeMap<String, Lines>, test: &str) -> Lines {
-    let mut own = Lines::new();
-    let mut others = Lines::new();
-    for (id, lines) in contexts {
-        let side = if belongs_to_test(id, test) {
-            &mut own
-        } else {
-            &mut others
-        };
-        for (path, lines) in lines {
-            side.entry(path.clone()).or_default().extend(lines);
-        }
-    }
-    for (path, lines) in &mut own {
-        if let Some(others) = others.get(path) {
-            lines.retain(|line| !others.contains(line));
-        }
-    }
-    own.retain(|_, lines| !lines.is_empty());
-    own
-}
-
 /// Returns the relevance of each file that the test runs. `base` is the run of the test, `empty` that of the empty
-/// test, and `unique` holds the [`unique_lines`] of the test.
+/// test, and `unique` holds the lines that no other test of the file runs.
 pub fn classes(
     base: &CaseCoverage,
     empty: &CaseCoverage,
@@ -84,31 +59,14 @@ pub trait Tokenizer: Sync {
 }
 
 /// A file shown in the context.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownFile {
     /// Path in the repository.
     pub path: String,
-    /// Relevance of the file; `None` if the task names the file.
-    pub class: Option<ContextClass>,
     /// Text of the file, cut off if the budget ran out.
     pub text: String,
     /// Whether the text is the whole file.
     pub is_whole: bool,
-    /// Tokens of the text and the path.
-    pub tokens: usize,
-}
-
-/// Files selected for a test, within a token budget.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OracleContext {
-    /// Name of the tokenizer that counted the tokens.
-    pub tokenizer: String,
-    /// Maximum tokens of the files, except those that the task names.
-    pub budget: usize,
-    /// Tokens of all shown files, including their paths.
-    pub tokens: usize,
-    /// Shown files in display order; only the last one can be cut off.
-    pub files: Vec<ShownFile>,
 }
 
 /// Orders the paths to show: files that the task names first, then by class, and at random within a class. The order
@@ -147,28 +105,26 @@ fn random_key(seed: u64, id: &str, path: &str) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Fills the budget with files in order, and cuts the last one at the end of a line. Files that the task names are
-/// always included in full. `read` returns the text of a file; files without text are skipped.
+/// Fills the budget with files in order, and cuts the last one at the end of a line. Each file takes the tokens of its
+/// path and text, and `frame` tokens for what is around them. Files that the task names are always included in full.
+/// `read` returns the text of a file; files without text are skipped.
 pub fn fill(
     order: &[(String, Option<ContextClass>)],
     budget: usize,
+    frame: usize,
     tokenizer: &dyn Tokenizer,
     read: &mut dyn FnMut(&str) -> Option<String>,
-) -> OracleContext {
-    let mut context = OracleContext {
-        tokenizer: tokenizer.name().to_owned(),
-        budget,
-        tokens: 0,
-        files: Vec::new(),
-    };
+) -> Vec<ShownFile> {
+    let mut files = Vec::new();
+    let mut tokens = 0;
     for (path, class) in order {
         let Some(text) = read(path).filter(|text| !text.trim().is_empty()) else {
             continue;
         };
-        let of_path = tokenizer.count(&format!("{path}\n"));
+        tokens += frame + tokenizer.count(&format!("{path}\n"));
         let remaining_tokens = match class {
             None => Some(usize::MAX),
-            Some(_) => budget.checked_sub(context.tokens + of_path),
+            Some(_) => budget.checked_sub(tokens),
         };
         let Some(room) = remaining_tokens else {
             break;
@@ -180,21 +136,18 @@ pub fn fill(
         if excerpt.is_empty() {
             break;
         }
-        let file = ShownFile {
+        tokens += tokenizer.count(excerpt);
+        let is_whole = excerpt.len() == text.len();
+        files.push(ShownFile {
             path: path.clone(),
-            class: *class,
-            is_whole: excerpt.len() == text.len(),
-            tokens: of_path + tokenizer.count(excerpt),
             text: excerpt.to_owned(),
-        };
-        context.tokens += file.tokens;
-        let is_whole = file.is_whole;
-        context.files.push(file);
+            is_whole,
+        });
         if !is_whole {
             break;
         }
     }
-    context
+    files
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::problem::{Budget, Problem, sha256};
 use crate::cases::context::{ContextClass, Tokenizer, fill};
 
 /// Maximum tokens around the text of a shown file, without its name.
-const FRAME_TOKENS: usize = 4;
+const FRAME_TOKENS: usize = 6;
 /// Longest note on a cut file.
 const CUT: &str = ", the first 100000 lines";
 
@@ -31,17 +31,16 @@ pub fn context<'t>(
     let files = problem.context.iter();
     let order: Vec<(String, Option<ContextClass>)> =
         files.map(|file| (file.path.clone(), file.class)).collect();
-    let around = FRAME_TOKENS * order.len() + prompts.tokenizer().count(CUT);
-    let reserved_tokens = problem.task.max_answer_tokens() + prompts.instructions(problem) + around;
+    let cut = prompts.tokenizer().count(CUT);
+    let reserved_tokens = problem.task.max_answer_tokens() + prompts.instructions(problem) + cut;
     let room = room.saturating_sub(reserved_tokens);
     let mut read = |path: &str| text(path).map(str::to_owned);
-    let filled = fill(&order, room, prompts.tokenizer(), &mut read);
-    let sections = filled.files.into_iter();
+    let files = fill(&order, room, FRAME_TOKENS, prompts.tokenizer(), &mut read);
+    let sections = files.into_iter();
     let sections = sections.map(|file| {
-        let full_len = text(&file.path).unwrap_or_default().len();
-        let cut = match file.text.len() < full_len {
-            true => format!(", the first {} lines", file.text.lines().count()),
-            false => String::new(),
+        let cut = match file.is_whole {
+            true => String::new(),
+            false => format!(", the first {} lines", file.text.lines().count()),
         };
         format!("### {}{cut}\n{}\n\n", file.path, file.text.trim_end())
     });
@@ -113,18 +112,21 @@ pub(super) mod tests {
             source: String::new(),
         }];
         let mut of = problem("test_a.py", "test_x", text, Question::Blocks { blocks });
-        of.context = ["a.py", "b.py", "gone.py"]
-            .map(|path| ContextFile {
-                path: path.to_owned(),
-                class: Some(ContextClass::Other),
-                sha256: String::new(),
-            })
-            .to_vec();
+        // Files for which there is no room take none.
+        let others = (0..1_000).map(|number| format!("other_{number}.py"));
+        let paths = ["a.py", "b.py", "gone.py"].map(str::to_owned);
+        let context_file = |path| ContextFile {
+            path,
+            class: Some(ContextClass::Other),
+            sha256: String::new(),
+        };
+        of.context = paths.into_iter().chain(others).map(context_file).collect();
         let (a, b) = ("x = 1\n".repeat(100), "y = 2\n".repeat(100_000));
         let text = |path: &str| match path {
             "a.py" => Some(a.as_str()),
             "b.py" => Some(b.as_str()),
-            _ => None,
+            "gone.py" => None,
+            _ => Some("z = 3\n"),
         };
         assert_eq!(context(&of, Budget::ProblemOnly, &Characters, &text), None);
         for budget in [Budget::Tokens(64), Budget::Tokens(128)] {

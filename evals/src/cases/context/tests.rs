@@ -52,26 +52,6 @@ fn coverage(files: &[(&str, &[u32])]) -> CaseCoverage {
 }
 
 #[test]
-fn unique_lines_exclude_lines_of_other_tests() {
-    let contexts = BTreeMap::from([
-        (
-            "t.py::test_a[1]".to_owned(),
-            lines(&[("x.py", &[1, 2]), ("y.py", &[5])]),
-        ),
-        ("t.py::test_a[2]".to_owned(), lines(&[("x.py", &[2, 3])])),
-        (
-            "t.py::test_ab".to_owned(),
-            lines(&[("x.py", &[1]), ("y.py", &[5])]),
-        ),
-    ]);
-    assert_eq!(
-        unique_lines(&contexts, "t.py::test_a"),
-        lines(&[("x.py", &[2, 3])])
-    );
-    assert_eq!(unique_lines(&contexts, "t.py::test_ab"), lines(&[]));
-}
-
-#[test]
 fn files_are_ordered_by_class() {
     let base = coverage(&[
         ("a.py", &[1, 2]),
@@ -115,26 +95,27 @@ fn context_stays_within_budget() {
         let matching_file = files.iter().find(|(name, _)| *name == path);
         matching_file.map(|(_, text)| (*text).to_owned())
     };
-    for budget in 0..14 {
-        let context = fill(&order, budget, &Words, &mut read);
-        let tokens = context.files.iter();
-        let tokens: usize = tokens
-            .map(|file| Words.count(&file.path) + Words.count(&file.text))
-            .sum();
-        assert_eq!(context.tokens, tokens);
-        assert!(tokens <= budget, "{budget}: {context:?}");
+    for budget in 0..20 {
+        for frame in [0, 2] {
+            let shown = fill(&order, budget, frame, &Words, &mut read);
+            let tokens = shown
+                .iter()
+                .map(|file| frame + Words.count(&file.path) + Words.count(&file.text));
+            assert!(tokens.sum::<usize>() <= budget, "{budget}: {shown:?}");
+        }
     }
-    let context = fill(&order, 7, &Words, &mut read);
-    let texts: Vec<(&str, bool)> = context
-        .files
-        .iter()
-        .map(|f| (f.text.as_str(), f.is_whole))
-        .collect();
-    assert_eq!(texts, [("one two\nthree\n", true), ("four five\n", false)]);
-    assert_eq!(fill(&order, 100, &Words, &mut read).files.len(), 3);
+    let mut texts = |budget, frame| -> Vec<(String, bool)> {
+        let shown = fill(&order, budget, frame, &Words, &mut read).into_iter();
+        shown.map(|file| (file.text, file.is_whole)).collect()
+    };
+    let (whole, cut) = ("one two\nthree\n", "four five\n");
+    let expected = [(whole.to_owned(), true), (cut.to_owned(), false)];
+    assert_eq!(texts(7, 0), expected);
+    assert_eq!(texts(11, 2), expected);
+    assert_eq!(texts(100, 2).len(), 3);
     // Files that the task names are included regardless of the budget.
     let named_order = [("b.py".to_owned(), None), order[0].clone()];
-    let context = fill(&named_order, 0, &Words, &mut read);
-    assert_eq!(context.files.len(), 1);
-    assert!(context.files[0].is_whole && context.files[0].path == "b.py");
+    let shown = fill(&named_order, 0, 0, &Words, &mut read);
+    assert_eq!(shown.len(), 1);
+    assert!(shown[0].is_whole && shown[0].path == "b.py");
 }
