@@ -253,14 +253,19 @@ pub(super) fn general_reason(reason: &str) -> String {
             "the golden tests are not found when tests are collected",
         ),
         (
-            "code patch changes too",
-            "code patch and test patch change the same file",
-        ),
-        (
             "runs before its tests",
             "the test patch adds a file that runs before any test",
         ),
+        (
+            "not a test patch",
+            "the test patch changes more than tests and their data",
+        ),
         ("are contradictory", "the outcomes are contradictory"),
+        ("is flaky", "a golden test is flaky"),
+        (
+            "reads the code instead",
+            "a golden test reads the code instead of running it",
+        ),
     ];
     let category = ends.iter().find(|(words, _)| reason.contains(words));
     category.map_or_else(|| reason.to_owned(), |(_, kind)| (*kind).to_owned())
@@ -269,6 +274,31 @@ pub(super) fn general_reason(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reasons_of_the_verdict_become_general() {
+        for (reason, general) in [
+            (
+                "t.py::x is flaky: it passes on the new code, but fails there in a repeat",
+                "a golden test is flaky",
+            ),
+            (
+                "t.py::x reads the code instead of running it: it fails on the old code, but passes there after a \
+                 change that only affects the text of the code",
+                "a golden test reads the code instead of running it",
+            ),
+            (
+                "not a test patch: it changes tests/setup.cfg, which decides how tests are run",
+                "the test patch changes more than tests and their data",
+            ),
+            (
+                "not a test patch: it adds conftest.py, which runs before its tests",
+                "the test patch adds a file that runs before any test",
+            ),
+        ] {
+            assert_eq!(general_reason(reason), general);
+        }
+    }
 
     #[test]
     fn reasons_are_counted_without_test_names() {
