@@ -27,12 +27,17 @@ pub(super) struct WorkFolder {
 
 impl WorkFolder {
     pub(super) fn beside(out: &Path) -> Result<WorkFolder> {
-        let folder = out.with_extension("work");
-        if folder == out {
-            return Err(Error::usage("create the dataset")
-                .cause(format!("{} is the work folder", out.display()))
-                .hint("pass a file such as instances.jsonl with --out"));
+        for (ending, what) in [
+            ("work", "the work folder"),
+            ("md", "the table of rejected changes"),
+        ] {
+            if out.with_extension(ending) == out {
+                return Err(Error::usage("create the dataset")
+                    .cause(format!("{} is the path of {what}", out.display()))
+                    .hint("pass a file such as instances.jsonl with --out"));
+            }
         }
+        let folder = out.with_extension("work");
         let issues = folder.join("issues");
         private::create(&issues)
             .map_err(|error| Error::io(format!("create {}", issues.display()), &error))?;
@@ -104,4 +109,22 @@ impl WorkFolder {
 
 fn issue_name(candidate: &str, number: u64) -> String {
     format!("issues/{candidate}.{number}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn dataset_cannot_take_the_place_of_other_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |name: &str| WorkFolder::beside(&folder.path().join(name));
+        for name in ["fresh.work", "fresh.md"] {
+            assert!(begin(name).is_err(), "{name}");
+        }
+        assert!(!folder.path().join("fresh.work").exists());
+        let work = begin("fresh.jsonl").unwrap();
+        assert_eq!(work.grading(), folder.path().join("fresh.work/grading"));
+    }
 }
