@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
 use testwright_sandboxes::private;
 
 use crate::folder::{read_below, write_atomically, write_below};
@@ -93,9 +92,7 @@ fn add_lines<'f>(
     lines: &mut Lines<'f>,
 ) -> Result<(BTreeSet<String>, Vec<String>), MergeError> {
     let path = folder.join(FILE);
-    let read = LineReader::open(&path, MAX_RECORDS);
-    let read = read.and_then(|mut lines| ResultsFile::read(&mut lines));
-    let results = read.map_err(|source| MergeError::Read { path, source })?;
+    let results = ResultsFile::open(&path).map_err(|source| MergeError::Read { path, source })?;
     let mut ids = BTreeSet::new();
     for (name, line) in results.by_name {
         ids.insert(name.1.clone());

@@ -31,9 +31,7 @@ pub use details::{
 };
 pub use metric::Metric;
 pub use run_metadata::RunMetadata;
-pub use summary::{Power, Summary};
-
-use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
+pub use summary::{Power, Summary, counted_delta};
 
 use crate::dataset::{Patterns, SelectionError};
 use crate::document::Section;
@@ -139,8 +137,7 @@ pub fn read(folder: &Path, patterns: Option<&str>) -> Result<GradingReport, Repo
 /// Reads the results of a folder, and returns them with remarks on anomalies.
 fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportError> {
     let path = folder.join(results_file::FILE);
-    let lines = LineReader::open(&path, MAX_RECORDS);
-    let read = lines.and_then(|mut lines| ResultsFile::read(&mut lines));
+    let read = ResultsFile::open(&path);
     let ResultsFile { by_name, remarks } =
         read.map_err(|source| ReportError::Read { path, source })?;
     let results = by_name.into_values().map(|line| line.graded).collect();

@@ -112,7 +112,7 @@ pub(super) fn deltas(graded: &[&InstanceResult]) -> Vec<f64> {
 }
 
 /// Returns the ΔC of a result as the means count it; `None` if they exclude it.
-pub(super) fn counted_delta(graded: &InstanceResult) -> Option<f64> {
+pub fn counted_delta(graded: &InstanceResult) -> Option<f64> {
     let is_unknown = graded.coverage_problem.is_some() && graded.coverage_lines.is_none();
     match counts(graded) {
         _ if has_no_lines(graded) || is_unknown => None,

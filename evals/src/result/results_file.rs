@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
+use std::path::Path;
 
-use testwright_sandboxes::plain_file::LineReader;
+use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
 
 use super::{InstanceResult, ResultError};
 use crate::untrusted_text::excerpt;
@@ -41,6 +42,15 @@ fn result(line: &[u8]) -> Result<InstanceResult, ResultError> {
 }
 
 impl ResultsFile {
+    /// Reads the results of a file.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub fn open(path: &Path) -> io::Result<ResultsFile> {
+        ResultsFile::read(&mut LineReader::open(path, MAX_RECORDS)?)
+    }
+
     /// Reads all lines.
     ///
     /// # Errors

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use testwright_evals::InstanceResult;
+use testwright_evals::report::counted_delta;
+use testwright_evals::result::results_file::{self, ResultsFile, StoredResult};
 use testwright_evals::verdict::OldClass;
-use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
 
 use crate::compare::run_record::stored_runs;
 use crate::compare::run_record::{RunCost, StageCost};
@@ -82,24 +83,18 @@ pub struct Verdict {
 }
 
 fn judgement(graded: InstanceResult) -> Judgement {
-    if let Some(failed) = graded.infrastructure {
+    if let Some(failed) = &graded.infrastructure {
         let cause = failed.cause.lines().next().unwrap_or_default();
         return Judgement::NotJudged(format!("not graded: {}: {cause}", failed.stage));
     }
     let counts = graded.has_patch && graded.applied;
-    let has_no_lines = graded.coverage_lines == Some(0);
-    let is_unknown = graded.coverage_problem.is_some() && graded.coverage_lines.is_none();
     Judgement::Verdict(Verdict {
         fail_to_pass: counts && graded.strict.fail_to_pass,
         success: counts && graded.swt.success,
         tdd_fail_to_pass: counts && graded.tdd.fail_to_pass,
         tdd_score: if counts { graded.tdd.score } else { 0.0 },
         old_class: counts.then_some(graded.old_class),
-        coverage_delta: match counts {
-            _ if has_no_lines || is_unknown => None,
-            true => graded.coverage_delta,
-            false => Some(0.0),
-        },
+        coverage_delta: counted_delta(&graded),
         reason: graded.strict.reason,
     })
 }
@@ -254,19 +249,14 @@ impl ScoredRun {
 }
 
 fn read_verdicts(folder: &Path) -> Result<Verdicts> {
-    let path = folder.join(GRADING).join("results.jsonl");
+    let path = folder.join(GRADING).join(results_file::FILE);
     if !path.is_file() {
         return Ok(Verdicts::new());
     }
-    let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
-    let mut lines = LineReader::open(&path, MAX_RECORDS).map_err(failed)?;
-    let mut verdicts = Verdicts::new();
-    // The last line may still be incomplete, and lines from incompatible versions are ignored.
-    while let Some(line) = lines.next_line().map_err(failed)? {
-        if let Ok(graded) = serde_json::from_slice::<InstanceResult>(line) {
-            let name = (graded.prediction.clone(), graded.instance_id.clone());
-            verdicts.insert(name, (graded.has_patch, judgement(graded)));
-        }
-    }
-    Ok(verdicts)
+    let read = ResultsFile::open(&path);
+    let read = read.map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+    let verdicts = read.by_name.into_iter();
+    let verdicts = verdicts
+        .map(|(name, StoredResult { graded, .. })| (name, (graded.has_patch, judgement(graded))));
+    Ok(verdicts.collect())
 }
