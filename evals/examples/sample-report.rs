@@ -37,7 +37,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         seconds: Some(9_312.0),
         workers: Some(2),
         sandbox: Some("local".to_owned()),
-        disk_bytes: Some(18_400_000_000),
         sets: SETS.map(str::to_owned).into(),
         predictions: vec![Warning {
             model_name_or_path: SETS[0].to_owned(),

@@ -107,18 +107,6 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Formats a size in decimal units: `812 B`, `34 MB`, `1.2 GB`.
-pub fn bytes(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    for unit in ["B", "kB", "MB"] {
-        if size < 1000.0 {
-            return format!("{size:.0} {unit}");
-        }
-        size /= 1000.0;
-    }
-    format!("{size:.1} GB")
-}
-
 /// Formats a score with at most two decimals: `3`, `1.8`, `0.25`.
 pub fn score(score: f64) -> String {
     let text = format!("{score:.2}");

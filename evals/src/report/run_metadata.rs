@@ -71,9 +71,6 @@ pub struct RunMetadata {
     /// Backend, e.g. `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
-    /// Disk space used by environments and caches, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk_bytes: Option<u64>,
     /// Prediction sets to be graded, including those without results so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
@@ -136,7 +133,7 @@ impl RunMetadata {
         self.started = self.started.take().into_iter().chain(other.started).min();
         let seconds = self.seconds.zip(other.seconds);
         self.seconds = seconds.map(|(a, b)| a + b);
-        (self.workers, self.disk_bytes) = (None, None);
+        self.workers = None;
         // Shards repeat unknown instances, and those that overlap repeat others.
         let earlier: BTreeSet<&Warning> = self.predictions.iter().collect();
         let is_new = |warning: &Warning| !earlier.contains(warning);

@@ -3,7 +3,7 @@
 mod tables;
 
 use super::{GradingReport, RunMetadata};
-use crate::document::format::{bytes, seconds};
+use crate::document::format::seconds;
 use crate::document::{Section, Table};
 
 /// Display names of the prediction sets, in the order of the report.
@@ -52,7 +52,6 @@ pub(super) fn facts(run: &RunMetadata) -> Vec<(String, String)> {
         ("Wall time", run.seconds.map(seconds)),
         ("Workers", run.workers.map(|n| n.to_string())),
         ("Sandbox", run.sandbox.clone()),
-        ("Disk used", run.disk_bytes.map(bytes)),
     ];
     some.into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))

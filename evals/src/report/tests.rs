@@ -152,7 +152,6 @@ fn small_report_matches_snapshot() {
         dataset: Some("data/some.jsonl".to_owned()),
         instances: Some(14),
         workers: Some(2),
-        disk_bytes: Some(1_234_567_890),
         notes: vec!["memory is short".to_owned()],
         predictions: (1..8)
             .map(|number| Warning {
