@@ -5,16 +5,21 @@ use std::path::{Path, PathBuf};
 use testwright_evals::predictions::{self, Predictions};
 use testwright_evals::untrusted_text::check_name;
 
+use crate::cli::output::{self, escape_line};
 use testwright_comparisons::compare::{
     PREDICTIONS, Plan, System, prediction_files, prediction_sets,
 };
 use testwright_comparisons::grading::{GradingRun, records};
 use testwright_config::error::{Error, Result};
 
-/// Reads a file of predictions that come from one model, so that each instance has one patch.
+/// Reads a file of predictions that come from one model, so that each instance has one patch. Prints how many there are,
+/// and how many of them cannot be used.
 pub(super) fn of_one_model(path: &Path, grading: &GradingRun) -> Result<Predictions> {
     let read = predictions::read(&[path], &grading.whole, &grading.dataset);
-    let (mut sets, _) = read.map_err(records)?;
+    let (mut sets, warnings) = read.map_err(records)?;
+    for line in predictions::summary(&sets, &warnings) {
+        output::print_status(escape_line(&format!("{}: {line}", path.display())));
+    }
     let last = sets.pop();
     if let Some(first) = sets.first() {
         return Err(Error::usage(format!("use {}", path.display()))

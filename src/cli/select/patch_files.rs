@@ -10,6 +10,7 @@ use testwright_evals::untrusted_text::check_name;
 use testwright_sandboxes::plain_file;
 
 use super::expand::{expand, is_patch, reading};
+use crate::cli::output::{self, escape_line};
 use testwright_comparisons::grading::{GradingRun, records};
 use testwright_config::error::Result;
 
@@ -23,8 +24,11 @@ pub(super) fn read(files: &[PathBuf], grading: &GradingRun) -> Result<Vec<Predic
     let files = files.iter().map(PathBuf::as_path);
     let (patches, of_predictions): (Vec<&Path>, Vec<&Path>) =
         files.partition(|file| is_patch(file));
-    let (mut sets, _) =
+    let (mut sets, warnings) =
         predictions::read(&of_predictions, &grading.whole, &grading.dataset).map_err(records)?;
+    for line in predictions::summary(&sets, &warnings) {
+        output::print_status(escape_line(&line));
+    }
     let named = |set: &Predictions| (set.model.clone(), "a file of predictions".to_owned());
     let mut origins: BTreeMap<String, String> = sets.iter().map(named).collect();
     for path in patches {

@@ -303,7 +303,11 @@ fn given_predictions_are_graded_beside_approaches() {
     }
     let given = format!("other={}", file.display());
     let words = [&words[..], &["--predictions", &given]].concat();
-    assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 0);
+    let stderr = text(&output.stderr);
+    let summary = "zero-shot-plus@m: 2 predictions, 2 with a patch\n";
+    assert!(stderr.contains(summary), "{stderr}");
     assert_eq!(bill.lock().unwrap().calls, calls);
     let report = bench.json("out", "report.json");
     let other = &report["systems"][1];
