@@ -124,6 +124,8 @@ impl<R: Record> RecordFile<R> {
         let lines: Vec<_> = records.iter().map(Versioned::new).collect();
         let text = folder::json_lines(&lines).map_err(|e| failed(e.into()))?;
         content.file = replace(&self.path, &text).map_err(failed)?;
+        // The earlier lock was on the file that this one replaces.
+        let _ = content.file.try_lock();
         Ok(records)
     }
 

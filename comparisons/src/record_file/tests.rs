@@ -47,6 +47,8 @@ fn records_survive_and_incomplete_line_is_removed() {
     assert_eq!(RecordFile::<Named>::read(&path).unwrap().len(), 3);
     let records = file.retain(["c", "gone", "a"].map(str::to_owned).into_iter());
     assert_eq!(records.unwrap(), [named("c", 4), named("a", 3)]);
+    let again = RecordFile::<Named>::open(path.clone());
+    assert!(again.is_err(), "it is still locked");
     file.add(named("d", 5)).unwrap();
     let lines = std::fs::read_to_string(&path).unwrap();
     let names: Vec<char> = lines.lines().filter_map(|l| l.chars().nth(20)).collect();
