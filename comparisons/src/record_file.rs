@@ -54,7 +54,8 @@ impl<R: Record> RecordFile<R> {
             Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
             Err(std::fs::TryLockError::WouldBlock) => {
                 return Err(Error::usage(format!("use {}", folder.display()))
-                    .cause("another process is writing to this folder"));
+                    .cause("another process is writing to this folder")
+                    .hint("wait until it ends, or use another folder with --out"));
             }
         }
         let (records, complete_len) = read_lines(&path)?;
@@ -151,6 +152,7 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
             let number = lines.number();
             Error::usage(format!("read {}", path.display()))
                 .cause(format!("line {number} is not {}: {error}", R::WHAT))
+                .hint("delete this line, and run the command that wrote it again")
         })?;
         records.insert(record.key(), record);
     }

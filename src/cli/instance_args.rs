@@ -41,7 +41,8 @@ impl InstanceArgs {
         if chosen.instances.is_empty() {
             return Err(
                 Error::usage(format!("select instances from {}", path.display()))
-                    .cause("the shard has no instances"),
+                    .cause("the shard has no instances")
+                    .hint("use another shard, or fewer shards"),
             );
         }
         Ok((whole, chosen))

@@ -101,7 +101,8 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         .collect();
     if jobs.is_empty() {
         return Err(Error::usage("select patches")
-            .cause("no instance of the dataset has both tests and patches"));
+            .cause("no instance of the dataset has both tests and patches")
+            .hint("compare the instance ids in the files of --tests and --patches"));
     }
     let probabilities = match &args.checks {
         Some(path) => read_probabilities(path, &jobs)?,

@@ -147,9 +147,9 @@ impl System {
             };
             for system in variant_systems {
                 if systems.iter().any(|other| other.name() == system.name()) {
-                    return Err(
-                        Error::usage("compare").cause(format!("{} is named twice", system.name()))
-                    );
+                    return Err(Error::usage("compare")
+                        .cause(format!("{} is named twice", system.name()))
+                        .hint("name each approach and each model once"));
                 }
                 systems.push(system);
             }

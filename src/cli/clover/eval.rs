@@ -115,9 +115,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let plan = plan(args, &settings, &benchmark)?;
     let asks = plan.asks(&benchmark);
     if asks.is_empty() {
-        return Err(
-            Error::usage("start the evaluation").cause("no problem has these tasks and contexts")
-        );
+        return Err(Error::usage("start the evaluation")
+            .cause("no problem has these tasks and contexts")
+            .hint("choose others with --tasks and --context; task 3 needs 64k or 128k"));
     }
     plan.write(&args.out)?;
     // Opening the harness first avoids paying for answers that cannot be judged here.

@@ -40,7 +40,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         MergeError::Read { .. } => {
             Error::usage(error.to_string()).hint("pass folders that `testwright eval --out` wrote")
         }
-        MergeError::Conflict(cause) => Error::usage("merge the results").cause(cause),
+        MergeError::Conflict(cause) => Error::usage("merge the results")
+            .cause(cause)
+            .hint("merge shards of one evaluation into a new folder"),
     })?;
     let report = report::write(&args.out, &run).map_err(reporting)?;
     let golden = golden_tests(&run, &report);
