@@ -15,8 +15,8 @@ use super::{Observations, Pair, Pairs, fails, word};
 /// Verdict of SWT-bench's harness in unit-test mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swt {
-    /// Headline verdict. Compared with the base suite, at least one more test goes from fail to pass. No additional
-    /// test goes from pass to fail, or fails on both the old and the new code.
+    /// Headline verdict. Compared with the base suite, at least one more test goes from fail to pass, and none stops
+    /// doing so. No additional test goes from pass to fail, or fails on both the old and the new code.
     pub success: bool,
     /// Whether a contributed test fails on the old code, whatever its outcome on the new code.
     pub fail_to_any: bool,
@@ -91,13 +91,9 @@ fn groups(pairs: &Pairs) -> Groups<'_> {
 
 pub(super) fn swt(observations: &Observations) -> Swt {
     let (with, base) = (groups(&observations.patched), groups(&observations.base));
-    let fail_to_pass = with.fail_to_pass.is_superset(&base.fail_to_pass)
-        && with
-            .fail_to_pass
-            .difference(&base.fail_to_pass)
-            .next()
-            .is_some();
-    let harmless = with.pass_to_fail.is_subset(&base.pass_to_fail)
+    let fail_to_pass = !with.fail_to_pass.is_subset(&base.fail_to_pass);
+    let harmless = with.fail_to_pass.is_superset(&base.fail_to_pass)
+        && with.pass_to_fail.is_subset(&base.pass_to_fail)
         && with.fail_to_fail.is_subset(&base.fail_to_fail);
     let mut contributed = observations.contributed().peekable();
     let some = contributed.peek().is_some();

@@ -151,6 +151,18 @@ fn breakage_by_the_code_patch_is_ignored() {
 }
 
 #[test]
+fn fail_to_pass_counts_beside_a_lost_one() {
+    let it = observations(
+        &[("test_new", Failed, Passed), ("test_old", Passed, Passed)],
+        &[("test_old", Failed, Passed)],
+    );
+    let swt = it.verdict().swt;
+    assert!(swt.fail_to_pass && !swt.success);
+    let none = observations(&[], &[("test_old", Failed, Passed)]);
+    assert!(!none.verdict().swt.fail_to_pass);
+}
+
+#[test]
 fn tests_passing_before_do_not_help() {
     let it = observations(&[("test_new", Passed, Passed)], &[]);
     let verdict = it.verdict();
