@@ -4,6 +4,7 @@ use testwright_evals::document::format::{letter, percent};
 use testwright_evals::document::svg::{Anchor, Svg};
 use testwright_evals::document::{Plot, WIDTH};
 
+use super::sections::{costs, dollars_of_runs};
 use super::{ComparisonReport, SystemSummary};
 
 /// Returns the plots of a section.
@@ -30,10 +31,7 @@ const LEGEND_LINE: f64 = 15.0;
 
 /// Plots success against dollars, or against tokens if a model has no price.
 fn spending(report: &ComparisonReport) -> Option<Plot> {
-    let mut systems = report.systems.iter().filter(|s| s.system.has_runs());
-    let priced = systems.all(|s| s.cost.dollars.is_some());
-    let priced = priced && report.systems.iter().any(|s| s.cost.dollars > Some(0.0));
-    match priced {
+    match dollars_of_runs(costs(report)) > Some(0.0) {
         true => frontier(report, "dollars per run", |s| {
             s.cost.dollars.unwrap_or_default()
         }),

@@ -225,12 +225,12 @@ fn cost(report: &ComparisonReport) -> Section {
     }
 }
 
-fn costs(report: &ComparisonReport) -> impl Iterator<Item = &CostSummary> {
+pub(super) fn costs(report: &ComparisonReport) -> impl Iterator<Item = &CostSummary> {
     report.systems.iter().map(|s| &s.cost)
 }
 
 /// Returns the cost of all runs in dollars; `None` if a model has no price.
-fn dollars_of_runs<'s>(costs: impl Iterator<Item = &'s CostSummary>) -> Option<f64> {
+pub(super) fn dollars_of_runs<'s>(costs: impl Iterator<Item = &'s CostSummary>) -> Option<f64> {
     // Without a run that ended, a system has no mean.
     let costs = costs.filter(|cost| cost.runs > 0);
     costs
