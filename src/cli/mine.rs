@@ -78,7 +78,9 @@ fn parse_until(text: &str) -> std::result::Result<Timestamp, String> {
 }
 
 fn parse_day(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
-    let Ok(date) = text.parse::<Date>() else {
+    // A date can also be parsed from a time, and would lose it.
+    let date = text.parse::<Date>().ok();
+    let Some(date) = date.filter(|date| date.to_string() == text) else {
         return text.parse().map_err(|_| {
             "expected a day (YYYY-MM-DD) or a time (2026-04-01T12:00:00Z)".to_owned()
         });
@@ -379,6 +381,9 @@ mod tests {
         );
         let exact = "2026-04-01T12:00:00Z";
         assert_eq!(bound(exact, parse_until).unwrap(), exact);
+        let abroad = "2026-04-01T14:00:00+02:00";
+        assert_eq!(bound(abroad, parse_until).unwrap(), exact);
+        assert!(bound("2026-04-01T12:00:00", parse_since).is_err());
         assert!(bound("last week", parse_since).is_err());
     }
 }
