@@ -61,7 +61,9 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     let fewer = levels
         .into_iter()
         .map(|min_confidence| point(Some(min_confidence)));
-    points.extend(fewer.filter(|point| point.precision.denominator < all.precision.denominator));
+    // Some of the levels that are spread evenly are above every confidence.
+    let some = 1..all.precision.denominator;
+    points.extend(fewer.filter(|point| some.contains(&point.precision.denominator)));
     points.dedup_by_key(|point| point.precision.denominator);
     points
 }

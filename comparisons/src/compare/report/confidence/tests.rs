@@ -17,6 +17,29 @@ fn run(status: RunStatus, confidence: Option<f64>, fail_to_pass: bool) -> Option
     })
 }
 
+fn system_runs(runs: Vec<Vec<Option<ScoredRun>>>) -> SystemRuns {
+    SystemRuns {
+        system: System {
+            approach: "otter".to_owned(),
+            model: "m".to_owned(),
+            oracle_samples: None,
+            extra_inputs: Vec::new(),
+            predictions: None,
+        },
+        runs,
+    }
+}
+
+#[test]
+fn every_level_withholds_and_keeps_some_tests() {
+    let submitted = |n: i32| vec![run(RunStatus::Submitted, Some(f64::from(n) / 50.0), true)];
+    let points = points(&system_runs((0..25).map(submitted).collect()));
+    let last = points
+        .last()
+        .map(|p| (p.min_confidence, p.precision.denominator));
+    assert_eq!(last, Some((Some(0.45), 2)));
+}
+
 /// Checks that a missing confidence counts as 0, as in `--min-confidence`.
 #[test]
 fn rejected_tests_are_withheld_first() {
@@ -25,14 +48,7 @@ fn rejected_tests_are_withheld_first() {
         vec![run(RunStatus::Submitted, None, true)],
         vec![run(RunStatus::Submitted, Some(0.5), true)],
     ];
-    let system = System {
-        approach: "otter".to_owned(),
-        model: "m".to_owned(),
-        oracle_samples: None,
-        extra_inputs: Vec::new(),
-        predictions: None,
-    };
-    let rows: Vec<_> = points(&SystemRuns { system, runs })
+    let rows: Vec<_> = points(&system_runs(runs))
         .iter()
         .map(|p| {
             (
@@ -56,14 +72,7 @@ fn withheld_tests_lower_only_recall() {
         vec![run(NothingSubmitted, None, false)],
         vec![None],
     ];
-    let system = System {
-        approach: "testwright".to_owned(),
-        model: "m".to_owned(),
-        oracle_samples: None,
-        extra_inputs: Vec::new(),
-        predictions: None,
-    };
-    let rows: Vec<_> = points(&SystemRuns { system, runs })
+    let rows: Vec<_> = points(&system_runs(runs))
         .iter()
         .map(|p| {
             let (precision, recall) = (&p.precision, &p.recall);
