@@ -44,18 +44,14 @@ fn delta(
     change_coverage(&prepared.changed, &then, &now)
 }
 
-/// Returns the adequacy to report. It is omitted for SymPy, as in Otter §5.
+/// Returns the adequacy to report.
 fn reported_adequacy(instance: &Instance, adequate: &AdequacyLines) -> Adequacy {
-    match adequate.covered.share() {
-        Some(share) if instance.repo != "sympy/sympy" => match adequate.problem {
-            None => Adequacy::Share(share),
-            Some(_) => Adequacy::AtLeast(share),
-        },
+    match (adequate.covered.share(), &adequate.problem) {
+        _ if Adequacy::is_omitted_for(&instance.repo) => Adequacy::LeftOut,
+        (Some(share), None) => Adequacy::Share(share),
         // Without coverage the statements are unknown.
-        None if adequate.problem.is_some() && instance.repo != "sympy/sympy" => {
-            Adequacy::AtLeast(0.0)
-        }
-        _ => Adequacy::LeftOut,
+        (share, Some(_)) => Adequacy::AtLeast(share.unwrap_or_default()),
+        (None, None) => Adequacy::LeftOut,
     }
 }
 

@@ -127,6 +127,12 @@ mod tests {
         };
         (graded.coverage_lines, graded.adequacy_lines) = (Some(10), Some(12));
         assert_eq!(cells(&graded), ["0", "0", "0"]);
+        // The adequacy of SymPy is omitted with and without a prediction.
+        let of_sympy = InstanceResult {
+            repo: "sympy/sympy".to_owned(),
+            ..graded.clone()
+        };
+        assert_eq!(cells(&of_sympy), ["0", "", "0"]);
         // The report leaves out instances without lines to cover.
         (graded.coverage_lines, graded.adequacy_lines) = (Some(0), Some(0));
         assert_eq!(cells(&graded), ["0", "", ""]);

@@ -11,6 +11,7 @@ use super::metric::{Metric, counts, rate};
 use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
 use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, minimum_detectable_difference};
+use crate::verdict::Adequacy;
 
 /// Headline figures of one prediction set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,7 +126,8 @@ fn has_no_lines(graded: &InstanceResult) -> bool {
     graded.coverage_lines == Some(0)
 }
 
-/// Returns the adequacy of each instance. Instances without a changed statement are excluded for every prediction.
+/// Returns the adequacy of each instance. Instances without a changed statement, or for whose repository coverage is
+/// omitted, are excluded for every prediction.
 fn adequacies(graded: &[&InstanceResult]) -> Vec<f64> {
     graded.iter().filter_map(|g| counted_adequacy(g)).collect()
 }
@@ -135,6 +137,7 @@ pub(super) fn counted_adequacy(graded: &InstanceResult) -> Option<f64> {
     match counts(graded) {
         _ if graded.adequacy_lines == Some(0) => None,
         true => graded.tdd.adequacy,
+        false if Adequacy::is_omitted_for(&graded.repo) => None,
         false => Some(0.0),
     }
 }

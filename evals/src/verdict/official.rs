@@ -50,6 +50,11 @@ pub enum Adequacy {
 }
 
 impl Adequacy {
+    /// Returns whether coverage is omitted for a repository: for SymPy, as in Otter §5.
+    pub fn is_omitted_for(repo: &str) -> bool {
+        repo == "sympy/sympy"
+    }
+
     fn factor(self) -> f64 {
         match self {
             Adequacy::Share(share) | Adequacy::AtLeast(share) => share,
