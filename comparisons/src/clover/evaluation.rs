@@ -20,7 +20,7 @@ use super::plan::ModelQuestion;
 use super::prompts::TaskPrompts;
 use super::replies::{StoredReply, key, stored};
 use super::{JUDGEMENTS, SPENDING};
-use crate::record_file::{Record, RecordFile};
+use crate::record_file::{Record, RecordFile, replace};
 use testwright_config::error::{Error, Result};
 use testwright_models::spending_limit;
 
@@ -276,7 +276,8 @@ pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
 pub fn write(folder: &Path, report: &CloverReport) -> Result<PathBuf> {
     let write = |name: &str, text: &[u8]| {
         let path = folder.join(name);
-        std::fs::write(&path, text)
+        replace(&path, text)
+            .map(drop)
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))
     };
     let json = serde_json::to_vec_pretty(&Versioned::new(report))

@@ -12,6 +12,7 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::PLAN;
 use super::prompts::forms;
+use crate::record_file::replace;
 use testwright_agent::approaches::COVER;
 use testwright_config::error::{Error, Result};
 
@@ -157,9 +158,8 @@ impl Plan {
         }
         let text = serde_json::to_vec_pretty(&Versioned::new(self))
             .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
-        std::fs::create_dir_all(out)
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| Error::io(format!("write {}", path.display()), &error))
+        let written = replace(&path, &text).map(drop);
+        written.map_err(|error| Error::io(format!("write {}", path.display()), &error))
     }
 
     /// Reads the plan of a folder; `None` if it does not exist.
@@ -176,5 +176,33 @@ impl Plan {
         serde_json::from_slice(&text)
             .map(Some)
             .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn plan_is_replaced_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = |limit| Plan {
+            problems_sha256: "a".to_owned(),
+            models: vec!["m".to_owned()],
+            approaches: single_call(),
+            tasks: vec![Task::Assertion],
+            budgets: vec![Budget::ProblemOnly],
+            part: false,
+            limit,
+        };
+        let out = folder.path().join("new");
+        plan(None).write(&out).unwrap();
+        // The earlier file is never rewritten, so a crash cannot cut it off.
+        std::fs::hard_link(out.join(PLAN), out.join("earlier")).unwrap();
+        plan(Some(1)).write(&out).unwrap();
+        assert_eq!(Plan::read(&out).unwrap(), Some(plan(Some(1))));
+        let earlier = std::fs::read_to_string(out.join("earlier")).unwrap();
+        assert!(earlier.contains("\"limit\": null"), "{earlier}");
     }
 }

@@ -19,6 +19,7 @@ use super::run_record::{RunKey, RunsFile, open_runs, stored_runs};
 use super::runs::{RemoteRuns, RunContext};
 use super::{Plan, RunRecord, RunSpec, RunStatus, SPENDING};
 use crate::model_work::{MAX_FAILURES, ModelWork};
+use crate::record_file::replace;
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::setup;
 use testwright_config::error::{Error, Kind, Result};
@@ -288,7 +289,7 @@ impl Schedule<'_> {
             let from = recording.join(SPENDING);
             if from.is_file() && !path.exists() {
                 let read = plain_file::read(&from, Links::Refuse, MAX_DOCUMENT);
-                let copied = read.and_then(|spent| std::fs::write(&path, spent));
+                let copied = read.and_then(|spent| replace(&path, &spent));
                 copied.map_err(|e| Error::io(format!("copy {}", from.display()), &e))?;
             }
             return Ok(None);
