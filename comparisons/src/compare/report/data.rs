@@ -207,6 +207,18 @@ impl SystemRuns {
         })
     }
 
+    /// Returns the verdicts that rates count, by instance: those of all samples, or of an upper bound's best sample.
+    pub fn counted_verdicts(&self) -> impl Iterator<Item = Vec<&Verdict>> {
+        let is_bound = self.system.oracle_samples.is_some();
+        self.verdicts().map(move |(_, mut samples)| {
+            if is_bound {
+                samples.sort_by_key(|verdict| !verdict.fail_to_pass);
+                samples.truncate(1);
+            }
+            samples
+        })
+    }
+
     /// Returns the verdict of the first sample on an instance.
     pub fn first(&self, instance: usize) -> Option<&Verdict> {
         self.runs[instance].first()?.as_ref()?.verdict()

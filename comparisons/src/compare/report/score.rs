@@ -25,8 +25,8 @@ impl Score {
     /// Computes the share of a system's verdicts for which `holds` is true.
     pub fn from_system(system: &SystemRuns, holds: impl Fn(&Verdict) -> bool) -> Self {
         let by_instance: Vec<(usize, usize)> = system
-            .verdicts()
-            .map(|(_, samples)| (samples.iter().filter(|v| holds(v)).count(), samples.len()))
+            .counted_verdicts()
+            .map(|samples| (samples.iter().filter(|v| holds(v)).count(), samples.len()))
             .collect();
         Score::of_counts(&by_instance)
     }
@@ -59,7 +59,7 @@ impl Score {
     }
 
     /// Converts a rate over instances with one sample each.
-    pub fn of_rate(rate: &Rate) -> Self {
+    fn of_rate(rate: &Rate) -> Self {
         Score {
             value: rate.rate,
             interval: rate.interval,
@@ -67,6 +67,17 @@ impl Score {
             runs: rate.denominator,
         }
     }
+}
+
+/// Returns the mean of a value over instances. That of an instance is the mean over its samples; instances without a
+/// value are left out.
+pub(super) fn mean_of(system: &SystemRuns, value: fn(&Verdict) -> Option<f64>) -> Mean {
+    let of_instance = |samples: Vec<&Verdict>| {
+        let values: Vec<f64> = samples.into_iter().filter_map(value).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let means: Vec<f64> = system.counted_verdicts().filter_map(of_instance).collect();
+    Mean::from_values(&means)
 }
 
 /// Returns the unbiased estimate of the probability that one of `k` samples succeeds (Chen et al., arXiv 2107.03374,
@@ -95,6 +106,8 @@ fn misses(n: usize, held: usize, k: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::report::data::{Judgement, ScoredRun};
+    use crate::compare::{RunStatus, System};
 
     #[test]
     fn pass_at_k_matches_counting() {
@@ -104,6 +117,56 @@ mod tests {
         assert!(close(misses(5, 2, 1), 0.6));
         assert!(close(misses(5, 0, 3), 1.0));
         assert!(close(misses(5, 3, 3), 0.0));
+    }
+
+    /// Returns a system with these scores by instance and sample. A score above 0 is a fail-to-pass.
+    fn system(scores: &[&[f64]], oracle_samples: Option<u32>) -> SystemRuns {
+        let run = |score: &f64| {
+            Some(ScoredRun {
+                folder: String::new(),
+                status: RunStatus::Submitted,
+                outcome: String::new(),
+                confidence: None,
+                cost: Default::default(),
+                stages: Default::default(),
+                judgement: Judgement::Verdict(Verdict {
+                    fail_to_pass: *score > 0.0,
+                    tdd_score: *score,
+                    ..Verdict::default()
+                }),
+            })
+        };
+        SystemRuns {
+            system: System {
+                oracle_samples,
+                ..System::of_predictions("m", "")
+            },
+            runs: scores
+                .iter()
+                .map(|samples| samples.iter().map(run).collect())
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn samples_do_not_narrow_intervals_of_means() {
+        let score = |verdict: &Verdict| Some(verdict.tdd_score);
+        let one = mean_of(&system(&[&[1.0], &[0.0], &[0.5]], None), score);
+        let copies = mean_of(&system(&[&[1.0; 5], &[0.0; 5], &[0.5; 5]], None), score);
+        assert_eq!(one, copies);
+        assert_eq!((one.mean, one.denominator), (Some(0.5), 3));
+    }
+
+    #[test]
+    fn upper_bound_counts_the_best_sample() {
+        let bound = system(&[&[0.0, 0.5], &[0.0, 0.0]], Some(2));
+        assert_eq!(mean_of(&bound, |v| Some(v.tdd_score)).mean, Some(0.25));
+        let score = Score::from_system(&bound, |v| v.fail_to_pass);
+        assert_eq!(
+            (score.value, score.instances, score.runs),
+            (Some(0.5), 2, 2)
+        );
+        assert_eq!(pass_at(&bound, 1), Some(0.25));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use testwright_evals::verdict::OldClass;
 
 use super::confidence::{self, ConfidencePoint};
 use super::data::{Data, LENGTHS, ScoredRun, SystemRuns};
-use super::score::{Score, pass_at};
+use super::score::{Score, mean_of, pass_at};
 use crate::compare::run_record::{RunCost, StageCost};
 use crate::compare::{RunStatus, System};
 
@@ -30,7 +30,7 @@ pub struct SystemSummary {
     pub not_judged: u64,
     /// Number of runs that submitted a test.
     pub submitted: u64,
-    /// Strict fail-to-pass; for an upper bound, of the best of its samples.
+    /// Strict fail-to-pass. Of an upper bound, this and the next figures are those of its best samples.
     pub fail_to_pass: Score,
     /// SWT-bench's success.
     pub success: Score,
@@ -38,7 +38,7 @@ pub struct SystemSummary {
     pub tdd_fail_to_pass: Score,
     /// Mean tddScore, 0 to 1.
     pub tdd_score: Mean,
-    /// Mean ΔC over all runs for which it can be measured.
+    /// Mean ΔC over all instances for which it can be measured.
     pub coverage_delta: Mean,
     /// Share of the runs with a submitted test that have a strict F→P: how far to trust an approach that may abstain.
     pub precision: Rate,
@@ -124,21 +124,9 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
     let submitted = of.all().filter(|run| run.is_submitted());
     let submitted: Vec<&ScoredRun> = submitted.collect();
     let submitted_verdicts: Vec<_> = submitted.iter().filter_map(|run| run.verdict()).collect();
-    let deltas: Vec<f64> = verdicts.iter().filter_map(|v| v.coverage_delta).collect();
-    let scores: Vec<f64> = verdicts.iter().map(|v| v.tdd_score).collect();
     let holding = submitted_verdicts.iter().filter(|v| v.fail_to_pass).count();
     let samples = of.runs.first().map_or(0, Vec::len);
-    let fail_to_pass = match of.system.oracle_samples {
-        None => Score::from_system(of, |v| v.fail_to_pass),
-        Some(_) => {
-            let best = of
-                .verdicts()
-                .map(|(_, all)| all.iter().any(|v| v.fail_to_pass));
-            let best: Vec<bool> = best.collect();
-            let holding = best.iter().filter(|holds| **holds).count();
-            Score::of_rate(&Rate::new(holding, best.len()))
-        }
-    };
+    let fail_to_pass = Score::from_system(of, |v| v.fail_to_pass);
     SystemSummary {
         name: of.system.name(),
         system: of.system.clone(),
@@ -147,8 +135,8 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
         submitted: submitted.len() as u64,
         success: Score::from_system(of, |v| v.success),
         tdd_fail_to_pass: Score::from_system(of, |v| v.tdd_fail_to_pass),
-        tdd_score: Mean::from_values(&scores),
-        coverage_delta: Mean::from_values(&deltas),
+        tdd_score: mean_of(of, |v| Some(v.tdd_score)),
+        coverage_delta: mean_of(of, |v| v.coverage_delta),
         precision: Rate::new(holding, submitted_verdicts.len()),
         by_confidence: confidence::points(of),
         pass_at: (1..=samples).map(|k| pass_at(of, k)).collect(),
