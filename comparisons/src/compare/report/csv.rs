@@ -31,11 +31,17 @@ const SYSTEM: [Figure<SystemSummary>; 21] = [
     ("tdd_score", |s| number(s.tdd_score.mean)),
     ("coverage_delta", |s| number(s.coverage_delta.mean)),
     ("precision", |s| number(s.precision.rate)),
-    ("model_calls", |s| mean(s, s.cost.model_calls)),
-    ("tokens", |s| mean(s, s.cost.tokens)),
+    ("model_calls", |s| {
+        number(s.cost.mean(|cost| cost.model_calls))
+    }),
+    ("tokens", |s| number(s.cost.mean(|cost| cost.tokens))),
     ("dollars", |s| number(s.cost.dollars)),
-    ("model_seconds", |s| mean(s, s.cost.model_seconds)),
-    ("tool_seconds", |s| mean(s, s.cost.tool_seconds)),
+    ("model_seconds", |s| {
+        number(s.cost.mean(|cost| cost.model_seconds))
+    }),
+    ("tool_seconds", |s| {
+        number(s.cost.mean(|cost| cost.tool_seconds))
+    }),
 ];
 
 /// A run with its instance and its system.
@@ -128,11 +134,6 @@ fn text(text: &str) -> String {
 
 fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{value:.6}"))
-}
-
-/// Formats a mean of the runs, if the system has runs.
-fn mean(of: &SystemSummary, figure: f64) -> String {
-    number(Some(figure).filter(|_| of.system.has_runs()))
 }
 
 fn status(status: RunStatus) -> &'static str {

@@ -63,12 +63,13 @@ pub(super) fn page(
             [] => String::new(),
             inputs => format!("extra inputs: {}; ", inputs.join(", ")),
         };
-        let cost = match s.system.has_runs() {
-            true => format!(
+        let cost = match (s.system.has_runs(), s.cost.runs) {
+            (true, 0) => "no run has ended".to_owned(),
+            (true, _) => format!(
                 "{:.1} model calls and {:.0} tokens per run",
                 s.cost.model_calls, s.cost.tokens
             ),
-            false => "given as predictions".to_owned(),
+            (false, _) => "given as predictions".to_owned(),
         };
         SystemView {
             figure: Some(percent(s.fail_to_pass.value)),

@@ -211,7 +211,7 @@ fn cost(report: &ComparisonReport) -> Section {
         .words("System")
         .figures(&COSTS.map(|(title, _)| title));
     let systems = report.systems.iter().enumerate();
-    for (at, s) in systems.filter(|(_, s)| s.system.has_runs()) {
+    for (at, s) in systems.filter(|(_, s)| s.cost.runs > 0) {
         table.labelled(s.label(at), COSTS.map(|(_, figure)| figure(&s.cost)));
     }
     let section = Section::new("cost", "Cost", [table])

@@ -105,6 +105,13 @@ pub struct CostSummary {
     pub malformed_calls: u64,
 }
 
+impl CostSummary {
+    /// Returns a mean, unless no run has ended.
+    pub(super) fn mean(&self, figure: fn(&CostSummary) -> f64) -> Option<f64> {
+        (self.runs > 0).then(|| figure(self))
+    }
+}
+
 /// Results of a system on a group of instances.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
@@ -241,4 +248,19 @@ fn by_issue_length(data: &Data, of: &SystemRuns) -> Vec<Group> {
         least = most.saturating_add(1);
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CostSummary;
+
+    #[test]
+    fn cost_without_ended_runs_is_unknown() {
+        assert_eq!(CostSummary::default().mean(|cost| cost.tokens), None);
+        let free = CostSummary {
+            runs: 2,
+            ..CostSummary::default()
+        };
+        assert_eq!(free.mean(|cost| cost.tokens), Some(0.0));
+    }
 }

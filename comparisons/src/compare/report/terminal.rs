@@ -13,16 +13,13 @@ const FIGURES: [Figure<SystemSummary>; 7] = [
         Some([low, high]) => format!("{:.0}–{:.0} %", 100.0 * low, 100.0 * high),
         None => String::new(),
     }),
-    ("calls", |s| cost(s, s.cost.model_calls, 1)),
-    ("tokens", |s| cost(s, s.cost.tokens, 0)),
+    ("calls", |s| figure(s.cost.mean(|cost| cost.model_calls), 1)),
+    ("tokens", |s| figure(s.cost.mean(|cost| cost.tokens), 0)),
     ("not graded", |s| s.not_judged.to_string()),
 ];
 
-fn cost(of: &SystemSummary, figure: f64, digits: usize) -> String {
-    match of.system.has_runs() {
-        true => format!("{figure:.digits$}"),
-        false => NONE.to_owned(),
-    }
+fn figure(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.digits$}"))
 }
 
 /// Returns a table with one line per system, and as many columns as fit `columns` characters.
