@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use testwright_evals::folder::Versioned;
-use testwright_evals::predictions::{self, Predictions, PredictionsFile, Warning};
+use testwright_evals::predictions::{self, Predictions, PredictionsFile, Warning, WarningKind};
 use testwright_evals::report::{GradingReport, Summary};
 use testwright_evals::untrusted_text::check_name;
 use testwright_evals::{Dataset, InstanceResult, harness};
@@ -254,7 +254,10 @@ impl GradeArgs {
         warnings: Vec<Warning>,
         remote: Option<&dyn RemoteGrading>,
     ) -> Result<(GradingReport, Vec<InstanceResult>)> {
-        let all = sets.len() * grading.dataset.instances.len();
+        let of_sets = sets.iter().map(|set| set.by_instance.len());
+        let missing = warnings.iter();
+        let missing = missing.filter(|warning| warning.kind == WarningKind::Missing);
+        let all = of_sets.sum::<usize>() + missing.count();
         let progress = GradingProgress::new(all, self.json);
         let graded = grading.grade(sets, warnings, remote, &progress).await;
         progress.clear();

@@ -6,22 +6,21 @@ use std::path::Path;
 use testwright_evals::Instance;
 use testwright_evals::dataset::Dataset;
 use testwright_evals::harness::{Job, Results};
-use testwright_evals::predictions::{Prediction, Predictions};
+use testwright_evals::predictions::{Prediction, Predictions, Warning, WarningKind};
 
 use testwright_config::error::{Error, Result};
 
-/// Returns an empty prediction for each instance a set lacks, so that it counts in every rate.
-pub(super) fn missing(dataset: &Dataset, sets: &[Predictions]) -> Vec<Prediction> {
-    let of_set = |set: &Predictions| -> Vec<Prediction> {
-        let absent = |instance: &&Instance| !set.by_instance.contains_key(&instance.instance_id);
-        let none = |instance: &Instance| Prediction {
-            instance_id: instance.instance_id.clone(),
-            model_name_or_path: set.model.clone(),
-            model_patch: None,
-        };
-        dataset.instances.iter().filter(absent).map(none).collect()
+/// Returns an empty prediction for each one that is missing, so that it counts in every rate. A set can also lack
+/// predictions that do not count, because their runs failed.
+pub(super) fn missing(warnings: &[Warning]) -> Vec<Prediction> {
+    let missing = warnings.iter();
+    let missing = missing.filter(|warning| warning.kind == WarningKind::Missing);
+    let none = |warning: &Warning| Prediction {
+        instance_id: warning.instance_id.clone(),
+        model_name_or_path: warning.model_name_or_path.clone(),
+        model_patch: None,
     };
-    sets.iter().flat_map(of_set).collect()
+    missing.map(none).collect()
 }
 
 pub(super) fn jobs<'b>(

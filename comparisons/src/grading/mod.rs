@@ -80,7 +80,8 @@ pub trait GradingListener: Send + Sync {
 }
 
 impl GradingRun {
-    /// Grades the predictions, writes the reports, and returns them with the results.
+    /// Grades the predictions, writes the reports, and returns them with the results. A prediction that a set lacks counts
+    /// as a failure only if a warning says that it is missing.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl GradingRun {
     ) -> Result<(GradingReport, Vec<InstanceResult>)> {
         let begun = Instant::now();
         let mut results = Results::open(&self.out).map_err(storing)?;
-        let missing = missing(&self.dataset, sets);
+        let missing = missing(&warnings);
         let jobs = jobs(&self.dataset, sets, &missing);
         check_folder(&jobs, &results, &self.out)?;
         let (harness, notes) = self.harness().await?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use testwright_evals::predictions::{self, Predictions};
+use testwright_evals::predictions::{self, Prediction, Predictions};
 use testwright_evals::untrusted_text::check_name;
 
 use crate::cli::output::{self, escape_line};
@@ -62,7 +62,7 @@ pub(super) fn add(
         let set = of_one_model(Path::new(path), grading)?;
         let sha256 = set.sha256.first().map(String::as_str).unwrap_or_default();
         plan.systems.push(System::of_predictions(name, sha256));
-        sets.push(renamed(set, name));
+        sets.push(complete(set, name, grading));
     }
     Ok(sets)
 }
@@ -89,14 +89,21 @@ pub(super) fn recorded(
             true => Predictions::default(),
             false => of_one_model(path, grading)?,
         };
-        Ok(renamed(set, name))
+        Ok(complete(set, name, grading))
     };
     paths.iter().map(read).collect()
 }
 
-fn renamed(set: Predictions, name: &str) -> Predictions {
+/// Renames a set, and adds an empty prediction for each instance that it lacks, so that it counts as a failure.
+fn complete(set: Predictions, name: &str, grading: &GradingRun) -> Predictions {
     let mut by_instance = set.by_instance;
-    for prediction in by_instance.values_mut() {
+    for instance in &grading.dataset.instances {
+        let id = &instance.instance_id;
+        let prediction = by_instance.entry(id.clone()).or_insert_with(|| Prediction {
+            instance_id: id.clone(),
+            model_name_or_path: String::new(),
+            model_patch: None,
+        });
         prediction.model_name_or_path = name.to_owned();
     }
     Predictions {

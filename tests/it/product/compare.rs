@@ -459,6 +459,12 @@ fn outages_are_not_failures() {
             (&json!(0), &json!(2))
         );
     }
+    let grading = bench.json("out", "grading/report.json");
+    let summary = &grading["summary"]["zero-shot@m"];
+    assert_eq!(
+        (&summary["graded"], &summary["not_graded"]),
+        (&json!(0), &json!(2))
+    );
     for (words, says) in [
         (
             ["--approaches", "zero-shoot", "--models", "m"],
