@@ -13,8 +13,7 @@ use crate::predictions::Prediction;
 use crate::statistics::Rate;
 
 pub use ranking::{
-    PatchGroup, RankedPatch, SelectionVerdict, codet_choice, codet_groups, rank_patches,
-    tied_patches,
+    PatchGroup, RankedPatch, SelectionVerdict, codet_groups, rank_patches, tied_patches,
 };
 
 /// Rule by which a patch is kept.

@@ -168,12 +168,7 @@ fn score(tests: &BTreeSet<&String>, patches: usize, weights: &BTreeMap<String, f
     (patches as f64 * sum * 1e9).round() / 1e9
 }
 
-/// Returns the first patch of CodeT's best group, or `None` if no patch passes a test.
-pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
-    tied_patches(of_instance).first().copied()
-}
-
-/// Returns the patches that share the first place of CodeT's ranking, in order.
+/// Returns the patches that share the first place of CodeT's ranking, in order; empty if no patch passes a test.
 pub fn tied_patches<'r>(of_instance: &[&'r SelectionResult]) -> Vec<&'r SelectionResult> {
     let groups = codet_groups(of_instance);
     let Some(best) = groups.first() else {
