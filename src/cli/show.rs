@@ -103,13 +103,10 @@ fn read_events(dir: &Path, mut keep: impl FnMut(Event)) -> Result<(Box<Started>,
 
 /// Returns the report of a folder of results; `None` if it has none, such as the folder of a run.
 fn report(folder: &Path) -> Result<Option<String>> {
-    if Plan::read(folder)?.is_some() {
-        let data = Data::read(folder)?;
-        let report = ComparisonReport::from_data(&data);
-        return Ok(Some(report.table(output::stdout_columns())));
-    }
+    // Results come first: `eval report` writes a file with the name of a comparison's plan beside them.
     let readers = [
         eval::report::read,
+        comparison,
         select::read,
         clover::report::read,
         check::dataset::read,
@@ -120,6 +117,15 @@ fn report(folder: &Path) -> Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// Reads the report of a comparison; `None` if the folder has none.
+fn comparison(folder: &Path) -> Result<Option<String>> {
+    if Plan::read(folder)?.is_none() {
+        return Ok(None);
+    }
+    let report = ComparisonReport::from_data(&Data::read(folder)?);
+    Ok(Some(report.table(output::stdout_columns())))
 }
 
 /// Formats the result as Markdown.

@@ -55,6 +55,17 @@ fn pull_request_links_issue_and_folds_evidence() {
 }
 
 #[test]
+fn results_beside_a_comparison_of_folders_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("comparison.json", "{\"format\": 1, \"notes\": []}");
+    assert!(report(folder.path()).is_err());
+    write("results.jsonl", "");
+    let table = report(folder.path()).unwrap().unwrap();
+    assert!(table.starts_with("prediction"), "{table}");
+}
+
+#[test]
 fn added_lines_become_source() {
     let patch = "diff --git a/t.py b/t.py\n--- a/t.py\n+++ b/t.py\n@@ -1,2 +1,4 @@\n class T:\n     x = 1\n\
                  +\n+    def test(self):\n+        assert f()\n";
