@@ -22,7 +22,7 @@ pub struct Rate {
     pub denominator: u64,
     /// The rate; `None` if the denominator is 0.
     pub rate: Option<f64>,
-    /// Wilson's score interval (Wilson 1927), 95 %.
+    /// The 95 % interval: Wilson's score interval (Wilson 1927), or a bootstrap over instances with several samples.
     pub interval: Option<[f64; 2]>,
 }
 

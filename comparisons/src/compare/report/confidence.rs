@@ -7,7 +7,8 @@ use testwright_evals::document::{Section, Table};
 use testwright_evals::statistics::Rate;
 
 use super::ComparisonReport;
-use super::data::{ScoredRun, SystemRuns};
+use super::data::SystemRuns;
+use super::score::rate_of_runs;
 
 /// A system's figures with a given `--min-confidence`, over all graded runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,18 +27,17 @@ const MAX_LEVELS: usize = 20;
 /// Returns a point for all submitted tests, then one for each higher minimum confidence that occurs. A test that the
 /// gate rejected has a confidence of 0.
 pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
-    let judged: Vec<(&ScoredRun, bool)> = of
-        .all()
-        .filter_map(|run| Some((run, run.verdict()?.fail_to_pass)))
+    let judged: Vec<(usize, Option<f64>, bool)> = of
+        .judged()
+        .map(|(at, run, verdict)| {
+            let confidence = run.is_submitted().then(|| run.confidence.unwrap_or(0.0));
+            (at, confidence, verdict.fail_to_pass)
+        })
         .collect();
-    let submitted: Vec<(f64, bool)> = (judged.iter())
-        .filter(|(run, _)| run.is_submitted())
-        .map(|(run, holds)| (run.confidence.unwrap_or(0.0), *holds))
-        .collect();
-    if submitted.is_empty() {
+    let mut levels: Vec<f64> = judged.iter().filter_map(|(_, c, _)| *c).collect();
+    if levels.is_empty() {
         return Vec::new();
     }
-    let mut levels: Vec<f64> = submitted.iter().map(|(c, _)| *c).collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup();
     if levels.len() > MAX_LEVELS {
@@ -46,14 +46,17 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
             .collect();
     }
     let point = |min_confidence: Option<f64>| {
-        let confident_tests = submitted.iter().filter(|(confidence, _)| {
-            min_confidence.is_none_or(|min_confidence| *confidence >= min_confidence)
-        });
-        let holding = confident_tests.clone().filter(|(_, holds)| *holds).count();
+        let is_kept = |confidence: Option<f64>| {
+            confidence.is_some_and(|c| min_confidence.is_none_or(|least| c >= least))
+        };
+        let kept = judged.iter().filter(|(_, c, _)| is_kept(*c));
+        let found = judged
+            .iter()
+            .map(|(at, c, holds)| (*at, *holds && is_kept(*c)));
         ConfidencePoint {
             min_confidence,
-            precision: Rate::new(holding, confident_tests.count()),
-            recall: Rate::new(holding, judged.len()),
+            precision: rate_of_runs(kept.map(|(at, _, holds)| (*at, *holds))),
+            recall: rate_of_runs(found),
         }
     };
     let all = point(None);

@@ -219,6 +219,14 @@ impl SystemRuns {
         })
     }
 
+    /// Returns the runs with a verdict, each with its instance.
+    pub fn judged(&self) -> impl Iterator<Item = (usize, &ScoredRun, &Verdict)> {
+        self.runs.iter().enumerate().flat_map(|(at, samples)| {
+            let runs = samples.iter().flatten();
+            runs.filter_map(move |run| Some((at, run, run.verdict()?)))
+        })
+    }
+
     /// Returns the verdict of the first sample on an instance.
     pub fn first(&self, instance: usize) -> Option<&Verdict> {
         self.runs[instance].first()?.as_ref()?.verdict()

@@ -1,8 +1,10 @@
 //! Computes rates over instances with one or several samples.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testwright_evals::statistics::{Mean, Rate, wilson};
+use testwright_evals::statistics::{Mean, Rate, bootstrap_of, wilson};
 
 use super::data::{SystemRuns, Verdict};
 
@@ -44,15 +46,9 @@ impl Score {
             .map(|(held, of)| *held as f64 / *of as f64)
             .collect();
         let mean = Mean::from_values(&shares);
-        let always = by_instance.iter().all(|(held, of)| held == of);
-        let never = by_instance.iter().all(|(held, _)| *held == 0);
         Score {
             value: mean.mean,
-            interval: match (always, never) {
-                (true, _) => wilson(shares.len(), shares.len()),
-                (_, true) => wilson(0, shares.len()),
-                _ => mean.interval,
-            },
+            interval: over_instances(by_instance, mean.interval),
             instances,
             runs,
         }
@@ -67,6 +63,40 @@ impl Score {
             runs: rate.denominator,
         }
     }
+}
+
+/// Returns the interval of a share, from its bootstrap and the numbers of each instance's samples that hold and of all.
+fn over_instances(by_instance: &[(usize, usize)], bootstrap: Option<[f64; 2]>) -> Option<[f64; 2]> {
+    let always = by_instance.iter().all(|(held, of)| held == of);
+    let never = by_instance.iter().all(|(held, _)| *held == 0);
+    match (always, never) {
+        (true, _) => wilson(by_instance.len(), by_instance.len()),
+        (_, true) => wilson(0, by_instance.len()),
+        _ => bootstrap,
+    }
+}
+
+/// Returns the share of the runs, each with its instance, that hold. The interval is that of a [`Score`].
+pub(super) fn rate_of_runs(runs: impl Iterator<Item = (usize, bool)>) -> Rate {
+    let mut by_instance: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for (instance, holds) in runs {
+        let (held, of) = by_instance.entry(instance).or_default();
+        *held += usize::from(holds);
+        *of += 1;
+    }
+    let by_instance: Vec<(usize, usize)> = by_instance.into_values().collect();
+    let held: usize = by_instance.iter().map(|(held, _)| held).sum();
+    let of: usize = by_instance.iter().map(|(_, of)| of).sum();
+    let mut rate = Rate::new(held, of);
+    if of > by_instance.len() {
+        let bootstrap = bootstrap_of(by_instance.len(), |drawn| {
+            let held: usize = drawn.iter().map(|at| by_instance[*at].0).sum();
+            let of: usize = drawn.iter().map(|at| by_instance[*at].1).sum();
+            held as f64 / of as f64
+        });
+        rate.interval = over_instances(&by_instance, bootstrap);
+    }
+    rate
 }
 
 /// Returns the mean of a value over instances. That of an instance is the mean over its samples; instances without a
@@ -180,5 +210,16 @@ mod tests {
         let none = Score::of_counts(&[(0, 5); 12]);
         let is_wilson = |[low, high]: [f64; 2]| low < 1e-9 && (0.2..0.3).contains(&high);
         assert!(none.interval.is_some_and(is_wilson), "{none:?}");
+
+        let runs = |samples: usize| {
+            (0..4 * samples).map(move |n| (n / samples, (n / samples).is_multiple_of(2)))
+        };
+        let (one, copies) = (rate_of_runs(runs(1)), rate_of_runs(runs(5)));
+        assert_eq!(one.interval, wilson(2, 4));
+        assert_eq!((copies.numerator, copies.denominator), (10, 20));
+        assert_eq!(
+            copies.interval,
+            Score::of_counts(&[(5, 5), (0, 5), (5, 5), (0, 5)]).interval
+        );
     }
 }

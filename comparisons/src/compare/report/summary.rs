@@ -11,8 +11,8 @@ use testwright_evals::statistics::{
 use testwright_evals::verdict::OldClass;
 
 use super::confidence::{self, ConfidencePoint};
-use super::data::{Data, LENGTHS, ScoredRun, SystemRuns};
-use super::score::{Score, mean_of, pass_at};
+use super::data::{Data, LENGTHS, SystemRuns, Verdict};
+use super::score::{Score, mean_of, pass_at, rate_of_runs};
 use crate::compare::run_record::{RunCost, StageCost};
 use crate::compare::{RunStatus, System};
 
@@ -126,25 +126,27 @@ pub(super) fn summaries(data: &Data) -> Vec<SystemSummary> {
 }
 
 fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
-    let verdicts: Vec<_> = of.all().filter_map(ScoredRun::verdict).collect();
+    let judged = of.judged().count();
     let expected: usize = of.runs.iter().map(Vec::len).sum();
-    let submitted = of.all().filter(|run| run.is_submitted());
-    let submitted: Vec<&ScoredRun> = submitted.collect();
-    let submitted_verdicts: Vec<_> = submitted.iter().filter_map(|run| run.verdict()).collect();
-    let holding = submitted_verdicts.iter().filter(|v| v.fail_to_pass).count();
+    let submitted = of.judged().filter(|(_, run, _)| run.is_submitted());
+    let submitted_verdicts: Vec<_> = submitted.map(|(at, _, verdict)| (at, verdict)).collect();
     let samples = of.runs.first().map_or(0, Vec::len);
     let fail_to_pass = Score::from_system(of, |v| v.fail_to_pass);
     SystemSummary {
         name: of.system.name(),
         system: of.system.clone(),
-        judged: verdicts.len() as u64,
-        not_judged: (expected - verdicts.len()) as u64,
-        submitted: submitted.len() as u64,
+        judged: judged as u64,
+        not_judged: (expected - judged) as u64,
+        submitted: of.all().filter(|run| run.is_submitted()).count() as u64,
         success: Score::from_system(of, |v| v.success),
         tdd_fail_to_pass: Score::from_system(of, |v| v.tdd_fail_to_pass),
         tdd_score: mean_of(of, |v| Some(v.tdd_score)),
         coverage_delta: mean_of(of, |v| v.coverage_delta),
-        precision: Rate::new(holding, submitted_verdicts.len()),
+        precision: rate_of_runs(
+            submitted_verdicts
+                .iter()
+                .map(|(at, v)| (*at, v.fail_to_pass)),
+        ),
         by_confidence: confidence::points(of),
         pass_at: (1..=samples).map(|k| pass_at(of, k)).collect(),
         classes: classes(&submitted_verdicts),
@@ -160,13 +162,13 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
     }
 }
 
-fn classes(verdicts: &[&super::data::Verdict]) -> Vec<(OldClass, Rate)> {
+fn classes(verdicts: &[(usize, &Verdict)]) -> Vec<(OldClass, Rate)> {
     let of_class = |class: OldClass| {
         let those = verdicts
             .iter()
-            .filter(|v| v.old_class.unwrap_or(OldClass::None) == class);
-        let holding = those.clone().filter(|v| v.fail_to_pass).count();
-        (class, Rate::new(holding, those.count()))
+            .filter(|(_, v)| v.old_class.unwrap_or(OldClass::None) == class);
+        let holds = those.map(|(at, v)| (*at, v.fail_to_pass));
+        (class, rate_of_runs(holds))
     };
     OldClass::ALL.map(of_class).into()
 }

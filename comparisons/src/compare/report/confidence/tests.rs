@@ -1,5 +1,5 @@
 use super::*;
-use crate::compare::report::data::{Judgement, Verdict};
+use crate::compare::report::data::{Judgement, ScoredRun, Verdict};
 use crate::compare::{RunStatus, System};
 
 fn run(status: RunStatus, confidence: Option<f64>, fail_to_pass: bool) -> Option<ScoredRun> {
