@@ -208,7 +208,7 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
     let replies = stored(folder)?;
     let by_request: HashMap<(&str, &str), &StoredReply> = replies
         .iter()
-        .filter(|reply| !reply.shared && !reply.request_sha256.is_empty())
+        .filter(|reply| !reply.shared && reply.is_reusable())
         .map(|reply| ((reply.model.as_str(), reply.request_sha256.as_str()), reply))
         .collect();
     let cost = |reply: &StoredReply| {

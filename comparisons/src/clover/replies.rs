@@ -63,6 +63,11 @@ impl StoredReply {
         system_name(&self.approach, &self.model)
     }
 
+    /// Returns whether questions with the same messages can reuse the reply.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.approach == SINGLE_CALL && !matches!(self.end, ReplyEnd::NoReply { .. })
+    }
+
     /// Extracts the answer to be graded.
     pub fn answer(&self) -> ModelAnswer {
         ModelAnswer {
@@ -118,10 +123,7 @@ pub fn stored(folder: &Path) -> Result<Vec<StoredReply>> {
 /// Finds a model's reply to a single call with the same messages.
 pub fn to_request(replies: &Replies, model: &str, request: &str) -> Option<StoredReply> {
     replies.find(|reply| {
-        reply.approach == SINGLE_CALL
-            && reply.model == model
-            && reply.request_sha256 == request
-            && !matches!(reply.end, ReplyEnd::NoReply { .. })
+        reply.is_reusable() && reply.model == model && reply.request_sha256 == request
     })
 }
 
@@ -129,6 +131,7 @@ pub fn to_request(replies: &Replies, model: &str, request: &str) -> Option<Store
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::clover::evaluation::answer_costs;
 
     fn reply(problem: &str, end: ReplyEnd) -> StoredReply {
         StoredReply {
@@ -169,5 +172,27 @@ mod tests {
         assert_eq!(stored_reply.answer().code, "assert x == 1\n");
         drop(replies);
         assert_eq!(stored(folder.path()).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn shared_reply_has_the_cost_of_its_original() {
+        let folder = tempfile::tempdir().unwrap();
+        let replies = open(folder.path()).unwrap();
+        let original = StoredReply {
+            calls: 2,
+            ..reply("a", ReplyEnd::Complete)
+        };
+        let shared = StoredReply {
+            shared: true,
+            ..reply("b", ReplyEnd::Complete)
+        };
+        let reason = "busy".to_owned();
+        let failed = reply("c", ReplyEnd::NoReply { reason });
+        for reply in [failed, original, shared] {
+            replies.add(reply).unwrap();
+        }
+        let costs = answer_costs(folder.path()).unwrap();
+        let calls: Vec<u32> = costs.values().map(|cost| cost.calls).collect();
+        assert_eq!(calls, [2, 2, 1]);
     }
 }
