@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use testwright_evals::cases::context::{ContextClass, classes, unique_lines};
+use testwright_evals::cases::context::{ContextClass, classes};
 use testwright_evals::cases::{Case, CaseCoverage, CaseOptions, Lines, cov, empty_test};
+use testwright_evals::clover::blocks::unique_lines;
 
 use super::repository::{self, case, file};
 use super::{options, outcome_and_message};
@@ -157,6 +158,19 @@ fn without_test_file(mut contexts: BTreeMap<String, Lines>, file: &str) -> BTree
     contexts
 }
 
+/// Returns the lines that only this test runs, with all of its parameters.
+fn lines_of_test(contexts: &BTreeMap<String, Lines>, test: &str) -> Lines {
+    let mut by_test: BTreeMap<String, Lines> = BTreeMap::new();
+    for (id, lines) in contexts {
+        let name = id.split('[').next().unwrap_or_default();
+        let all = by_test.entry(name.to_owned()).or_default();
+        for (path, lines) in lines {
+            all.entry(path.clone()).or_default().extend(lines);
+        }
+    }
+    unique_lines(&by_test).remove(test).unwrap_or_default()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_by_test_match_coverage_py() {
     let place = repository::local().await;
@@ -177,11 +191,11 @@ async fn lines_by_test_match_coverage_py() {
             for id in theirs.keys() {
                 // Both sources must give the same unique lines (Q_peer).
                 let test = id.split('[').next().unwrap();
-                let unique = unique_lines(&found.contexts, test);
-                assert_eq!(unique, unique_lines(&theirs, test), "{test}");
+                let unique = lines_of_test(&found.contexts, test);
+                assert_eq!(unique, lines_of_test(&theirs, test), "{test}");
             }
         }
-        let peers = |test: &str| unique_lines(&found[0].contexts, test);
+        let peers = |test: &str| lines_of_test(&found[0].contexts, test);
         let of = |lines: &[u32]| {
             Lines::from([("shop/price.py".to_owned(), lines.iter().copied().collect())])
         };
@@ -212,7 +226,7 @@ async fn files_are_classified_by_empty_test() {
     let found = found.unwrap();
     assert!(found.iter().all(|found| found.verification.passed()));
     let class = |base: &CaseCoverage, test: &str| {
-        let unique = unique_lines(&found[0].contexts, test);
+        let unique = lines_of_test(&found[0].contexts, test);
         classes(base, &found[2], &unique)
     };
     let (init, price) = ("shop/__init__.py".to_owned(), "shop/price.py".to_owned());
