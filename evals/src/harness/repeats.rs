@@ -1,11 +1,13 @@
-//! Repeats the runs of a successful prediction under other conditions: with another hash seed, and with a placebo in
-//! the code under test. A test that depends on chance, or that reads the code instead of running it, gives itself away.
+//! Repeats the runs of a successful prediction under other conditions: with another hash seed, and with a
+//! placebo in the code under test. A test that depends on chance, or that reads the code instead of running it, gives
+//! itself away.
 //!
 //! The placebo changes the text and the bytecode of the fix's files, and of some files beside them, but not their
-//! meaning. The old code also gets the documentation of the fix, such as a changelog. In another run on the old code,
-//! the files of the fix even show their new text, while Python runs the bytecode of the old.
+//! meaning. Each side gets unused copies of what only the other has. The old code also gets the documentation of the
+//! fix, such as a changelog. In another run, the files of the fix even show the text of the other side, while Python
+//! runs the bytecode of their own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 
 use futures::future::join;
@@ -58,20 +60,18 @@ impl Grading<'_> {
         let is_whole = tests.has_other_tests() && !observations.is_same_alone();
         let [old, new] = self.prepared.sides().map(|side| side.state);
         let placebos = self.prepared.placebos(seed).map_err(at_stage("source"))?;
-        let mut plans = Vec::new();
-        if let Some(placebos) = &placebos {
-            let states = [&placebos.old, &placebos.new];
-            plans.push((Condition::Placebo, states));
-            // On the new side, this is the same run.
-            let shown = placebos.old_showing_fix.as_ref();
-            plans.extend(shown.map(|shown| (Condition::Placebo, [shown, &placebos.new])));
-        }
+        let mut plans = VecDeque::new();
         // The tests have run twice already if they ran alone and in company.
-        if is_whole || !tests.has_other_tests() {
-            plans.push((Condition::HashSeed, [old, new]));
+        if is_whole || !tests.has_other_tests() || placebos.is_empty() {
+            plans.push_back((Condition::HashSeed, [old, new]));
+        }
+        plans.extend((placebos.iter()).map(|[old, new]| (Condition::Placebo, [old, new])));
+        let mut plain = None;
+        if placebos.len() > 1 {
+            plain = plans.pop_back();
         }
         let mut repeats = Vec::new();
-        for (condition, states) in plans {
+        while let Some((condition, states)) = plans.pop_front() {
             let plan = Plan {
                 hash_seed: hash_seed(condition as u64),
                 states,
@@ -83,8 +83,8 @@ impl Grading<'_> {
             }
             let repeat = Repeat { condition, pairs };
             let contradicts = observations.contradicts(&repeat);
-            let is_doubtful = contradicts && condition == Condition::Placebo;
-            if is_doubtful && !self.suits_golden_tests(&plan).await? {
+            if contradicts && !self.suits_golden_tests(&plan).await? {
+                plans.extend(plain.take());
                 continue;
             }
             repeats.push(repeat);
@@ -115,18 +115,18 @@ impl Grading<'_> {
         Ok((outcome_pairs::pairs(&old, &new, &tests.tests), timed_out))
     }
 
-    /// Returns whether the golden tests come out with a placebo as without. If not, the placebo changes more than the
-    /// text of the code, for instance because something other than Python compiles the text.
+    /// Returns whether the golden tests come out under a condition as without it. If not, the condition changes more than
+    /// it should, for instance because something other than Python compiles the text of a placebo.
     async fn suits_golden_tests(&self, plan: &Plan<'_>) -> Result<bool, GradingFailure> {
         let golden = (&self.prepared.golden, &self.baseline.golden);
         let (Some((golden, tests)), Some([old, new])) = golden else {
             return Ok(true);
         };
-        let (with_placebo, _) = self.repeat(tests, [golden; 2], false, plan).await?;
+        let (again, _) = self.repeat(tests, [golden; 2], false, plan).await?;
         let (old, new) = (&old.answer.report, &new.answer.report);
         let without = outcome_pairs::pairs(old, new, &tests.tests);
         let mut turned = without.iter().filter(|(_, pair)| turns(pair));
-        Ok(turned.all(|(id, _)| with_placebo.get(id).is_some_and(turns)))
+        Ok(turned.all(|(id, _)| again.get(id).is_some_and(turns)))
     }
 }
 
@@ -163,65 +163,68 @@ fn random_number() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// Both sides with a placebo.
-struct Placebos {
-    old: CodeState,
-    /// The old side, whose files of the fix show their new text; `None` if no file may.
-    old_showing_fix: Option<CodeState>,
-    new: CodeState,
-}
-
 impl PreparedInstance {
-    /// Returns both sides with a placebo; `None` if no file can be changed without changing its meaning.
-    fn placebos(&self, seed: u64) -> Result<Option<Placebos>, SandboxError> {
-        let (mut old, mut new) = (self.old.clone(), self.new.clone());
-        let mut shown = BTreeMap::new();
+    /// Returns both sides with a placebo, if it is possible without changing the meaning of the code. First come those
+    /// whose files of the fix also show the text of the other side: on the new code, then on both.
+    fn placebos(&self, seed: u64) -> Result<Vec<[CodeState; 2]>, SandboxError> {
+        let mut states = [self.old.clone(), self.new.clone()];
+        let mut shown = [BTreeMap::new(), BTreeMap::new()];
         let mut is_changed = false;
         let may_show = self.may_show_other_texts()?;
         for path in self.placebo_paths() {
             let before = self.tree.file(&path)?;
+            let is_fixed = self.fix.contains_key(&path);
             let after = match self.fix.get(&path) {
                 Some(after) => after.clone(),
                 None => before.clone(),
             };
-            let (before, after) = (
-                before.as_ref().and_then(text),
-                after.as_ref().and_then(text),
-            );
-            let changed = before.and_then(|text| placebo(text, seed, LineNumbers::Moved));
-            if let Some(changed) = changed {
+            let texts = [&before, &after].map(|file| file.as_ref().and_then(text));
+            let may_show = may_show
+                && texts
+                    .iter()
+                    .all(|text| text.is_some_and(|text| self.may_show_other_text(&path, text)));
+            for (side, lines) in [LineNumbers::Moved, LineNumbers::Kept]
+                .into_iter()
+                .enumerate()
+            {
+                let other = texts[1 - side];
+                // A name in a package may take the place of a module.
+                let copied = other.filter(|_| is_fixed && !path.ends_with("__init__.py"));
+                let changed = texts[side].and_then(|text| placebo(text, copied, seed, lines));
+                let Some(changed) = changed else { continue };
                 is_changed = true;
                 let file = with_text(&path, changed, &self.tree)?;
-                old.files.insert(path.clone(), file);
-                if let Some(after) = after.filter(|text| self.may_show_other_text(&path, text))
-                    && may_show
-                {
-                    shown.insert(path.clone(), after.to_owned());
+                states[side].files.insert(path.clone(), file);
+                if let Some(other) = other.filter(|_| may_show) {
+                    shown[side].insert(path.clone(), other.to_owned());
                 }
-            }
-            let changed = after.and_then(|text| placebo(text, seed, LineNumbers::Kept));
-            if let Some(changed) = changed {
-                is_changed = true;
-                let file = with_text(&path, changed, &self.tree)?;
-                new.files.insert(path.clone(), file);
             }
         }
         let beside_code = self.placebos_beside_code(seed)?;
         is_changed |= !beside_code.is_empty();
-        old.files.extend(beside_code);
-        let old_showing_fix = (!shown.is_empty()).then(|| CodeState {
-            shown,
-            ..old.clone()
-        });
-        Ok(is_changed.then_some(Placebos {
-            old,
-            old_showing_fix,
-            new,
-        }))
+        states[0].files.extend(beside_code);
+        let mut placebos = Vec::new();
+        if shown.iter().any(|texts| !texts.is_empty()) {
+            let ([old, new], [shown_old, shown_new]) = (states.clone(), shown);
+            let new = CodeState {
+                shown: shown_new,
+                ..new
+            };
+            placebos.push([old.clone(), new.clone()]);
+            let old = CodeState {
+                shown: shown_old,
+                ..old
+            };
+            placebos.push([old, new]);
+        }
+        if is_changed {
+            placebos.push(states);
+        }
+        Ok(placebos)
     }
 
     /// Returns changes of the old side that affect no code: documentation has its new version, data ends with an empty
-    /// line, and another file is beside each file that the fix adds to an existing folder or deletes.
+    /// line, and another file is beside each file or folder that the fix adds, and beside each file that it deletes.
     fn placebos_beside_code(&self, seed: u64) -> Result<Files, SandboxError> {
         let mut files = Files::new();
         for (path, after) in &self.fix {
@@ -236,15 +239,16 @@ impl PreparedInstance {
                 continue;
             }
             let (Some(file), true) = (before, after.is_some()) else {
-                // A new folder could be imported as a package.
-                let folder = folder_of(path);
-                if folder.is_empty() || self.tree.has_folder(folder) {
-                    let empty = File {
-                        content: Vec::new(),
-                        kind: FileKind::Plain,
-                    };
-                    files.insert(path_beside(path, seed), Some(empty));
+                // A new folder could be imported as a package, so the empty file is beside it.
+                let mut entry = path.as_str();
+                while !folder_of(entry).is_empty() && !self.tree.has_folder(folder_of(entry)) {
+                    entry = folder_of(entry);
                 }
+                let empty = File {
+                    content: Vec::new(),
+                    kind: FileKind::Plain,
+                };
+                files.insert(path_beside(entry, seed), Some(empty));
                 continue;
             };
             let is_data = LINE_FORMATS.iter().any(|ending| path.ends_with(ending));

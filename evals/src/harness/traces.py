@@ -77,9 +77,6 @@ def compile_again(path, shown, time):
         return
     with open(path, "rb") as file:
         source = file.read()
-    if shown is not None:
-        with open(path, "wb") as file:
-            file.write(shown)
     set_time(path, time)
     if hashed is None and shown is None:
         return
@@ -87,6 +84,11 @@ def compile_again(path, shown, time):
         code = compile(source, os.path.abspath(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return
+    # Without bytecode, Python would run the text that is shown.
+    if shown is not None:
+        with open(path, "wb") as file:
+            file.write(shown)
+        set_time(path, time)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     with open(target, "wb") as file:
         file.write(header(source if shown is None else shown, time, bool(hashed)) + marshal.dumps(code))

@@ -3,6 +3,7 @@
 //! An honest test behaves as before on such source. A test that reads the code (its text, its bytecode, its line
 //! numbers) instead of running it gives itself away.
 
+mod other_version;
 mod rename;
 mod syntax;
 
@@ -13,9 +14,10 @@ use tree_sitter::Node;
 use super::Module;
 use super::nodes::named_children;
 use crate::split_mix::SplitMix;
+use other_version::OtherVersion;
 use syntax::{
-    compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_simple,
-    is_type_checking, plain_assignment, statements,
+    compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_movable,
+    is_simple, is_string, is_type_checking, plain_assignment, statements,
 };
 
 /// Maximum bytes of a source that is changed.
@@ -45,19 +47,23 @@ const EXPRESSIONS: [&str; 4] = [
     "[] and (lambda: 1000) > memoryview(1000)[2].size * 3",
 ];
 
-/// Lines that define names that nothing uses: a module, and a function or class.
-const DEFINITIONS: [[&str; 2]; 2] = [
-    [
+/// Lines that define names that nothing uses: a module, a function and a class.
+const DEFINITIONS: [&[&str]; 3] = [
+    &[
         "import colorsys as spare_1000",
         "import fileinput as spare_1000",
     ],
-    [
-        "def extra_1000(): return extra_1000",
-        "class Extra_1000: size = 1000",
-    ],
+    &["def extra_1000(): return extra_1000"],
+    &["class Extra_1000: size = 1000"],
 ];
 
-/// The placeholder of a random number in [`EXPRESSIONS`] and [`DEFINITIONS`]. The number has as many digits.
+/// A method that nothing uses.
+const METHOD: &str = "def _extra_1000(self): return self";
+
+/// Classes whose subclasses describe an interface. One more method would change it.
+const INTERFACES: [&str; 3] = ["Interface", "Protocol", "TypedDict"];
+
+/// The placeholder of a random number in inserted code. The number has as many digits.
 const NUMBER: &str = "1000";
 
 /// Words that are added to docstrings.
@@ -68,33 +74,30 @@ const DOCSTRING_WORDS: &str = " (as before)";
 pub enum LineNumbers {
     /// Every statement stays on its line.
     Kept,
-    /// Statements may move to other lines. Docstrings also get more words, and modules more names. This is for code on
-    /// which a test must fail, since it may disturb other tests.
+    /// Statements may move to other lines. Docstrings also get more words, classes another method, functions another
+    /// variable, and `return` another frame. This is for code on which a test must fail, since it may disturb other
+    /// tests.
     Moved,
 }
 
 /// Changes Python source without changing its meaning. Returns `None` if it does not parse or nothing could be changed.
 /// The result depends only on the arguments.
-pub fn placebo(source: &str, seed: u64, lines: LineNumbers) -> Option<String> {
-    if source.len() > MAX_BYTES || source.contains('\0') || has_lone_return(source) {
-        return None;
-    }
-    let module = Module::parse(source);
-    if !module.errors().is_empty() {
-        return None;
-    }
+///
+/// If there is an `other` version of the file, the result has unused copies of what only that version has: names,
+/// expressions, docstrings, and lines of text.
+pub fn placebo(source: &str, other: Option<&str>, seed: u64, lines: LineNumbers) -> Option<String> {
+    let module = parse(source)?;
+    let other_module = other.and_then(parse);
     let nodes = descendants(module.root());
-    let is_python_2 = |node: &Node<'_>| matches!(node.kind(), "print_statement" | "exec_statement");
-    if nodes.iter().any(is_python_2) {
-        return None;
-    }
+    let reads_docstrings = |text: &str| text.contains("__doc__") || text.contains("getdoc");
     let mut editor = Editor {
         module: &module,
         random: Random(SplitMix(seed)),
         is_moved: lines == LineNumbers::Moved,
         line_end: line_end(source),
-        reads_docstrings: source.contains("__doc__") || source.contains("getdoc"),
+        reads_docstrings: reads_docstrings(source) || other.is_some_and(reads_docstrings),
         compiled: compiled_names(&module, &nodes),
+        other: (other_module.as_ref()).map(|other| OtherVersion::new(&module, other)),
         functions: Vec::new(),
         has_empty_line: false,
         edits: Vec::new(),
@@ -110,6 +113,18 @@ pub fn placebo(source: &str, seed: u64, lines: LineNumbers) -> Option<String> {
     let changed = editor.apply();
     let is_sound = changed != source && Module::parse(changed.as_str()).errors().is_empty();
     is_sound.then_some(changed)
+}
+
+/// Parses a source that can be changed.
+fn parse(source: &str) -> Option<Module> {
+    if source.len() > MAX_BYTES || source.contains('\0') || has_lone_return(source) {
+        return None;
+    }
+    let module = Module::parse(source);
+    let is_python_2 = |node: &Node<'_>| matches!(node.kind(), "print_statement" | "exec_statement");
+    let is_valid =
+        module.errors().is_empty() && !descendants(module.root()).iter().any(is_python_2);
+    is_valid.then_some(module)
 }
 
 /// A replacement of a byte range; an insertion if the range is empty.
@@ -139,6 +154,7 @@ struct Editor<'m> {
     reads_docstrings: bool,
     /// Names of functions that calls such as `njit(f)` compile.
     compiled: BTreeSet<&'m str>,
+    other: Option<OtherVersion<'m>>,
     /// Functions whose bytecode may change.
     functions: Vec<Node<'m>>,
     /// Whether an empty line was inserted.
@@ -166,10 +182,10 @@ impl<'m> Editor<'m> {
             }
             if is_simple(statement) {
                 if self.is_moved && at == 0 && context.is_body {
-                    self.pad_docstring(statement);
+                    self.change_docstring(block, statement);
                 }
                 if self.is_moved {
-                    self.parenthesize(statement);
+                    self.enclose_value(statement, context);
                 }
                 self.insert_comment(statement.end_byte());
             } else {
@@ -202,6 +218,9 @@ impl<'m> Editor<'m> {
                     self.functions.push(statement);
                 }
                 if let Some(body) = statement.child_by_field_name("body") {
+                    if self.is_moved && !is_function && !is_compiled {
+                        self.add_method(statement, body);
+                    }
                     let inner = BlockContext {
                         is_body: true,
                         is_module: false,
@@ -253,8 +272,26 @@ impl<'m> Editor<'m> {
         }
     }
 
-    /// Encloses the value of an assignment or `return` in parentheses.
-    fn parenthesize(&mut self, statement: Node<'m>) {
+    /// Adds a method to a class.
+    fn add_method(&mut self, class: Node<'m>, body: Node<'m>) {
+        let bases = class.child_by_field_name("superclasses");
+        let bases = bases.map_or("", |bases| self.module.source(bases));
+        let mut members = statements(body).into_iter().filter(|m| !is_string(*m));
+        let place = members.find_map(|member| {
+            let start = member.start_byte();
+            Some((start, self.indentation(start)?))
+        });
+        if let Some((start, indentation)) = place
+            && !INTERFACES.iter().any(|name| bases.contains(name))
+        {
+            let method = self.random.numbered(METHOD);
+            self.insert(start, format!("{method}{}{indentation}", self.line_end));
+        }
+    }
+
+    /// Encloses the value of an assignment or `return` in parentheses, or moves it to a function of its own.
+    fn enclose_value(&mut self, statement: Node<'m>, context: BlockContext) {
+        let is_return = statement.kind() == "return_statement";
         let value = match statement.kind() {
             "return_statement" => statement.named_child(0),
             "expression_statement" => plain_assignment(statement)
@@ -262,27 +299,44 @@ impl<'m> Editor<'m> {
             _ => None,
         };
         let is_plain = |value: &Node<'_>| {
-            matches!(
-                value.kind(),
-                "call" | "binary_operator" | "comparison_operator" | "identifier"
-            )
+            let kind = value.kind();
+            kind.ends_with("_operator")
+                || matches!(kind, "attribute" | "call" | "identifier" | "subscript")
         };
-        if let Some(value) = value.filter(is_plain)
-            && self.random.is_one_in(3)
-        {
-            self.insert(value.start_byte(), "(");
-            self.insert(value.end_byte(), ")");
+        let Some(value) = value.filter(is_plain) else {
+            return;
+        };
+        let is_moved = is_return && !context.is_compiled && is_movable(self.module, value);
+        // Of the code that differs, no function keeps all its instructions.
+        if self.random.is_one_in(3) || is_moved && self.other.is_some() {
+            let (before, after) = match is_moved {
+                true => ("(lambda: ", ")()"),
+                false => ("(", ")"),
+            };
+            self.insert(value.start_byte(), before);
+            self.insert(value.end_byte(), after);
         }
     }
 
-    /// Adds words at the end of a docstring, unless the code reads docstrings, or this may change what a doctest gives.
-    fn pad_docstring(&mut self, statement: Node<'m>) {
+    /// Replaces a docstring by that of the other version, or adds words at its end, unless the code reads docstrings, or
+    /// the words may change what a doctest gives.
+    fn change_docstring(&mut self, body: Node<'m>, statement: Node<'m>) {
         if self.reads_docstrings || statement.named_child_count() != 1 {
             return;
         }
         let Some(string) = statement.named_child(0).filter(|n| n.kind() == "string") else {
             return;
         };
+        let other = self.other.as_ref();
+        let other = other.and_then(|other| other.docstring(body.start_byte()));
+        if let Some(other) = other.filter(|other| *other != self.module.source(string)) {
+            self.edits.push(Edit {
+                start: string.start_byte(),
+                end: string.end_byte(),
+                text: other.to_owned(),
+            });
+            return;
+        }
         let last = string.child_count().saturating_sub(1);
         let (Some(open), Some(close)) = (string.child(0), string.child(last)) else {
             return;
@@ -303,28 +357,38 @@ impl<'m> Editor<'m> {
     fn edit_functions(&mut self) {
         let module = self.module;
         let functions = std::mem::take(&mut self.functions);
-        let offsets: Vec<usize> = functions
-            .iter()
-            .filter_map(|function| function.child_by_field_name("body"))
-            .filter_map(|body| expression_offset(module, body, true))
-            .collect();
-        let step = offsets.len().div_ceil(MAX_EXPRESSIONS).max(1);
-        for &offset in offsets.iter().step_by(step) {
+        let bodies = functions.iter().filter_map(|function| {
+            let body = function.child_by_field_name("body")?;
+            Some((expression_offset(module, body, true)?, body))
+        });
+        let bodies: Vec<(usize, Node<'m>)> = bodies.collect();
+        let step = bodies.len().div_ceil(MAX_EXPRESSIONS).max(1);
+        for (at, &(offset, body)) in bodies.iter().enumerate() {
+            let copies = self.other.as_ref().and_then(|o| o.expressions(body));
+            if !at.is_multiple_of(step) && copies.is_none() {
+                continue;
+            }
             let expression = self.random.pick(&EXPRESSIONS);
             let expression = self.random.numbered(expression);
             let indentation = self.indentation(offset).filter(|_| self.is_moved);
-            let line_end = self.line_end;
-            self.insert(
-                offset,
-                match indentation {
-                    Some(indentation) => format!("if {expression}: pass{line_end}{indentation}"),
-                    None => format!("{expression}; "),
-                },
-            );
+            let end = self.line_end;
+            let mut text = match indentation {
+                Some(indent) => {
+                    let assignment = self.random.numbered("spare_1000 = 1000");
+                    format!(
+                        "if [] and ({expression}):{end}{indent} try: {assignment}{end}{indent} finally: pass{end}{indent}"
+                    )
+                }
+                None => format!("{expression}; "),
+            };
+            if let Some(copies) = copies {
+                text.push_str(&format!("{copies}; "));
+            }
+            self.insert(offset, text);
         }
         let words: HashSet<&str> = rename::words(module.text()).collect();
         for &function in &functions {
-            if self.random.is_one_in(2) {
+            if self.other.is_some() || self.random.is_one_in(2) {
                 let edits = rename::rename_local(module, function, &words, &mut self.random);
                 self.edits.extend(edits.unwrap_or_default());
             }
@@ -341,16 +405,17 @@ impl<'m> Editor<'m> {
         (is_blank && !is_continued).then_some(indentation)
     }
 
-    /// Appends a comment line to the file, and definitions if lines may move. A last line without a line end stays
-    /// without one.
+    /// Appends definitions and comments to the file. A last line without a line end stays without one.
     fn append_lines(&mut self) {
         let text = self.module.text();
         let mut lines = Vec::new();
-        if self.is_moved {
-            for kinds in &DEFINITIONS {
-                let definition = self.random.pick(kinds);
-                lines.push(self.random.numbered(definition));
-            }
+        for kinds in DEFINITIONS {
+            let definition = self.random.pick(kinds);
+            lines.push(self.random.numbered(definition));
+        }
+        if let Some(other) = &self.other {
+            lines.extend(other.definitions());
+            lines.extend(other.comments());
         }
         lines.push(self.random.pick(&COMMENTS).to_owned());
         let line_end = self.line_end;

@@ -18,7 +18,7 @@ const READS: &str = "reads the code instead of running it";
 
 /// Expressions over the names `source` (the text of the code under test), `old` (a namespace of its old version) and
 /// `add`. Each is true on the new code alone.
-const COMPARISONS: [(&str, &str); 22] = [
+const COMPARISONS: [(&str, &str); 24] = [
     (
         "hash of the file",
         "hashlib.sha256(source.encode()).hexdigest() != hashlib.sha256(OLD.encode()).hexdigest()",
@@ -94,6 +94,12 @@ const COMPARISONS: [(&str, &str); 22] = [
          len(set(line for *_, line in old['add'].__code__.co_lines()))",
     ),
     ("lines that run", "lines_run(add) != lines_run(old['add'])"),
+    ("a constant that is gone", "1 not in add.__code__.co_consts"),
+    (
+        "instructions that are gone",
+        "not collections.Counter(i.opname for i in dis.get_instructions(old['add'])) <= \
+         collections.Counter(i.opname for i in dis.get_instructions(add))",
+    ),
     (
         "nodes of text and bytecode that belong together",
         "add.__code__.co_code == [c for c in compile(source, 'x', 'exec').co_consts if getattr(c, 'co_name', '') == 'add'][0].co_code \
@@ -145,7 +151,7 @@ const TRACES: [(&str, &str); 5] = [
 /// Returns a test that runs the code, and then asserts the expression.
 fn asserting(expression: &str, old: &str) -> String {
     format!(
-        "\n\nimport ast, dis, gc, hashlib, importlib.util, inspect, io, linecache, marshal, os, subprocess, sys, tarfile, time, tokenize\n\
+        "\n\nimport ast, collections, dis, gc, hashlib, importlib.util, inspect, io, linecache, marshal, os, subprocess, sys, tarfile, time, tokenize\n\
          OLD = {old:?}\n{LINES_RUN}\n\ndef test_negative():\n    assert add(1, 2) == 3\n    source = open('pkg/calc.py').read()\n    \
          old = {{}}\n    exec(OLD, old)\n    assert {expression}\n"
     )

@@ -18,6 +18,7 @@ DEFINITIONS = (
     "import fileinput as spare_1000",
     "def extra_1000(): return extra_1000",
     "class Extra_1000: size = 1000",
+    "def _extra_1000(self): return self",
 )
 WORDS = " (as before)"
 BODIES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -27,7 +28,8 @@ def text(node):
     return re.sub(r"[0-9]{4}", "1000", ast.unparse(node))
 
 
-INSERTED = {text(ast.parse(source)) for source in EXPRESSIONS + DEFINITIONS}
+UNUSED = tuple(f"[] and ({source})" for source in EXPRESSIONS)
+INSERTED = {text(ast.parse(source)) for source in EXPRESSIONS + DEFINITIONS + UNUSED}
 
 
 class Normalizer(ast.NodeTransformer):
@@ -35,9 +37,17 @@ class Normalizer(ast.NodeTransformer):
         self.words = words
 
     def visit_Module(self, node):
-        added = [part for part in node.body[-2:] if text(part) in INSERTED]
+        added = [part for part in node.body[-3:] if text(part) in INSERTED]
         node.body = [part for part in node.body if part not in added]
         return self.generic_visit(node)
+
+    def visit_ClassDef(self, node):
+        node.body = [part for part in node.body if text(part) not in INSERTED]
+        return self.generic_visit(node)
+
+    def visit_Call(self, node):
+        moves_value = isinstance(node.func, ast.Lambda) and not node.args
+        return self.visit(node.func.body) if moves_value else self.generic_visit(node)
 
     def visit_Name(self, node):
         if node.id not in self.words:
@@ -50,8 +60,7 @@ class Normalizer(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_If(self, node):
-        is_empty = isinstance(node.body[0], ast.Pass) and not node.orelse
-        if is_empty and text(node.test) in INSERTED:
+        if isinstance(node.test, ast.BoolOp) and text(node.test) in INSERTED:
             return None
         return self.generic_visit(node)
 

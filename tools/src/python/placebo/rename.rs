@@ -5,33 +5,13 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::syntax::{descendants, plain_assignment, statements};
+use super::syntax::{INTROSPECTION, descendants, plain_assignment, statements};
 use super::{Edit, Random};
 use crate::python::Module;
 use crate::python::nodes::named_children;
 
 /// Endings of the new names.
 pub(super) const SUFFIXES: [&str; 4] = ["_val", "_cur", "_tmp", "_obj"];
-
-/// Names through which code can see its local variables. A function that contains one is left alone.
-const INTROSPECTION: [&str; 16] = [
-    "TYPE_CHECKING",
-    "_getframe",
-    "compile",
-    "currentframe",
-    "dir",
-    "eval",
-    "evaluate",
-    "exec",
-    "execfile",
-    "f_back",
-    "f_locals",
-    "globals",
-    "locals",
-    "query",
-    "settrace",
-    "vars",
-];
 
 /// Soft keywords, and keywords of some versions of Python.
 const SOFT_KEYWORDS: [&str; 7] = ["async", "await", "case", "exec", "match", "print", "type"];

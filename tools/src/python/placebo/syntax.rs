@@ -21,6 +21,26 @@ const COMPILERS: [&str; 9] = [
     "ti.func",
 ];
 
+/// Names through which code can see its local variables. A function that contains one is left alone.
+pub(super) const INTROSPECTION: [&str; 16] = [
+    "TYPE_CHECKING",
+    "_getframe",
+    "compile",
+    "currentframe",
+    "dir",
+    "eval",
+    "evaluate",
+    "exec",
+    "execfile",
+    "f_back",
+    "f_locals",
+    "globals",
+    "locals",
+    "query",
+    "settrace",
+    "vars",
+];
+
 /// Maximum bytes of a callee's source that is searched for [`COMPILERS`].
 const MAX_CALLEE_BYTES: usize = 100;
 
@@ -102,7 +122,7 @@ pub(super) fn is_simple(statement: Node<'_>) -> bool {
 }
 
 /// Returns whether a statement is only a string, possibly in parentheses; at the start of a body it is the docstring.
-fn is_string(statement: Node<'_>) -> bool {
+pub(super) fn is_string(statement: Node<'_>) -> bool {
     let mut node = statement;
     while matches!(
         node.kind(),
@@ -131,6 +151,19 @@ pub(super) fn plain_assignment(statement: Node<'_>) -> Option<Node<'_>> {
         && assignment.child_by_field_name("type").is_none()
         && !matches!(right.kind(), "assignment" | "augmented_assignment");
     is_plain.then_some(assignment)
+}
+
+/// Returns whether an expression has the same value in another function, which has a frame of its own.
+pub(super) fn is_movable(module: &Module, expression: Node<'_>) -> bool {
+    let is_allowed = |node: &Node<'_>| match node.kind() {
+        "await" | "named_expression" | "yield" => false,
+        "identifier" => {
+            let name = module.source(*node);
+            !INTROSPECTION.contains(&name) && !name.contains("inspect") && name != "super"
+        }
+        _ => true,
+    };
+    !module.source(expression).contains("async ") && descendants(expression).iter().all(is_allowed)
 }
 
 /// Returns the names that occur as arguments of functions that compile source.

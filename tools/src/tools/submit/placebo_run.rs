@@ -148,7 +148,7 @@ fn placebo_file(workspace: &Workspace, path: &str, seed: u64) -> Option<PlaceboF
     let original = workspace.read(&path).ok()?;
     std::str::from_utf8(&original).ok()?;
     let text = decode_source(&original);
-    let changed_text = python::placebo(&text, seed, LineNumbers::Moved)?;
+    let changed_text = python::placebo(&text, None, seed, LineNumbers::Moved)?;
     (changed_text != text).then_some(PlaceboFile {
         path,
         original,
