@@ -61,7 +61,7 @@ pub use schedule::{Job, Workers, grade_all, grade_job, ungraded, workers};
 /// Version of grading; changes whenever the same runs would get other verdicts.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/10");
 /// Version of the runs; changes whenever the harness would run tests differently.
-const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
+const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/7");
 
 /// Settings and services of the harness.
 #[derive(Clone)]

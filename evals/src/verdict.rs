@@ -73,7 +73,7 @@ pub struct Repeat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// Another value of `PYTHONHASHSEED`.
+    /// Another value of `PYTHONHASHSEED`, and another user.
     HashSeed,
     /// A change of the code under test that does not change its meaning.
     Placebo,

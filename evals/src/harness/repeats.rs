@@ -1,4 +1,4 @@
-//! Repeats the runs of a successful prediction under other conditions: with another hash seed, and with a
+//! Repeats the runs of a successful prediction under other conditions: with another hash seed and user, and with a
 //! placebo in the code under test. A test that depends on chance, or that reads the code instead of running it, gives
 //! itself away.
 //!

@@ -347,7 +347,7 @@ impl Harness {
             ids: run.ids.clone(),
             seconds: self.test_time.as_secs(),
             hash_seed: run.hash_seed,
-            user: None,
+            user: other_user(run.hash_seed),
             reversed: false,
             alone: false,
             trace: Vec::new(),
@@ -443,6 +443,12 @@ impl Harness {
             }
         }
     }
+}
+
+/// Returns the name of another user for a run with a random hash seed; `None` for the usual name.
+fn other_user(hash_seed: u32) -> Option<String> {
+    // The first runs have the hash seeds 0 and 1.
+    (hash_seed > 1).then(|| format!("u{hash_seed:x}"))
 }
 
 /// The output exceeded [`MAX_ANSWER_BYTES`].

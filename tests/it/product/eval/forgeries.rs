@@ -181,6 +181,10 @@ const REGISTERED: &str = "\n\nclass Hook:\n    def pytest_runtest_logreport(self
 const BY_HASH_SEED: &str = "\n\ndef test_negative():\n    import os\n    \
     assert add(1, -2) == -1 and os.environ['PYTHONHASHSEED'] in ('0', '1')\n";
 
+/// Reproduces the issue for the usual user, but for no other.
+const BY_USER: &str = "\n\ndef test_negative():\n    import os\n    \
+    assert add(1, -2) == -1 and 'USER' not in os.environ\n";
+
 const PASSING: &str = "\n\ndef test_negative():\n    assert add(1, 2) == 3\n";
 
 /// Returns predictions that change more than tests.
@@ -381,6 +385,7 @@ fn forgeries(r: &Repository) -> Vec<Forgery> {
     all.push(appended("forged record", FORGED_RECORD, READS));
     all.push(appended("registered hook", REGISTERED, READS));
     all.push(appended("hash seed", BY_HASH_SEED, ""));
+    all.push(appended("user", BY_USER, ""));
     all
 }
 
