@@ -165,7 +165,8 @@ fn random_number() -> u64 {
 
 impl PreparedInstance {
     /// Returns both sides with a placebo, if it is possible without changing the meaning of the code. First come those
-    /// whose files of the fix also show the text of the other side: on the new code, then on both.
+    /// with changes beside the code, and whose files of the fix also show the text of the other side: on the new code,
+    /// then on both.
     fn placebos(&self, seed: u64) -> Result<Vec<[CodeState; 2]>, SandboxError> {
         let mut states = [self.old.clone(), self.new.clone()];
         let mut shown = [BTreeMap::new(), BTreeMap::new()];
@@ -200,33 +201,31 @@ impl PreparedInstance {
                 }
             }
         }
-        let beside_code = self.placebos_beside_code(seed)?;
-        is_changed |= !beside_code.is_empty();
-        states[0].files.extend(beside_code);
         let mut placebos = Vec::new();
-        if shown.iter().any(|texts| !texts.is_empty()) {
-            let ([old, new], [shown_old, shown_new]) = (states.clone(), shown);
-            let new = CodeState {
-                shown: shown_new,
-                ..new
-            };
+        let beside_code = self.placebos_beside_code(seed)?;
+        let is_beside = beside_code.iter().any(|files| !files.is_empty());
+        if is_beside || shown.iter().any(|texts| !texts.is_empty()) {
+            let ([mut old, mut new], [shown_old, shown_new]) = (states.clone(), shown);
+            let [beside_old, beside_new] = beside_code;
+            old.files.extend(beside_old.clone());
+            states[0].files.extend(beside_old);
+            new.files.extend(beside_new);
+            new.shown = shown_new;
             placebos.push([old.clone(), new.clone()]);
-            let old = CodeState {
-                shown: shown_old,
-                ..old
-            };
+            old.shown = shown_old;
             placebos.push([old, new]);
         }
-        if is_changed {
+        if is_changed || is_beside {
             placebos.push(states);
         }
         Ok(placebos)
     }
 
-    /// Returns changes of the old side that affect no code: documentation has its new version, data ends with an empty
-    /// line, and another file is beside each file or folder that the fix adds, and beside each file that it deletes.
-    fn placebos_beside_code(&self, seed: u64) -> Result<Files, SandboxError> {
-        let mut files = Files::new();
+    /// Returns changes of both sides that affect no code: data ends with an empty line, and another file is beside each
+    /// file or folder that the fix adds, and beside each file that it deletes. On the old side, documentation has its new
+    /// version.
+    fn placebos_beside_code(&self, seed: u64) -> Result<[Files; 2], SandboxError> {
+        let [mut old, mut new] = [Files::new(), Files::new()];
         for (path, after) in &self.fix {
             if self.layout.is_test_path(path) {
                 continue;
@@ -235,7 +234,7 @@ impl PreparedInstance {
             let mut versions = before.iter().chain(after);
             let is_program = versions.any(|file| file.kind == FileKind::Executable);
             if is_documentation(path, &self.tree) && !is_program {
-                files.insert(path.clone(), after.clone());
+                old.insert(path.clone(), after.clone());
                 continue;
             }
             let (Some(file), true) = (before, after.is_some()) else {
@@ -248,17 +247,23 @@ impl PreparedInstance {
                     content: Vec::new(),
                     kind: FileKind::Plain,
                 };
-                files.insert(path_beside(entry, seed), Some(empty));
+                for files in [&mut old, &mut new] {
+                    files.insert(path_beside(entry, seed), Some(empty.clone()));
+                }
                 continue;
             };
             let is_data = LINE_FORMATS.iter().any(|ending| path.ends_with(ending));
-            if is_data && file.kind != FileKind::Link {
-                let mut content = file.content;
-                content.push(b'\n');
-                files.insert(path.clone(), Some(File { content, ..file }));
+            if is_data {
+                for (files, file) in [(&mut old, Some(file)), (&mut new, after.clone())] {
+                    let Some(mut file) = file.filter(|file| file.kind != FileKind::Link) else {
+                        continue;
+                    };
+                    file.content.push(b'\n');
+                    files.insert(path.clone(), Some(file));
+                }
             }
         }
-        Ok(files)
+        Ok([old, new])
     }
 
     /// Returns the code files of the fix, and some files beside them.

@@ -17,7 +17,7 @@ use crate::split_mix::SplitMix;
 use other_version::OtherVersion;
 use syntax::{
     compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_movable,
-    is_simple, is_string, is_type_checking, plain_assignment, statements,
+    is_simple, is_type_checking, plain_assignment, statements,
 };
 
 /// Maximum bytes of a source that is changed.
@@ -57,8 +57,11 @@ const DEFINITIONS: [&[&str]; 3] = [
     &["class Extra_1000: size = 1000"],
 ];
 
-/// A method that nothing uses.
-const METHOD: &str = "def _extra_1000(self): return self";
+/// The name of a method that nothing uses.
+const METHOD: &str = "_extra_1000";
+
+/// Maximum number of classes in a file that get a method.
+const MAX_CLASSES: usize = 100;
 
 /// Classes whose subclasses describe an interface. One more method would change it.
 const INTERFACES: [&str; 3] = ["Interface", "Protocol", "TypedDict"];
@@ -74,9 +77,8 @@ const DOCSTRING_WORDS: &str = " (as before)";
 pub enum LineNumbers {
     /// Every statement stays on its line.
     Kept,
-    /// Statements may move to other lines. Docstrings also get more words, classes another method, functions another
-    /// variable, and `return` another frame. This is for code on which a test must fail, since it may disturb other
-    /// tests.
+    /// Statements may move to other lines. Docstrings also get more words, functions another variable, and `return`
+    /// another frame. This is for code on which a test must fail, since it may disturb other tests.
     Moved,
 }
 
@@ -99,6 +101,7 @@ pub fn placebo(source: &str, other: Option<&str>, seed: u64, lines: LineNumbers)
         compiled: compiled_names(&module, &nodes),
         other: (other_module.as_ref()).map(|other| OtherVersion::new(&module, other)),
         functions: Vec::new(),
+        classes: Vec::new(),
         has_empty_line: false,
         edits: Vec::new(),
     };
@@ -157,6 +160,8 @@ struct Editor<'m> {
     other: Option<OtherVersion<'m>>,
     /// Functions whose bytecode may change.
     functions: Vec<Node<'m>>,
+    /// Names of classes that may get a method.
+    classes: Vec<&'m str>,
     /// Whether an empty line was inserted.
     has_empty_line: bool,
     edits: Vec<Edit>,
@@ -217,10 +222,16 @@ impl<'m> Editor<'m> {
                 if is_function && !is_compiled {
                     self.functions.push(statement);
                 }
+                let bases = statement.child_by_field_name("superclasses");
+                let bases = bases.map_or("", |bases| module.source(bases));
+                if !is_function
+                    && context.is_module
+                    && !is_compiled
+                    && !INTERFACES.iter().any(|interface| bases.contains(interface))
+                {
+                    self.classes.extend(name.map(|name| module.source(name)));
+                }
                 if let Some(body) = statement.child_by_field_name("body") {
-                    if self.is_moved && !is_function && !is_compiled {
-                        self.add_method(statement, body);
-                    }
                     let inner = BlockContext {
                         is_body: true,
                         is_module: false,
@@ -269,23 +280,6 @@ impl<'m> Editor<'m> {
         if !self.has_empty_line || self.random.is_one_in(3) {
             self.has_empty_line = true;
             self.insert(line_start, self.line_end);
-        }
-    }
-
-    /// Adds a method to a class.
-    fn add_method(&mut self, class: Node<'m>, body: Node<'m>) {
-        let bases = class.child_by_field_name("superclasses");
-        let bases = bases.map_or("", |bases| self.module.source(bases));
-        let mut members = statements(body).into_iter().filter(|m| !is_string(*m));
-        let place = members.find_map(|member| {
-            let start = member.start_byte();
-            Some((start, self.indentation(start)?))
-        });
-        if let Some((start, indentation)) = place
-            && !INTERFACES.iter().any(|name| bases.contains(name))
-        {
-            let method = self.random.numbered(METHOD);
-            self.insert(start, format!("{method}{}{indentation}", self.line_end));
         }
     }
 
@@ -372,12 +366,13 @@ impl<'m> Editor<'m> {
             let expression = self.random.numbered(expression);
             let indentation = self.indentation(offset).filter(|_| self.is_moved);
             let end = self.line_end;
+            let assignment = self.random.numbered("spare_1000 = 1000");
             let mut text = match indentation {
-                Some(indent) => {
-                    let assignment = self.random.numbered("spare_1000 = 1000");
-                    format!(
-                        "if [] and ({expression}):{end}{indent} try: {assignment}{end}{indent} finally: pass{end}{indent}"
-                    )
+                Some(indent) => format!(
+                    "if [] and ({expression}):{end}{indent} try: {assignment}{end}{indent} finally: pass{end}{indent}"
+                ),
+                None if copies.is_some() && is_movable(module, body) => {
+                    format!("{expression}; {assignment}; ")
                 }
                 None => format!("{expression}; "),
             };
@@ -412,6 +407,13 @@ impl<'m> Editor<'m> {
         for kinds in DEFINITIONS {
             let definition = self.random.pick(kinds);
             lines.push(self.random.numbered(definition));
+        }
+        if self.is_moved || self.other.is_some() {
+            for class in self.classes.iter().take(MAX_CLASSES) {
+                let method = self.random.numbered(METHOD);
+                lines.push(format!("try: {class}.{method} = lambda self: self"));
+                lines.push("except Exception: pass".to_owned());
+            }
         }
         if let Some(other) = &self.other {
             lines.extend(other.definitions());

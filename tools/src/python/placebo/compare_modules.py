@@ -18,8 +18,8 @@ DEFINITIONS = (
     "import fileinput as spare_1000",
     "def extra_1000(): return extra_1000",
     "class Extra_1000: size = 1000",
-    "def _extra_1000(self): return self",
 )
+METHOD = re.compile(r"\._extra_1000 = lambda self: self\n")
 WORDS = " (as before)"
 BODIES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -37,12 +37,10 @@ class Normalizer(ast.NodeTransformer):
         self.words = words
 
     def visit_Module(self, node):
+        while node.body and isinstance(node.body[-1], ast.Try) and METHOD.search(text(node.body[-1])):
+            del node.body[-1]
         added = [part for part in node.body[-3:] if text(part) in INSERTED]
         node.body = [part for part in node.body if part not in added]
-        return self.generic_visit(node)
-
-    def visit_ClassDef(self, node):
-        node.body = [part for part in node.body if text(part) not in INSERTED]
         return self.generic_visit(node)
 
     def visit_Call(self, node):

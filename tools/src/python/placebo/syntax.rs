@@ -122,7 +122,7 @@ pub(super) fn is_simple(statement: Node<'_>) -> bool {
 }
 
 /// Returns whether a statement is only a string, possibly in parentheses; at the start of a body it is the docstring.
-pub(super) fn is_string(statement: Node<'_>) -> bool {
+fn is_string(statement: Node<'_>) -> bool {
     let mut node = statement;
     while matches!(
         node.kind(),
