@@ -1,16 +1,18 @@
-//! Finds code of a candidate patch that starts to use pytest. Such code can change how tests end.
+//! Finds code of a candidate patch that starts to use a test runner. Such code can change how tests end.
 
 use std::collections::BTreeSet;
 
 use testwright_sandboxes::repository::Tree;
 use testwright_tools::python::Module;
 
-/// Packages of the test runner.
-const PACKAGES: [&str; 2] = ["pytest", "_pytest"];
+/// Packages of test runners.
+const PACKAGES: [&str; 3] = ["pytest", "_pytest", "unittest"];
+/// The variable in which pytest puts the name of the running test.
+const CURRENT_TEST: &str = "PYTEST_CURRENT_TEST";
 /// Expressions that find a module by a name in a string.
 const LOOKUPS: [&str; 4] = ["sys.modules", "import_module(", "__import__(", "find_spec("];
 
-/// Returns whether the code is pytest itself, which uses its own packages.
+/// Returns whether the code is a test runner itself, which uses its own packages.
 pub(super) fn is_runner(tree: &Tree) -> bool {
     let has_package = |folder: &str| {
         let path = |package: &str| format!("{folder}{package}");
@@ -21,7 +23,8 @@ pub(super) fn is_runner(tree: &Tree) -> bool {
     has_package("") || has_package("src/")
 }
 
-/// Returns the line and the package of each new use of pytest. A package that the file used before is not reported.
+/// Returns the line and the package of each new use of a test runner. A package that the file used before is not
+/// reported.
 pub(super) fn find_new_uses(before: &str, after: &str) -> Vec<(usize, &'static str)> {
     let mut uses = find_uses(after);
     if !uses.is_empty() {
@@ -35,8 +38,9 @@ pub(super) fn find_new_uses(before: &str, after: &str) -> Vec<(usize, &'static s
 }
 
 fn find_uses(text: &str) -> Vec<(usize, &'static str)> {
-    // Most files do not contain the word, and need no parser.
-    if !text.contains("pytest") {
+    // Most files contain none of the words, and need no parser.
+    let mut words = PACKAGES.iter().chain([&CURRENT_TEST]);
+    if !words.any(|word| text.contains(word)) {
         return Vec::new();
     }
     let mut uses = Vec::new();
@@ -55,6 +59,9 @@ fn find_uses(text: &str) -> Vec<(usize, &'static str)> {
     }
     for (at, line) in text.lines().enumerate() {
         let code = line.split('#').next().unwrap_or_default();
+        if code.contains(CURRENT_TEST) {
+            uses.push((at + 1, "pytest"));
+        }
         if LOOKUPS.iter().any(|lookup| code.contains(lookup))
             && let Some(package) = code.split(['"', '\'']).skip(1).find_map(package_of)
         {
@@ -77,9 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_use_of_pytest_is_found() {
+    fn new_use_of_test_runner_is_found() {
         for (code, expected) in [
             ("import os, pytest\n", Some((1, "pytest"))),
+            ("import unittest.mock\n", Some((1, "unittest"))),
+            (
+                "name = os.getenv('PYTEST_CURRENT_TEST')\n",
+                Some((1, "pytest")),
+            ),
             ("import pytest_mock\n", None),
             ("from .pytest import run\n", None),
             ("x = 1  # import pytest\n", None),
