@@ -119,8 +119,7 @@ impl<'m> InputReader<'m> {
             "nodename" => Input::HostName,
             "hash_randomization" => Input::HashSeed,
             "st_mtime" | "st_mtime_ns" | "st_ctime" | "st_ctime_ns" => Input::FileAge,
-            "__code__" | "co_code" | "co_consts" | "co_lines" | "co_lnotab" | "co_names"
-            | "co_stacksize" => Input::Bytecode,
+            _ if name == "__code__" || name.starts_with("co_") => Input::Bytecode,
             "testsfailed" => Input::RunRecord,
             "__file__" => {
                 self.names_module_file = true;
@@ -169,10 +168,14 @@ impl<'m> InputReader<'m> {
             (_, "getmtime" | "getctime") => {
                 self.inputs.insert(Input::FileAge);
             }
-            ("marshal" | "dis", _) | (_, "cache_from_source") => {
+            ("marshal" | "dis", _)
+            | (_, "cache_from_source")
+            | ("loader" | "__loader__", "get_code") => {
                 self.inputs.insert(Input::Bytecode);
             }
-            ("inspect" | "", "getsource" | "getsourcelines") | ("linecache", _) => {
+            ("inspect" | "", "findsource" | "getsource" | "getsourcelines")
+            | ("linecache", _)
+            | ("loader" | "__loader__", "get_source") => {
                 self.inputs.insert(Input::SourceText);
             }
             ("sys" | "threading" | "", "settrace" | "setprofile")
@@ -182,7 +185,7 @@ impl<'m> InputReader<'m> {
             (_, "getsourcefile") => self.names_module_file = true,
             (_, "dirname") => self.names_folder = true,
             (_, "open") => self.visit_read(call, !is_written(self.module.source(arguments))),
-            (_, "read_text" | "read_bytes") => self.visit_read(call, true),
+            (_, "getsize" | "read_text" | "read_bytes") => self.visit_read(call, true),
             (_, "write_text" | "write_bytes") => self.visit_read(call, false),
             ("modules", "get") if name == "sys.modules.get" => {
                 if let Some(key) = arguments.named_child(0) {

@@ -28,6 +28,9 @@ fn unrelated_inputs_are_named() {
         ),
         ("assert os.stat(path).st_ctime < 1", "a file's age"),
         ("assert len(f.__code__.co_code) != 40", "bytecode"),
+        ("assert f.__code__.co_varnames != ('a',)", "bytecode"),
+        ("assert list(f.__code__.co_positions())", "bytecode"),
+        ("assert pkg.__spec__.loader.get_code('pkg')", "bytecode"),
         ("assert dis.Bytecode(f)", "bytecode"),
         ("assert marshal.loads(path)", "bytecode"),
         ("assert sys._getframe().f_code.co_names", "bytecode"),
@@ -37,6 +40,14 @@ fn unrelated_inputs_are_named() {
         ("assert path.endswith('core.cpython-311.pyc')", "bytecode"),
         (
             "assert 'x' in inspect.getsource(f)",
+            "the text of source files",
+        ),
+        (
+            "assert pkg.__spec__.loader.get_source('pkg') != 'x'",
+            "the text of source files",
+        ),
+        (
+            "assert os.path.getsize(pkg.core.__file__) != 20",
             "the text of source files",
         ),
         (
