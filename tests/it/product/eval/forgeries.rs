@@ -462,6 +462,10 @@ fn files_beside_code_do_not_tell_sides() {
             "number of files",
             "len([n for n in os.listdir('pkg') if n.endswith('.py')]) != 2",
         ),
+        (
+            "number of files without a placebo",
+            "len([n for n in os.listdir('pkg') if n.endswith('.py')]) != 2 and 'spare' not in str(os.listdir('pkg'))",
+        ),
     ];
     let forgeries = conditions.map(|(name, condition)| Forgery {
         name,
