@@ -174,7 +174,11 @@ impl PreparedInstance {
         let may_show = self.may_show_other_texts()?;
         for path in self.placebo_paths() {
             let before = self.tree.file(&path)?;
-            let is_fixed = self.fix.contains_key(&path);
+            let init = format!("{}/__init__.py", folder_of(&path));
+            let init_text = self.tree.text(&init)?.unwrap_or_default();
+            // A copied name in a package, or one that the package imports, may take the place of another.
+            let may_copy =
+                self.fix.contains_key(&path) && path != init && !init_text.contains("import *");
             let after = match self.fix.get(&path) {
                 Some(after) => after.clone(),
                 None => before.clone(),
@@ -189,8 +193,7 @@ impl PreparedInstance {
                 .enumerate()
             {
                 let other = texts[1 - side];
-                // A name in a package may take the place of a module.
-                let copied = other.filter(|_| is_fixed && !path.ends_with("__init__.py"));
+                let copied = other.filter(|_| may_copy);
                 let changed = texts[side].and_then(|text| placebo(text, copied, seed, lines));
                 let Some(changed) = changed else { continue };
                 is_changed = true;
