@@ -19,6 +19,9 @@ const RUNS_AT_STARTUP: &str = "it runs when Python starts, or replaces a test ru
 /// Reason for test files, and for other files in test folders.
 const IS_TEST: &str = "it is part of the tests";
 
+/// Modules of packages that usually have functions with which tests assert.
+const ASSERTION_MODULES: [&str; 3] = ["_testing.py", "pytest.py", "testing.py"];
+
 /// Special methods with which an object can satisfy every assertion.
 const TRUTH_METHODS: [&str; 9] = [
     "__eq__",
@@ -43,7 +46,8 @@ pub(super) struct CodePatch {
     pub files: Files,
     /// Files that do not count, as `PATH: REASON`.
     pub left_out: Vec<String>,
-    /// Code that satisfies assertions whatever they check, or that uses the test runner, as `PATH:LINE: REASON`.
+    /// Code that satisfies assertions whatever they check, that uses the test runner, or with which tests assert, as
+    /// `PATH:LINE: REASON`.
     pub suspicions: Vec<String>,
 }
 
@@ -84,6 +88,9 @@ impl CodePatch {
             let of_file = |(path, before, after): &(String, Option<String>, String)| {
                 let before = before.as_deref().unwrap_or_default();
                 let mut found = suspicions(path, before, after);
+                if is_assertion_module(path) && !fix.contains_key(path) {
+                    found.push(format!("{path}:1: tests may assert with this module"));
+                }
                 if !is_runner {
                     found.extend(uses_of_runner(path, before, after));
                 }
@@ -202,6 +209,12 @@ fn pytest_sections(name: &str, text: Option<&str>) -> Vec<String> {
 fn is_toml_header(line: &str) -> bool {
     let bare = line.split('#').next().unwrap_or_default().trim_end();
     bare.ends_with(']') && !bare.contains(',')
+}
+
+/// Returns whether tests usually assert with functions of a module.
+fn is_assertion_module(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    ASSERTION_MODULES.contains(&name)
 }
 
 /// Returns special methods that a patch adds or changes, and that always return the same.

@@ -93,6 +93,20 @@ fn settings_count_unless_they_change_pytest() {
 }
 
 #[test]
+fn modules_with_assertions_are_found() {
+    for path in [
+        "xarray/testing.py",
+        "pkg/_testing.py",
+        "sympy/utilities/pytest.py",
+    ] {
+        assert!(is_assertion_module(path), "{path}");
+    }
+    for path in ["pkg/core.py", "pkg/contesting.py", "testing/core.py"] {
+        assert!(!is_assertion_module(path), "{path}");
+    }
+}
+
+#[test]
 fn constant_comparison_is_suspicious() {
     let class = |body: &str| format!("class A(int):\n    def __eq__(self, other):\n{body}");
     for (code, is_suspicious) in [
