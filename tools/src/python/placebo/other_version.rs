@@ -116,7 +116,7 @@ impl<'m> OtherVersion<'m> {
         let own: BTreeSet<&str> = self.own.text().lines().map(str::trim).collect();
         let lines = self.module.text().lines().map(str::trim);
         lines
-            .filter(|line| !line.is_empty() && !own.contains(line) && !line.contains("coding"))
+            .filter(|line| !line.is_empty() && !own.contains(line))
             .take(MAX_LINES)
             .map(|line| format!("# {line}"))
             .collect()

@@ -301,7 +301,7 @@ fn classes_get_a_method() {
 
 const OLD: &str = "import re\nfrom a import b\n\n_OLD = 1\n\n\ndef _gone():\n    return 1\n\n\n\
                    def f(x):\n    'Doc.'\n    return x - 1\n";
-const NEW: &str = "import os\nimport re\n\n\ndef f(x):\n    'Text.'\n    return g(x, y=re.I) + 2.5\n\n\ndef h(): pass\n";
+const NEW: &str = "import os\nimport re\n\n\ndef f(x):\n    'Text.'\n    return g(x, y=re.I) + 2.5\n\n\ndef h(): pass  # no coding:\n";
 
 #[test]
 fn fixed_code_gets_copies_of_removed_code() {
@@ -331,6 +331,7 @@ fn old_code_gets_copies_of_added_code() {
             "[] and [g(x, y=re.I) + 2.5, 'Text.']; return (lambda: x - 1)()",
             "\nimport colorsys as os\n",
             "\n# return g(x, y=re.I) + 2.5\n",
+            "\n# def h(): pass  # no coding:\n",
             "    'Text.'",
         ] {
             assert!(changed.contains(part), "{part}: {changed}");
