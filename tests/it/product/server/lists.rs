@@ -75,8 +75,8 @@ async fn fill(store: &Store, number: i64) -> [Vec<String>; 4] {
 async fn lists_of_long_requests_need_little_memory() {
     let place = TestDir::new();
     let daemon = ServerProcess::start_idle(&place);
-    let store = Store::open(&Store::url_in(&place.path("data")));
-    let store = store.await.unwrap();
+    let url = Store::url_in(&place.path("data"));
+    let store = Store::open(&url).await.unwrap();
     let patch = json!({"name": "p", "patch": "x".repeat(4 << 20)});
     let input =
         json!({"repository": "r", "commit": null, "issue": null, "tests": [], "patches": [patch]});

@@ -126,8 +126,8 @@ async fn shutdown_cancels_no_runs_of_clients() {
         listed["runs"].as_array().unwrap().len() == calls.len()
     });
     assert_eq!(daemon.terminate(), Some(0));
-    let store = Store::open(&Store::url_in(&place.path("data")));
-    let store = store.await.unwrap();
+    let url = Store::url_in(&place.path("data"));
+    let store = Store::open(&url).await.unwrap();
     let filter = JobFilter {
         limit: 100,
         ..JobFilter::default()
