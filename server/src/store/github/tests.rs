@@ -12,7 +12,8 @@ async fn task_of_removed_run_is_due() {
         issue: 7,
         details: "{}".to_owned(),
     };
-    let added = store.add_github_delivery("d-1", "digest", &[task]);
+    let tasks = [task];
+    let added = store.add_github_delivery("d-1", "digest", &tasks);
     assert!(added.await.unwrap());
     let removed_run = JobId::new(0);
     let linked = store.link_github_run("answer d-1", &removed_run);
