@@ -265,7 +265,8 @@ fn condition(assertion: &Assertion, source: &str) -> Option<std::ops::Range<usiz
 /// Builds the test file with the answer's test.
 fn test_file(problem: &Problem, form: Form, code: &str) -> Result<RunnableAnswer, RejectedAnswer> {
     let module = Module::parse(code);
-    if !module.errors().is_empty() && is_no_code(&module) {
+    // A part of a file may be indented.
+    if module.root().has_error() && is_no_code(&module) {
         return Err(RejectedAnswer::Gibberish(
             "the answer is not Python".to_owned(),
         ));

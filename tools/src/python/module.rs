@@ -2,9 +2,19 @@
 
 use tree_sitter::{Node, Parser, Tree};
 
+use super::nodes::code_children;
+
 /// Maximum levels of nesting. Functions that walk a tree recurse, and endlessly nested code must not exhaust the stack.
 /// CPython accepts 100 levels of indentation and 200 of parentheses, and some thousand operators in a row.
 const MAX_DEPTH: usize = 2000;
+
+/// Clauses that have the indentation of their statement.
+const CLAUSES: [&str; 4] = [
+    "elif_clause",
+    "else_clause",
+    "except_clause",
+    "finally_clause",
+];
 
 /// Bytes of stack for a thread that analyses modules: enough for the deepest tree, also in a build without
 /// optimisation.
@@ -77,8 +87,9 @@ impl Module {
             let what = format!("it nests more than {MAX_DEPTH} levels deep");
             errors.push(SyntaxError { line, what });
         }
-        if self.root().has_error() {
-            self.collect_errors(self.root(), &mut errors);
+        match self.root().has_error() {
+            true => self.collect_errors(self.root(), &mut errors),
+            false => self.collect_indentation_errors(self.root(), &mut errors),
         }
         errors.dedup_by_key(|e| e.line);
         errors
@@ -112,6 +123,46 @@ impl Module {
         }
     }
 
+    /// Collects blocks without statements, and statements that are not indented like the first one of their block: the
+    /// grammar accepts both.
+    fn collect_indentation_errors(&self, node: Node<'_>, errors: &mut Vec<SyntaxError>) {
+        let is_block = node.kind() == "block";
+        if is_block && code_children(node).next().is_none() {
+            errors.push(error_at(node, "expected an indented block"));
+        }
+        let mut expected = match node.kind() {
+            "module" => Some(""),
+            "block" => None,
+            _ => self.own_indentation(node),
+        };
+        let has_statements = is_block || matches!(node.kind(), "module" | "decorated_definition");
+        for child in code_children(node) {
+            let kind = child.kind();
+            if (has_statements || CLAUSES.contains(&kind))
+                && let Some(white) = self.own_indentation(child)
+                && *expected.get_or_insert(white) != white
+            {
+                let what = "its indentation does not match the lines above";
+                errors.push(error_at(child, what));
+            }
+            if ["_statement", "_clause", "definition", "block"]
+                .iter()
+                .any(|end| kind.ends_with(end))
+            {
+                self.collect_indentation_errors(child, errors);
+            }
+        }
+    }
+
+    /// Returns the indentation of a node that begins a logical line. Python starts counting after a form feed.
+    fn own_indentation(&self, node: Node<'_>) -> Option<&str> {
+        let above = self.text.get(..node.start_byte())?;
+        let (rest, white) = above.rsplit_once('\n').unwrap_or(("", above));
+        let is_first = white.trim_matches([' ', '\t', '\x0c']).is_empty();
+        let is_continued = rest.trim_end().ends_with('\\');
+        (is_first && !is_continued).then(|| white.rsplit('\x0c').next().unwrap_or_default())
+    }
+
     /// Returns errors that `before` did not have. They are compared by text, not by line, so moved errors do not count.
     pub fn new_errors(&self, before: Option<&Module>) -> Vec<SyntaxError> {
         let mut old: Vec<String> = before
@@ -127,6 +178,13 @@ impl Module {
                 None => true,
             })
             .collect()
+    }
+}
+
+fn error_at(node: Node<'_>, what: &str) -> SyntaxError {
+    SyntaxError {
+        line: node.start_position().row + 1,
+        what: what.to_owned(),
     }
 }
 
@@ -181,6 +239,31 @@ mod tests {
             module.imports();
             let _ = edit::Code::read(text);
             contributed("tests/test_a.py", Some(FILE), text, &Layout::default());
+        }
+    }
+
+    #[test]
+    fn wrong_indentation_is_an_error() {
+        for (text, line) in [
+            ("def f():\n\nx = 1\n", 1),
+            ("if a:\n    x\nelse:\n    # none\n", 3),
+            ("x = 1\n    y = 2\n", 2),
+            ("if a:\n    x\n  y\n", 3),
+            ("if a:\n\tx\n        y\n", 3),
+            ("if a:\n    x\n  else:\n    y\n", 3),
+            ("@a\n  def f(): pass\n", 2),
+        ] {
+            let errors = Module::parse(text).errors();
+            let lines: Vec<usize> = errors.iter().map(|error| error.line).collect();
+            assert_eq!(lines, [line], "{text}");
+        }
+        for text in [
+            "x = 1; \\\n  y = 2\n",
+            "if a: b\nelse: c\n",
+            "\x0cdef f():\n    '''a\nb'''; x\n  # c\n    y\n",
+            "with \\\n  a:\n    pass\n",
+        ] {
+            assert_eq!(Module::parse(text).errors(), [], "{text}");
         }
     }
 
