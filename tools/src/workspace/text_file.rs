@@ -112,12 +112,7 @@ pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Option<String> {
 pub(crate) fn transcoded(path: &Path, head: &[u8], max_bytes: u64) -> Option<String> {
     let is_other =
         is_python(path) && declaration(head).is_some_and(|name| Codec::named(&name) != Codec::Utf8);
-    let has_lone_return = || {
-        let mut pairs = head.windows(2);
-        pairs.any(|pair| pair[0] == b'\r' && pair[1] != b'\n')
-    };
-    let has_mark = mark(head).is_some();
-    if !(is_other || has_mark || has_lone_return()) {
+    if !(is_other || mark(head).is_some() || head.contains(&b'\r')) {
         return None;
     }
     read_text(path, max_bytes)

@@ -85,6 +85,18 @@ fn matches_are_grouped_by_function() {
 }
 
 #[test]
+fn line_ends_are_not_part_of_lines() {
+    let mut f = Fixture::new(&[
+        ("a.py", b"import a\r\nneedle = 1\r\n"),
+        ("b.py", b"needle = 1\n"),
+        ("c.py", b"needle = 1\rx = 2\r"),
+    ]);
+    let text = f.text("search", json!({"pattern": r"^needle = \d$"}));
+    assert!(text.starts_with("3 matches in 3 files\n"), "{text}");
+    assert!(text.contains("a.py\n2: needle = 1\n"), "{text}");
+}
+
+#[test]
 fn long_results_are_cut() {
     let many = "needle\n".repeat(500);
     let files: Vec<(String, &[u8])> = (0..70)
