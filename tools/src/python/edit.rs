@@ -2,6 +2,9 @@
 //!
 //! Texts here use `\n` as line end; [`LineEnding`] restores the file's own line ends.
 
+use std::collections::HashSet;
+
+use super::definitions::last_line;
 use super::indentation::{Steps, indentation, step};
 use super::nodes::{code_children, named_children};
 use super::tokens::is_docstring;
@@ -56,10 +59,15 @@ impl Code {
             return Err(CodeError::NoDefinition);
         }
         let first = module.outline().first().map_or(1, |d| d.first);
+        let others = code_children(module.root()).filter(|node| !node.kind().contains("import_"));
+        let other_lines: HashSet<usize> = others
+            .flat_map(|node| node.start_position().row + 1..=last_line(node))
+            .collect();
         let mut imports = Vec::new();
         let mut keep: Vec<bool> = vec![true; whole.lines().count()];
         for import in module.imports() {
-            if import.top_level && import.last < first {
+            let is_alone = !(import.first..=import.last).any(|line| other_lines.contains(&line));
+            if import.top_level && import.last < first && is_alone {
                 imports.extend(import.bindings);
                 for line in keep.iter_mut().take(import.last).skip(import.first - 1) {
                     *line = false;
@@ -163,8 +171,8 @@ fn wrapped(text: &str, indent: &str) -> String {
 }
 
 /// Returns the lines that begin inside a string other than a docstring.
-fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
-    let mut lines = std::collections::HashSet::new();
+fn lines_in_strings(module: &Module) -> HashSet<usize> {
+    let mut lines = HashSet::new();
     let mut open = vec![module.root()];
     while let Some(node) = open.pop() {
         if is_docstring(node) {
@@ -277,7 +285,7 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
     }
 }
 
-/// Removes a definition with its decorators and the empty lines around it. A class that would become empty gets `pass`.
+/// Removes a definition with its decorators and the empty lines around it. A block that would become empty gets `pass`.
 pub fn remove(module: &Module, definition: &Definition) -> String {
     let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
     let is_blank = |line: &&&str| line.trim().is_empty();
@@ -290,7 +298,7 @@ pub fn remove(module: &Module, definition: &Definition) -> String {
         _ => 0,
     };
     let pass = format!("{}pass\n", prefix(module, definition));
-    let instead: &[&str] = match is_all_of_its_class(module, definition) {
+    let instead: &[&str] = match is_alone_in_block(module, definition) {
         true => &[pass.as_str()],
         false => &[],
     };
@@ -298,18 +306,12 @@ pub fn remove(module: &Module, definition: &Definition) -> String {
     [above, instead, &below[blank_below..]].concat().concat()
 }
 
-fn is_all_of_its_class(module: &Module, definition: &Definition) -> bool {
-    let Some((class, _)) = definition.qualified.rsplit_once('.') else {
-        return false;
-    };
-    module.find(class).iter().any(|class| {
-        let numbers = class.line + 1..=class.last;
-        let mut others =
-            numbers.filter(|line| !(definition.first..=definition.last).contains(line));
-        let lines: Vec<&str> = module.text().lines().collect();
-        let is_code = |line: &str| !matches!(line.trim_start().chars().next(), None | Some('#'));
-        !others.any(|line| lines.get(line - 1).is_some_and(|line| is_code(line)))
-    })
+/// Returns whether a definition is the only statement of its class, function or other block.
+fn is_alone_in_block(module: &Module, definition: &Definition) -> bool {
+    let (start, end) = (definition.bytes.start, definition.bytes.end);
+    let node = module.root().descendant_for_byte_range(start, end);
+    let block = node.and_then(|node| node.parent());
+    block.is_some_and(|block| block.kind() == "block" && code_children(block).count() == 1)
 }
 
 /// Returns the indentation of a definition's lines.

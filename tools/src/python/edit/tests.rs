@@ -109,6 +109,11 @@ fn removal_includes_decorators() {
         "import a\n\n\n@a.b\ndef f():\n    pass\n\n\nclass T:\n    def g(self):\n        pass\n"
     );
     assert_eq!(removed("T"), "import a\n\n\n@a.b\ndef f():\n    pass\n");
+    let module = Module::parse("if a:\n    x = 1\nelse:\n    # Old.\n    @b\n    def f(): 1\n");
+    assert_eq!(
+        remove(&module, &module.find("f")[0]),
+        "if a:\n    x = 1\nelse:\n    # Old.\n    pass\n"
+    );
 }
 
 #[test]
@@ -131,6 +136,10 @@ fn code_without_function_is_refused() {
     .unwrap();
     assert_eq!(code.imports.len(), 3);
     assert_eq!(code.indented(""), "def f():\n    import z\n");
+    let shared = "import a; import b\nimport c; c.d = 1\n\ndef f(): pass\n";
+    let code = Code::read(shared).unwrap();
+    assert_eq!(code.imports.len(), 2);
+    assert_eq!(code.indented(""), "import c; c.d = 1\n\ndef f(): pass\n");
 }
 
 #[test]
