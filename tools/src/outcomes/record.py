@@ -80,7 +80,8 @@ def emit(event, **facts):
     if event == "start" and _TEST_BEGINS and not _TEST_BEGINS[0](facts["id"]):
         _TEST_BEGINS.pop()
     facts["event"] = event
-    line = (_dumps(facts) + "\n").encode("ascii", "replace")
+    # As UTF-8, because the reader refuses escapes of lone surrogates, which stand for undecodable bytes.
+    line = (_dumps(facts, ensure_ascii=False) + "\n").encode("utf-8", "replace")
     if _HELD is None:
         _send(line)
     else:
@@ -340,7 +341,10 @@ def failure(error, traceback=None, path=None):
     cause = _cause(error) if not around else ("one of %d in" % count, around[0])
     if cause is not None:
         cause = "%s %s: %s" % (cause[0], _class_name(type(cause[1])), cut(_message(cause[1]), 600))
-    name = getattr(error, "name", None)
+    try:
+        name = getattr(error, "name", None)
+    except Exception:  # a property of the test's own exception
+        name = None
     return {
         "exception": _class_name(type(error)),
         "kinds": [cls.__name__ for cls in type(error).__mro__],

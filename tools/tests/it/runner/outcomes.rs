@@ -82,6 +82,23 @@ class TestCase(unittest.TestCase):
 }
 
 #[test]
+fn odd_exceptions_do_not_end_the_record() {
+    let project = pkg("\
+def test_undecodable(): assert 0, 'bad \\udce9'
+class Odd(Exception):
+    @property
+    def name(self): raise KeyError(1)
+def test_odd(): raise Odd
+def test_later(): assert 1 == 2
+");
+    let report = project.run(&["tests/test_a.py"]);
+    let outcomes: Vec<Outcome> = report.tests.iter().map(|t| t.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Failed; 3], "{report:?}");
+    let failure = report.tests[0].failure.as_ref().unwrap();
+    assert_eq!(failure.message, "bad ?\nassert 0");
+}
+
+#[test]
 fn failure_class_follows_traceback() {
     let project = pkg("\
 import unittest, pytest
