@@ -48,9 +48,13 @@ pub fn scopes(text: &str) -> Vec<Scope> {
     let mut decorated: Option<usize> = None;
     let (mut at, mut line) = (0, 1);
     while at < bytes.len() {
-        let start = at;
+        let mut start = at;
         while at < bytes.len() && matches!(bytes[at], b' ' | b'\t' | b'\x0c') {
             at += 1;
+            // Like Python, start counting again.
+            if bytes[at - 1] == b'\x0c' {
+                start = at;
+            }
         }
         let first = line;
         if at >= bytes.len() || matches!(bytes[at], b'\n' | b'\r' | b'#') {
@@ -198,6 +202,7 @@ mod tests {
             "def f():\n    return r'\\'\ndef g():\n    return 1",
             "classy = 1\ndefine = 2\nif a:\n    def f():\n        pass\nelse:\n    def f():\n        pass\n",
             "def f[T](x: T): pass\nclass C[T]: pass\n",
+            "def f():\n    pass\n\x0cdef g():\n    pass\n \x0c    # g\n",
         ] {
             let module = Module::parse(text);
             let outline = module.outline();
