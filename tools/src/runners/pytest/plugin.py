@@ -173,8 +173,15 @@ def pytest_sessionstart(session):
 def pytest_make_collect_report(collector):
     outcome = yield
     if outcome.excinfo is not None:
-        if not isinstance(outcome.excinfo[1], (KeyboardInterrupt, SystemExit)):
-            _collection_error(_id(collector), outcome.excinfo[1], _path(collector))
+        error = outcome.excinfo[1]
+        if not isinstance(error, KeyboardInterrupt):
+            _collection_error(_id(collector), error, _path(collector))
+        if isinstance(error, SystemExit):
+            # Since pytest 8, a module that exits would end the whole session.
+            from _pytest.reports import CollectErrorRepr, CollectReport
+
+            text = CollectErrorRepr("SystemExit: %s" % error)
+            outcome.force_result(CollectReport(collector.nodeid, "failed", text, []))
         return
     report = outcome.get_result()
     if report.failed:

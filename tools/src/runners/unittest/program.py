@@ -68,7 +68,7 @@ def _main():
         except unittest.SkipTest as skip:
             emit("collection_skipped", id=file, reason=str(skip))
             continue
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             emit("collection_error", id=file, failure=failure(error, path=path))
             continue
         for test in flatten(suite):

@@ -204,6 +204,7 @@ fn unittest_finds_files_outside_packages() {
         ("b/test_same.py", two),
         ("b/sub/test_deep.py", two),
         ("b/broken/test_bad.py", "import none_such\n"),
+        ("b/exits/test_exit.py", "raise SystemExit(3)\n"),
         (
             "b/skipped/test_skip.py",
             "import unittest\nraise unittest.SkipTest('not here')\n",
@@ -220,9 +221,10 @@ fn unittest_finds_files_outside_packages() {
     ];
     assert_eq!(ids, expected, "{report:#?}");
     assert_eq!(report.tests[3].outcome, Outcome::Skipped);
-    assert_eq!(report.collection_errors.len(), 1);
-    let error = &report.collection_errors[0];
-    assert_eq!(error.id, "b/broken/test_bad.py");
+    let errors = &report.collection_errors;
+    let ids: Vec<&str> = errors.iter().map(|error| error.id.as_str()).collect();
+    assert_eq!(ids, ["b/broken/test_bad.py", "b/exits/test_exit.py"]);
+    let error = &errors[0];
     assert_eq!(error.failure.missing_name.as_deref(), Some("none_such"));
 
     let mut request = project.request(&["b"]);

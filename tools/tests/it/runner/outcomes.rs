@@ -263,11 +263,13 @@ fn import_error_affects_own_tests_only() {
             "tests/test_bad.py",
             "from pkg import third\ndef test_x(): pass\n",
         ),
+        ("tests/test_exit.py", "import sys\nsys.exit(3)\n"),
         ("tests/test_syntax.py", "def test_x(:\n"),
         ("tests/test_good.py", "def test_x(): pass\n"),
     ]);
     let report = project.run(&[
         "tests/test_bad.py::test_x",
+        "tests/test_exit.py",
         "tests/test_syntax.py",
         "tests/test_good.py",
     ]);
@@ -294,6 +296,7 @@ fn import_error_affects_own_tests_only() {
         errors,
         [
             ("tests/test_bad.py", "ImportError"),
+            ("tests/test_exit.py", "SystemExit"),
             ("tests/test_syntax.py", "SyntaxError")
         ]
     );
