@@ -133,6 +133,8 @@ def pytest_cmdline_main(config):
         "failedfirst": False,
         "newfirst": False,
         "stepwise": False,
+        "stepwise_skip": False,
+        "stepwise_reset": False,
         "reruns": 0,  # None would leave the setting of the configuration file in force
         "retries": 0,
         "force_flaky": False,
@@ -180,8 +182,7 @@ def pytest_make_collect_report(collector):
             # Since pytest 8, a module that exits would end the whole session.
             from _pytest.reports import CollectErrorRepr, CollectReport
 
-            text = CollectErrorRepr("SystemExit: %s" % error)
-            outcome.force_result(CollectReport(collector.nodeid, "failed", text, []))
+            outcome.force_result(CollectReport(collector.nodeid, "failed", CollectErrorRepr(repr(error)), []))
         return
     report = outcome.get_result()
     if report.failed:

@@ -64,7 +64,7 @@ fn tests_run_from_folder_of_project() {
 
 #[test]
 fn stopping_and_selecting_options_are_overridden() {
-    let ini = "[pytest]\naddopts = -x --maxfail=1 --strict -p no:doctest --lf\nmarkers =\n    slow: takes long\n";
+    let ini = "[pytest]\naddopts = -x --maxfail=1 --strict -p no:doctest --lf --stepwise-skip\nmarkers =\n    slow: takes long\n";
     let test = "def test_a(): assert 0\ndef test_b(): assert 0\ndef test_c(): pass\n";
     let project = Project::new(&[("tox.ini", ini), ("tests/test_a.py", test)]);
     for _ in 0..2 {
