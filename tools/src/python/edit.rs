@@ -216,17 +216,22 @@ pub struct EditedText {
 /// Inserts code into a module, with blank lines around it.
 pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> EditedText {
     let lines: Vec<&str> = module.text().lines().collect();
+    let above_comments = |row: usize, indent: &str| {
+        let comment = format!("{indent}#");
+        let above = lines[..row].iter().rev();
+        row - above.take_while(|line| line.starts_with(&comment)).count()
+    };
     let (at, indent) = match point {
         InsertionPoint::Before(definition) => {
             let indent = prefix(module, definition);
-            let is_comment = |line: &&&str| line.starts_with(&format!("{indent}#"));
-            let above = lines[..definition.first - 1].iter().rev();
-            let comments = above.take_while(is_comment).count();
-            (definition.first - 1 - comments, indent)
+            (above_comments(definition.first - 1, &indent), indent)
         }
         InsertionPoint::After(definition) => (definition.last, prefix(module, definition)),
         InsertionPoint::In(class) => (class.last, member_prefix(module, class)),
-        InsertionPoint::End => (main_guard(module).unwrap_or(lines.len()), String::new()),
+        InsertionPoint::End => {
+            let end = main_guard(module).map(|row| above_comments(row, ""));
+            (end.unwrap_or(lines.len()), String::new())
+        }
     };
     let gap = if indent.is_empty() { 2 } else { 1 };
     let mut before: Vec<&str> = lines[..at.min(lines.len())].to_vec();

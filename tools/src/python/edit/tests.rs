@@ -41,6 +41,11 @@ fn code_is_inserted_at_each_point() {
             "x = 1\n\n    @property\n    def new(self):\n        return 1\n"
         )
     );
+    let commented = "x = 1\n\n# Run.\nif __name__ == '__main__':\n    g()\n";
+    assert_eq!(
+        put(commented, new, |_| InsertionPoint::End),
+        commented.replace("\n# Run", "\n\ndef new():\n    return 1\n\n\n# Run")
+    );
     assert_eq!(put("", new, |_| InsertionPoint::End), new);
     assert_eq!(
         put("x = 1", new, |_| InsertionPoint::End),
