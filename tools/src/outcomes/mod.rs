@@ -21,6 +21,7 @@ pub const RECORDER_NAMES: &[&str] = &[
     "testwright_pytest",
     "testwright_trace",
     "testwright_extensions",
+    "testwright_collection_failure",
     "testwright_guard",
     "testwright_program",
     "testwright_process_state",

@@ -17,6 +17,10 @@ const PLUGIN: &str = include_str!("plugin.py");
 const FOLDER: &str = "pytest";
 const MODULE: &str = "testwright_pytest";
 const GUARD: (&str, &str) = ("testwright_guard", include_str!("guard.py"));
+const COLLECTION_FAILURE: (&str, &str) = (
+    "testwright_collection_failure",
+    include_str!("collection_failure.py"),
+);
 const PROCESS_STATE: (&str, &str) = ("testwright_process_state", include_str!("process_state.py"));
 /// Name and source of the module shared by the processes that fork.
 pub(crate) const FORKING: (&str, &str) = ("testwright_forking", include_str!("forking.py"));
@@ -61,7 +65,7 @@ pub(super) fn prepare(
     ids: &[String],
     options: &Options,
 ) -> Result<RecordedCommand> {
-    let modules = [(MODULE, PLUGIN), GUARD, PROCESS_STATE];
+    let modules = [(MODULE, PLUGIN), GUARD, COLLECTION_FAILURE, PROCESS_STATE];
     let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
     // Plugins create folders in it before pytest creates it.
     let cache = cache(&recording.folder);
@@ -79,6 +83,7 @@ pub(super) fn prepare_server(
     let modules = [
         (MODULE, PLUGIN),
         GUARD,
+        COLLECTION_FAILURE,
         PROCESS_STATE,
         FORKING,
         (FORK_SERVER_MODULE, FORK_SERVER),

@@ -12,6 +12,7 @@ import time
 
 import _pytest
 import pytest
+from testwright_collection_failure import record_conftest, record_failure
 from testwright_extensions import named_by
 from testwright_guard import Guard
 from testwright_process_state import flush, loaded
@@ -72,31 +73,6 @@ def _id(node):
     return head + colons + tail + bracket + parameters
 
 
-def _import_failure(error):
-    """Returns the original exception of a failed import, without pytest's wrappers for modules and conftest.py."""
-    kind = type(error).__name__
-    if kind == "ConftestImportFailure":
-        cause = getattr(error, "cause", None)
-        wrapped = getattr(error, "excinfo", None)
-        if cause is None and wrapped is not None:
-            cause = wrapped[1] if isinstance(wrapped, tuple) else wrapped.value
-        return cause or error.__cause__ or error.__context__ or error
-    if kind == "CollectError":
-        inner = error.__cause__ or error.__context__
-        return inner if inner is not None else error
-    return error
-
-
-def _collection_error(node_id, error, path):
-    inner = _import_failure(error)
-    conftest = getattr(error, "path", None)
-    if type(error).__name__ == "ConftestImportFailure" and conftest is not None:
-        path = str(conftest)
-        base, name = locate(path)
-        node_id = name if base == "workspace" else path
-    emit("collection_error", id=node_id, failure=failure(inner, path=path))
-
-
 # Hooks
 
 
@@ -110,9 +86,7 @@ def pytest_load_initial_conftests(early_config):
         known.cov_source = []  # the driver measures coverage, and thresholds of pytest-cov are not outcomes
     outcome = yield
     if outcome.excinfo is not None:
-        error = outcome.excinfo[1]
-        if type(error).__name__ == "ConftestImportFailure":
-            _collection_error("conftest.py", error, None)
+        record_conftest(outcome.excinfo[1])
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -177,7 +151,7 @@ def pytest_make_collect_report(collector):
     if outcome.excinfo is not None:
         error = outcome.excinfo[1]
         if not isinstance(error, KeyboardInterrupt):
-            _collection_error(_id(collector), error, _path(collector))
+            record_failure(_id(collector), error, _path(collector))
         if isinstance(error, SystemExit):
             # Since pytest 8, a module that exits would end the whole session.
             from _pytest.reports import CollectErrorRepr, CollectReport
@@ -188,7 +162,7 @@ def pytest_make_collect_report(collector):
     if report.failed:
         call = getattr(report, "call", None)
         if call is not None and call.excinfo is not None:
-            _collection_error(_id(collector), call.excinfo.value, _path(collector))
+            record_failure(_id(collector), call.excinfo.value, _path(collector))
         else:
             text = cut(str(report.longrepr), MESSAGE)
             empty = {"exception": "CollectError", "kinds": [], "message": text, "name": None, "cause": None, "frames": []}

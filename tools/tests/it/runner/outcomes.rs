@@ -332,6 +332,35 @@ fn broken_conftest_affects_tests_below() {
 }
 
 #[test]
+fn conftest_that_exits_or_skips_is_broken() {
+    for (conftest, exception) in [
+        ("raise SystemExit(3)", "SystemExit"),
+        (
+            "import pytest; pytest.skip('no', allow_module_level=True)",
+            "Skipped",
+        ),
+        ("pytest_plugins = ['nothing_like_this']", "ImportError"),
+    ] {
+        let project = Project::new(&[
+            ("tests/a/conftest.py", conftest),
+            ("tests/a/test_a.py", "def test_x(): pass\n"),
+            ("tests/b/test_b.py", "def test_x(): pass\n"),
+        ]);
+        let report = project.run(&["tests/a/test_a.py", "tests/b/test_b.py"]);
+        let error = &report.collection_errors[0];
+        assert_eq!(
+            (error.id.as_str(), error.failure.exception.as_str()),
+            ("tests/a/conftest.py", exception)
+        );
+        assert_eq!(
+            test(&report, "tests/b/test_b.py::test_x").outcome,
+            Outcome::Passed,
+            "{report:#?}"
+        );
+    }
+}
+
+#[test]
 fn first_tests_are_reported_individually() {
     let project = Project::new(&[
         ("tests/a/conftest.py", "import nothing_like_this\n"),
