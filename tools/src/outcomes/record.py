@@ -14,7 +14,8 @@ import sysconfig
 
 # Saved, because tests may replace the modules' attributes (fake file systems, frozen time).
 _write, _dup2, _getpid = os.write, os.dup2, os.getpid
-_dumps = json.dumps
+# As UTF-8, because the reader refuses escapes of lone surrogates, which stand for undecodable bytes.
+_dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 # The settings are in a file, because environment variables have a size limit.
 with open(os.environ.pop("TESTWRIGHT_RECORD")) as _settings:
@@ -80,8 +81,7 @@ def emit(event, **facts):
     if event == "start" and _TEST_BEGINS and not _TEST_BEGINS[0](facts["id"]):
         _TEST_BEGINS.pop()
     facts["event"] = event
-    # As UTF-8, because the reader refuses escapes of lone surrogates, which stand for undecodable bytes.
-    line = (_dumps(facts, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+    line = (_dumps(facts) + "\n").encode("utf-8", "replace")
     if _HELD is None:
         _send(line)
     else:
