@@ -27,10 +27,10 @@ impl CallDependencies {
     /// Returns the answer to a call that should not run.
     pub(super) fn declines(&self, tool: &dyn AnyTool, call: &ToolCall) -> Flow<Option<String>> {
         let is_of_tests = tool.runs_code() && (tool.route() != Route::Sandbox || takes_tests(tool));
-        let arguments = tool.check(call.arguments.value()).unwrap_or_default();
-        let is_abstention = arguments["reproducible"] == false;
+        let checked = tool.check(call.arguments.value());
+        let is_abstention = (checked.as_ref()).is_ok_and(|fields| fields["reproducible"] == false);
         if self.is_edit_refused && is_of_tests && !is_abstention {
-            let keeps_fix = tool.route() == Route::Fork;
+            let keeps_fix = tool.route() == Route::Fork && checked.is_ok();
             return prompt(Skipped { keeps_fix }.render()).map(Some);
         }
         match self.run.or(self.fix) {

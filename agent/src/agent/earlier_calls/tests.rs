@@ -68,3 +68,19 @@ fn last_run_and_fix_decide() {
         assert_eq!(is_held_back(&calls), held_back, "{calls:?}");
     }
 }
+
+#[test]
+fn skipped_fix_is_kept_if_readable() {
+    let earlier = CallDependencies {
+        is_edit_refused: true,
+        ..CallDependencies::default()
+    };
+    let is_kept = |arguments| {
+        let call = ToolCall::new("", "try_fix", arguments);
+        let declined = earlier.declines(registry::find("try_fix").unwrap(), &call);
+        declined.unwrap().unwrap().contains("Your fix is kept")
+    };
+    let edit = json!({"path": "a.py", "old": "1", "new": "2"});
+    assert!(is_kept(json!({"edits": [edit]})));
+    assert!(!is_kept(json!({"edits": edit})));
+}
