@@ -319,27 +319,20 @@ fn advice(test: &TestEvidence) -> String {
     if let Some(name) = &test.missing_name {
         return format!("`{name}` does not exist, and the issue does not ask for it");
     }
-    let (reason, action) = match test.phase {
-        _ if test.outcome == Outcome::Absent => (
-            "it did not end in time, or ended the whole run",
-            "run the code in a child process with a timeout, and assert on how that ends",
-        ),
-        Phase::Collect => (
-            "it is raised while the file is imported",
-            "run that code in the test",
-        ),
-        Phase::Setup => (
-            "it is raised before the test, in a fixture or a setup method",
-            "run that code in the test",
-        ),
-        Phase::Teardown => (
-            "it is raised after the test, in a fixture or a teardown method",
-            "run that code in the test",
-        ),
-        Phase::Call => (
-            "it is raised by the test itself and not by the code under test",
-            "assert on it explicitly",
-        ),
+    let is_absent = test.outcome == Outcome::Absent;
+    let reason = match test.phase {
+        _ if is_absent => "it did not end in time, or ended the whole run",
+        Phase::Collect => "it is raised while the file is imported",
+        Phase::Setup => "it is raised before the test, in a fixture or a setup method",
+        Phase::Teardown => "it is raised after the test, in a fixture or a teardown method",
+        Phase::Call => "it is raised by the test itself and not by the code under test",
+    };
+    let action = match test.phase {
+        _ if is_absent => {
+            "run the code in a child process with a timeout, and assert on how that ends"
+        }
+        Phase::Call => "assert on it explicitly",
+        _ => "run that code in the test",
     };
     format!("{reason}. If that is what the issue shows, {action}")
 }
