@@ -162,7 +162,6 @@ pub(super) async fn backend(
 /// Reports the model that a run would use and, with `online`, whether its endpoint responds.
 pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
     const AREA: &str = "model";
-    let name = settings.model.api_key_env.as_str();
     let selection = model_selection::select(settings);
     let is_azure = (selection.as_ref())
         .is_ok_and(|selection| model_selection::is_on_azure(&selection.model, settings));
@@ -170,20 +169,25 @@ pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
         let value = std::env::var(variable).ok().filter(|_| is_azure);
         value.filter(|value| !value.trim().is_empty())
     };
-    let key = match (of_azure(AZURE_KEY), settings.model_key()) {
-        (Some(_), _) => Finding::ok(AREA, "key", format!("{AZURE_KEY} is set")),
-        (None, Some(_)) => Finding::ok(AREA, "key", format!("{name} is set")),
-        (None, None) => Finding::note(AREA, "key", format!("{name} is not set")).hint(format!(
+    let (azure_key, own_key) = (of_azure(AZURE_KEY), settings.model_key());
+    let name = match is_azure && (azure_key.is_some() || own_key.is_none()) {
+        true => AZURE_KEY,
+        false => settings.model.api_key_env.as_str(),
+    };
+    let key = match azure_key.is_some() || own_key.is_some() {
+        true => Finding::ok(AREA, "key", format!("{name} is set")),
+        false => Finding::note(AREA, "key", format!("{name} is not set")).hint(format!(
             "set {name}, or model.base-url for a local server; `snippet` needs neither"
         )),
     };
-    let endpoint = settings
-        .model
-        .base_url
-        .as_ref()
-        .map(ToString::to_string)
-        .or_else(|| Some(RedactedUrl::new(of_azure("AZURE_OPENAI_ENDPOINT")?).to_string()))
-        .unwrap_or_else(|| "OpenAI".to_owned());
+    let base_url = settings.model.base_url.as_ref().map(ToString::to_string);
+    let azure_url = of_azure("AZURE_OPENAI_ENDPOINT").map(RedactedUrl::new);
+    let endpoint = match base_url.or(azure_url.map(|url| url.to_string())) {
+        Some(url) => Finding::ok(AREA, "endpoint", url),
+        None if is_azure => Finding::note(AREA, "endpoint", "AZURE_OPENAI_ENDPOINT is not set")
+            .hint("set it to https://NAME.openai.azure.com"),
+        None => Finding::ok(AREA, "endpoint", "OpenAI"),
+    };
     let chosen = match selection {
         // The model of a rule-based approach has the name of the approach.
         Ok(selection) if selection.approach == selection.model.as_str() => Finding::ok(
@@ -202,7 +206,7 @@ pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
         Err(error) => Finding::note(AREA, "selected", error.cause.unwrap_or(error.message))
             .hint_if(error.hint),
     };
-    let mut findings = vec![key, Finding::ok(AREA, "endpoint", &endpoint), chosen];
+    let mut findings = vec![key, endpoint, chosen];
     if online && is_azure {
         let text = "a deployment of Azure cannot be checked without a model call";
         findings.push(Finding::note(AREA, "online", text));

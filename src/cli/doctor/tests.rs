@@ -135,9 +135,13 @@ async fn azure_is_not_asked_for_models() {
     sources.flags.set("run.model", Some("azure/mine"));
     let settings = Settings::load(&sources).unwrap();
     let findings = checks::model(&settings, true).await;
-    let online = findings.iter().find(|finding| finding.name == "online");
-    assert_eq!(
-        online.map(|finding| finding.state),
-        Some(FindingStatus::Note)
-    );
+    let named = |name: &str| {
+        findings
+            .iter()
+            .find(|finding| finding.name == name)
+            .unwrap()
+    };
+    assert_eq!(named("online").state, FindingStatus::Note);
+    assert!(named("key").text.starts_with("AZURE_OPENAI_API_KEY is "));
+    assert_ne!(named("endpoint").text, "OpenAI");
 }
