@@ -149,7 +149,7 @@ impl Flags {
         let mut layer = Layer::default();
         for (key, value, flag) in &self.0 {
             let keys = key.split('.').map(str::to_owned).collect();
-            // Settings can hold neither paths that are not UTF-8 nor numbers beyond 64 bits with a sign.
+            // Settings can hold neither paths that are not UTF-8 nor integers of more than 63 bits.
             let value = value
                 .clone()
                 .map_err(|error| Error::clause(Kind::Usage, format!("invalid {flag}: {error}")))?;
