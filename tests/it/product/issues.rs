@@ -306,7 +306,7 @@ async fn rate_limit_error_shows_end() {
 
     // Here the request is forbidden for another reason.
     let server = api(|_| Response::status(403).with("x-ratelimit-remaining", 10));
-    insta::assert_snapshot!(refused(&server, &options(&server)).await.1, @r"
+    insta::assert_snapshot!(refused(&server, &with_token(&server)).await.1, @r"
     error: failed to read the issue at https://github.com/acme/slugs/issues/7
       cause: the server says 403 Forbidden: status 403
       hint: check the access of the token in GITHUB_TOKEN, or save the issue's text to a file and pass that
