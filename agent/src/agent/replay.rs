@@ -82,8 +82,9 @@ impl Replay {
         &self.state
     }
 
-    /// Returns the files that differed from the base commit when the recording ended.
+    /// Takes the files that differ from the base commit at this point of the recording.
     pub(super) fn take_state(&mut self) -> Contents {
+        self.skip();
         std::mem::take(&mut self.state)
     }
 

@@ -304,13 +304,13 @@ impl Run {
         call: &ToolCall,
         allowed: &[&dyn AnyTool],
     ) -> Flow<RecordedAnswer> {
-        // A review may be recorded without the answer to the call that requested it.
-        if !self.replay.has_live_tools() && !self.replay.is_over() {
-            self.leave_recording();
-        }
         self.acquire_processor().await;
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();
+        // A review may be recorded without the answer to its call, which now may not ask for it.
+        if !self.replay.has_live_tools() && !self.replay.is_over() {
+            self.leave_recording();
+        }
         answer
     }
 
@@ -406,7 +406,7 @@ impl Run {
 
     /// Restores the recorded state of the workspace before the first new call of a resumed run.
     async fn restore_workspace(&mut self) -> Flow {
-        if self.caught_up || !self.replay.is_over() {
+        if self.caught_up {
             return Ok(());
         }
         self.caught_up = true;

@@ -294,13 +294,14 @@ fn run_resumes_after_unanswered_review() {
     let is_review = |line: &&str| line.contains("\"purpose\":\"review\"");
     let review = lines.iter().position(is_review).unwrap();
     std::fs::write(&file, lines[..=review].join("\n") + "\n").unwrap();
-    place.recording(&[text_reply("YES")]);
+    // The recorded review counts.
+    place.recording(&[text_reply("NO")]);
     let mut elsewhere = place.testwright();
     elsewhere.args(["run", "--repo", "/nowhere", "--resume"]);
     let output = elsewhere.arg(place.path("out")).output().unwrap();
     assert_exit_code(&output, 2);
     assert_exit_code(&place.resume(), 0);
-    assert_eq!(place.json("run.json")["usage"]["model_calls"], 5);
+    assert_eq!(place.json("run.json")["usage"]["model_calls"], 4);
 }
 
 #[test]
