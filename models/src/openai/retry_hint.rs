@@ -3,6 +3,7 @@
 
 use std::time::SystemTime;
 
+use regex::Captures;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use testwright_sandboxes::Pattern;
@@ -35,8 +36,8 @@ static CLOCK: Pattern = Pattern::new(r"\A(?:(\d{1,2}):)?(\d{1,2}):(\d\d(?:\.\d+)
 
 /// A date in words, such as "resets at 2026-11-21 22:01:00 UTC".
 static UNTIL: Pattern = Pattern::new(concat!(
-    r"(?i)(?:again|retry|reset|renew|refresh|lift|resum|available|until|after)[^0-9\n]{0,40}?(?:",
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s?([+-]\d\d:?\d\d)?",
+    r"(?i)(?:again|retry|reset|renew|refresh|lift|resum|wait|available|until|after)[^0-9\n]{0,40}?(?:",
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s?([+-]\d\d:?\d\d)?)?",
     r"|([a-z]{3}, \d\d [a-z]{3} \d{4} [\d:]{8} GMT))",
 ));
 
@@ -139,19 +140,24 @@ fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
                 | "resetsinseconds"
                 | "estimatedtime"
         );
-    // Other fields about retries may count them, but a date is a hint.
-    let has_date = key.contains("retry") || key.contains("reset");
+    // Other fields about retries may count them, but a date in the future is a hint.
+    if !is_hint {
+        let seconds = match value {
+            _ if !key.contains("retry") && !key.contains("reset") => None,
+            Value::Number(number) => {
+                let number = number.as_f64().filter(|number| *number >= MIN_EPOCH)?;
+                seconds_or_time(number, now)
+            }
+            Value::String(text) => time_left(text, now),
+            _ => None,
+        };
+        return seconds.filter(|seconds| *seconds > 0.0);
+    }
     let seconds = match value {
-        Value::Number(number) if is_hint || has_date => {
-            let number = number
-                .as_f64()
-                .filter(|number| is_hint || *number >= MIN_EPOCH)?;
-            seconds_or_time(number, now)?
-        }
-        Value::String(text) if is_hint => duration_or_time(text, now)?,
-        Value::String(text) if has_date => time_left(text, now)?,
+        Value::Number(number) => seconds_or_time(number.as_f64()?, now)?,
+        Value::String(text) => duration_or_time(text, now)?,
         // A Duration of Google's protocol.
-        Value::Object(parts) if is_hint => {
+        Value::Object(parts) => {
             let part = |name: &str| match parts.get(name)? {
                 Value::Number(number) => number.as_f64(),
                 Value::String(text) => number(text),
@@ -179,18 +185,20 @@ fn in_texts(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
 /// Returns the seconds in a text such as "Please try again in 1h2m3.5s" or "resets at 2026-11-21 22:01:00 UTC".
 fn in_words(text: &str, now: SystemTime) -> Option<f64> {
     let in_digits = ONE_UNIT.replace_all(text, "1 $1");
-    let text = &*in_digits;
-    if let Some(until) = UNTIL.captures(text) {
-        let seconds = match until.get(4) {
-            Some(date) => time_left(date.as_str(), now),
-            None => {
-                let zone = until.get(3).map_or("Z", |zone| zone.as_str());
-                time_left(&format!("{}T{}{zone}", &until[1], &until[2]), now)
-            }
-        };
-        // A past date says nothing about the next request.
-        return seconds.filter(|seconds| *seconds > 0.0);
-    }
+    let time_of = |until: Captures<'_>| match until.get(4) {
+        Some(date) => time_left(date.as_str(), now),
+        None => {
+            let part = |group, default| until.get(group).map_or(default, |part| part.as_str());
+            let (time, zone) = (part(2, "00:00"), part(3, "Z"));
+            time_left(&format!("{}T{time}{zone}", &until[1]), now)
+        }
+    };
+    // A past date says nothing about the next request.
+    let until = UNTIL.captures(&in_digits).and_then(time_of);
+    let until = until.filter(|seconds| *seconds > 0.0);
+    // The year of a date does not count seconds.
+    let without_dates = UNTIL.replace_all(&in_digits, "");
+    let text = &*without_dates;
     let after_words = IN_WORDS.captures_iter(text).find_map(|captures| {
         let amount = captures.get(1)?;
         let rest = &text[amount.start()..];
@@ -206,7 +214,7 @@ fn in_words(text: &str, now: SystemTime) -> Option<f64> {
         }
         duration(amount.as_str())
     });
-    after_words.or_else(|| {
+    after_words.or(until).or_else(|| {
         let captures = BEFORE_WORDS.captures(text)?;
         let amount = captures.get(1).or_else(|| captures.get(2))?;
         duration(amount.as_str())
