@@ -67,8 +67,11 @@ fn collect(value: &Value, key: &str, depth: usize, into: &mut String) {
             }
         },
         // A status is no number of tokens.
-        Value::Number(number) if !key.ends_with("code") && !key.ends_with("status") => {
-            into.push_str(&format!("{key} {number}\n"));
+        Value::Number(number) => {
+            let key = key.to_lowercase();
+            if !key.ends_with("code") && !key.ends_with("status") {
+                into.push_str(&format!("{key} {number}\n"));
+            }
         }
         Value::Array(items) => items
             .iter()
@@ -87,5 +90,14 @@ pub(super) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn status_is_not_in_text() {
+        let body = r#"{"statusCode": 400, "Status": 422, "limit": 8192}"#;
+        assert_eq!(super::all_text(body), "limit 8192\n");
     }
 }
