@@ -49,7 +49,7 @@ fn ends_like_a_limit(text: &str) -> bool {
 /// Wordings for limits of an account or of time, and for filters of contents: a shorter prompt lifts none.
 static OTHER_LIMITS: Pattern = Pattern::new(concat!(
     r"deadline|per (?:min|day|hour)|daily|monthly|\btoday\b|\b[rt]pm\b|rate[ _]limit|throttl|too many requests|please wait|concurren",
-    r"|quota|balance|\bcredits\b|free tokens|\bspend|over budget|api[ _]key|authenti|unauthorized|expired|access token",
+    r"|quota|balance\b|\bcredits\b|free tokens|\bspend|over budget|api[ _]key|authenti|unauthorized|expired|access token",
     r"|content[ _](?:filter|management)|severity|每分钟|每秒|每天|频繁|频率|并发|余额|配额|额度|敏感",
 ));
 
@@ -72,10 +72,10 @@ static CLEAR: Pattern = Pattern::new(
 );
 /// Codes and short wordings, in which the words stand next to each other.
 static SHORT: Pattern = Pattern::new(
-    r"(?:input|prompt|context|tokens?)[ _-]?(?:length|limit|window|size|count)?[ _-]?(?:too[ _-]?(?:long|large|many|big)|exceed|overflow|reached)|too[ _-]?many[ _-]?(?:input[ _-]?|prompt[ _-]?)?tokens|requesttoolarge|out of context|input_length_error|max(?:imum)? context|shorten (?:your|the) (?:prompt|input|messages|text)|(?:context|kv cache) is full|not fit (?:in|into) the (?:kv cache|context|window)|(?:no|not enough|insufficient) (?:(?:space|room)[^.\n]{0,20})?(?:context|kv cache)|(?:tokens?|字数|字符|长度|内容|提示词?|对话|问题)[^。\n]{0,20}(?:超[过出长限]|过长|太长|太多|过大)",
+    r"(?:input|prompt|context|tokens?)[ _-]?(?:length|limit|window|size|count)?[ _-]?(?:too[ _-]?(?:long|large|many|big)|exceed|overflow|reached)|too[ _-]?many[ _-]?(?:input[ _-]?|prompt[ _-]?)?tokens|requesttoolarge|out of context|input_length_error|max(?:imum)? context|shorten (?:your|the) (?:prompt|input|messages|text)|(?:context|kv cache) is full|not fit (?:in|into) the (?:kv cache|context|window)|(?:no (?:space|room)[^.\n]{0,20}|(?:not enough|insufficient) (?:(?:space|room)[^.\n]{0,20})?)(?:context|kv cache)|(?:tokens?|字数|字符|长度|内容|提示词?|对话|问题)[^。\n]{0,20}(?:超[过出长限]|过长|太长|太多|过大)",
 );
 static COMPLETION: Pattern = Pattern::new(
-    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|maxtokens|num_predict|n_predict|tokens to generate|(?:completion|output|generation) length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)|(?:maximum|max) output|输出|生成",
+    r"max_tokens|max_(?:completion|new|output)_tokens|maxoutputtokens|max tokens|maximum tokens (?:you requested|value)|maxtokens|num_predict|n_predict|tokens to generate|(?:completion|output|generation) length|(?:completion|output|generated) tokens?\b|(?:in|for) the (?:completion|output)|(?:maximum|max) output|(?:输出|生成)[^。\n]{0,4}(?:token|长度)",
 );
 static COMPLETION_EXCESS: Pattern = Pattern::new(
     r"too (?:large|high|big|many)|exceed|at most|<=|≤|less than|maximum|range|(?:great|larg)er than|more than|> ?\d|limit|up to|between|expected a value|not less|above|not in \[|only \d|取值范围|超过",
@@ -162,13 +162,17 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     // A limit of the completion alone says nothing about the prompt.
     let other_words = COMPLETION.replace_all(text, "");
     let has_numbers = all_numbers(text).len() > 1;
-    let is_vague = SUBJECT.is_match(&other_words)
-        && ((MEASURE.is_match(text) && EXCESS.is_match(text)) || (is_about_tokens && has_numbers));
+    let has_excess = EXCESS.is_match(text);
+    let is_vague = SUBJECT.is_match(&other_words) && MEASURE.is_match(text);
     let is_short = SHORT.is_match(text);
     let is_prompt = match status {
         // Failures of a server have many words; a retry is right for all others.
-        500 => CLEAR.is_match(text) || is_short || (is_vague && is_about_tokens && has_numbers),
-        _ => is_vague || is_short,
+        500 => {
+            let has_limit = is_vague && has_excess && is_about_tokens && has_numbers;
+            CLEAR.is_match(text) || is_short || has_limit
+        }
+        // Two numbers of tokens are a length and its limit.
+        _ => is_short || (is_vague && (has_excess || (has_numbers && text.contains(" tokens")))),
     };
     let is_field = UNKNOWN_FIELD.is_match(text) && COMPLETION.is_match(text);
     (has_code || status == 413 || (is_prompt && !is_field)).then(|| of_prompt(&numbers))
@@ -256,7 +260,7 @@ fn with_plain_numbers(text: &str) -> Cow<'_, str> {
         let part = |group| number.get(group).map_or("", |part| part.as_str());
         let factor = if part(4) == "m" { 1e6 } else { 1e3 };
         let digits = match part(3).parse::<f64>() {
-            Ok(amount) => ((amount * factor) as u64).to_string(),
+            Ok(amount) => ((amount * factor).round() as u64).to_string(),
             Err(_) => part(2).replace([',', '_', '\''], ""),
         };
         format!("{}{digits}", part(1))

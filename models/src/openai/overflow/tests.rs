@@ -260,6 +260,12 @@ fn long_prompts_are_recognized_by_meaning() {
             None,
         ),
         (400, "Not enough space in the context", None, None),
+        (
+            400,
+            "The load balancer refused a prompt of 2.3M tokens; at most 2M fit",
+            Some(2_000_000),
+            Some(2_300_000),
+        ),
         (500, "context is full", None, None),
         (502, "upstream: context_length_exceeded", None, None),
     ] {
@@ -464,6 +470,15 @@ fn other_refusals_are_no_overflow() {
             400,
             "The request with id 20250101123456 has an invalid token; code 20015",
         ),
+        (
+            400,
+            "Invalid request body: unexpected token at position 12345 of line 1300",
+        ),
+        (
+            500,
+            "upstream 10.0.0.1:8443: the context of request 300123 was cancelled",
+        ),
+        (400, "There is no context for this user"),
     ] {
         assert_eq!(
             overflow(status, &text.to_lowercase(), Some(2_000)),
