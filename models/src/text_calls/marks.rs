@@ -8,7 +8,9 @@ static MARK: Pattern = Pattern::new(concat!(
     r#"<\|(?:open|close)\|>\w+<\|sep\|>|\]<\]minimax\[>\[|</?[|｜][^<>|｜\s"]{1,40}[|｜]>|<\|?/?tool_call\|?>|<tool_call\|>|</s>|<eos>"#,
     r"|<(?:end_of_turn|end_function_call|escape)>|\[/?(?:END_)?TOOL_(?:CALLS?|REQUEST)\]|\[/ARGS\]",
     r"|</?(?:minimax|seed|mm|antml|longcat|step)[:_](?:tool_calls?|function_calls?)>",
-    r"|</?(?:tool_calls?(?::opensource)?|TOOL_CALLS?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke|call_tool|parameters?|arguments?)>|</?functions?>|✿RESULT✿:?|✿RETURN✿:?",
+    r"|</?(?:tool_calls?(?::opensource)?|TOOL_CALLS?|function_calls?|tool_code|TOOLCALL)>|</(?:function|invoke|call_tool)>|</?functions?>|✿RESULT✿:?|✿RETURN✿:?",
+    // Code may contain these, so only those at the end are marks.
+    r"|</(?:parameters?|arguments?)>(?:\s*</\w+>)*\s*\z",
 ));
 
 /// Returns a text without the marks of chat templates.

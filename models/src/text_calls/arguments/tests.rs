@@ -69,6 +69,10 @@ fn wrapped_arguments_are_unwrapped() {
         arguments_for(&search, json!({"pattern": "x", "maxHits": 3})),
         json!({"pattern": "x", "max_hits": 3})
     );
+    assert_eq!(
+        arguments_for(&search, json!("{\"pattern\": \"</parameter>x\"}</invoke>")),
+        json!({"pattern": "</parameter>x"})
+    );
 }
 
 #[test]
