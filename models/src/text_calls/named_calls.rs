@@ -133,7 +133,12 @@ fn yaml_value(inline: &str, block: &[&str]) -> Option<String> {
 
 /// Removes the quotes around a value.
 fn yaml_scalar(text: &str) -> Option<String> {
-    if !text.starts_with(['"', '\'']) {
+    // Backslashes are plain in single quotes, and a quote is doubled.
+    if let Some(rest) = text.strip_prefix('\'') {
+        let parts: Vec<&str> = rest.strip_suffix('\'')?.split("''").collect();
+        return (!parts.iter().any(|part| part.contains('\''))).then(|| parts.join("'"));
+    }
+    if !text.starts_with('"') {
         return Some(text.to_owned());
     }
     let value = near_json::read(text, true).ok()?;

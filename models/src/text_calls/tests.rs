@@ -202,6 +202,10 @@ fn yaml_arguments_keep_code_and_lists() {
     ] {
         assert_eq!(calls(&text), expected, "{text}");
     }
+    assert_eq!(
+        calls("<search>\npattern: 'it''s \\bx'\n</search>"),
+        call("search", json!({"pattern": "it's \\bx"}))
+    );
 }
 
 #[test]
