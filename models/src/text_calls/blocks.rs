@@ -63,7 +63,7 @@ const COMMON: &str = concat!(
     r"|^[ \t]*Action:[ \t]*(?P<fence2>```+)(?P<info2>[^\n`]*)\n",
     r"|(?P<think><(?:think(?::opensource)?|thinking|thought|reasoning|scratch_pad|(?:seed|mm):think)>|\[THINK\]|<\|open\|>think<\|sep\|>)",
     r"|<(?P<tag>tool_calls?|TOOL_CALLS?|tools|function_calls?|tool_use|tool_code|tool)>",
-    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|tool_use|call_tool|call|tool)(?:\s*=\s*|\s+(?:name|function)=)["']?(?P<function>[\w.\-:]+)["']?(?:[ \t][^<>\n]*)?\s*>"#,
+    r#"|<(?:[a-z]+:)?(?:function|invoke|tool_call|function_call|tool_use|call_tool|call|tool)(?:\s*=\s*|\s+(?:name|function)=)["']?(?P<function>[\w.\-:]+)["']?(?:[ \t]+(?:index|id)=[^<>\n]*)?\s*>"#,
     r"|(?P<answer><tool_response>|<tool_result>|<function_results>)",
     r"|(?:\[TOOL_(?:CALL|REQUEST)\]|>|\bfunction call|^\**(?i:calling|call|using|action|tool|function)[A-Za-z `*]{0,40}:\**|^)[ \t]*(?P<bracket>[\{\[])",
     r"|<(?P<element>[A-Za-z_]\w*)>",

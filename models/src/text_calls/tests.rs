@@ -249,6 +249,7 @@ fn shown_json_is_not_a_call() {
         "[Calling tool: the parser]\nIt reads {\"a\": 1}.",
         "It parses\n<call name=\"Bar\">\n<x>1</x>\n</call>",
         "```xml\n<tool name=\"bar\">text</tool>\n```",
+        "```xml\n<function name=\"main\" line=\"3\">text</function>\n```",
         "if a < b:\n    <function=>",
         "",
     ];
