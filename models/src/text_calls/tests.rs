@@ -188,7 +188,7 @@ fn text_parameters_follow_schema() {
 
 #[test]
 fn yaml_arguments_keep_code_and_lists() {
-    let code = "def test_a():\n    assert f(\"x\")\n\n    assert True";
+    let code = "def test_a():\n    assert f(\"<b>x</b>\")\n\n    assert True";
     let lines = code.replace('\n', "\n    ");
     let body =
         format!("file: t.py\n  code: |\n    {lines}\n  imports:\n    - import f\n    - 'os'\n");

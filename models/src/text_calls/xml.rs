@@ -96,11 +96,9 @@ impl Scan<'_> {
 }
 
 fn elements_or_yaml(inner: &str) -> Vec<(String, String)> {
-    let children = elements(inner);
-    match children.is_empty() {
-        true => yaml_entries(inner).unwrap_or_default(),
-        false => children,
-    }
+    // A value in YAML may contain elements.
+    let entries = yaml_entries(inner).filter(|entries| !entries.is_empty());
+    entries.unwrap_or_else(|| elements(inner))
 }
 
 /// Returns the names and texts of `<name>text</name>`, up to the first that is not closed.
