@@ -113,9 +113,12 @@ impl Store {
             let limit = filter.limit.min(MAX_ROWS);
             let jobs = self.list_newest(&what, &selection, &conditions, "id", limit);
             let jobs: Vec<J> = jobs.await?;
-            let Some(last) = jobs.last() else { break };
-            filter.before = Some(last.id().clone());
-            filter.limit -= limit;
+            filter.before = jobs.last().map(|last| last.id().clone());
+            // A short read is the last one: another would search the rest of the table without a result.
+            filter.limit = match jobs.len() < limit as usize {
+                true => 0,
+                false => filter.limit - limit,
+            };
             converted.extend(jobs.into_iter().map(&convert));
         }
         Ok(converted)
