@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use testwright_server::store::{JobId, NewComparison, NewGrading, NewMatrix, Store, now};
 
 use super::client::Client;
-use super::security::peak_memory;
 use super::{ServerProcess, databases, stored_run};
 use crate::support::program::TestDir;
 
@@ -69,32 +68,6 @@ async fn fill(store: &Store, number: i64) -> [Vec<String>; 4] {
         ids.reverse();
         ids
     })
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn lists_of_long_requests_need_little_memory() {
-    let place = TestDir::new();
-    let daemon = ServerProcess::start_idle(&place);
-    let url = Store::url_in(&place.path("data"));
-    let store = Store::open(&url).await.unwrap();
-    let patch = json!({"name": "p", "patch": "x".repeat(4 << 20)});
-    let input =
-        json!({"repository": "r", "commit": null, "issue": null, "tests": [], "patches": [patch]});
-    let matrix = NewMatrix {
-        request: input.to_string(),
-        repository: "r".to_owned(),
-        owner: "a".to_owned(),
-        idempotency_key: None,
-    };
-    for _ in 0..50 {
-        store.add_matrix(&matrix).await.unwrap();
-    }
-    let before = peak_memory(daemon.child.id());
-    for path in ["/v1/matrices?limit=500", "/matrices"] {
-        assert_eq!(daemon.client.get(path).status, 200, "{path}");
-    }
-    let added = peak_memory(daemon.child.id()) - before;
-    assert!(added < 150 << 20, "{added} bytes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

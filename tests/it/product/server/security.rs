@@ -80,7 +80,7 @@ fn everything_about(daemon: &ServerProcess, run: &str) -> String {
 }
 
 /// Returns the peak memory of a process in bytes.
-pub(super) fn peak_memory(process: u32) -> u64 {
+fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.unwrap().trim().trim_end_matches(" kB");
