@@ -64,8 +64,29 @@ pub(super) struct GitHubClient {
 struct Pause {
     /// Time before which no request is sent.
     end: i64,
-    /// Milliseconds of the last pause for which GitHub named no time; 0 after a success.
+    /// Milliseconds of the last pause for which GitHub named no time.
     default_wait: i64,
+}
+
+impl Pause {
+    /// Starts or extends the pause, and returns its end. A wait of 0 milliseconds means that GitHub named no time.
+    fn extend(&mut self, mut wait: i64) -> i64 {
+        let now = now();
+        if wait == 0 {
+            // GitHub asks clients to increase the wait while a limit lasts. Requests of other kinds may succeed meanwhile.
+            // Concurrent requests meet the same limit, before the pause ends.
+            let factor = match now - self.end {
+                since if since >= self.default_wait => 0,
+                0.. => 2,
+                _ => 1,
+            };
+            wait = (factor * self.default_wait).clamp(DEFAULT_RETRY_AFTER, MAX_WAIT);
+            self.default_wait = wait;
+        }
+        // Another limit may last longer.
+        self.end = self.end.max(now + wait);
+        self.end
+    }
 }
 
 /// A request to the API.
@@ -236,24 +257,12 @@ impl GitHubClient {
     ) -> RequestResult<Value> {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let message = value["message"].as_str().unwrap_or_default();
-        let mut pause = lock(&self.pause);
-        if status.is_success() {
-            pause.default_wait = 0;
-        }
         if let Some(wait) = rate_limit_wait(status, headers, message) {
-            if wait == 0 {
-                // GitHub asks clients to increase the wait while a limit lasts.
-                let doubled = 2 * pause.default_wait;
-                pause.default_wait = doubled.clamp(DEFAULT_RETRY_AFTER, MAX_WAIT);
-            }
-            let wait = if wait == 0 { pause.default_wait } else { wait };
-            // Another limit may last longer.
-            pause.end = pause.end.max(now() + wait);
+            let pause_end = lock(&self.pause).extend(wait);
             if !status.is_success() {
-                return Err(RequestError::Later(pause.end));
+                return Err(RequestError::Later(pause_end));
             }
         }
-        drop(pause);
         if status.is_success() {
             return Ok(value);
         }

@@ -28,21 +28,28 @@ fn client() -> GitHubClient {
 }
 
 #[test]
-fn wait_without_time_doubles_until_success() {
+fn wait_without_time_doubles_while_limit_lasts() {
     let client = client();
-    let waits = |status| {
-        lock(&client.pause).end = 0;
-        let _ = client.check_response(status, &headers(&[]), b"");
+    let wait_after = |pause_end: i64| {
+        lock(&client.pause).end = pause_end;
+        let _ = client.check_response(StatusCode::TOO_MANY_REQUESTS, &headers(&[]), b"");
         (lock(&client.pause).end - now()) as f64 / DEFAULT_RETRY_AFTER as f64
     };
-    let limited = StatusCode::TOO_MANY_REQUESTS;
-    for expected in [1.0, 2.0, 4.0] {
-        let wait = waits(limited);
-        assert!((wait - expected).abs() < 0.1, "{wait}");
+    let in_pause = now() + DEFAULT_RETRY_AFTER;
+    for (pause_end, expected) in [
+        (0, 1.0),
+        (now(), 2.0),
+        (now(), 4.0),
+        // A concurrent request meets the same limit.
+        (in_pause, 4.0),
+        (now(), 8.0),
+        // The last pause ended long ago.
+        (now() - 9 * DEFAULT_RETRY_AFTER, 1.0),
+    ] {
+        let _ = client.check_response(StatusCode::OK, &headers(&[]), b"");
+        let wait = wait_after(pause_end);
+        assert!((wait - expected).abs() < 0.3, "{wait} {expected}");
     }
-    waits(StatusCode::OK);
-    let wait = waits(limited);
-    assert!((wait - 1.0).abs() < 0.1, "{wait}");
 }
 
 #[test]
