@@ -69,9 +69,9 @@ impl ComparisonServer {
             .join(format!("{}.{}", attempt.id, attempt.number));
         let compare = self.compare(attempt, &folder);
         let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), compare).await;
+        remove_attempt_folder(folder).await;
         // The comparison may have been dropped between two jobs that it added.
         self.store.cancel_late_jobs(&attempt.id).await?;
-        remove_attempt_folder(folder).await;
         match &ending.failure {
             Some(message) if ending.shortage.is_some() => {
                 tracing::warn!(

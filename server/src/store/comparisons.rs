@@ -243,7 +243,6 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn cancel_comparison(&self, id: &JobId) -> Result<u64> {
-        let what = "cancel the comparison";
         let open = "status IN ('queued', 'running')";
         let statement = format!(
             "UPDATE comparisons SET cancel = 1, \
@@ -253,7 +252,12 @@ impl Store {
         let update = sqlx::query(AssertSqlSafe(statement))
             .bind(id.as_str())
             .bind(now());
-        self.execute(what, update).await?;
+        self.execute("cancel the comparison", update).await?;
+        self.cancel_jobs(id).await
+    }
+
+    async fn cancel_jobs(&self, id: &JobId) -> Result<u64> {
+        let what = "cancel the jobs of the comparison";
         let mut job_count = 0;
         for kind in [JobKind::Run, JobKind::Grading] {
             job_count += self.cancel_all(what, kind, "batch", id.as_str()).await?;
@@ -272,7 +276,7 @@ impl Store {
         let what = "check whether the comparison was cancelled";
         let cancelled: Option<(JobId,)> = self.find(what, query.bind(id.as_str())).await?;
         if cancelled.is_some() {
-            self.cancel_comparison(id).await?;
+            self.cancel_jobs(id).await?;
         }
         Ok(cancelled.is_some())
     }
