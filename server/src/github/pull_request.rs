@@ -37,7 +37,7 @@ pub(super) async fn open(
         Err(TaskError::Permanent(why)) => {
             let repository = &task.repository;
             tracing::warn!(repository, why, "could not open a pull request");
-            Ok(refused("an error occurred, see the server's log"))
+            Ok(refused("an error occurred; see the server's log"))
         }
         opened => opened,
     }
