@@ -79,11 +79,12 @@ impl SessionArgs {
     }
 }
 
-/// Parses a host name, which is compared with the Host header without its port.
+/// Parses a host name or address. It is compared with the Host header without its port, where an IPv6 address has
+/// brackets.
 fn parse_host(text: &str) -> std::result::Result<String, &'static str> {
     let is_address = text.starts_with('[') && text.ends_with(']');
     match text.contains('/') || text.contains(':') && !is_address {
-        true => Err("a host name has no scheme and no port"),
+        true => Err("a host has no scheme and no port, and an IPv6 address has brackets"),
         false => Ok(text.to_owned()),
     }
 }
