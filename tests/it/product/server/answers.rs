@@ -61,7 +61,12 @@ fn responses_forbid_content_sniffing() {
 #[test]
 fn host_with_scheme_or_port_is_rejected() {
     let place = TestDir::new();
-    for host in ["https://tests.example.org", "tests.example.org:443", "[::1]:443", "::1"] {
+    for host in [
+        "https://tests.example.org",
+        "tests.example.org:443",
+        "[::1]:443",
+        "::1",
+    ] {
         let mut command = place.testwright();
         command.args(["serve", "--listen", "127.0.0.1:0", "--host", host]);
         let output = command.output().unwrap();
