@@ -95,7 +95,10 @@ fn refused_pull_request_does_not_withhold_test() {
     ] {
         let refusal = Response::json(json!({ "message": message }));
         hub.api.state().pull_request_refusal = Some(Response { status, ..refusal });
-        hub.deliver("issue_comment", delivery, &comment("/testwright pr"));
+        // The same text without another id would be a repeated delivery.
+        let mut asked = comment("/testwright pr");
+        asked["comment"]["id"] = json!(count);
+        hub.deliver("issue_comment", delivery, &asked);
         let comments = hub.api.wait_for_comments(7, count);
         for expected in ["```diff\n", "No pull request was opened: an error occurred"] {
             assert!(comments[count - 1].contains(expected), "{comments:?}");
