@@ -223,7 +223,7 @@ impl Store {
         for statement in [
             "DELETE FROM graded_predictions WHERE grading IN (SELECT id FROM gradings WHERE batch = $1)",
             "DELETE FROM gradings WHERE batch = $1",
-            // An evaluation has no other jobs.
+            // An evaluation has no other jobs, and the runs of a comparison have ended.
             "DELETE FROM shares WHERE batch = $1",
         ] {
             let deletion = sqlx::query(statement).bind(batch);
