@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
-use super::{Files, conda, poetry, text};
+use super::{Files, ci, conda, poetry, text};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -52,6 +52,8 @@ pub(super) fn packages(
         let list = list.into_iter().flatten().filter_map(Value::as_str);
         names.extend(list.map(str::to_owned));
     }
+    // The default environment often has tools for documentation and for checks of the code too.
+    names.retain(|name| !ci::is_for_other_purpose(name));
     let tables = names
         .iter()
         .filter_map(|name| features?.get(name)?.as_table());

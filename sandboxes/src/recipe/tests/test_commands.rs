@@ -207,7 +207,7 @@ fn features_of_pixi_for_tests_are_installed() {
     let tables = "[dependencies]\ncompilers = '*'\nnumpy = '>=1.21, <2'\npython = '3.8.*'\n[pypi-dependencies]\nx = {path = \
                   '.'}\n[feature.lint.dependencies]\npytest-ruff = '*'\n[feature.old.dependencies]\nscipy = \
                   {version = '1.5.*'}\n[feature.test.dependencies]\npytest = '7.0rc1|8.*'\n[feature.test.pypi-dependencies]\ntrio = \
-                  {version = '>=0.2', extras = ['x']}\n[environments]\ndefault = {features = ['old', 'test']}\n";
+                  {version = '>=0.2', extras = ['x']}\n[environments]\ndefault = {features = ['lint', 'old', 'test']}\n";
     let code = ("a.py", "import numpy, scipy\n");
     let (recipe, origin) = detected(DAY, &[("pixi.toml", tables), code]);
     let for_tests = ["scipy==1.5.*", "pytest", "trio[x]>=0.2"];
