@@ -90,8 +90,8 @@ pub(super) fn python_2(failure: &Failure<'_>) -> Option<String> {
 
 /// Errors of git and of its libraries about a repository or a commit that does not exist.
 static NO_HISTORY: Pattern = Pattern::new(concat!(
-    "not a git repository|InvalidGitRepositoryError|NotGitRepository|(?:unknown|bad) revision|bad object",
-    "|did not resolve to an object|Not a valid object name|No names found, cannot describe anything"
+    "not a git repository|InvalidGitRepositoryError|NotGitRepository|(?:unknown|bad) revision|fatal: bad object",
+    "|BadObject|did not resolve to an object|Not a valid object name|No names found, cannot describe anything"
 ));
 
 pub(super) fn git_history(failure: &Failure<'_>) -> Option<String> {

@@ -117,9 +117,9 @@ pub(in crate::environment::failure_hints) fn submodule(
 /// Errors of programs that read a pointer of Git LFS instead of data.
 static MISREAD: Pattern = Pattern::new(concat!(
     r"git-lfs\.github\.com|invalid load key, 'v'|contains pickled \(object\) data|file containing pickled data",
-    r"|Expecting value: line 1 column 1 \(char 0\)|No SIMPLE card found|Unknown file format|Format not recognised",
-    r"|could not be opened successfully|cannot identify image file|File is not a zip file|not a gzip file",
-    r"|Not a gzipped file \(b've'\)|file signature not found|file is not a database|Parquet magic bytes not found",
+    r"|No SIMPLE card found|Unknown file format|Format not recognised|could not be opened successfully",
+    r"|cannot identify image file|File is not a zip file|not a gzip file|Not a gzipped file \(b've'\)",
+    r"|file signature not found|file is not a database|Parquet magic bytes not found",
 ));
 
 pub(in crate::environment::failure_hints) fn lfs_pointer(

@@ -71,6 +71,7 @@ fn missing_history_and_web_sites_select_hints() {
             "gitdb.exc.BadName: Ref 'HEAD~9' did not resolve to an object",
             "git = true",
         ),
+        ("gitdb.exc.BadObject: BadObject: b'9e0c1d2f'", "git = true"),
         (
             "fatal: ambiguous argument 'HEAD~1': unknown revision or path not in the working tree.",
             "history of the code",
@@ -150,8 +151,13 @@ fn lfs_pointers_explain_unreadable_data() {
         hint.contains("model.npz is a pointer") && hint.contains("git lfs pull"),
         "{hint}"
     );
-    let other = "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n";
-    assert_eq!(hint_for_omission(other, &notes), None);
+    for other in [
+        "tests/test_a.py:4: in f\nE   ValueError: x must be positive\n",
+        // An empty response of a server is not valid JSON either.
+        "E   json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n",
+    ] {
+        assert_eq!(hint_for_omission(other, &notes), None);
+    }
     let data = "E   ValueError: Cannot load file containing pickled data when allow_pickle=False\n";
     assert!(hint_for_omission(data, &notes).is_some());
 }
