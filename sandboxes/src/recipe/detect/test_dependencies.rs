@@ -200,6 +200,8 @@ impl TestDependencies {
             let declared = extras(files).into_iter().flat_map(|(_, names)| names);
             self.extras
                 .extend(declared.filter(|name| tox.extras.contains(name)));
+            // These are for tests.
+            self.lacks_pytest &= tox.extras.is_empty();
         }
     }
 }
@@ -430,7 +432,7 @@ fn is_for_tests(path: &str) -> bool {
         .contains("test")
 }
 
-/// Returns the test dependencies in the tables of Hatch, PDM and uv.
+/// Returns the test dependencies in the tables of Hatch, PDM, Rye and uv.
 fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     let tool = |path: &[&str]| {
         let mut value = files.pyproject.get("tool")?;

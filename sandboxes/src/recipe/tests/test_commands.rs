@@ -203,6 +203,22 @@ fn extras_without_pytest_leave_other_lists_in_use() {
 }
 
 #[test]
+fn extras_of_tox_replace_environment_file() {
+    let files = [
+        (
+            "pyproject.toml",
+            "[project]\nname = 'x'\n[project.optional-dependencies]\nall = ['pytest']\n",
+        ),
+        ("tox.ini", "[testenv]\nextras = all\n"),
+        ("environment.yml", "dependencies:\n  - numpy=1.18\n"),
+        ("a.py", "import numpy\n"),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[all]"]);
+    assert_eq!(recipe.requirements, ["pytest"]);
+}
+
+#[test]
 fn features_of_pixi_for_tests_are_installed() {
     let tables = "[dependencies]\ncompilers = '*'\nnumpy = '>=1.21, <2'\npython = '3.8.*'\n[pypi-dependencies]\nx = {path = \
                   '.'}\n[feature.lint.dependencies]\npytest-ruff = '*'\n[feature.old.dependencies]\nscipy = \
