@@ -27,8 +27,12 @@ impl Build<'_> {
         let own = |module: &str| is_own_module(tree, module);
         let mut missing = missing::find(report, &named, &own);
         // A published copy of the code under test must never be installed.
-        let itself = recipe::distribution_name(tree)?.map(|name| normalized_name(&name));
-        missing.retain(|missing| Some(&missing.package) != itself.as_ref());
+        let projects = self.recipe.projects.iter().map(String::as_str);
+        for folder in [""].into_iter().chain(projects) {
+            let name = recipe::distribution_name(&tree.subtree(folder))?;
+            let name = name.map(|name| normalized_name(&name));
+            missing.retain(|missing| Some(&missing.package) != name.as_ref());
+        }
         missing.retain(|missing| {
             let there = packages.iter().filter_map(|line| line.split("==").next());
             let mut there = there.map(normalized_name);

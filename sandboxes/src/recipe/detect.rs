@@ -265,18 +265,7 @@ pub(crate) fn package_name(requirement: &str) -> String {
 
 /// Returns the name under which the code is installed, if its files state it.
 pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
-    let files = Files::read(tree)?;
-    let project = files.pyproject.get("project");
-    let name = project
-        .and_then(|p| p.get("name")?.as_str())
-        .or(files.setup_cfg.get("metadata", "name"))
-        .map(str::to_owned)
-        .or_else(|| match setup_py::literal(&files.setup_py, "name") {
-            Some(setup_py::Literal::Text(name)) => Some(name),
-            _ => None,
-        });
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    Ok(name.filter(|name| !name.is_empty() && name.chars().all(plain)))
+    Ok(project_metadata::ProjectMetadata::read(tree)?.name)
 }
 
 /// Returns the variable that makes setup.py omit extension modules, if it reads one.

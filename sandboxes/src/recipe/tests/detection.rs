@@ -30,6 +30,14 @@ fn tables_of_flit_and_rye_are_read() {
 }
 
 #[test]
+fn distribution_name_of_poetry_is_read() {
+    let text = "[tool.poetry]\nname = 'some-thing'\n";
+    let (_folder, source) = source("a/b", DAY, &[("pyproject.toml", text)]);
+    let name = distribution_name(&source.tree().unwrap()).unwrap();
+    assert_eq!(name.as_deref(), Some("some-thing"));
+}
+
+#[test]
 fn groups_with_other_names_are_installed_by_default() {
     for groups in [
         "[tool.pdm.dev-dependencies]\nqa = ['trio']\ndocs = ['sphinx']\n",
