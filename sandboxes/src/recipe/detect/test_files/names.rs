@@ -56,10 +56,9 @@ impl TestNames {
 
     /// Returns whether a path is that of a test file.
     pub(super) fn is_match(&self, path: &str) -> bool {
-        let place = innermost(path, self.0.iter().map(|(folder, _)| folder));
-        let place = self.0.iter().find(|(folder, _)| Some(folder) == place);
+        let around = self.0.iter().filter(|(folder, _)| is_inside(path, folder));
         let name = last_part(path);
-        match place {
+        match around.max_by_key(|(folder, _)| folder.len()) {
             Some((_, patterns)) if !patterns.is_empty() => {
                 let is_code = name.ends_with(".py") && name != "conftest.py";
                 is_code && patterns.iter().any(|pattern| pattern.is_match(name))
