@@ -185,13 +185,12 @@ fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
     };
     let general = ["testenv".to_owned()];
     let others = tox.sections().filter(runs_tests).map(str::to_owned);
-    let sections = own
-        .map(str::to_owned)
-        .into_iter()
-        .chain(general)
-        .chain(others);
-    let mut lists = sections.map(|section| list(tox, &section, key, &factors, &mut Vec::new()));
-    lists.find(|lines| !lines.is_empty()).unwrap_or_default()
+    let own = own.map(str::to_owned).into_iter();
+    let mut sections = own.chain(general).chain(others);
+    // Another section does not replace a list whose lines are all for other environments.
+    let section = sections.find(|section| !tox.list(section, key).is_empty());
+    let lines = section.map(|section| list(tox, &section, key, &factors, &mut Vec::new()));
+    lines.unwrap_or_default()
 }
 
 /// Returns the names of the environments that a section configures: `testenv:py{38,39}-x` is for two of them.
@@ -428,6 +427,9 @@ mod tests {
         }
         let tox = Ini::parse(&text);
         assert_eq!(first_list(&tox, Some("py310"), "deps"), ["x"]);
+        let unit = "[testenv:unit]\ndeps = y\ncommands = pytest\n";
+        let tox = Ini::parse(&format!("[testenv]\ndeps =\n    old: x\n{unit}"));
+        assert!(first_list(&tox, Some("py310"), "deps").is_empty());
     }
 
     #[test]
