@@ -87,11 +87,8 @@ pub(super) fn test_requirements(
     let is_named = |extras: &[String]| choose(extras).or_else(|| choose_longer(extras)).is_some();
     dependencies.lacks_pytest = dependencies.extras.is_empty()
         || !lists.is_empty() && !has_pytest(&lists) && !is_named(&dependencies.extras);
-    if let Some(groups) = files
-        .pyproject
-        .get("dependency-groups")
-        .and_then(Value::as_table)
-    {
+    let groups = files.pyproject.get("dependency-groups");
+    if let Some(groups) = groups.and_then(Value::as_table) {
         let names = groups.keys().cloned().collect::<Vec<_>>();
         let mut chosen = installed_by_tox(&names, &tox_groups).unwrap_or_default();
         chosen.extend(choose(&names).unwrap_or_default());
@@ -160,7 +157,11 @@ pub(super) fn test_requirements(
             from.extend(ci.package_sources);
         }
         dependencies.requirements = ci.packages;
-        let mut conda = conda::environment(tree)?;
+        // An environment file can contradict the extras.
+        let mut conda = match dependencies.extras.is_empty() {
+            true => conda::environment(tree)?,
+            false => conda::CondaEnvironment::default(),
+        };
         conda.requirements.retain(|line| !is_own(tree, line));
         if !conda.requirements.is_empty() || !conda.files.is_empty() {
             from.push(conda.path);
@@ -342,12 +343,8 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
     let listed = files.setup_cfg.requirements("options", "tests_require");
     if !listed.is_empty() {
         from.push("setup.cfg".to_owned());
-        into.extend(
-            listed
-                .iter()
-                .flat_map(|l| l.split(';').next())
-                .map(str::to_owned),
-        );
+        let lines = listed.iter().flat_map(|line| line.split(';').next());
+        into.extend(lines.map(str::to_owned));
     }
 }
 

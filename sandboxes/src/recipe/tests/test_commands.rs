@@ -203,19 +203,22 @@ fn extras_without_pytest_leave_other_lists_in_use() {
 }
 
 #[test]
-fn extras_of_tox_replace_environment_file() {
-    let files = [
-        (
-            "pyproject.toml",
-            "[project]\nname = 'x'\n[project.optional-dependencies]\nall = ['pytest']\n",
-        ),
+fn extras_of_commands_replace_environment_file() {
+    let text = "[project]\nname = 'x'\n[project.optional-dependencies]\nall = ['attrs']\n";
+    for commands in [
         ("tox.ini", "[testenv]\nextras = all\n"),
-        ("environment.yml", "dependencies:\n  - numpy=1.18\n"),
-        ("a.py", "import numpy\n"),
-    ];
-    let (recipe, _) = detected(DAY, &files);
-    assert_eq!(recipe.install.unwrap(), ["-e", ".[all]"]);
-    assert_eq!(recipe.requirements, ["pytest"]);
+        ("Makefile", "test:\n\tpip install -e .[all]\n\tpytest\n"),
+    ] {
+        let files = [
+            ("pyproject.toml", text),
+            commands,
+            ("environment.yml", "dependencies:\n  - numpy=1.18\n"),
+            ("a.py", "import numpy\n"),
+        ];
+        let (recipe, _) = detected(DAY, &files);
+        assert_eq!(recipe.install.unwrap(), ["-e", ".[all]"]);
+        assert_eq!(recipe.requirements, ["pytest"]);
+    }
 }
 
 #[test]
