@@ -17,11 +17,12 @@ use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
 use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
 
-/// Plugins, and the fixtures, marks, options and settings of pytest that they provide.
+/// Plugins, and the fixtures, marks, options and settings of pytest that they provide. Words with dashes before them are
+/// only options, because fixtures of other origin have such names.
 const PLUGINS: [(&str, &str); 53] = [
     ("anyio", "anyio"),
     ("faker", "faker"),
-    ("nbval", "nbval nbval-lax"),
+    ("nbval", "--nbval nbval-lax"),
     ("pyfakefs", "fs"),
     ("pytest", "strict-markers"),
     (
@@ -33,7 +34,7 @@ const PLUGINS: [(&str, &str); 53] = [
         "asyncio asyncio-mode asyncio_default_fixture_loop_scope asyncio_mode event_loop unused_tcp_port",
     ),
     ("pytest-benchmark", "benchmark"),
-    ("pytest-black", "black"),
+    ("pytest-black", "--black"),
     ("pytest-catchlog", "caplog_at_level"),
     ("pytest-check", "check"),
     ("pytest-console-scripts", "script_runner"),
@@ -45,26 +46,26 @@ const PLUGINS: [(&str, &str); 53] = [
     ("pytest-dependency", "dependency"),
     (
         "pytest-django",
-        "admin_client create-db django_assert_num_queries django_db DJANGO_SETTINGS_MODULE ds no-migrations nomigrations reuse-db",
+        "--ds admin_client create-db django_assert_num_queries django_db DJANGO_SETTINGS_MODULE no-migrations nomigrations reuse-db",
     ),
     ("pytest-doctestplus", "doctest-plus"),
-    ("pytest-flake8", "flake8"),
+    ("pytest-flake8", "--flake8"),
     ("pytest-forked", "forked"),
     ("pytest-freezer", "freeze_time freezer"),
-    ("pytest-html", "html self-contained-html"),
+    ("pytest-html", "--html self-contained-html"),
     ("pytest-httpbin", "httpbin"),
     ("pytest-httpserver", "httpserver"),
     ("pytest-httpx", "httpx_mock"),
     ("pytest-instafail", "instafail"),
-    ("pytest-isort", "isort"),
+    ("pytest-isort", "--isort"),
     ("pytest-jupyter", "jp_fetch jp_serverapp"),
     ("pytest-lazy-fixture", "lazy_fixture"),
     ("pytest-mock", "mocker session_mocker"),
     ("pytest-mpl", "mpl"),
-    ("pytest-mypy", "mypy"),
+    ("pytest-mypy", "--mypy"),
     ("pytest-order", "order"),
     ("pytest-postgresql", "postgresql"),
-    ("pytest-pylint", "pylint"),
+    ("pytest-pylint", "--pylint"),
     ("pytest-qt", "qtbot"),
     ("pytest-random-order", "random-order"),
     ("pytest-randomly", "randomly-seed"),
@@ -77,7 +78,7 @@ const PLUGINS: [(&str, &str); 53] = [
         "data_regression file_regression num_regression",
     ),
     ("pytest-rerunfailures", "flaky reruns"),
-    ("pytest-ruff", "ruff"),
+    ("pytest-ruff", "--ruff"),
     (
         "pytest-socket",
         "allow-hosts disable-socket disable_socket enable_socket socket_enabled",
@@ -89,7 +90,7 @@ const PLUGINS: [(&str, &str); 53] = [
     ("pytest-twisted", "twisted"),
     (
         "pytest-xdist",
-        "dist maxprocesses n numprocesses xdist_group",
+        "--dist -n maxprocesses numprocesses xdist_group",
     ),
     ("requests-mock", "requests_mock"),
     ("respx", "respx_mock"),
@@ -268,8 +269,9 @@ fn packages(
     packages.extend(words.chain(captured(&SETTING, text)).filter_map(plugin));
     for options in captured(&OPTIONS, text) {
         let options = options.split_whitespace().filter(|o| o.starts_with('-'));
-        let names = options.filter_map(|o| o.trim_start_matches('-').split('=').next());
-        packages.extend(names.filter_map(plugin));
+        let names = options.filter_map(|option| option.split('=').next());
+        let by_option = |name: &str| plugin(name).or_else(|| plugin(name.trim_start_matches('-')));
+        packages.extend(names.filter_map(by_option));
     }
     for required in captured(&REQUIRED, text) {
         packages.extend(required.split(',').map(|r| normalized_name(r.trim())));

@@ -75,9 +75,14 @@ fn missing_packages_are_found_in_output() {
     assert_eq!(asked("ImportError: pip install -r a.txt", &[]), none);
     assert_eq!(asked("Please read: `pip install` things", &[]), none);
     assert_eq!(asked("fixture 'mocker' not found", &[]), ["pytest-mock"]);
-    assert_eq!(asked("fixture 'client' not found", &[]), none);
-    let options = "error: unrecognized arguments: --disable-socket --reuse-db";
-    assert_eq!(asked(options, &[]), ["pytest-django", "pytest-socket"]);
+    for fixture in ["client", "ds", "n"] {
+        let text = format!("fixture '{fixture}' not found");
+        assert_eq!(asked(&text, &[]), none);
+    }
+    for options in ["--disable-socket --reuse-db", "--ds=a --disable-socket"] {
+        let text = format!("error: unrecognized arguments: {options}");
+        assert_eq!(asked(&text, &[]), ["pytest-django", "pytest-socket"]);
+    }
     assert_eq!(
         asked("'asyncio' not found in `markers` configuration option", &[]),
         ["pytest-asyncio"]
