@@ -92,7 +92,8 @@ async fn missing_packages_are_installed() {
     let mut notes = built.notes.clone();
     notes.sort();
     let of_b = "of 2 test files that were tried, 1 cannot be collected: tests/test_b.py \
-                (ModuleNotFoundError: No module named 'internal_tools')";
+                (ModuleNotFoundError: No module named 'internal_tools'); the module internal_tools is missing: if a package \
+                provides it, add it with --requirement; if the repository does, add its folder to PYTHONPATH with --env";
     assert_eq!(
         notes,
         [
@@ -131,7 +132,8 @@ async fn given_recipe_is_not_extended() {
         built.notes,
         [
             "of 2 test files that were tried, 1 cannot be collected: tests/test_a.py \
-          (ModuleNotFoundError: No module named 'sortedcontainers')"
+          (ModuleNotFoundError: No module named 'sortedcontainers'); the module sortedcontainers is missing: if a \
+          package provides it, add it with --requirement; if the repository does, add its folder to PYTHONPATH with --env"
         ]
     );
 }
