@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use testwright_evals::Instance;
 use testwright_evals::dataset::Dataset;
 use testwright_evals::harness::{Job, Results};
 use testwright_evals::predictions::{Prediction, Predictions, Warning, WarningKind};
+use testwright_evals::{Instance, InstanceResult};
 
 use testwright_config::error::{Error, Result};
 
@@ -47,18 +47,32 @@ pub(super) fn jobs<'b>(
 const NAMED: usize = 3;
 
 /// Checks that the folder contains no other results than these jobs request, because a report covers the whole folder.
-pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
+/// Drops results of earlier versions, which graded runs that failed as missing predictions.
+pub(super) fn check_folder(
+    jobs: &[Job<'_>],
+    sets: &[Predictions],
+    results: &mut Results,
+    out: &Path,
+) -> Result<()> {
     let requested_keys: BTreeSet<(&str, &str)> = jobs
         .iter()
         .flat_map(|job| job.predictions.iter())
         .map(|p| (p.model_name_or_path.as_str(), p.instance_id.as_str()))
         .collect();
+    let is_requested = |result: &InstanceResult| {
+        requested_keys.contains(&(result.prediction.as_str(), result.instance_id.as_str()))
+    };
+    let is_failed_run = |result: &InstanceResult| {
+        let mut instances = jobs.iter().map(|job| &job.instance.instance_id);
+        !result.has_patch
+            && sets.iter().any(|set| set.model == result.prediction)
+            && instances.any(|id| *id == result.instance_id)
+    };
+    results.retain(|result| is_requested(result) || !is_failed_run(result));
     let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for result in results.all() {
-        let (model, instance) = (result.prediction.as_str(), result.instance_id.as_str());
-        if !requested_keys.contains(&(model, instance)) {
-            others.entry(model).or_default().push(instance);
-        }
+    for result in results.all().filter(|result| !is_requested(result)) {
+        let instances = others.entry(&result.prediction).or_default();
+        instances.push(&result.instance_id);
     }
     let number: usize = others.values().map(Vec::len).sum();
     if number == 0 {
@@ -83,3 +97,6 @@ pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> R
         ))
         .hint("use another folder with --out, or the same instances and predictions"))
 }
+
+#[cfg(test)]
+mod tests;
