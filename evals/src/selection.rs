@@ -206,7 +206,7 @@ pub struct Choice {
     pub tests: String,
     /// Name of the chosen patch (`model_name_or_path`).
     pub patch: String,
-    /// Whether the patch resolves the issue; `None` without golden tests.
+    /// Whether the patch resolves the issue; `None` without golden tests that pass with the golden patch.
     pub resolves: Option<bool>,
     /// Names of the patches that share the first place, in order. The chosen patch is the first one.
     #[serde(default)]

@@ -30,7 +30,7 @@ pub struct SystemSummary {
     pub not_judged: u64,
     /// Number of runs that submitted a test.
     pub submitted: u64,
-    /// Strict fail-to-pass. Of an upper bound, this and the next figures are those of its best samples.
+    /// Strict fail-to-pass. For an upper bound, all figures up to `coverage_delta` are those of its best samples.
     pub fail_to_pass: Score,
     /// SWT-bench's success.
     pub success: Score,
