@@ -8,7 +8,6 @@ mod python_literals;
 mod selection;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -207,20 +206,16 @@ fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<
     let mut problems = Vec::new();
     let values = content.into().records(&mut problems);
     let mut instances: Vec<Instance> = Vec::new();
-    let mut first_lines = BTreeMap::new();
+    let mut first_lines: BTreeMap<String, usize> = BTreeMap::new();
     for (line, value) in values {
         match instance(value) {
             Ok(instance) => {
-                match first_lines.entry(instance.instance_id.clone()) {
-                    Entry::Vacant(entry) => {
-                        entry.insert(line);
-                    }
-                    Entry::Occupied(first) => {
-                        let (id, first) = (first.key(), first.get());
-                        let message =
-                            format!("duplicate instance_id `{id}`, first in {place} {first}");
-                        problems.push(Problem { line, message });
-                    }
+                let id = &instance.instance_id;
+                if let Some(first) = first_lines.get(id) {
+                    let message = format!("duplicate instance_id `{id}`, first in {place} {first}");
+                    problems.push(Problem { line, message });
+                } else {
+                    first_lines.insert(id.clone(), line);
                 }
                 instances.push(instance);
             }
