@@ -138,8 +138,9 @@ impl Benchmark {
         std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
         write_json(&out.join(PROBLEMS), folder::json_lines(&self.problems))?;
         write_json(&out.join(SOURCES), folder::json_lines(&self.sources))?;
-        write_json(&out.join(MANIFEST), pretty(&self.manifest))?;
         write_json(&out.join(LOCATIONS), pretty(&self.locations))?;
+        // A repository in the manifest is not built again, so its other files must be complete.
+        write_json(&out.join(MANIFEST), pretty(&self.manifest))?;
         let facts = [
             ("version", self.manifest.version.clone()),
             ("seed", self.manifest.seed.to_string()),

@@ -41,9 +41,8 @@ fn built(commit: &str) -> RepositoryProblems {
     }
 }
 
-#[test]
-fn repository_built_after_a_crash_replaces_its_problems() {
-    let mut benchmark = Benchmark::new(Manifest {
+fn empty_benchmark() -> Benchmark {
+    Benchmark::new(Manifest {
         version: VERSION.to_owned(),
         seed: 0,
         tokenizer: "characters".to_owned(),
@@ -53,7 +52,20 @@ fn repository_built_after_a_crash_replaces_its_problems() {
             test_seconds: 1,
         },
         repositories: Vec::new(),
-    });
+    })
+}
+
+#[test]
+fn manifest_is_written_after_the_locations() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(LOCATIONS)).unwrap();
+    assert!(empty_benchmark().write(folder.path()).is_err());
+    assert!(!folder.path().join(MANIFEST).exists());
+}
+
+#[test]
+fn repository_built_after_a_crash_replaces_its_problems() {
+    let mut benchmark = empty_benchmark();
     benchmark.add(built("b"), "here".to_owned());
     let folder = tempfile::tempdir().unwrap();
     let unfinished = benchmark.manifest.clone();
