@@ -23,6 +23,7 @@ fn every_key() -> Vec<(String, String)> {
                 "\"https://evil.example.org/v1\"",
                 "[\"https://evil.example.org\"]",
                 "true",
+                "\"5 GiB\"",
                 "1",
                 "0.5",
                 "{ top_p = 1 }",
