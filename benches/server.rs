@@ -5,7 +5,7 @@
 //! - 500 listeners on one run. Target: no event lost or out of order, and no memory kept after they leave.
 //! - Memory of an idle server. Target: under 80 MB.
 //!
-//! Run `cargo bench --bench daemon` on an idle machine.
+//! Run `cargo bench --bench server` on an idle machine.
 
 #[path = "../tests/it/product/server/databases.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
