@@ -1,5 +1,6 @@
 # An image with the program, git and Python. .ci/dist builds it.
-#   docker run --rm -v "$PWD:/work:ro" -v "$PWD/results:/results" testwright run issue.md --repo . --out /results/1
+#   mkdir -p results
+#   docker run --rm --user "$(id -u)" --env HOME=/tmp -v "$PWD:/work:ro" -v "$PWD/results:/results" testwright:VERSION run issue.md --repo . --out /results/1
 # In a container the sandbox uses Landlock and a system call filter (reduced isolation), which need no privileges.
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE}
