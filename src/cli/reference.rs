@@ -17,7 +17,17 @@ use testwright_tools::registry;
 use super::Cli;
 use testwright_config::settings::keys::{Key, keys};
 use testwright_config::settings::variables::{OTHER_VARIABLES, SHARED_VARIABLES};
-use testwright_config::settings::{Price, Settings};
+use testwright_config::settings::{ModelLimits, Price, Settings};
+
+/// Variables that belong to other services, as rows of the table.
+const OTHER_SERVICES: &str = "\
+| `AZURE_OPENAI_ENDPOINT`, `AZURE_OPENAI_API_KEY`, `AZURE_OPENAI_DEPLOYMENT`, `AZURE_OPENAI_API_VERSION` | Azure OpenAI: see [Providers](../models.md#providers). The last two mean the same as `model.azure-deployment` and `model.azure-api-version`. |
+| `GITHUB_WEBHOOK_SECRET`, `GITHUB_APP_PRIVATE_KEY` | Secrets of a server: see [GitHub](../github.md#setup). |
+| `GITLAB_TOKEN`, `GITLAB_HOST`, `GITEA_TOKEN`, `GITEA_SERVER_URL`, `CODEBERG_TOKEN`, `BITBUCKET_TOKEN` | Tokens for issues on [other forges](../first-run.md#on-an-issue-of-github-or-another-forge). |
+| `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` … | The account and address of an [artifact store](../operations.md#the-artifact-store) in S3. |
+| `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME` … | The collector of [traces](../operations.md#traces). |
+| `NO_COLOR` | Any value switches colours off. |
+";
 
 const UPDATE_VARIABLE: &str = "TESTWRIGHT_UPDATE_REFERENCE";
 
@@ -102,12 +112,26 @@ fn settings() -> String {
             key.variable()
         );
     }
-    let schema = schemars::schema_for!(Price);
-    body += "\n## `[prices.\"MODEL\"]`\n\nPrices of one model, in US dollars per million tokens. They cannot be set with variables.\n\n\
-             | key | meaning |\n|---|---|\n";
-    for (name, value) in schema.as_value()["properties"].as_object().unwrap() {
-        let help = value["description"].as_str().unwrap_or_default();
-        body += &format!("| `{name}` | {} |\n", cell(help));
+    let tables = [
+        (
+            "prices",
+            "Prices of one model, in US dollars per million tokens.",
+            schemars::schema_for!(Price),
+        ),
+        (
+            "model-limits",
+            "Quota of one model, for all workers of a server together.",
+            schemars::schema_for!(ModelLimits),
+        ),
+    ];
+    for (section, about, schema) in tables {
+        body += &format!(
+            "\n## `[{section}.\"MODEL\"]`\n\n{about} Variables cannot set this table.\n\n| key | meaning |\n|---|---|\n"
+        );
+        for (name, value) in schema.as_value()["properties"].as_object().unwrap() {
+            let help = value["description"].as_str().unwrap_or_default();
+            body += &format!("| `{name}` | {} |\n", cell(help));
+        }
     }
     body += "\n## `[environment]`\n\nThe build of a repository's environment: see [file formats](file-formats.md#testwrighttoml-environment).\n";
     page("Settings", "`config/src/settings/sections.rs`", &body)
@@ -145,6 +169,7 @@ fn variables() -> String {
     {
         body += &format!("| `{name}` | {} |\n", cell(meaning));
     }
+    body += OTHER_SERVICES;
     page(
         "Environment variables",
         "`config/src/settings/variables.rs`",
