@@ -82,6 +82,17 @@ fn deployment_variables_are_documented() {
 }
 
 #[test]
+fn servers_have_the_key_of_workers() {
+    let read = |path: &str| std::fs::read_to_string(root().join("deploy").join(path)).unwrap();
+    let compose = read("compose/compose.yaml");
+    let (server, worker) = compose.split_once("\n  worker:\n").unwrap();
+    let pods = ["server", "worker"].map(|name| read(&format!("kubernetes/{name}.yaml")));
+    let processes = [server, worker, pods[0].as_str(), pods[1].as_str()];
+    let key = Regex::new(r"(?m)^ *(- name: )?OPENAI_API_KEY\b").unwrap();
+    assert_eq!(processes.map(|text| key.is_match(text)), [true; 4]);
+}
+
+#[test]
 fn deployments_allow_time_for_shutdown() {
     let all = files();
     let time = Regex::new(
