@@ -72,8 +72,8 @@ pub(super) struct Args {
     /// Read the issue's comments too, except those newer than the fix or --commit
     #[arg(long, help_heading = ISSUE)]
     comments: bool,
-    /// Resume the run recorded in this folder, with its issue, commit, approach, model and sandbox.
-    /// You can change its limits and --min-confidence
+    /// Resume the run recorded in this folder, with its issue, commit, approach and model. You can
+    /// change its sandbox, limits and --min-confidence
     #[arg(
         long, help_heading = ISSUE, value_name = "DIR",
         conflicts_with_all = ["issue", "comments", "effort", "model", "out"]
