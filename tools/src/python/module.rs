@@ -262,6 +262,7 @@ mod tests {
             "if a: b\nelse: c\n",
             "\x0cdef f():\n    '''a\nb'''; x\n  # c\n    y\n",
             "with \\\n  a:\n    pass\n",
+            "if a:\n    x\n\\\n    y\n",
         ] {
             assert_eq!(Module::parse(text).errors(), [], "{text}");
         }

@@ -8,9 +8,9 @@ pub(super) fn named_children(node: Node<'_>) -> impl DoubleEndedIterator<Item = 
     children.into_iter()
 }
 
-/// Returns the named children that are not comments.
+/// Returns the named children that are neither comments nor backslashes at the ends of lines.
 pub(super) fn code_children(node: Node<'_>) -> impl DoubleEndedIterator<Item = Node<'_>> {
-    named_children(node).filter(|child| child.kind() != "comment")
+    named_children(node).filter(|child| !matches!(child.kind(), "comment" | "line_continuation"))
 }
 
 /// Returns the children with this role, e.g. `name` in a list of imports.

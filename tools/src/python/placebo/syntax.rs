@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tree_sitter::Node;
 
 use crate::python::Module;
-use crate::python::nodes::named_children;
+use crate::python::nodes::{code_children, named_children};
 
 /// Words in the names of decorators and functions that compile the source of another function. Their compilers may
 /// reject the inserted expressions.
@@ -74,9 +74,7 @@ pub(super) fn expression_offset(module: &Module, block: Node<'_>, is_body: bool)
 
 /// Returns the statements of a block. The block of a `match` consists of its cases.
 pub(super) fn statements(block: Node<'_>) -> Vec<Node<'_>> {
-    named_children(block)
-        .filter(|child| !matches!(child.kind(), "comment" | "line_continuation"))
-        .collect()
+    code_children(block).collect()
 }
 
 /// Returns the blocks of a compound statement and of its clauses. Definitions have none here.
