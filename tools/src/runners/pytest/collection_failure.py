@@ -28,15 +28,15 @@ def _conftest(error):
     one that exits, skips, or names a missing plugin."""
     if type(error).__name__ == "ConftestImportFailure":
         return getattr(error, "path", None) or "conftest.py"
-    found, traceback = None, error.__traceback__
+    conftest, traceback = None, error.__traceback__
     while traceback is not None:
         frame = traceback.tb_frame
         registered = getattr(frame.f_locals.get("conftestmodule"), "__file__", None)
         for path in (frame.f_code.co_filename, registered):
             if os.path.basename(path or "") == "conftest.py":
-                found = path
+                conftest = path
         traceback = traceback.tb_next
-    return found
+    return conftest
 
 
 def record_failure(node_id, error, path):
