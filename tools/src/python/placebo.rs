@@ -77,8 +77,8 @@ const DOCSTRING_WORDS: &str = " (as before)";
 pub enum LineNumbers {
     /// Every statement stays on its line.
     Kept,
-    /// Statements may move to other lines. Docstrings also get more words, functions another variable, and `return`
-    /// another frame. This is for code on which a test must fail, since it may disturb other tests.
+    /// Statements may move to other lines. Docstrings also get more words, and functions another variable. This is for
+    /// code on which a test must fail, since it may disturb other tests.
     Moved,
 }
 
@@ -86,7 +86,7 @@ pub enum LineNumbers {
 /// The result depends only on the arguments.
 ///
 /// If there is an `other` version of the file, the result has unused copies of what only that version has: names,
-/// expressions, docstrings, and lines of text.
+/// expressions, docstrings, and lines of text. If lines move, values that functions return get a frame of their own.
 pub fn placebo(source: &str, other: Option<&str>, seed: u64, lines: LineNumbers) -> Option<String> {
     let module = parse(source)?;
     let other_module = other.and_then(parse);
@@ -300,9 +300,12 @@ impl<'m> Editor<'m> {
         let Some(value) = value.filter(is_plain) else {
             return;
         };
-        let is_moved = is_return && !context.is_compiled && is_movable(self.module, value);
         // Of the code that differs, no function keeps all its instructions.
-        if self.random.is_one_in(3) || is_moved && self.other.is_some() {
+        let is_moved = is_return
+            && !context.is_compiled
+            && self.other.as_ref().is_some_and(|o| !o.counts_frames)
+            && is_movable(self.module, value);
+        if is_moved || self.random.is_one_in(3) {
             let (before, after) = match is_moved {
                 true => ("(lambda: ", ")()"),
                 false => ("(", ")"),

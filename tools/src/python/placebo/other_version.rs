@@ -16,6 +16,15 @@ const MAX_EXPRESSION_BYTES: usize = 200;
 /// Maximum number of copied lines.
 const MAX_LINES: usize = 500;
 
+/// Words of code that counts frames. One more frame could do what the fix does: a warning may be about another line.
+const FRAME_WORDS: [&str; 5] = [
+    "stacklevel",
+    "_getframe",
+    "currentframe",
+    "f_back",
+    ".stack(",
+];
+
 /// The other version of a file.
 pub(super) struct OtherVersion<'m> {
     own: &'m Module,
@@ -24,6 +33,8 @@ pub(super) struct OtherVersion<'m> {
     names: BTreeMap<usize, String>,
     /// Definitions by qualified name.
     definitions: BTreeMap<String, Definition>,
+    /// Whether code of a version counts frames.
+    pub(super) counts_frames: bool,
 }
 
 impl<'m> OtherVersion<'m> {
@@ -31,7 +42,10 @@ impl<'m> OtherVersion<'m> {
         let (own_outline, outline) = (own.outline(), module.outline());
         let names = flatten(&own_outline).into_iter();
         let definitions = flatten(&outline).into_iter();
+        let mut words = FRAME_WORDS.iter();
+        let texts = [own.text(), module.text()];
         OtherVersion {
+            counts_frames: words.any(|word| texts.iter().any(|text| text.contains(word))),
             own,
             module,
             names: names.map(|d| (d.body.start, d.qualified.clone())).collect(),
