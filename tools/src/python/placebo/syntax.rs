@@ -157,7 +157,9 @@ pub(super) fn is_movable(module: &Module, expression: Node<'_>) -> bool {
         "await" | "named_expression" | "yield" => false,
         "identifier" => {
             let name = module.source(*node);
-            !INTROSPECTION.contains(&name) && !name.contains("inspect") && name != "super"
+            // A metaclass must know of methods that use `super` or `__class__`.
+            let needs_class = matches!(name, "super" | "__class__");
+            !INTROSPECTION.contains(&name) && !name.contains("inspect") && !needs_class
         }
         _ => true,
     };

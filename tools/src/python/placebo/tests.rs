@@ -271,6 +271,7 @@ fn plain_docstrings_get_words() {
 fn values_that_need_their_frame_stay() {
     for value in [
         "super().f()",
+        "f(__class__)",
         "await f()",
         "f(locals())",
         "[x async for x in f()][0]",
