@@ -25,6 +25,15 @@ const FRAME_WORDS: [&str; 5] = [
     ".stack(",
 ];
 
+/// Words of code that may define names without naming them.
+const NAMESPACE_WORDS: [&str; 5] = [
+    "\n__getattr__",
+    "\ndef __getattr__",
+    "globals()",
+    "import *",
+    "sys.modules[__name__]",
+];
+
 /// The other version of a file.
 pub(super) struct OtherVersion<'m> {
     own: &'m Module,
@@ -89,17 +98,19 @@ impl<'m> OtherVersion<'m> {
         (!copies.is_empty()).then(|| format!("[] and [{}]", copies.join(", ")))
     }
 
-    /// Returns lines that define the missing names of imports, and of private functions, classes and variables. A public
-    /// name may be what the issue asks for.
+    /// Returns lines that define the missing names of imports, and of private functions, classes and variables. The issue
+    /// may ask for a public name, or for an import that the module itself does not use.
     pub(super) fn definitions(&self) -> Vec<String> {
         let texts = [self.own.text(), self.module.text()];
-        if texts.iter().any(|text| text.contains("\ndef __getattr__")) {
+        let has = |word: &&str| texts.iter().any(|text| text.contains(word));
+        if NAMESPACE_WORDS.iter().any(has) {
             return Vec::new();
         }
         let mut names = BTreeMap::new();
+        let used = variable_names(self.module, false);
         let imports = self.module.imports().into_iter();
         for binding in imports.filter(|i| i.top_level).flat_map(|i| i.bindings) {
-            if binding.module != "__future__" && binding.name != "*" {
+            if binding.module != "__future__" && used.contains(binding.local.as_str()) {
                 names.insert(binding.local, binding.module.is_empty());
             }
         }
@@ -110,7 +121,7 @@ impl<'m> OtherVersion<'m> {
             .chain(variables.flat_map(|assignment| assignment.names))
             .filter(|name| name.starts_with('_') && !name.starts_with("__"));
         names.extend(private.map(|name| (name, false)));
-        let own_names = variable_names(self.own);
+        let own_names = variable_names(self.own, true);
         // Code that looks a name up by its text would notice.
         let is_quoted = |name: &str| {
             let quoted = [format!("'{name}'"), format!("\"{name}\"")];
@@ -154,17 +165,18 @@ fn is_copied(module: &Module, node: Node<'_>) -> bool {
         && is_movable(module, node)
 }
 
-/// Returns the identifiers of a module, except attributes and the names of keyword arguments.
-fn variable_names(module: &Module) -> BTreeSet<&str> {
+/// Returns the identifiers of a module, possibly with imports, but without attributes and the names of keyword arguments.
+fn variable_names(module: &Module, has_imports: bool) -> BTreeSet<&str> {
     let nodes = descendants(module.root());
-    let labels = nodes.iter().filter_map(|node| match node.kind() {
-        "attribute" => node.child_by_field_name("attribute"),
-        "keyword_argument" => node.child_by_field_name("name"),
-        _ => None,
+    let others = nodes.iter().flat_map(|node| match node.kind() {
+        "attribute" => Vec::from_iter(node.child_by_field_name("attribute")),
+        "keyword_argument" => Vec::from_iter(node.child_by_field_name("name")),
+        "import_from_statement" | "import_statement" if !has_imports => descendants(*node),
+        _ => Vec::new(),
     });
-    let labels: BTreeSet<usize> = labels.map(|label| label.start_byte()).collect();
+    let others: BTreeSet<usize> = others.map(|node| node.start_byte()).collect();
     let is_name =
-        |node: &&Node<'_>| node.kind() == "identifier" && !labels.contains(&node.start_byte());
+        |node: &&Node<'_>| node.kind() == "identifier" && !others.contains(&node.start_byte());
     let names = nodes.iter().filter(is_name);
     names.map(|node| module.source(*node)).collect()
 }

@@ -307,9 +307,9 @@ fn classes_get_a_method() {
     }
 }
 
-const OLD: &str = "import re\nfrom a import b\n\n_OLD = 1\n\n\ndef _gone():\n    return 1\n\n\n\
+const OLD: &str = "import re\nfrom a import b\n\n_OLD = 1\n\n\ndef _gone():\n    return b\n\n\n\
                    def f(x):\n    'Doc.'\n    return x - 1\n";
-const NEW: &str = "import os\nimport re\n\n\ndef f(x):\n    'Text.'\n    return g(x, y=re.I) + 2.5\n\n\ndef h(): pass  # no coding:\n";
+const NEW: &str = "import os\nimport re\n\n\ndef f(x):\n    'Text.'\n    return g(x, y=re.I) + 2.5\n\n\ndef h(): os  # no coding:\n";
 
 #[test]
 fn fixed_code_gets_copies_of_removed_code() {
@@ -339,7 +339,7 @@ fn old_code_gets_copies_of_added_code() {
             "[] and [g(x, y=re.I) + 2.5, 'Text.']; return (lambda: x - 1)()",
             "\nimport colorsys as os\n",
             "\n# return g(x, y=re.I) + 2.5\n",
-            "\n# def h(): pass  # no coding:\n",
+            "\n# def h(): os  # no coding:\n",
             "    'Text.'",
         ] {
             assert!(changed.contains(part), "{part}: {changed}");
@@ -356,15 +356,21 @@ fn used_and_quoted_names_are_not_defined_again() {
         let changed = placebo(own, Some(other), 1, LineNumbers::Kept).unwrap();
         changed.contains("raise GeneratorExit")
     };
-    let other = "from a import name\n";
+    let other = "from a import name\nname()\n";
     assert!(changed("x = a.name\nf(name=1)\n", other));
+    // The issue may ask for an import of another module's name.
+    assert!(!changed("x = 1\n", "from .name import name\nf(name=1)\n"));
     assert!(!changed("x = name\n", other));
     assert!(!changed("x = f('name')\n", other));
-    assert!(!changed("x = 1\ndef __getattr__(a): pass\n", other));
-    assert!(!changed(
-        "x = 1\n",
-        "from __future__ import name\nfrom a import *\n"
-    ));
+    assert!(!changed("x = 1\n", "from __future__ import name\nname\n"));
+    for own in [
+        "x = 1\ndef __getattr__(a): pass\n",
+        "x = 1\n__getattr__ = attach()\n",
+        "from a import *\n",
+        "globals().update(a)\n",
+    ] {
+        assert!(!changed(own, other), "{own}");
+    }
 }
 
 #[test]
