@@ -69,6 +69,9 @@ const INTERFACES: [&str; 3] = ["Interface", "Protocol", "TypedDict"];
 /// The placeholder of a random number in inserted code. The number has as many digits.
 const NUMBER: &str = "1000";
 
+/// Words of code that uses docstrings when it runs. Commands show them as help, and parsers have their grammar there.
+const DOCSTRING_READERS: [&str; 6] = ["__doc__", "getdoc", "click", ".command", "docopt", "yacc"];
+
 /// Words that are added to docstrings.
 const DOCSTRING_WORDS: &str = " (as before)";
 
@@ -91,7 +94,7 @@ pub fn placebo(source: &str, other: Option<&str>, seed: u64, lines: LineNumbers)
     let module = parse(source)?;
     let other_module = other.and_then(parse);
     let nodes = descendants(module.root());
-    let reads_docstrings = |text: &str| text.contains("__doc__") || text.contains("getdoc");
+    let reads_docstrings = |text: &str| DOCSTRING_READERS.iter().any(|word| text.contains(word));
     let mut editor = Editor {
         module: &module,
         random: Random(SplitMix(seed)),

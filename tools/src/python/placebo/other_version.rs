@@ -98,8 +98,8 @@ impl<'m> OtherVersion<'m> {
         (!copies.is_empty()).then(|| format!("[] and [{}]", copies.join(", ")))
     }
 
-    /// Returns lines that define the missing names of imports, and of private functions, classes and variables. The issue
-    /// may ask for a public name, or for an import that the module itself does not use.
+    /// Returns lines that define the missing names of imports, and of private functions, classes and variables. The
+    /// issue may ask for a public name, or for an import that the module itself does not use.
     pub(super) fn definitions(&self) -> Vec<String> {
         let texts = [self.own.text(), self.module.text()];
         let has = |word: &&str| texts.iter().any(|text| text.contains(word));
@@ -165,7 +165,7 @@ fn is_copied(module: &Module, node: Node<'_>) -> bool {
         && is_movable(module, node)
 }
 
-/// Returns the identifiers of a module, possibly with imports, but without attributes and the names of keyword arguments.
+/// Returns the identifiers of a module, possibly with imports, but without attributes and names of keyword arguments.
 fn variable_names(module: &Module, has_imports: bool) -> BTreeSet<&str> {
     let nodes = descendants(module.root());
     let others = nodes.iter().flat_map(|node| match node.kind() {
@@ -180,3 +180,6 @@ fn variable_names(module: &Module, has_imports: bool) -> BTreeSet<&str> {
     let names = nodes.iter().filter(is_name);
     names.map(|node| module.source(*node)).collect()
 }
+
+#[cfg(test)]
+mod tests;
