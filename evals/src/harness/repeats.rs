@@ -250,9 +250,12 @@ impl PreparedInstance {
                     content: Vec::new(),
                     kind: FileKind::Plain,
                 };
-                for files in [&mut old, &mut new] {
-                    files.insert(path_beside(entry, seed), Some(empty.clone()));
+                let beside = path_beside(entry, seed);
+                // Code that reads all data files of a folder may fail for an empty one.
+                if beside.ends_with(".py") || !beside.contains('.') {
+                    new.insert(beside.clone(), Some(empty.clone()));
                 }
+                old.insert(beside, Some(empty));
                 continue;
             };
             let is_data = LINE_FORMATS.iter().any(|ending| path.ends_with(ending));
@@ -328,13 +331,14 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Returns a path in the same folder and with the same ending.
+/// Returns a path in the same folder and with the same ending. Code that loads all modules of a folder, such as
+/// migrations, often ignores names with an underscore.
 fn path_beside(path: &str, seed: u64) -> String {
     let name_start = path.rfind('/').map_or(0, |slash| slash + 1);
     let (folder, name) = path.split_at(name_start);
     let ending = name.rfind('.').and_then(|dot| name.get(dot..));
     format!(
-        "{folder}spare_{}{}",
+        "{folder}_spare_{}{}",
         seed % 10_000,
         ending.unwrap_or_default()
     )
