@@ -71,6 +71,26 @@ fn children_to_visit(node: Node<'_>) -> Vec<Node<'_>> {
     named_children(node).collect()
 }
 
+/// Attributes of functions and code objects that lead to bytecode.
+const CODE_ATTRIBUTES: [&str; 16] = [
+    "__code__",
+    "co_cellvars",
+    "co_code",
+    "co_consts",
+    "co_exceptiontable",
+    "co_firstlineno",
+    "co_flags",
+    "co_freevars",
+    "co_lines",
+    "co_linetable",
+    "co_lnotab",
+    "co_names",
+    "co_nlocals",
+    "co_positions",
+    "co_stacksize",
+    "co_varnames",
+];
+
 struct InputReader<'m> {
     module: &'m Module,
     inputs: BTreeSet<Input>,
@@ -119,7 +139,7 @@ impl<'m> InputReader<'m> {
             "nodename" => Input::HostName,
             "hash_randomization" => Input::HashSeed,
             "st_mtime" | "st_mtime_ns" | "st_ctime" | "st_ctime_ns" => Input::FileAge,
-            _ if name == "__code__" || name.starts_with("co_") => Input::Bytecode,
+            _ if CODE_ATTRIBUTES.contains(&name) => Input::Bytecode,
             "testsfailed" => Input::RunRecord,
             "__file__" => {
                 self.names_module_file = true;
@@ -173,9 +193,11 @@ impl<'m> InputReader<'m> {
             | ("loader" | "__loader__", "get_code") => {
                 self.inputs.insert(Input::Bytecode);
             }
-            ("inspect" | "", "findsource" | "getsource" | "getsourcelines")
-            | ("linecache", _)
-            | ("loader" | "__loader__", "get_source") => {
+            ("inspect" | "", "findsource" | "getsource" | "getsourcelines") | ("linecache", _) => {
+                self.inputs.insert(Input::SourceText);
+            }
+            // Loaders of templates take an environment as well.
+            ("loader" | "__loader__", "get_source") if arguments.named_child_count() == 1 => {
                 self.inputs.insert(Input::SourceText);
             }
             ("sys" | "threading" | "", "settrace" | "setprofile")

@@ -118,6 +118,8 @@ fn ordinary_tests_have_no_note() {
         "import random, dis",
         "assert pkg.seed(3) == pkg.open('w')",
         "assert node.uname() == 3",
+        "assert paper.co_authors == ['a']",
+        "assert loader.get_source(environment, 'a.html')",
     ] {
         assert_eq!(inputs(statement), Vec::<&str>::new(), "{statement}");
     }
