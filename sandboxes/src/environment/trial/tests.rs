@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use super::super::smoke_test::Test;
 use super::*;
 
