@@ -57,20 +57,24 @@ def _main():
         try:
             importlib.import_module(label)
         except unittest.SkipTest as skip:
+            told.add(label)
             emit("collection_skipped", id=files[label], reason=str(skip))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told.add(label)
             emit("collection_error", id=files[label], failure=failure(error, path=path))
 
     original = django_runner.DiscoverRunner.build_suite
 
-    def build_suite(self, *args, **more):
+    def build_suite(self, test_labels=None, *args, **more):
         if state["built"]:
-            return original(self, *args, **more)  # a run inside a test
+            return original(self, test_labels, *args, **more)  # a run inside a test
         state["built"] = True
         for label in labels:
             wrong(label)
-        suite = original(self, *args, **more)
+        # An error other than ImportError would end the collection. Without labels, all tests would run.
+        if told:
+            test_labels = [label for label in test_labels if label not in told]
+        suite = original(self, test_labels, *args, **more) if test_labels or not told else []
         tests = [(id_of(test, file_of(test)), test) for test in flatten(suite) if not is_failed_import(test)]
         planned.extend(chosen(tests, SETTINGS["ids"]))
         if SETTINGS["reversed"]:

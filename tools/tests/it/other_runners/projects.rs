@@ -192,19 +192,31 @@ class C(TestCase):
         "tests/basic/test_broken.py",
         "from django.utils.text import nothing\n",
     );
+    write(
+        &project,
+        "tests/basic/test_exit.py",
+        "import sys\nsys.exit(3)\n",
+    );
+    write(
+        &project,
+        "tests/basic/test_skipped.py",
+        "import unittest\nraise unittest.SkipTest('not here')\n",
+    );
     project.config.python = environment("django-4.2", None, &["asgiref==3.8.1", "sqlparse==0.5.1"]);
     project.config.runner.kind = RunnerKind::Django;
     project.config.runner.options = vec!["--settings=test_sqlite".to_owned()];
     let mut request = project.request(&[
         "tests/basic/test_fixture.py",
         "tests/basic/test_broken.py::X::test_x",
+        "tests/basic/test_exit.py::X::test_exit",
+        "tests/basic/test_skipped.py::X::test_skipped",
         "tests/basic/tests.py::ModelTest::test_objects_attribute_is_only_available_on_the_class_itself",
         "tests/basic/tests.py::ModelTest::test_gone",
     ]);
     request.coverage = Some(measure(&project.config.python, "django/utils/text.py"));
     let answer = answer(&request);
     let report: &TestReport = &answer.report;
-    use Outcome::{Error, Failed, Passed};
+    use Outcome::{Error, Failed, Passed, Skipped};
     let mut got = outcomes(report);
     got.sort();
     let expected = [
@@ -218,6 +230,8 @@ class C(TestCase):
             "ModelTest::test_objects_attribute_is_only_available_on_the_class_itself",
             Passed,
         ),
+        ("X::test_exit", Error),
+        ("X::test_skipped", Skipped),
         ("X::test_x", Error),
     ];
     assert_eq!(got, expected, "{report:#?}");
@@ -232,11 +246,13 @@ class C(TestCase):
     assert_eq!(failure("A::test_a").phase, Phase::Setup);
     assert_eq!(failure("B::test_fails").class, FailureClass::Assertion);
     assert_eq!(failure("B::test_raises").class, FailureClass::Exception);
-    let [error] = report.collection_errors.as_slice() else {
+    let [error, exit] = report.collection_errors.as_slice() else {
         panic!("{report:#?}")
     };
     assert_eq!(error.id, "tests/basic/test_broken.py");
     assert_eq!(error.failure.missing_name.as_deref(), Some("nothing"));
+    assert_eq!(exit.id, "tests/basic/test_exit.py");
+    assert_eq!(exit.failure.exception, "SystemExit");
     let coverage = answer.coverage.unwrap();
     assert_eq!(coverage.problem, None);
     let lines = &coverage.files["django/utils/text.py"];
