@@ -190,7 +190,7 @@ fn lines_in_strings(module: &Module) -> HashSet<usize> {
 /// The place where code is inserted.
 #[derive(Debug, Clone, Copy)]
 pub enum InsertionPoint<'a> {
-    /// The line above the definition's decorators and comments.
+    /// The line above the definition's decorators and comments, but below comments at the top of the file.
     Before(&'a Definition),
     /// The line below the definition.
     After(&'a Definition),
@@ -219,7 +219,9 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
     let above_comments = |row: usize, indent: &str| {
         let comment = format!("{indent}#");
         let above = lines[..row].iter().rev();
-        row - above.take_while(|line| line.starts_with(&comment)).count()
+        let first = row - above.take_while(|line| line.starts_with(&comment)).count();
+        // Comments at the top, such as a shebang or a licence, are about the file.
+        if first == 0 { row } else { first }
     };
     let (at, indent) = match point {
         InsertionPoint::Before(definition) => {

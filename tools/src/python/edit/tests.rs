@@ -165,6 +165,23 @@ fn code_is_inserted_above_decorators_and_comments() {
 }
 
 #[test]
+fn code_is_inserted_below_header_comments() {
+    let new = "def new():\n    return 1\n";
+    let header = "#!/usr/bin/env python\n# License: MIT\n";
+    let guard = "if __name__ == '__main__':\n    g()\n";
+    assert_eq!(
+        put(&format!("{header}{guard}"), new, |_| InsertionPoint::End),
+        format!("{header}\n\n{new}\n\n{guard}")
+    );
+    let function = "def f():\n    pass\n";
+    let file = format!("{header}{function}");
+    assert_eq!(
+        put(&file, new, |o| InsertionPoint::Before(&o[0])),
+        format!("{header}\n\n{new}\n\n{function}")
+    );
+}
+
+#[test]
 fn code_adopts_tabs_of_neighbours() {
     let file = "class A:\n\tdef f(self):\n\t\tif 1:\n\t\t\tpass\n";
     let code = "def new(self):\n    if 1:\n        return f(1,\n                 2)\n";
