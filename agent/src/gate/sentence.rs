@@ -9,9 +9,16 @@ const MAX_SENTENCE_LEN: usize = 300;
 /// does not say what is wrong.
 const CODE_WEIGHT: f64 = 1.0 / 3.0;
 
+/// Words that most tests contain, whatever they check. A sentence that shares only such words is not evidence.
+const COMMON_WORDS: [&str; 24] = [
+    "and", "are", "assert", "class", "def", "false", "for", "from", "has", "import", "none", "not",
+    "pass", "python", "return", "self", "test", "tests", "that", "the", "this", "true", "version",
+    "with",
+];
+
 /// Returns the sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the
-/// exception, its message, the test's source). Returns `None` if nothing is shared. Single values are not evidence, nor
-/// are imports, unless the failure is one.
+/// exception, its message, the test's source). Returns `None` if nothing telling is shared. Single values are not
+/// evidence, nor are lists of versions. Imports are not either, unless the failure is one.
 pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     let sentences = sentences(issue);
     let words: Vec<HashSet<String>> = sentences.iter().map(|s| words(&s.text)).collect();
@@ -19,12 +26,23 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     for word in words.iter().flatten() {
         *frequency.entry(word).or_default() += 1;
     }
-    let failure_words = self::words(failure);
+    let mut failure_words = self::words(failure);
     let mut import_errors = ["importerror", "modulenotfounderror"].iter();
     let import_fails = import_errors.any(|name| failure_words.contains(*name));
+    if !import_fails {
+        let lines = failure.lines().filter(|line| !is_import(line.trim()));
+        failure_words = lines.flat_map(self::words).collect();
+    }
     let is_evidence = |sentence: &str| {
         let code = without_prompt(sentence);
-        !is_single_value(code) && (import_fails || !is_import(code))
+        !is_single_value(code) && !is_version_list(code) && (import_fails || !is_import(code))
+    };
+    let is_telling = |sentence: &HashSet<String>| {
+        let shared = sentence.intersection(&failure_words);
+        let mut telling = shared.filter(|word| !COMMON_WORDS.contains(&word.as_str()));
+        let first = telling.next();
+        // One small number may be a coincidence.
+        first.is_some_and(|word| !is_small_number(word)) || telling.next().is_some()
     };
     let mut best: Option<(f64, usize)> = None;
     for (i, sentence) in words.iter().enumerate() {
@@ -40,7 +58,7 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
         };
         let score = weight * shared / (4.0 + sentence.len() as f64).sqrt();
         let is_best = best.is_none_or(|(top, _)| score > top);
-        if shared > 0.0 && is_best && is_evidence(&sentences[i].text) {
+        if is_best && is_telling(sentence) && is_evidence(&sentences[i].text) {
             best = Some((score, i));
         }
     }
@@ -192,6 +210,30 @@ fn without_prompt(sentence: &str) -> &str {
 /// Returns whether the code is a constant. Shorter values, such as digits, are not sentences at all.
 fn is_single_value(code: &str) -> bool {
     matches!(code, "True" | "False" | "None")
+}
+
+/// Returns whether a word is a number of at most three digits.
+fn is_small_number(word: &str) -> bool {
+    word.len() <= 3 && word.chars().all(|c| c.is_ascii_digit())
+}
+
+/// Returns whether the text is a list of programs with their versions, such as `slugs 0.3.0, Python 3.11`. Other
+/// numbers have one point too.
+fn is_version_list(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let parts = text.split([' ', ',', ';', ':', '=']);
+    let parts: Vec<&str> = parts
+        .filter(|p| !matches!(*p, "" | "and" | "version"))
+        .collect();
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_number =
+        |part: &str| part.contains('.') && part.starts_with(|c: char| c.is_ascii_digit());
+    let versions = parts.iter().filter(|part| is_number(part)).count();
+    let is_certain =
+        |part: &&str| *part == "python" || is_number(part) && part.matches('.').count() > 1;
+    parts.iter().all(|part| part.chars().all(is_part))
+        && parts.len() <= 2 * versions
+        && parts.iter().any(is_certain)
 }
 
 /// Returns whether the code is an import statement and nothing else.

@@ -69,6 +69,47 @@ fn imports_and_values_are_not_evidence() {
 }
 
 #[test]
+fn common_words_and_versions_are_not_evidence() {
+    let issue = "Slugs end with a hyphen\n\nI use slugs for files, and this is not right: it gives 127 of 128.\n\n\
+                 The code is assert slugify(x).\n\nslugs 0.3.0, Python 3.11\n";
+    let constant = "AssertionError test_a.py::test_not_this\ndef test_not_this():\n";
+    for code in [
+        "    assert False",
+        "    return self.python.version",
+        "    import slugs\n    assert False",
+        "    from slugs import slugify as slug\n    assert 127 == 2",
+    ] {
+        assert_eq!(
+            best_sentence(issue, &format!("{constant}{code}")),
+            None,
+            "{code}"
+        );
+    }
+    for (code, expected) in [
+        ("    assert slugs.cut()", "Slugs end with a hyphen"),
+        (
+            "    assert 127 == 128",
+            "I use slugs for files, and this is not right: it gives 127 of 128.",
+        ),
+        ("    assert slugify(1)", "The code is assert slugify(x)."),
+    ] {
+        let sentence = best_sentence(issue, &format!("{constant}{code}"));
+        assert_eq!(sentence.as_deref(), Some(expected), "{code}");
+    }
+    for (text, expected) in [
+        ("slugs==0.3.0", true),
+        ("Python version: 3.9", true),
+        ("numpy 1.26.4 and Python 3.12", true),
+        ("It fails since slugs 0.3.0", false),
+        ("Expected 0.5, got 0.25", false),
+        ("python 3", false),
+        ("f(1) = 1.2.3", false),
+    ] {
+        assert_eq!(is_version_list(text), expected, "{text}");
+    }
+}
+
+#[test]
 fn quotations_come_from_issue() {
     let quoted = |reason| quoted_sentence(ISSUE, reason);
     let expected = "I expected 'version-2' there.";
