@@ -34,6 +34,23 @@ const NAMESPACE_WORDS: [&str; 5] = [
     "sys.modules[__name__]",
 ];
 
+/// Names that frameworks look up in modules, beside `pytest_*` and names such as `__path__`. They would use a stand-in.
+const LOOKED_UP_NAMES: [&str; 13] = [
+    "app",
+    "application",
+    "load_tests",
+    "main",
+    "register",
+    "setUpModule",
+    "setup",
+    "setup_function",
+    "setup_module",
+    "tearDownModule",
+    "teardown",
+    "teardown_function",
+    "teardown_module",
+];
+
 /// The other version of a file.
 pub(super) struct OtherVersion<'m> {
     own: &'m Module,
@@ -128,7 +145,9 @@ impl<'m> OtherVersion<'m> {
             let mut texts = texts.iter();
             texts.any(|text| quoted.iter().any(|quoted| text.contains(quoted)))
         };
-        names.retain(|name, _| !own_names.contains(name.as_str()) && !is_quoted(name));
+        names.retain(|name, _| {
+            !own_names.contains(name.as_str()) && !is_quoted(name) && !is_looked_up(name)
+        });
         let lines = names.into_iter().map(|(name, is_module)| match is_module {
             true => format!("import colorsys as {name}"),
             false => format!("def {name}(*args, **kwargs): raise GeneratorExit"),
@@ -146,6 +165,12 @@ impl<'m> OtherVersion<'m> {
             .map(|line| format!("# {line}"))
             .collect()
     }
+}
+
+/// Returns whether a framework may look the name up in a module.
+fn is_looked_up(name: &str) -> bool {
+    let is_hook = ["__", "pytest_"].iter().any(|p| name.starts_with(p));
+    is_hook || LOOKED_UP_NAMES.contains(&name)
 }
 
 /// Returns whether a node is copied as a whole. The copies are on one line.

@@ -59,6 +59,10 @@ fn used_and_quoted_names_are_not_defined_again() {
     assert!(!changed("x = name\n", other));
     assert!(!changed("x = f('name')\n", other));
     assert!(!changed("x = 1\n", "from __future__ import name\nname\n"));
+    // Frameworks would use it.
+    for name in ["pytest_configure", "__path__", "setUpModule", "main"] {
+        assert!(!changed("x = 1\n", &other.replace("name", name)), "{name}");
+    }
     for own in [
         "x = 1\ndef __getattr__(a): pass\n",
         "x = 1\n__getattr__ = attach()\n",
