@@ -327,26 +327,26 @@ impl Budget {
                 if remaining_steps == 1 { "" } else { "s" }
             ));
         }
-        let share = |spent: f64, most: f64| most > 0.0 && spent > 0.9 * most;
-        if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars)
-            && share(spent, most)
+        let is_nearly_spent = |spent: f64, max: f64| max > 0.0 && spent > 0.9 * max;
+        if let (Some(max), Some(spent)) = (self.limits.dollars, self.spent.dollars)
+            && is_nearly_spent(spent, max)
         {
-            return Some(format!("{:.2} dollars", (most - spent).max(0.0)));
+            return Some(format!("{:.2} dollars", (max - spent).max(0.0)));
         }
-        if let Some(most) = self.limits.minutes
-            && share(self.elapsed().as_secs_f64(), most * 60.0)
+        if let Some(max) = self.limits.minutes
+            && is_nearly_spent(self.elapsed().as_secs_f64(), max * 60.0)
         {
             return Some(format!("{:.1} minutes", self.left().as_secs_f64() / 60.0));
         }
-        let most = self.limits.tokens?;
-        let remaining_tokens = most.saturating_sub(self.spent.tokens());
+        let max = self.limits.tokens?;
+        let remaining_tokens = max.saturating_sub(self.spent.tokens());
         let last = self
             .last
             .prompt_tokens
             .saturating_add(self.last.completion_tokens);
         // Each call is at least as long as the previous one.
         let is_for_few = last > 0 && remaining_tokens < last.saturating_mul(CALLS_LEFT);
-        (is_for_few || share(self.spent.tokens() as f64, most as f64))
+        (is_for_few || is_nearly_spent(self.spent.tokens() as f64, max as f64))
             .then(|| format!("{remaining_tokens} tokens"))
     }
 

@@ -287,7 +287,7 @@ impl Run {
     /// Clears the conversation for the next draft.
     pub(crate) fn forget_conversation(&mut self) {
         self.messages.clear();
-        self.tried.clear();
+        self.code_calls.clear();
         self.trials.clear();
         self.last_fix.clear();
         self.fix_asked_for = false;

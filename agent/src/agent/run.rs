@@ -102,7 +102,7 @@ pub struct Run {
     /// Whether the conversation was shortened because the service refused a request without a clear reason.
     pub(super) shortened_after_refusal: bool,
     /// Calls that ran code, each with one line of its answer.
-    pub(super) tried: Vec<String>,
+    pub(super) code_calls: Vec<String>,
     /// The last submission, if the gate refused it for lasting reasons.
     pub(super) refused_submission: Option<Box<SubmissionRecord>>,
     /// Patch and evidence of an accepted submission.
@@ -149,7 +149,7 @@ impl Run {
             reviews: 0,
             compactions: 0,
             shortened_after_refusal: false,
-            tried: Vec::new(),
+            code_calls: Vec::new(),
             refused_submission: None,
             submission: None,
             program_messages: Vec::new(),
@@ -232,7 +232,7 @@ impl Run {
             .entry(call.name.clone())
             .or_default() += 1;
         self.budget.spent.refused_calls += u32::from(answer.refused);
-        self.note_tried(call, &answer);
+        self.note_code_call(call, &answer);
         self.budget.spent.tool_seconds += answer.seconds;
         self.answered(answer.result.clone());
         Ok(answer)
@@ -307,7 +307,8 @@ impl Run {
         self.acquire_processor().await;
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();
-        // A review may be recorded without the answer to its call, which now may not ask for it.
+        // A recording can end with a review whose call has no answer. If the repeated call asks for no review, the
+        // recording does not fit any more.
         if !self.replay.has_live_tools() && !self.replay.is_over() {
             self.leave_recording();
         }
@@ -336,34 +337,9 @@ impl Run {
         let (started, of_models) = (Instant::now(), self.budget.spent.model_seconds);
         let deadline = self.budget.left().min(MAX_CALL_TIMEOUT);
         let tool = allowed.iter().find(|tool| tool.name() == call.name);
-        // Some fields are read here, in the form that the tools see.
-        let checked = tool.map(|tool| (tool.route(), tool.check(call.arguments.value())));
-        // Data are kept if a resumed run needs them.
-        let (text, refused, data) = match checked {
+        let (text, refused, data) = match tool {
+            Some(tool) => self.call_tool(*tool, call, deadline).await?,
             None => (unknown_tool(&call.name, allowed), true, Value::Null),
-            Some((_, Err(error))) => (error.to_string(), true, Value::Null),
-            Some((_, Ok(arguments)))
-                if call.name == OpenFile::NAME && arguments["path"] == FULL_ISSUE_PATH =>
-            {
-                let text = numbered_issue_lines(&self.issue.text(), &arguments);
-                (text, false, Value::Null)
-            }
-            Some((Route::Gate, Ok(arguments))) => self.submit(&arguments, deadline).await?,
-            Some((Route::Fork, Ok(arguments))) => {
-                self.call_in_fork(&call.name, arguments, deadline).await?
-            }
-            Some((Route::Sandbox, Ok(arguments))) => {
-                let answer = self
-                    .session
-                    .call(&call.name, arguments, deadline)
-                    .await
-                    .map_err(infrastructure)?;
-                let data = match tool.copied().is_some_and(takes_tests) {
-                    true => RunCounts::of_report(&answer.data),
-                    false => Value::Null,
-                };
-                (answer.text, answer.refused, data)
-            }
         };
         // The reviewer's time counts as the model's.
         let of_models = self.budget.spent.model_seconds - of_models;
@@ -402,6 +378,37 @@ impl Run {
             });
         }
         Ok(answer)
+    }
+
+    /// Calls a tool. Returns its answer, whether it refused the call, and the data that a resumed run needs.
+    async fn call_tool(
+        &mut self,
+        tool: &dyn AnyTool,
+        call: &ToolCall,
+        deadline: Duration,
+    ) -> Flow<(String, bool, Value)> {
+        // The match below reads `path` in the form that the tool sees.
+        let arguments = match tool.check(call.arguments.value()) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok((error.to_string(), true, Value::Null)),
+        };
+        match tool.route() {
+            _ if call.name == OpenFile::NAME && arguments["path"] == FULL_ISSUE_PATH => {
+                let text = numbered_issue_lines(&self.issue.text(), &arguments);
+                Ok((text, false, Value::Null))
+            }
+            Route::Gate => self.submit(&arguments, deadline).await,
+            Route::Fork => self.call_in_fork(&call.name, arguments, deadline).await,
+            Route::Sandbox => {
+                let answer = self.session.call(&call.name, arguments, deadline).await;
+                let answer = answer.map_err(infrastructure)?;
+                let data = match takes_tests(tool) {
+                    true => RunCounts::of_report(&answer.data),
+                    false => Value::Null,
+                };
+                Ok((answer.text, answer.refused, data))
+            }
+        }
     }
 
     /// Restores the recorded state of the workspace before the first new call of a resumed run.

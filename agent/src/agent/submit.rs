@@ -23,7 +23,7 @@ use crate::trajectory::RecordedAnswer;
 use testwright_models::ToolCall;
 
 /// Maximum number of calls listed when no test is submitted.
-const MAX_TRIED_TESTS: usize = 20;
+const MAX_LISTED_CALLS: usize = 20;
 
 /// Begins the answer to a submission that equals the refused one before it.
 const UNCHANGED: &str =
@@ -154,7 +154,7 @@ impl Run {
         let Some(reason) = reason else {
             return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
         };
-        if self.tried.is_empty() {
+        if self.code_calls.is_empty() {
             return Ok((prompt(NothingTried {}.render())?, true, Value::Null));
         }
         let record = AbstentionRecord {
@@ -164,11 +164,11 @@ impl Run {
         Ok(("No test was handed in.".to_owned(), false, data))
     }
 
-    /// Notes a call that ran code, for a report that the issue cannot fail here.
-    pub(super) fn note_tried(&mut self, call: &ToolCall, answer: &RecordedAnswer) {
+    /// Notes a call if it ran code, for a report that the issue cannot fail here.
+    pub(super) fn note_code_call(&mut self, call: &ToolCall, answer: &RecordedAnswer) {
         let runs_code = registry::find(&call.name).is_some_and(|tool| tool.runs_code());
         if runs_code && call.name != Submit::NAME && !answer.refused {
-            (self.tried).extend(summarize_call(call, &answer.result.content));
+            (self.code_calls).extend(summarize_call(call, &answer.result.content));
         }
     }
 
@@ -209,11 +209,11 @@ impl Run {
         answer: &RecordedAnswer,
     ) -> Option<Outcome> {
         if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
-            let first = self.tried.len().saturating_sub(MAX_TRIED_TESTS);
+            let first = self.code_calls.len().saturating_sub(MAX_LISTED_CALLS);
             return Some(Outcome::Abstained {
                 reason: record.abstained,
                 python: self.python(),
-                calls: self.tried[first..].to_vec(),
+                calls: self.code_calls[first..].to_vec(),
             });
         }
         if let Some((patch, evidence)) = self.submission.take() {

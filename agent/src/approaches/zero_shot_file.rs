@@ -58,7 +58,7 @@ fn new_file(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     })
 }
 
-/// Returns the path of a new test file, which no file has.
+/// Returns a path for the new test file that no other file has.
 pub(super) fn new_path(paths: &[String]) -> String {
     let folder = test_folder(paths).map_or_else(String::new, |folder| format!("{folder}/"));
     let mut path = format!("{folder}{NAME}.py");

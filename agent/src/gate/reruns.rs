@@ -105,7 +105,7 @@ mod tests {
             frames: Vec::new(),
             missing_name: Some("keep_digits".to_owned()),
         };
-        // A run of node ids reports each of them, and the module.
+        // A run of node ids reports an error for each test and one for the module.
         let report = TestReport {
             tests: vec![TestResult {
                 failure: Some(failure.clone()),

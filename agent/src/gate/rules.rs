@@ -139,7 +139,7 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
             let inside = id
                 .strip_prefix(error.id.as_str())
                 .is_some_and(|rest| rest.starts_with("::"));
-            // If a run was of node ids, its results contain them too.
+            // The results of a run of node ids contain these tests too.
             let is_listed = (failing_tests.iter()).any(|test| belongs_to_test(&test.id, id));
             if inside && !is_listed {
                 let failure = &error.failure;
@@ -264,7 +264,7 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
             skipped.id
         )
     } else {
-        "no contributed test fails on this code: they are expected to fail. Take the mark out."
+        "no contributed test fails on this code: they are marked as expected to fail. Remove the mark."
             .to_owned()
     });
 }
