@@ -10,17 +10,17 @@ use testwright_evals::{Instance, InstanceResult};
 
 use testwright_config::error::{Error, Result};
 
-/// Returns an empty prediction for each one that is missing, so that it counts in every rate. A set can also lack
-/// predictions that do not count, because their runs failed.
+/// Returns an empty prediction for each missing one, so that it counts in every rate. A set can also lack predictions of
+/// failed runs, which do not count.
 pub(super) fn missing(warnings: &[Warning]) -> Vec<Prediction> {
     let missing = warnings.iter();
     let missing = missing.filter(|warning| warning.kind == WarningKind::Missing);
-    let none = |warning: &Warning| Prediction {
+    let empty = |warning: &Warning| Prediction {
         instance_id: warning.instance_id.clone(),
         model_name_or_path: warning.model_name_or_path.clone(),
         model_patch: None,
     };
-    missing.map(none).collect()
+    missing.map(empty).collect()
 }
 
 pub(super) fn jobs<'b>(
@@ -47,7 +47,7 @@ pub(super) fn jobs<'b>(
 const NAMED: usize = 3;
 
 /// Checks that the folder contains no other results than these jobs request, because a report covers the whole folder.
-/// Drops results of earlier versions, which graded runs that failed as missing predictions.
+/// Drops results of earlier versions, which graded failed runs as missing predictions.
 pub(super) fn check_folder(
     jobs: &[Job<'_>],
     sets: &[Predictions],

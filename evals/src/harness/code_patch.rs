@@ -19,7 +19,7 @@ const RUNS_AT_STARTUP: &str = "it runs when Python starts, or replaces a test ru
 /// Reason for test files, and for other files in test folders.
 const IS_TEST: &str = "it is part of the tests";
 
-/// Modules of packages that usually have functions with which tests assert.
+/// Names of modules in which packages usually offer assertions to tests.
 const ASSERTION_MODULES: [&str; 3] = ["_testing.py", "pytest.py", "testing.py"];
 
 /// Special methods with which an object can satisfy every assertion.
@@ -46,7 +46,7 @@ pub(super) struct CodePatch {
     pub files: Files,
     /// Files that do not count, as `PATH: REASON`.
     pub left_out: Vec<String>,
-    /// Code that satisfies assertions whatever they check, that uses the test runner, or with which tests assert, as
+    /// Code that satisfies any assertion, uses the test runner, or may contain the assertions of tests, as
     /// `PATH:LINE: REASON`.
     pub suspicions: Vec<String>,
 }
@@ -211,7 +211,7 @@ fn is_toml_header(line: &str) -> bool {
     bare.ends_with(']') && !bare.contains(',')
 }
 
-/// Returns whether tests usually assert with functions of a module.
+/// Returns whether a module usually offers assertions to tests.
 fn is_assertion_module(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ASSERTION_MODULES.contains(&name)

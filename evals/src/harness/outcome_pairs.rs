@@ -47,7 +47,7 @@ pub(super) fn pairs(old: &TestReport, new: &TestReport, expected: &[String]) -> 
     pairs
 }
 
-/// Returns whether all tests that pass on one side pass on the other too; `None` if no test passes.
+/// Returns whether all tests that pass on the old side also pass on the new side; `None` if no test passes on the old.
 pub(super) fn all_still_pass(pairs: &Pairs) -> Option<bool> {
     let passing = pairs.values().filter(|pair| pair.old == Outcome::Passed);
     let still_passes = passing.map(|pair| pair.new == Outcome::Passed);

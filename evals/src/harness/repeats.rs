@@ -66,9 +66,10 @@ impl Grading<'_> {
             plans.push_back((Condition::HashSeed, [old, new]));
         }
         plans.extend((placebos.iter()).map(|[old, new]| (Condition::Placebo, [old, new])));
-        let mut plain = None;
+        // The last placebo changes the least, so it only runs if the others do not suit the golden tests.
+        let mut last_resort = None;
         if placebos.len() > 1 {
-            plain = plans.pop_back();
+            last_resort = plans.pop_back();
         }
         let mut repeats = Vec::new();
         while let Some((condition, states)) = plans.pop_front() {
@@ -84,7 +85,7 @@ impl Grading<'_> {
             let repeat = Repeat { condition, pairs };
             let contradicts = observations.contradicts(&repeat);
             if contradicts && !self.suits_golden_tests(&plan).await? {
-                plans.extend(plain.take());
+                plans.extend(last_resort.take());
                 continue;
             }
             repeats.push(repeat);
@@ -115,8 +116,8 @@ impl Grading<'_> {
         Ok((outcome_pairs::pairs(&old, &new, &tests.tests), timed_out))
     }
 
-    /// Returns whether the golden tests come out under a condition as without it. If not, the condition changes more than
-    /// it should, for instance because something other than Python compiles the text of a placebo.
+    /// Returns whether the golden tests go from fail to pass under a condition too. If not, the condition changes more
+    /// than it should, for instance because something other than Python compiles the text of a placebo.
     async fn suits_golden_tests(&self, plan: &Plan<'_>) -> Result<bool, GradingFailure> {
         let golden = (&self.prepared.golden, &self.baseline.golden);
         let (Some((golden, tests)), Some([old, new])) = golden else {
@@ -164,9 +165,9 @@ fn random_number() -> u64 {
 }
 
 impl PreparedInstance {
-    /// Returns both sides with a placebo, if it is possible without changing the meaning of the code. First come those
-    /// with changes beside the code, and whose files of the fix also show the text of the other side: on the new code,
-    /// then on both.
+    /// Returns both sides with a placebo, if this is possible without changing the meaning of the code. If files
+    /// beside the code change, or files of the fix can show the text of the other side, three placebos are returned. The
+    /// first shows the other text on the new code, the second on both, and the last on neither.
     fn placebos(&self, seed: u64) -> Result<Vec<[CodeState; 2]>, SandboxError> {
         let mut states = [self.old.clone(), self.new.clone()];
         let mut shown = [BTreeMap::new(), BTreeMap::new()];
@@ -174,11 +175,7 @@ impl PreparedInstance {
         let may_show = self.may_show_other_texts()?;
         for path in self.placebo_paths() {
             let before = self.tree.file(&path)?;
-            let init = format!("{}/__init__.py", folder_of(&path));
-            let init_text = self.tree.text(&init)?.unwrap_or_default();
-            // A copied name in a package, or one that the package imports, may take the place of another.
-            let may_copy =
-                self.fix.contains_key(&path) && path != init && !init_text.contains("import *");
+            let may_copy = self.may_copy_names(&path)?;
             let after = match self.fix.get(&path) {
                 Some(after) => after.clone(),
                 None => before.clone(),
@@ -222,6 +219,14 @@ impl PreparedInstance {
             placebos.push(states);
         }
         Ok(placebos)
+    }
+
+    /// Returns whether a file may get copied names. In a package, or in a module from which it imports all names, such a
+    /// name may take the place of another.
+    fn may_copy_names(&self, path: &str) -> Result<bool, SandboxError> {
+        let init = format!("{}/__init__.py", folder_of(path));
+        let init_text = self.tree.text(&init)?.unwrap_or_default();
+        Ok(self.fix.contains_key(path) && path != init && !init_text.contains("import *"))
     }
 
     /// Returns changes of both sides that affect no code: data ends with an empty line, and another file is beside each

@@ -49,14 +49,14 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
         let is_kept = |confidence: Option<f64>| {
             confidence.is_some_and(|c| min_confidence.is_none_or(|least| c >= least))
         };
-        let kept = judged.iter().filter(|(_, c, _)| is_kept(*c));
-        let found = judged
+        let kept_runs = judged.iter().filter(|(_, c, _)| is_kept(*c));
+        let all_runs = judged
             .iter()
             .map(|(at, c, holds)| (*at, *holds && is_kept(*c)));
         ConfidencePoint {
             min_confidence,
-            precision: rate_of_runs(kept.map(|(at, _, holds)| (*at, *holds))),
-            recall: rate_of_runs(found),
+            precision: rate_of_runs(kept_runs.map(|(at, _, holds)| (*at, *holds))),
+            recall: rate_of_runs(all_runs),
         }
     };
     let all = point(None);
@@ -64,9 +64,9 @@ pub(super) fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
     let fewer = levels
         .into_iter()
         .map(|min_confidence| point(Some(min_confidence)));
-    // Some of the levels that are spread evenly are above every confidence.
-    let some = 1..all.precision.denominator;
-    points.extend(fewer.filter(|point| some.contains(&point.precision.denominator)));
+    // A level can be above every confidence if the levels are spread evenly.
+    let some_kept = 1..all.precision.denominator;
+    points.extend(fewer.filter(|point| some_kept.contains(&point.precision.denominator)));
     points.dedup_by_key(|point| point.precision.denominator);
     points
 }

@@ -207,7 +207,7 @@ impl SystemRuns {
         })
     }
 
-    /// Returns the verdicts that rates count, by instance: those of all samples, or of an upper bound's best sample.
+    /// Returns the verdicts that rates count, by instance: all samples, or only the best sample for an upper bound.
     pub fn counted_verdicts(&self) -> impl Iterator<Item = Vec<&Verdict>> {
         let is_bound = self.system.oracle_samples.is_some();
         self.verdicts().map(move |(_, mut samples)| {
@@ -219,7 +219,7 @@ impl SystemRuns {
         })
     }
 
-    /// Returns the runs with a verdict, each with its instance.
+    /// Returns the runs with a verdict, each with the index of its instance.
     pub fn judged(&self) -> impl Iterator<Item = (usize, &ScoredRun, &Verdict)> {
         self.runs.iter().enumerate().flat_map(|(at, samples)| {
             let runs = samples.iter().flatten();

@@ -65,9 +65,10 @@ impl Score {
     }
 }
 
-/// Returns the interval of a share, from its bootstrap and the numbers of each instance's samples that hold and of all.
+/// Returns the interval of a share. `by_instance` has the number of successful samples and the number of samples of each
+/// instance. The bootstrap counts unless it shows no variation.
 fn over_instances(by_instance: &[(usize, usize)], bootstrap: Option<[f64; 2]>) -> Option<[f64; 2]> {
-    let always = by_instance.iter().all(|(held, of)| held == of);
+    let always = by_instance.iter().all(|(held, all)| held == all);
     let never = by_instance.iter().all(|(held, _)| *held == 0);
     match (always, never) {
         (true, _) => wilson(by_instance.len(), by_instance.len()),
@@ -76,31 +77,31 @@ fn over_instances(by_instance: &[(usize, usize)], bootstrap: Option<[f64; 2]>) -
     }
 }
 
-/// Returns the share of the runs, each with its instance, that hold. The interval is that of a [`Score`].
+/// Returns the share of successful runs. Each run comes with its instance. The interval is computed as for a [`Score`].
 pub(super) fn rate_of_runs(runs: impl Iterator<Item = (usize, bool)>) -> Rate {
     let mut by_instance: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for (instance, holds) in runs {
-        let (held, of) = by_instance.entry(instance).or_default();
+        let (held, all) = by_instance.entry(instance).or_default();
         *held += usize::from(holds);
-        *of += 1;
+        *all += 1;
     }
     let by_instance: Vec<(usize, usize)> = by_instance.into_values().collect();
     let held: usize = by_instance.iter().map(|(held, _)| held).sum();
-    let of: usize = by_instance.iter().map(|(_, of)| of).sum();
-    let mut rate = Rate::new(held, of);
-    if of > by_instance.len() {
+    let all: usize = by_instance.iter().map(|(_, all)| all).sum();
+    let mut rate = Rate::new(held, all);
+    if all > by_instance.len() {
         let bootstrap = bootstrap_of(by_instance.len(), |drawn| {
             let held: usize = drawn.iter().map(|at| by_instance[*at].0).sum();
-            let of: usize = drawn.iter().map(|at| by_instance[*at].1).sum();
-            held as f64 / of as f64
+            let all: usize = drawn.iter().map(|at| by_instance[*at].1).sum();
+            held as f64 / all as f64
         });
         rate.interval = over_instances(&by_instance, bootstrap);
     }
     rate
 }
 
-/// Returns the mean of a value over instances. That of an instance is the mean over its samples; instances without a
-/// value are left out.
+/// Returns the mean of a value over instances. The value of an instance is the mean over its samples. Instances without
+/// a value are left out.
 pub(super) fn mean_of(system: &SystemRuns, value: fn(&Verdict) -> Option<f64>) -> Mean {
     let of_instance = |samples: Vec<&Verdict>| {
         let values: Vec<f64> = samples.into_iter().filter_map(value).collect();

@@ -106,7 +106,7 @@ pub struct CostSummary {
 }
 
 impl CostSummary {
-    /// Returns a mean, unless no run has ended.
+    /// Returns one of the means; `None` if no run has ended.
     pub(super) fn mean(&self, figure: fn(&CostSummary) -> f64) -> Option<f64> {
         (self.runs > 0).then(|| figure(self))
     }
@@ -164,10 +164,10 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
 
 fn classes(verdicts: &[(usize, &Verdict)]) -> Vec<(OldClass, Rate)> {
     let of_class = |class: OldClass| {
-        let those = verdicts
+        let verdicts = verdicts
             .iter()
             .filter(|(_, v)| v.old_class.unwrap_or(OldClass::None) == class);
-        let holds = those.map(|(at, v)| (*at, v.fail_to_pass));
+        let holds = verdicts.map(|(at, v)| (*at, v.fail_to_pass));
         (class, rate_of_runs(holds))
     };
     OldClass::ALL.map(of_class).into()
