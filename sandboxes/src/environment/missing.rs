@@ -17,8 +17,8 @@ use super::smoke_test::{NO_ASYNC_PLUGIN, SmokeTestReport};
 use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
 
-/// Plugins, and the fixtures, marks, options and settings of pytest that they provide. Words with dashes before them are
-/// only options, because fixtures of other origin have such names.
+/// Plugins, and the fixtures, marks, options and settings of pytest that they provide. A word that starts with dashes is
+/// only an option, because fixtures with the same name can come from elsewhere.
 const PLUGINS: [(&str, &str); 53] = [
     ("anyio", "anyio"),
     ("faker", "faker"),
@@ -254,7 +254,7 @@ fn packages(
             packages.extend(alternative(&name, named));
         }
     }
-    // Errors of a library name packages that it knows, unlike `pip install` in prose.
+    // The error of a library names a real package, but `pip install` in prose may not.
     let is_error = ERRORS.iter().any(|sign| text.contains(sign));
     for advice in ADVICE.captures_iter(text) {
         let package = normalized_name(&advice[1]);

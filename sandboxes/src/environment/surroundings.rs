@@ -236,7 +236,8 @@ fn add_variable(
     true
 }
 
-/// Adds variables with fixed values, unless one of them is set. `what` describes their effect.
+/// Adds variables with fixed values, unless one of them is set. `what` describes their effect without `=`, which would
+/// mark the note as one about a guessed value.
 fn add_fixed(
     environment: &mut Environment,
     asked_by: &str,

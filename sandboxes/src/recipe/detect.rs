@@ -13,6 +13,7 @@ mod project_folders;
 pub(crate) mod project_metadata;
 mod project_recipe;
 mod projects;
+mod requirements_files;
 mod templates;
 mod test_dependencies;
 mod test_files;

@@ -43,7 +43,7 @@ static PACKAGE: Pattern = Pattern::new(
     r#"^["']?(?:[\w.-]+::)?([A-Za-z][\w.-]*)\s*((?:(?:[<>!~=]=|[<>=])\s*[\d.*]+,?)*)(?:=\w+)?["']?$"#,
 );
 
-/// What an environment file installs.
+/// The packages that an environment file installs.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CondaEnvironment {
     pub path: String,

@@ -8,7 +8,7 @@ use super::{Files, ci, conda, poetry, text};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// What pixi installs.
+/// The packages that pixi installs.
 #[derive(Debug, Default)]
 pub(super) struct PixiPackages {
     /// File that lists the packages.
@@ -19,7 +19,7 @@ pub(super) struct PixiPackages {
     pub for_tests: Vec<String>,
 }
 
-/// Returns what pixi installs. `choose` selects the features and environments for tests by their names.
+/// Returns the packages that pixi installs. `choose` selects the features and environments for tests by their names.
 pub(super) fn packages(
     tree: &Tree,
     files: &Files,

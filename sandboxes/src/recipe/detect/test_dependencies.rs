@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
+use super::ci::CiInstalls;
 use super::project_metadata::ProjectMetadata;
+use super::requirements_files::{application_file, requirements_file};
 use super::tox::{self, ToxDependencies};
 use super::{Files, ci, conda, local_lines, package_name, pixi, poetry, text};
 use crate::recipe::setup_py;
@@ -19,7 +21,8 @@ pub(super) struct TestDependencies {
     pub requirements: Vec<String>,
     pub files: Vec<String>,
     pub extras: Vec<String>,
-    /// Whether the extras are not for tests.
+    /// Whether the extras do not suffice for tests: there are no extras, or their known requirements lack pytest and their
+    /// names are not for tests.
     lacks_pytest: bool,
 }
 
@@ -53,49 +56,18 @@ pub(super) fn test_requirements(
     ci.groups.extend(hatch_names(files, "dependency-groups"));
     ci.extras.extend(hatch_names(files, "features"));
     let tox = tox::dependencies(tree, &files.tox, python);
-    if installable {
-        let declared = extras(files);
-        let by_tox = declared
-            .iter()
-            .find_map(|(file, extras)| Some((*file, installed_by_tox(extras, &tox.extras)?)));
-        let by_name = || {
-            declared
-                .iter()
-                .find_map(|(file, extras)| Some((*file, choose(extras)?)))
-        };
-        let by_ci = || {
-            declared.iter().find_map(|(file, extras)| {
-                Some((
-                    *file,
-                    installed_by_ci(extras, &ci.extras, ci.has_all_extras)?,
-                ))
-            })
-        };
-        let longer = || {
-            declared
-                .iter()
-                .find_map(|(file, extras)| Some((*file, choose_longer(extras)?)))
-        };
-        let chosen = by_tox.or_else(by_name).or_else(by_ci).or_else(longer);
-        if let Some((file, extras)) = chosen {
-            dependencies.extras = extras;
-            from.push(file.to_owned());
-        }
+    if installable && let Some((file, extras)) = choose_extras(files, &tox, &ci) {
+        dependencies.extras = extras;
+        from.push(file.to_owned());
     }
-    // Extras for other purposes, which CI installs, do not replace what their metadata shows that they lack.
+    // CI also installs extras for other purposes. If their metadata shows that they lack pytest, other lists count too.
     let lists = ProjectMetadata::read(tree)?.extra_requirements(&dependencies.extras);
     let is_named = |extras: &[String]| choose(extras).or_else(|| choose_longer(extras)).is_some();
     dependencies.lacks_pytest = dependencies.extras.is_empty()
         || !lists.is_empty() && !has_pytest(&lists) && !is_named(&dependencies.extras);
     let groups = files.pyproject.get("dependency-groups");
     if let Some(groups) = groups.and_then(Value::as_table) {
-        let names = groups.keys().cloned().collect::<Vec<_>>();
-        let mut chosen = installed_by_tox(&names, &tox_groups).unwrap_or_default();
-        chosen.extend(choose(&names).unwrap_or_default());
-        if chosen.is_empty() {
-            let by_ci = installed_by_ci(&names, &ci.groups, ci.has_all_groups);
-            chosen.extend(by_ci.or_else(|| choose_longer(&names)).unwrap_or_default());
-        }
+        let chosen = choose_groups(groups, &tox_groups, &ci);
         if !chosen.is_empty() {
             from.push("pyproject.toml".to_owned());
         }
@@ -110,16 +82,7 @@ pub(super) fn test_requirements(
     dependencies
         .requirements
         .extend(tool_requirements(files, from));
-    let pixi = pixi::packages(tree, files, choose)?;
-    let mut by_pixi = pixi.for_tests;
-    if !installable || dependencies.is_empty() && by_pixi.is_empty() {
-        by_pixi.extend(pixi.general);
-    }
-    by_pixi.retain(|line| !is_own(tree, line));
-    if !by_pixi.is_empty() {
-        from.push(pixi.path.to_owned());
-    }
-    dependencies.requirements.extend(by_pixi);
+    dependencies.add_pixi(tree, files, installable, from)?;
     if dependencies.is_empty() {
         tests_require(files, &mut dependencies.requirements, from);
     }
@@ -140,7 +103,7 @@ pub(super) fn test_requirements(
             }
         } else if dependencies.requirements.is_empty() && !ci.files.is_empty() {
             from.extend(ci.files.iter().cloned());
-            dependencies.files.extend(ci.files);
+            dependencies.files.append(&mut ci.files);
         } else {
             dependencies.add_tox(tox, files, installable, from);
         }
@@ -152,22 +115,7 @@ pub(super) fn test_requirements(
         }
     }
     if dependencies.is_empty() {
-        ci.packages.retain(|line| !is_own(tree, line));
-        if !ci.packages.is_empty() {
-            from.extend(ci.package_sources);
-        }
-        dependencies.requirements = ci.packages;
-        // An environment file can contradict the extras.
-        let mut conda = match dependencies.extras.is_empty() {
-            true => conda::environment(tree)?,
-            false => conda::CondaEnvironment::default(),
-        };
-        conda.requirements.retain(|line| !is_own(tree, line));
-        if !conda.requirements.is_empty() || !conda.files.is_empty() {
-            from.push(conda.path);
-        }
-        dependencies.requirements.extend(conda.requirements);
-        dependencies.files.extend(conda.files);
+        dependencies.add_ci_and_conda(tree, ci, from)?;
     }
     if !installable
         && let Some(path) = application_file(tree, dependencies.files.is_empty())
@@ -182,6 +130,53 @@ pub(super) fn test_requirements(
 impl TestDependencies {
     fn is_empty(&self) -> bool {
         self.lacks_pytest && self.requirements.is_empty() && self.files.is_empty()
+    }
+
+    /// Adds the packages that pixi installs for tests; if nothing else is known or installed, also the others.
+    fn add_pixi(
+        &mut self,
+        tree: &Tree,
+        files: &Files,
+        installable: bool,
+        from: &mut Vec<String>,
+    ) -> Result<()> {
+        let pixi = pixi::packages(tree, files, choose)?;
+        let mut requirements = pixi.for_tests;
+        if !installable || self.is_empty() && requirements.is_empty() {
+            requirements.extend(pixi.general);
+        }
+        requirements.retain(|line| !is_own(tree, line));
+        if !requirements.is_empty() {
+            from.push(pixi.path.to_owned());
+        }
+        self.requirements.extend(requirements);
+        Ok(())
+    }
+
+    /// Adds the packages in the commands of CI, and those of an environment file of conda.
+    fn add_ci_and_conda(
+        &mut self,
+        tree: &Tree,
+        mut ci: CiInstalls,
+        from: &mut Vec<String>,
+    ) -> Result<()> {
+        ci.packages.retain(|line| !is_own(tree, line));
+        if !ci.packages.is_empty() {
+            from.extend(ci.package_sources);
+        }
+        self.requirements = ci.packages;
+        // An environment file can contradict the extras.
+        if !self.extras.is_empty() {
+            return Ok(());
+        }
+        let mut conda = conda::environment(tree)?;
+        conda.requirements.retain(|line| !is_own(tree, line));
+        if !conda.requirements.is_empty() || !conda.files.is_empty() {
+            from.push(conda.path);
+        }
+        self.requirements.extend(conda.requirements);
+        self.files.extend(conda.files);
+        Ok(())
     }
 
     /// Adds what tox installs, with those of its extras that the project declares.
@@ -247,6 +242,36 @@ fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
         all.push(("setup.py", table.keys().cloned().collect()));
     }
     all
+}
+
+/// Returns the extras to install for tests, and the file that declares them.
+fn choose_extras(
+    files: &Files,
+    tox: &ToxDependencies,
+    ci: &CiInstalls,
+) -> Option<(&'static str, Vec<String>)> {
+    let declared = extras(files);
+    let first = |rule: &dyn Fn(&[String]) -> Option<Vec<String>>| {
+        declared
+            .iter()
+            .find_map(|(file, names)| Some((*file, rule(names)?)))
+    };
+    first(&|names| installed_by_tox(names, &tox.extras))
+        .or_else(|| first(&choose))
+        .or_else(|| first(&|names| installed_by_ci(names, &ci.extras, ci.has_all_extras)))
+        .or_else(|| first(&choose_longer))
+}
+
+/// Returns the dependency groups to install for tests.
+fn choose_groups(groups: &toml::Table, tox_groups: &[String], ci: &CiInstalls) -> Vec<String> {
+    let names: Vec<String> = groups.keys().cloned().collect();
+    let mut chosen = installed_by_tox(&names, tox_groups).unwrap_or_default();
+    chosen.extend(choose(&names).unwrap_or_default());
+    if chosen.is_empty() {
+        let by_ci = installed_by_ci(&names, &ci.groups, ci.has_all_groups);
+        chosen.extend(by_ci.or_else(|| choose_longer(&names)).unwrap_or_default());
+    }
+    chosen
 }
 
 /// Returns the requirements of the test extras of a project that is not installed itself.
@@ -346,87 +371,6 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
         let lines = listed.iter().flat_map(|line| line.split(';').next());
         into.extend(lines.map(str::to_owned));
     }
-}
-
-/// Finds the requirements file for tests: one with pytest that CI or tox installs (`used`), otherwise by its name (for
-/// tests or for development), or because it requires pytest.
-///
-/// If several match, the one with the shortest name is returned.
-fn requirements_file(tree: &Tree, used: &[String]) -> Result<Option<String>> {
-    let is_used = |path: &str| used.iter().any(|file| file == path);
-    let candidate = |path: &&str| {
-        let lower = path.to_lowercase();
-        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
-        let place = match path.matches('/').count() {
-            0 => true,
-            1 => folder.contains("require") || is_for_tests(folder) || folder == "ci",
-            2 => matches!(
-                folder,
-                "test/unit" | "test/units" | "tests/unit" | "tests/units"
-            ),
-            _ => false,
-        };
-        let is_named = name.contains("require") || folder.contains("require");
-        let is_list = name.ends_with(".txt") || is_uncompiled(tree, path);
-        is_used(path) || place && is_named && is_list
-    };
-    let mut best: Option<((bool, bool, u8), usize, &str)> = None;
-    for path in tree.paths().filter(candidate) {
-        let requires_pytest = text(tree, path)?.unwrap_or_default().lines().any(|line| {
-            let name = package_name(line);
-            name == "pytest" || name.starts_with("pytest-")
-        });
-        let lower = path.to_lowercase();
-        let kind = match (is_for_tests(&lower), lower.contains("dev")) {
-            (true, _) => 0,
-            (_, true) => 1,
-            _ if requires_pytest => 2,
-            _ => continue,
-        };
-        let is_certain = requires_pytest && is_used(path);
-        // A file for development that lacks pytest ranks below any that requires it.
-        let kind = (kind == 1 && !requires_pytest, !is_certain, kind);
-        let rank = (kind, path.len(), path);
-        if best.is_none_or(|best| rank < best) {
-            best = Some(rank);
-        }
-    }
-    Ok(best.map(|(_, _, path)| path.to_owned()))
-}
-
-/// Returns whether a file is the source of a requirements file that is not committed, as for pip-tools.
-fn is_uncompiled(tree: &Tree, path: &str) -> bool {
-    let compiled = path.strip_suffix(".in").map(|path| format!("{path}.txt"));
-    compiled.is_some_and(|compiled| !tree.contains(&compiled))
-}
-
-/// Returns the requirements file of an application. The file for production counts only if there is none for tests.
-fn application_file(tree: &Tree, has_none_for_tests: bool) -> Option<&'static str> {
-    let names = [
-        "requirements.txt",
-        "requirements.in",
-        "requirements/base.txt",
-        "requirements/base.in",
-        "requirements/common.txt",
-        "requirements/main.txt",
-        "requirements/main.in",
-        "requirements/requirements.txt",
-    ];
-    let for_production = [
-        "requirements/default.txt",
-        "requirements/prod.txt",
-        "requirements/production.txt",
-    ];
-    let for_production = for_production.into_iter().filter(|_| has_none_for_tests);
-    let mut names = names.into_iter().chain(for_production);
-    names.find(|path| tree.contains(path))
-}
-
-/// Returns whether a path in lower case names tests, but not those in documentation.
-fn is_for_tests(path: &str) -> bool {
-    path.replace("doctest", "")
-        .replace("latest", "")
-        .contains("test")
 }
 
 /// Returns the test dependencies in the tables of Hatch, PDM, Rye and uv.

@@ -53,22 +53,10 @@ pub(crate) fn test_files(tree: &Tree, chosen: &[String]) -> Result<Vec<String>> 
             |path: &&str| innermost(path, chosen).is_some() || innermost(path, &others).is_none();
         all = or_all(all.iter().copied().filter(is_chosen).collect(), all);
     }
-    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for folder in [""].into_iter().chain(chosen.iter().map(String::as_str)) {
-        let settings = Files::read(&tree.subtree(folder))?.pytest_settings();
-        if folder.is_empty() || !settings.is_empty() {
-            let searched = settings.iter().find(|(key, _)| key == "testpaths");
-            let searched = searched
-                .map_or("", |(_, searched)| searched.as_str())
-                .split_whitespace();
-            let searched = searched.map(|path| path.trim_matches(['"', '\'']));
-            let searched = searched.filter_map(|path| local_lines::join(folder, path));
-            places.insert(folder.to_owned(), searched.collect());
-        }
-    }
+    let configured = searched_paths(tree, chosen)?;
     let mut files = Vec::new();
-    for (place, searched) in &places {
-        let is_own = |path: &&str| innermost(path, places.keys()) == Some(place);
+    for (project, searched) in &configured {
+        let is_own = |path: &&str| innermost(path, configured.keys()) == Some(project);
         let own: Vec<&str> = all.iter().copied().filter(is_own).collect();
         let is_searched = |path: &&str| searched.iter().any(|folder| is_inside(path, folder));
         files.extend(or_all(
@@ -78,6 +66,25 @@ pub(crate) fn test_files(tree: &Tree, chosen: &[String]) -> Result<Vec<String>> 
     }
     files.sort_unstable();
     Ok(files.into_iter().map(str::to_owned).collect())
+}
+
+/// Returns the paths that pytest is configured to search, by the folder of the project. The root and chosen projects with
+/// their own configuration have an entry, which is empty if pytest searches everything.
+fn searched_paths(tree: &Tree, chosen: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+    let mut configured = BTreeMap::new();
+    for folder in [""].into_iter().chain(chosen.iter().map(String::as_str)) {
+        let settings = Files::read(&tree.subtree(folder))?.pytest_settings();
+        if folder.is_empty() || !settings.is_empty() {
+            let setting = settings.iter().find(|(key, _)| key == "testpaths");
+            let paths = setting.map_or("", |(_, paths)| paths.as_str());
+            let paths = paths.split_whitespace().filter_map(|path| {
+                let path = path.trim_matches(['"', '\'']);
+                local_lines::join(folder, path)
+            });
+            configured.insert(folder.to_owned(), paths.collect());
+        }
+    }
+    Ok(configured)
 }
 
 /// Returns some of the files, or all of them if there would be none.

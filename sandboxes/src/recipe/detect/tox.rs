@@ -10,7 +10,7 @@ use crate::recipe::ini::Ini;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// What tox installs for the tests.
+/// The packages that tox installs for tests.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ToxDependencies {
     pub requirements: Vec<String>,

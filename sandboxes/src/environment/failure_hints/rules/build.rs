@@ -39,7 +39,7 @@ pub(super) fn frontend(failure: &Failure<'_>) -> Option<String> {
 /// Words about versions that come from git.
 static GIT: Pattern = Pattern::new("scm|vcs|git|pbr|versioneer|dunamai|tag");
 
-/// Signs that git tells no version.
+/// Signs that git knows no version.
 static UNKNOWN_VERSION: Pattern = Pattern::new(concat!(
     "(?:unable to|could not|cannot|can't|failed to) (?:detect version|determine)|getting the version from|cannot find",
     "|cannot parse|not a git repository|versioning for this project requires|no tag|did not match",
