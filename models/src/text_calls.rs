@@ -277,7 +277,10 @@ impl Scan<'_> {
                 && parse_call::tool_name(name, self.tools).is_ok();
             return (
                 end,
-                is_call.then(|| self.named(inner)).into_iter().collect(),
+                is_call
+                    .then(|| self.named_call(inner))
+                    .into_iter()
+                    .collect(),
             );
         }
         // A string in the call may itself contain a fence, so the value decides where the block ends.
@@ -352,9 +355,9 @@ impl Scan<'_> {
             }
         }
         match closed {
-            true => (end, vec![self.named(inner)]),
+            true => (end, vec![self.named_call(inner)]),
             false if !inner.contains("<arg_key>") => (body, Vec::new()),
-            false if self.whole => (end, vec![self.named(inner)]),
+            false if self.whole => (end, vec![self.named_call(inner)]),
             false => (end, vec![self.cut_call(inner)]),
         }
     }

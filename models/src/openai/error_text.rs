@@ -66,7 +66,7 @@ fn collect(value: &Value, key: &str, depth: usize, into: &mut String) {
                 into.push('\n');
             }
         },
-        // A status is no number of tokens.
+        // A status is not a number of tokens.
         Value::Number(number) => {
             let key = key.to_lowercase();
             if !key.ends_with("code") && !key.ends_with("status") {

@@ -46,7 +46,7 @@ fn ends_like_a_limit(text: &str) -> bool {
     words.iter().any(|word| text.trim_end().ends_with(word))
 }
 
-/// Wordings for limits of an account or of time, and for filters of contents: a shorter prompt lifts none.
+/// Wordings for limits of an account or of time, and for content filters. A shorter prompt does not help with these.
 static OTHER_LIMITS: Pattern = Pattern::new(concat!(
     r"deadline|per (?:min|day|hour)|daily|monthly|\btoday\b|\b[rt]pm\b|rate[ _]limit|throttl|too many requests|please wait|concurren",
     r"|quota|balance\b|\bcredits\b|free tokens|\bspend|over budget|api[ _]key|authenti|unauthorized|expired|access token",
@@ -111,7 +111,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     let plain = with_plain_numbers(text);
     let text = &*plain;
     if status == 402 {
-        // OpenRouter asks for credit for the longest completion. Shorter ones are no use.
+        // OpenRouter asks for credit for the longest completion. Completions below the minimum are not worth a request.
         let limit = named(&AFFORDABLE, text).next();
         return limit
             .filter(|limit| *limit >= MIN_AFFORDABLE)
@@ -166,7 +166,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
     let is_vague = SUBJECT.is_match(&other_words) && MEASURE.is_match(text);
     let is_short = SHORT.is_match(text);
     let is_prompt = match status {
-        // Failures of a server have many words; a retry is right for all others.
+        // Failures of a server come in many wordings, so only a certain sign prevents a retry.
         500 => {
             let has_limit = is_vague && has_excess && is_about_tokens && has_numbers;
             CLEAR.is_match(text) || is_short || has_limit

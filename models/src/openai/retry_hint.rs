@@ -185,7 +185,7 @@ fn in_texts(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
 /// Returns the seconds in a text such as "Please try again in 1h2m3.5s" or "resets at 2026-11-21 22:01:00 UTC".
 fn in_words(text: &str, now: SystemTime) -> Option<f64> {
     let in_digits = ONE_UNIT.replace_all(text, "1 $1");
-    let time_of = |until: Captures<'_>| match until.get(4) {
+    let seconds_until = |until: Captures<'_>| match until.get(4) {
         Some(date) => time_left(date.as_str(), now),
         None => {
             let part = |group, default| until.get(group).map_or(default, |part| part.as_str());
@@ -194,9 +194,9 @@ fn in_words(text: &str, now: SystemTime) -> Option<f64> {
         }
     };
     // A past date says nothing about the next request.
-    let until = UNTIL.captures(&in_digits).and_then(time_of);
+    let until = UNTIL.captures(&in_digits).and_then(seconds_until);
     let until = until.filter(|seconds| *seconds > 0.0);
-    // The year of a date does not count seconds.
+    // Otherwise the year of a date would be read as seconds.
     let without_dates = UNTIL.replace_all(&in_digits, "");
     let text = &*without_dates;
     let after_words = IN_WORDS.captures_iter(text).find_map(|captures| {

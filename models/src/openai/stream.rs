@@ -28,7 +28,7 @@ pub(super) async fn collect(
     let mut pieces = Calls::default();
     while let Some(chunk) = chunks.next().await {
         let chunk = match chunk {
-            // Signs of life and odd forms of `[DONE]`.
+            // Keep-alive messages and unusual forms of `[DONE]` are not chunks.
             Err(OpenAIError::JSONDeserialize(_, data)) if !data.trim_start().starts_with('{') => {
                 continue;
             }

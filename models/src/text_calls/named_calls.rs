@@ -22,7 +22,7 @@ impl Scan<'_> {
     }
 
     /// Reads a name followed by arguments: JSON, pairs of `<arg_key>` and `<arg_value>`, or YAML.
-    pub(super) fn named(&self, inner: &str) -> ParsedCall {
+    pub(super) fn named_call(&self, inner: &str) -> ParsedCall {
         let not_an_object = || {
             let problem = format!("it is not a JSON object. {}", parse_call::FORM);
             ParsedCall::malformed(None, problem)

@@ -81,7 +81,7 @@ impl Scan<'_> {
 }
 
 impl Scan<'_> {
-    /// Returns the elements or entries of a call that are named after the tool's parameters; none if any is not.
+    /// Returns the elements or entries of a call that are named after the tool's parameters; empty if one is not.
     pub(super) fn parameter_elements(&self, name: &str, inner: &str) -> Vec<(String, String)> {
         let name = parse_call::tool_name(name, self.tools).unwrap_or_default();
         let tool = self.tools.iter().find(|tool| tool.name == name);

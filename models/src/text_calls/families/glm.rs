@@ -21,7 +21,7 @@ fn read_pairs(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let (inner_end, end, closed) = marks::tag_end(text, "tool_call", opened.start);
     let inner = &text[opened.start..inner_end];
     let call = match closed || scan.whole {
-        true => scan.named(inner),
+        true => scan.named_call(inner),
         false => scan.cut_call(inner),
     };
     Some((end, vec![call]))

@@ -28,7 +28,7 @@ fn read_pairs(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let end = rest.find(END)?;
     let inner = rest[..end].replace("longcat_", "");
     let end = skip(opened.text, opened.body + end, &[END]);
-    Some((end, vec![scan.named(&inner)]))
+    Some((end, vec![scan.named_call(&inner)]))
 }
 
 fn read_list(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
