@@ -51,7 +51,7 @@ impl SandboxLimits {
     pub(crate) async fn acquire(&self, owner: &str) -> Result<SandboxPermit, Error> {
         if self.max == 0 {
             return Err(Error::usage("start a sandbox")
-                .cause("this server has none for clients (`--mcp-sandboxes 0`)"));
+                .cause("this server allows no sandboxes for clients (`--mcp-sandboxes 0`)"));
         }
         let closed = |error: AcquireError| Error::infrastructure("start a sandbox").cause(error);
         let of_owner = self.owners.acquire(owner).await.map_err(closed)?;

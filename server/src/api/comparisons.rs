@@ -74,7 +74,10 @@ impl Comparison {
 
     /// Reads the runs and the costs of comparisons.
     async fn read_progress(state: &ApiState, comparisons: &mut [Self]) -> ApiResult<()> {
-        let ids: Vec<&str> = comparisons.iter().map(|one| one.id.as_str()).collect();
+        let ids: Vec<&str> = comparisons
+            .iter()
+            .map(|comparison| comparison.id.as_str())
+            .collect();
         let mut runs = state.store.batch_statuses(&ids).await?;
         let dollars = state.store.batch_dollars(&ids).await?;
         for comparison in comparisons {

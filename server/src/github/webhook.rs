@@ -65,7 +65,7 @@ pub(super) async fn receive(
     let (tasks, ignored) = tasks(&github, request).await?;
     let digest = digest(&body);
     let store = &github.api.store;
-    // Most deliveries cause nothing, so they are not stored.
+    // Most deliveries cause no task, so they are not stored.
     if !tasks.is_empty() && !store.add_github_delivery(delivery, &digest, &tasks).await? {
         return Ok(answer(StatusCode::OK, "this delivery was already received"));
     }

@@ -8,26 +8,26 @@ use crate::reserved_owners::LOCAL;
 
 #[tokio::test]
 async fn owner_gets_half_of_sandboxes() {
-    let rooms = SandboxLimits::new(4);
+    let limits = SandboxLimits::new(4);
     let permits: Vec<_> = (0..2)
-        .map(|_| rooms.try_acquire("alice").unwrap())
+        .map(|_| limits.try_acquire("alice").unwrap())
         .collect();
     assert_eq!(
-        rooms.try_acquire("alice").unwrap_err(),
+        limits.try_acquire("alice").unwrap_err(),
         LimitReached::Owner(2)
     );
     // Waiting for the owner's share does not reduce other owners' shares.
     let short = Duration::from_millis(50);
-    let waiting = tokio::time::timeout(short, rooms.acquire("alice"));
+    let waiting = tokio::time::timeout(short, limits.acquire("alice"));
     assert!(waiting.await.is_err());
-    let _of_bob = [rooms.try_acquire("bob"), rooms.try_acquire("bob")].map(Result::unwrap);
+    let _of_bob = [limits.try_acquire("bob"), limits.try_acquire("bob")].map(Result::unwrap);
     assert_eq!(
-        rooms.try_acquire("carol").unwrap_err(),
+        limits.try_acquire("carol").unwrap_err(),
         LimitReached::All(4)
     );
     drop(permits);
-    assert!(rooms.acquire("alice").await.is_ok());
-    assert!(rooms.try_acquire("carol").is_ok());
+    assert!(limits.acquire("alice").await.is_ok());
+    assert!(limits.try_acquire("carol").is_ok());
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn no_call_waits_without_sandboxes() {
 
 #[test]
 fn sole_owner_may_use_all_sandboxes() {
-    let rooms = SandboxLimits::new(4);
-    let _permits: Vec<_> = (0..4).map(|_| rooms.try_acquire(LOCAL).unwrap()).collect();
-    assert_eq!(rooms.try_acquire(LOCAL).unwrap_err(), LimitReached::All(4));
+    let limits = SandboxLimits::new(4);
+    let _permits: Vec<_> = (0..4).map(|_| limits.try_acquire(LOCAL).unwrap()).collect();
+    assert_eq!(limits.try_acquire(LOCAL).unwrap_err(), LimitReached::All(4));
 }

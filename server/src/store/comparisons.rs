@@ -265,7 +265,7 @@ impl Store {
         Ok(job_count)
     }
 
-    /// Cancels the runs and gradings that a comparison added while it was cancelled. `false` if the comparison was not
+    /// Cancels the runs and gradings that a comparison added during its cancellation. Returns whether the comparison is
     /// cancelled.
     ///
     /// # Errors

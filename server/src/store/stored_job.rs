@@ -10,7 +10,7 @@ use super::jobs::{Attempt, JobKind};
 use super::queries::Statement;
 use testwright_config::error::{Error, Result};
 
-/// Maximum number of jobs to read at a time: the requests of a whole list together can be too long for the memory.
+/// Maximum number of jobs to read at a time. The requests of a whole list may not fit into memory.
 const MAX_ROWS: u32 = 4;
 
 /// A kind of job that the store can show and list.
@@ -21,6 +21,7 @@ pub(super) trait StoredJob: for<'r> FromRow<'r, AnyRow> {
     /// Expression for the status.
     const STATUS: &'static str = "status";
 
+    /// Returns the id of the job.
     fn id(&self) -> &JobId;
 
     /// Returns the statement that selects all jobs of this kind.
