@@ -139,8 +139,8 @@ impl Module {
         for child in code_children(node) {
             let kind = child.kind();
             if (has_statements || CLAUSES.contains(&kind))
-                && let Some(white) = self.own_indentation(child)
-                && *expected.get_or_insert(white) != white
+                && let Some(indentation) = self.own_indentation(child)
+                && *expected.get_or_insert(indentation) != indentation
             {
                 let what = "its indentation does not match the lines above";
                 errors.push(error_at(child, what));
@@ -157,10 +157,10 @@ impl Module {
     /// Returns the indentation of a node that begins a logical line. Python starts counting after a form feed.
     fn own_indentation(&self, node: Node<'_>) -> Option<&str> {
         let above = self.text.get(..node.start_byte())?;
-        let (rest, white) = above.rsplit_once('\n').unwrap_or(("", above));
-        let is_first = white.trim_matches([' ', '\t', '\x0c']).is_empty();
+        let (rest, indentation) = above.rsplit_once('\n').unwrap_or(("", above));
+        let is_first = indentation.trim_matches([' ', '\t', '\x0c']).is_empty();
         let is_continued = rest.trim_end().ends_with('\\');
-        (is_first && !is_continued).then(|| white.rsplit('\x0c').next().unwrap_or_default())
+        (is_first && !is_continued).then(|| indentation.rsplit('\x0c').next().unwrap_or_default())
     }
 
     /// Returns errors that `before` did not have. They are compared by text, not by line, so moved errors do not count.

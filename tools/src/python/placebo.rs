@@ -286,7 +286,7 @@ impl<'m> Editor<'m> {
         }
     }
 
-    /// Encloses the value of an assignment or `return` in parentheses, or moves it to a function of its own.
+    /// Encloses the value of an assignment or `return` in parentheses, or moves a returned value to a function of its own.
     fn enclose_value(&mut self, statement: Node<'m>, context: BlockContext) {
         let is_return = statement.kind() == "return_statement";
         let value = match statement.kind() {
@@ -303,13 +303,13 @@ impl<'m> Editor<'m> {
         let Some(value) = value.filter(is_plain) else {
             return;
         };
-        // Of the code that differs, no function keeps all its instructions.
-        let is_moved = is_return
+        // A test could otherwise recognize a changed function by instructions that the placebo keeps.
+        let gets_function = is_return
             && !context.is_compiled
             && self.other.as_ref().is_some_and(|o| !o.counts_frames)
             && is_movable(self.module, value);
-        if is_moved || self.random.is_one_in(3) {
-            let (before, after) = match is_moved {
+        if gets_function || self.random.is_one_in(3) {
+            let (before, after) = match gets_function {
                 true => ("(lambda: ", ")()"),
                 false => ("(", ")"),
             };

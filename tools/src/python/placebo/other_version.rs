@@ -1,5 +1,5 @@
-//! Adds unused copies of what only another version of a file has. If old and new code get what the other has, a test
-//! finds no traces of the fix, and does not miss what the fix removes.
+//! Adds unused copies of what only another version of a file has. If the old and the new code both get such copies, a
+//! test can tell them apart neither by what the fix adds nor by what it removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const MAX_EXPRESSION_BYTES: usize = 200;
 /// Maximum number of copied lines.
 const MAX_LINES: usize = 500;
 
-/// Words of code that counts frames. One more frame could do what the fix does: a warning may be about another line.
+/// Words of code that counts frames. One more frame could have the effect of the fix, e.g. on the line of a warning.
 const FRAME_WORDS: [&str; 5] = [
     "stacklevel",
     "_getframe",
@@ -81,7 +81,7 @@ impl<'m> OtherVersion<'m> {
         }
     }
 
-    /// Returns the definition that has the name of the own one with this body.
+    /// Returns the definition with the same name as the own definition with this body.
     fn definition(&self, body_start: usize) -> Option<&Definition> {
         self.definitions.get(self.names.get(&body_start)?)
     }
