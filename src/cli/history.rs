@@ -146,7 +146,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 }
 
 /// Returns the settings of the recorded run, if there is one, with the flags of this command.
-fn settings(place: &RepositoryArgs, started: Option<&Started>) -> Result<Settings> {
+pub(super) fn settings(place: &RepositoryArgs, started: Option<&Started>) -> Result<Settings> {
     let recorded = |name: &str| {
         let value = &started?.settings[name];
         value.as_str().map(str::to_owned)
@@ -159,7 +159,7 @@ fn settings(place: &RepositoryArgs, started: Option<&Started>) -> Result<Setting
     if let Some(started) = started
         && settings.additions.is_empty()
     {
-        // Older records have none.
+        // Recordings of earlier versions lack them.
         let additions = serde_json::from_value(started.settings["additions"].clone());
         settings.additions = additions.unwrap_or_default();
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::history;
 use super::list::check_exists;
 use super::repository_args::RepositoryArgs;
 use super::terminal::RunProgress;
@@ -78,22 +79,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         started.settings["repository"].as_str(),
         started.commit.as_deref(),
     );
-    let mut settings = place.settings(|flags| {
-        for (key, name) in [
-            ("run.sandbox", "sandbox"),
-            ("run.image", "image"),
-            ("run.dockerfile", "dockerfile"),
-            ("run.python", "python"),
-            ("run.project", "project"),
-        ] {
-            flags.set(key, started.settings[name].as_str().map(str::to_owned));
-        }
-    })?;
-    if settings.additions.is_empty() {
-        // Older records have none.
-        let additions = serde_json::from_value(started.settings["additions"].clone());
-        settings.additions = additions.unwrap_or_default();
-    }
+    let settings = history::settings(&place, Some(&started))?;
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
     let extra_inputs = ExtraInputs::of_record(&started.settings)?;

@@ -75,8 +75,8 @@ pub(super) struct SandboxArgs {
 }
 
 impl SandboxArgs {
-    /// Returns the sources of the settings, with these flags and those that `more` adds. These take precedence, because
-    /// `more` may add those of a recorded run.
+    /// Returns the sources of the settings, with these flags and those that `more` adds. The flags of the command line take
+    /// precedence, because `more` may add the settings of a recorded run.
     pub(super) fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
         let mut flags = Flags::default();
         more(&mut flags);

@@ -159,65 +159,72 @@ pub(super) async fn backend(
     (findings, removed)
 }
 
+const MODEL: &str = "model";
+
 /// Reports the model that a run would use and, with `online`, whether its endpoint responds.
 pub(super) async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
-    const AREA: &str = "model";
     let selection = model_selection::select(settings);
     let is_azure = (selection.as_ref())
         .is_ok_and(|selection| model_selection::is_on_azure(&selection.model, settings));
-    let of_azure = |variable: &str| {
-        let value = std::env::var(variable).ok().filter(|_| is_azure);
-        value.filter(|value| !value.trim().is_empty())
-    };
-    let (azure_key, own_key) = (of_azure(AZURE_KEY), settings.model_key());
-    let name = match is_azure && (azure_key.is_some() || own_key.is_none()) {
-        true => AZURE_KEY,
-        false => settings.model.api_key_env.as_str(),
-    };
-    let key = match azure_key.is_some() || own_key.is_some() {
-        true => Finding::ok(AREA, "key", format!("{name} is set")),
-        false => Finding::note(AREA, "key", format!("{name} is not set")).hint(format!(
-            "set {name}, or model.base-url for a local server; `snippet` needs neither"
-        )),
-    };
-    let base_url = settings.model.base_url.as_ref().map(ToString::to_string);
-    let azure_url = of_azure("AZURE_OPENAI_ENDPOINT").map(RedactedUrl::new);
-    let endpoint = match base_url.or(azure_url.map(|url| url.to_string())) {
-        Some(url) => Finding::ok(AREA, "endpoint", url),
-        None if is_azure => Finding::note(AREA, "endpoint", "AZURE_OPENAI_ENDPOINT is not set")
-            .hint("set it to https://NAME.openai.azure.com"),
-        None => Finding::ok(AREA, "endpoint", "OpenAI"),
-    };
+    let [key, endpoint] = key_and_endpoint(settings, is_azure);
     let chosen = match selection {
         // The model of a rule-based approach has the name of the approach.
         Ok(selection) if selection.approach == selection.model.as_str() => Finding::ok(
-            AREA,
+            MODEL,
             "selected",
             format!("the approach {} (no model)", selection.approach),
         ),
         Ok(selection) => Finding::ok(
-            AREA,
+            MODEL,
             "selected",
             format!(
                 "{} with the approach {}",
                 selection.model, selection.approach
             ),
         ),
-        Err(error) => Finding::note(AREA, "selected", error.cause.unwrap_or(error.message))
+        Err(error) => Finding::note(MODEL, "selected", error.cause.unwrap_or(error.message))
             .hint_if(error.hint),
     };
     let mut findings = vec![key, endpoint, chosen];
     if online && is_azure {
         let text = "a deployment of Azure cannot be checked without a model call";
-        findings.push(Finding::note(AREA, "online", text));
+        findings.push(Finding::note(MODEL, "online", text));
     } else if online {
         findings.push(match answers(settings).await {
-            Ok(status) => Finding::ok(AREA, "online", format!("the endpoint responds: {status}")),
-            Err(cause) => Finding::missing(AREA, "online", cause)
+            Ok(status) => Finding::ok(MODEL, "online", format!("the endpoint responds: {status}")),
+            Err(cause) => Finding::missing(MODEL, "online", cause)
                 .hint("check model.base-url, the key, and the network"),
         });
     }
     findings
+}
+
+/// Reports the key and the endpoint of the model. A deployment of Azure can have its own variables for both.
+fn key_and_endpoint(settings: &Settings, is_azure: bool) -> [Finding; 2] {
+    let azure_variable = |name: &str| {
+        let value = std::env::var(name).ok().filter(|_| is_azure);
+        value.filter(|value| !value.trim().is_empty())
+    };
+    let (azure_key, own_key) = (azure_variable(AZURE_KEY), settings.model_key());
+    let name = match is_azure && (azure_key.is_some() || own_key.is_none()) {
+        true => AZURE_KEY,
+        false => settings.model.api_key_env.as_str(),
+    };
+    let key = match azure_key.is_some() || own_key.is_some() {
+        true => Finding::ok(MODEL, "key", format!("{name} is set")),
+        false => Finding::note(MODEL, "key", format!("{name} is not set")).hint(format!(
+            "set {name}, or model.base-url for a local server; `snippet` needs neither"
+        )),
+    };
+    let base_url = settings.model.base_url.as_ref().map(ToString::to_string);
+    let azure_url = azure_variable("AZURE_OPENAI_ENDPOINT").map(RedactedUrl::new);
+    let endpoint = match base_url.or(azure_url.map(|url| url.to_string())) {
+        Some(url) => Finding::ok(MODEL, "endpoint", url),
+        None if is_azure => Finding::note(MODEL, "endpoint", "AZURE_OPENAI_ENDPOINT is not set")
+            .hint("set it to https://NAME.openai.azure.com"),
+        None => Finding::ok(MODEL, "endpoint", "OpenAI"),
+    };
+    [key, endpoint]
 }
 
 /// Requests the list of models, which is free of charge and supported by all such servers.
