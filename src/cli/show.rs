@@ -106,7 +106,7 @@ fn report(folder: &Path) -> Result<Option<String>> {
     // Results come first: `eval report` writes a file with the name of a comparison's plan beside them.
     let readers = [
         eval::report::read,
-        comparison,
+        read_comparison,
         select::read,
         clover::report::read,
         check::dataset::read,
@@ -120,7 +120,7 @@ fn report(folder: &Path) -> Result<Option<String>> {
 }
 
 /// Reads the report of a comparison; `None` if the folder has none.
-fn comparison(folder: &Path) -> Result<Option<String>> {
+fn read_comparison(folder: &Path) -> Result<Option<String>> {
     if Plan::read(folder)?.is_none() {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use testwright_config::error::{Error, Result};
 
 /// Returns an empty prediction for each missing one, so that it counts in every rate. A set can also lack predictions of
 /// failed runs, which do not count.
-pub(super) fn missing(warnings: &[Warning]) -> Vec<Prediction> {
+pub(super) fn missing_predictions(warnings: &[Warning]) -> Vec<Prediction> {
     let missing = warnings.iter();
     let missing = missing.filter(|warning| warning.kind == WarningKind::Missing);
     let empty = |warning: &Warning| Prediction {

@@ -20,7 +20,7 @@ use testwright_config::settings::Settings;
 use testwright_sandboxes::environment::SharedEnvironments;
 
 pub use errors::{records, reporting, storing};
-use jobs::{check_folder, jobs, missing};
+use jobs::{check_folder, jobs, missing_predictions};
 
 /// Disk space that a worker may use while it builds an environment, in bytes.
 const DISK: u64 = 4 << 30;
@@ -96,7 +96,7 @@ impl GradingRun {
     ) -> Result<(GradingReport, Vec<InstanceResult>)> {
         let begun = Instant::now();
         let mut results = Results::open(&self.out).map_err(storing)?;
-        let missing = missing(&warnings);
+        let missing = missing_predictions(&warnings);
         let jobs = jobs(&self.dataset, sets, &missing);
         check_folder(&jobs, sets, &mut results, &self.out)?;
         let (harness, notes) = self.harness().await?;

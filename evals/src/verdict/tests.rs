@@ -151,7 +151,7 @@ fn breakage_by_the_code_patch_is_ignored() {
 }
 
 #[test]
-fn fail_to_pass_counts_beside_a_lost_one() {
+fn fail_to_pass_counts_although_another_is_lost() {
     let it = observations(
         &[("test_new", Failed, Passed), ("test_old", Passed, Passed)],
         &[("test_old", Failed, Passed)],

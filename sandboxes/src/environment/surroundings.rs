@@ -96,10 +96,11 @@ impl Build<'_> {
         for (asked_by, text) in &complaints {
             added |= import_folders::add(environment, asked_by, text, tree);
             if lacks_git_identity(text) {
-                added |= add_fixed(environment, asked_by, "an author for git", &GIT_IDENTITY);
+                added |=
+                    add_fixed_variables(environment, asked_by, "an author for git", &GIT_IDENTITY);
             }
             if lacks_display(text) {
-                added |= add_fixed(
+                added |= add_fixed_variables(
                     environment,
                     asked_by,
                     "Qt to need no display",
@@ -238,7 +239,7 @@ fn add_variable(
 
 /// Adds variables with fixed values, unless one of them is set. `what` describes their effect without `=`, which would
 /// mark the note as one about a guessed value.
-fn add_fixed(
+fn add_fixed_variables(
     environment: &mut Environment,
     asked_by: &str,
     what: &str,

@@ -62,7 +62,7 @@ pub(super) fn add(
         let set = of_one_model(Path::new(path), grading)?;
         let sha256 = set.sha256.first().map(String::as_str).unwrap_or_default();
         plan.systems.push(System::of_predictions(name, sha256));
-        sets.push(complete(set, name, grading));
+        sets.push(add_missing_predictions(set, name, grading));
     }
     Ok(sets)
 }
@@ -89,13 +89,13 @@ pub(super) fn recorded(
             true => Predictions::default(),
             false => of_one_model(path, grading)?,
         };
-        Ok(complete(set, name, grading))
+        Ok(add_missing_predictions(set, name, grading))
     };
     paths.iter().map(read).collect()
 }
 
 /// Renames a set, and adds an empty prediction for each instance that it lacks, so that it counts as a failure.
-fn complete(set: Predictions, name: &str, grading: &GradingRun) -> Predictions {
+fn add_missing_predictions(set: Predictions, name: &str, grading: &GradingRun) -> Predictions {
     let mut by_instance = set.by_instance;
     for instance in &grading.dataset.instances {
         let id = &instance.instance_id;

@@ -57,7 +57,7 @@ fn little_time_left_is_reported() {
 }
 
 #[test]
-fn huge_time_limit_is_no_limit() {
+fn huge_time_limit_is_ignored() {
     let budget = Budget::new(Limits {
         minutes: Some(1e30),
         ..Limits::default()

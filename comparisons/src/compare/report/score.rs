@@ -48,7 +48,7 @@ impl Score {
         let mean = Mean::from_values(&shares);
         Score {
             value: mean.mean,
-            interval: over_instances(by_instance, mean.interval),
+            interval: interval_over_instances(by_instance, mean.interval),
             instances,
             runs,
         }
@@ -67,7 +67,10 @@ impl Score {
 
 /// Returns the interval of a share. `by_instance` has the number of successful samples and the number of samples of each
 /// instance. The bootstrap counts unless it shows no variation.
-fn over_instances(by_instance: &[(usize, usize)], bootstrap: Option<[f64; 2]>) -> Option<[f64; 2]> {
+fn interval_over_instances(
+    by_instance: &[(usize, usize)],
+    bootstrap: Option<[f64; 2]>,
+) -> Option<[f64; 2]> {
     let always = by_instance.iter().all(|(held, all)| held == all);
     let never = by_instance.iter().all(|(held, _)| *held == 0);
     match (always, never) {
@@ -95,7 +98,7 @@ pub(super) fn rate_of_runs(runs: impl Iterator<Item = (usize, bool)>) -> Rate {
             let all: usize = drawn.iter().map(|at| by_instance[*at].1).sum();
             held as f64 / all as f64
         });
-        rate.interval = over_instances(&by_instance, bootstrap);
+        rate.interval = interval_over_instances(&by_instance, bootstrap);
     }
     rate
 }

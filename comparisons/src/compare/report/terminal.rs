@@ -13,13 +13,17 @@ const FIGURES: [Figure<SystemSummary>; 7] = [
         Some([low, high]) => format!("{:.0}–{:.0} %", 100.0 * low, 100.0 * high),
         None => String::new(),
     }),
-    ("calls", |s| figure(s.cost.mean(|cost| cost.model_calls), 1)),
-    ("tokens", |s| figure(s.cost.mean(|cost| cost.tokens), 0)),
+    ("calls", |s| {
+        format_figure(s.cost.mean(|cost| cost.model_calls), 1)
+    }),
+    ("tokens", |s| {
+        format_figure(s.cost.mean(|cost| cost.tokens), 0)
+    }),
     ("not graded", |s| s.not_judged.to_string()),
 ];
 
-fn figure(figure: Option<f64>, digits: usize) -> String {
-    figure.map_or_else(|| NONE.to_owned(), |figure| format!("{figure:.digits$}"))
+fn format_figure(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"))
 }
 
 /// Returns a table with one line per system, and as many columns as fit `columns` characters.

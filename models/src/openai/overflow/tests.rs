@@ -397,7 +397,7 @@ fn large_completions_are_recognized() {
 }
 
 #[test]
-fn other_refusals_are_no_overflow() {
+fn other_refusals_are_not_overflows() {
     for (status, text) in [
         (
             400,
@@ -504,7 +504,7 @@ fn affordable_completion_is_a_limit() {
 
 /// A refusal of the completion's limit is not solved by a shorter prompt.
 #[test]
-fn completion_limit_alone_is_no_long_prompt() {
+fn completion_limit_alone_is_not_an_overflow() {
     for text in [
         "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens",
         "the requested number of output tokens (8192) exceeds the limit for this model (4096)",

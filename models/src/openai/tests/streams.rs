@@ -231,7 +231,7 @@ async fn data_without_chunk_is_skipped() {
 }
 
 #[tokio::test]
-async fn empty_finish_reason_is_no_end() {
+async fn empty_finish_reason_is_ignored() {
     for reason in ["", "null"] {
         let half = json!({"choices": [{"index": 0, "delta": {"content": "half"}, "finish_reason": reason}]});
         let act = Act::Stream {

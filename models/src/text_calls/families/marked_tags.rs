@@ -43,14 +43,14 @@ const MARKS: [(&str, &str); 10] = [
 const MAX_NESTED: usize = 8;
 
 fn read_dsml(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    read_to(&DSML_END, scan, opened)
+    read_until(&DSML_END, scan, opened)
 }
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    read_to(&END, scan, opened)
+    read_until(&END, scan, opened)
 }
 
-fn read_to(end: &Pattern, scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
+fn read_until(end: &Pattern, scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let text = &opened.text[opened.start..];
     let end = end.find(text).map_or(text.len(), |end| end.end());
     let plain = with_common_tags(&text[..end]);

@@ -166,7 +166,10 @@ pub(super) fn combine(recipe: &mut Recipe, mut parts: Vec<ProjectRecipe>, choice
         for part in &parts {
             extend_new(&mut patterns, &part.patterns);
         }
-        recipe.runner.options.push(test_files::option(&patterns));
+        recipe
+            .runner
+            .options
+            .push(test_files::patterns_option(&patterns));
     }
     if has_conflicts(&parts) {
         let names = BTreeMap::new();

@@ -188,6 +188,6 @@ pub(super) fn patterns(tree: &Tree, files: &Files) -> Result<(Vec<String>, bool)
 
 /// Returns pytest's option for patterns of test files. It is one argument: before pytest 3.3, `-o` took every word up
 /// to the next option.
-pub(super) fn option(patterns: &[String]) -> String {
+pub(super) fn patterns_option(patterns: &[String]) -> String {
     format!("--override-ini=python_files={}", patterns.join(" "))
 }

@@ -101,13 +101,13 @@ fn lines_of(value: &Value) -> Vec<String> {
             };
             items.iter().map(line).collect()
         }
-        Value::Table(table) => reference(table).into_iter().collect(),
+        Value::Table(table) => list_reference(table).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
 /// Converts `{ replace = "ref", of = ["env_run_base", "deps"] }` to the form of tox.ini.
-fn reference(table: &toml::Table) -> Option<String> {
+fn list_reference(table: &toml::Table) -> Option<String> {
     let path = table.get("of")?.as_array()?.iter();
     let path: Vec<&str> = path.filter_map(Value::as_str).collect();
     match path.as_slice() {
@@ -175,7 +175,7 @@ impl ToxDependencies {
 fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
     let factors: BTreeSet<&str> = environment.iter().flat_map(|e| e.split('-')).collect();
     let is_own = |section: &&str| {
-        environment.is_some_and(|name| names(section).iter().any(|own| own == name))
+        environment.is_some_and(|name| environment_names(section).iter().any(|own| own == name))
     };
     let own = tox.sections().take(MAX_ENVIRONMENTS).find(is_own);
     let runs_tests = |section: &&str| {
@@ -194,7 +194,7 @@ fn first_list(tox: &Ini, environment: Option<&str>, key: &str) -> Vec<String> {
 }
 
 /// Returns the names of the environments that a section configures: `testenv:py{38,39}-x` is for two of them.
-fn names(section: &str) -> Vec<String> {
+fn environment_names(section: &str) -> Vec<String> {
     expand(section.strip_prefix("testenv:").unwrap_or_default())
 }
 
@@ -274,7 +274,10 @@ fn environments(tox: &Ini) -> Vec<String> {
     if !listed.is_empty() {
         return listed;
     }
-    let all = tox.sections().flat_map(names).take(MAX_ENVIRONMENTS);
+    let all = tox
+        .sections()
+        .flat_map(environment_names)
+        .take(MAX_ENVIRONMENTS);
     all.filter(|name| names_python(name)).collect()
 }
 
@@ -328,7 +331,7 @@ fn expand(list: &str) -> Vec<String> {
                 let choices = text[start + 1..end]
                     .split(',')
                     .map(str::trim)
-                    .flat_map(range);
+                    .flat_map(expand_range);
                 let choices: Vec<String> = choices.take(MAX_ENVIRONMENTS).collect();
                 let (before, after) = (&text[..start], &text[end + 1..]);
                 let texts = choices
@@ -344,7 +347,7 @@ fn expand(list: &str) -> Vec<String> {
 }
 
 /// Returns the numbers in a range, such as `8-10`, or the word itself.
-fn range(word: &str) -> Vec<String> {
+fn expand_range(word: &str) -> Vec<String> {
     let number = |text: &str| text.parse::<u16>().ok();
     let ends = word.split_once('-');
     let ends = ends.and_then(|(first, last)| number(first).zip(number(last)));

@@ -23,7 +23,7 @@ fn double(frames: &[(Place, &str)]) -> bool {
 }
 
 #[test]
-fn body_of_decorated_test_is_no_stand_in() {
+fn decorated_test_body_is_not_a_stand_in() {
     let (test, code) = (Place::Test, Place::Source);
     let frames = [
         (test, "accept.<locals>.test_a"),

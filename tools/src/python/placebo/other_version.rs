@@ -191,12 +191,12 @@ fn is_copied(module: &Module, node: Node<'_>) -> bool {
 }
 
 /// Returns the identifiers of a module, possibly with imports, but without attributes and names of keyword arguments.
-fn variable_names(module: &Module, has_imports: bool) -> BTreeSet<&str> {
+fn variable_names(module: &Module, with_imports: bool) -> BTreeSet<&str> {
     let nodes = descendants(module.root());
     let others = nodes.iter().flat_map(|node| match node.kind() {
         "attribute" => Vec::from_iter(node.child_by_field_name("attribute")),
         "keyword_argument" => Vec::from_iter(node.child_by_field_name("name")),
-        "import_from_statement" | "import_statement" if !has_imports => descendants(*node),
+        "import_from_statement" | "import_statement" if !with_imports => descendants(*node),
         _ => Vec::new(),
     });
     let others: BTreeSet<usize> = others.map(|node| node.start_byte()).collect();

@@ -115,7 +115,7 @@ fn expressions_have_own_line_if_lines_move() {
 }
 
 #[test]
-fn modules_get_names() {
+fn modules_get_unused_definitions() {
     for (seed, lines) in SEEDS.zip([LineNumbers::Kept, LineNumbers::Moved].repeat(200)) {
         let changed = placebo("x = 1", None, seed, lines).unwrap();
         let lines: Vec<String> = changed.lines().map(without_numbers).collect();

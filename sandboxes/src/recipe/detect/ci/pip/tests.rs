@@ -19,7 +19,7 @@ fn packages_of_commands_are_found() {
 }
 
 #[test]
-fn values_of_options_are_no_packages() {
+fn values_of_options_are_not_packages() {
     let mut installs = CiInstalls::default();
     installs.add(
         "uv pip install --progress-bar off --trusted-host pypi.org --upgrade-strategy eager -r \
