@@ -152,7 +152,7 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
             let number = lines.number();
             Error::usage(format!("read {}", path.display()))
                 .cause(format!("line {number} is not {}: {error}", R::WHAT))
-                .hint("delete this line, and run the command that wrote it again")
+                .hint("delete this line, then repeat the command that wrote it")
         })?;
         records.insert(record.key(), record);
     }

@@ -78,7 +78,7 @@ fn parse_until(text: &str) -> std::result::Result<Timestamp, String> {
 }
 
 fn parse_day(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
-    // A date can also be parsed from a time, and would lose it.
+    // A time also parses as a date, which would drop the time of day.
     let date = text.parse::<Date>().ok();
     let Some(date) = date.filter(|date| date.to_string() == text) else {
         return text.parse().map_err(|_| {

@@ -126,7 +126,7 @@ fn settings() -> String {
     ];
     for (section, about, schema) in tables {
         body += &format!(
-            "\n## `[{section}.\"MODEL\"]`\n\n{about} Variables cannot set this table.\n\n| key | meaning |\n|---|---|\n"
+            "\n## `[{section}.\"MODEL\"]`\n\n{about} Environment variables cannot set this table.\n\n| key | meaning |\n|---|---|\n"
         );
         for (name, value) in schema.as_value()["properties"].as_object().unwrap() {
             let help = value["description"].as_str().unwrap_or_default();

@@ -41,7 +41,7 @@ pub use sections::{
 pub use size::Size;
 pub use sources::{Flags, Sources};
 
-/// All settings in force for a command. The serialised form is safe to record: addresses lose their user
+/// All settings in force for a command. The serialized form is safe to record: addresses lose their user
 /// names and passwords.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -367,11 +367,11 @@ impl Settings {
             let error = self.wrong(key, format!("must be at least 1 MiB, not {size}"));
             return Err(error.hint("write a unit, such as `4 GiB`"));
         }
-        if let Some(least) = self.run.min_confidence
-            && !(0.0..=1.0).contains(&least)
+        if let Some(confidence) = self.run.min_confidence
+            && !(0.0..=1.0).contains(&confidence)
         {
             let key = "run.min-confidence";
-            return Err(self.wrong(key, format!("must be from 0 to 1, not {least}")));
+            return Err(self.wrong(key, format!("must be from 0 to 1, not {confidence}")));
         }
         let addresses = [
             ("model.base-url", self.model.base_url.as_ref()),
@@ -451,7 +451,7 @@ const FILE: &str = "testwright.toml";
 /// Azure's name for the variable that holds the API key.
 pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 const READING: &str = "read the settings";
-/// Minimum bytes of a limit; a smaller number lacks its unit.
+/// Minimum bytes of a limit. A smaller number probably lacks its unit.
 const MIN_SIZE: u64 = 1 << 20;
 /// Fields of a request that decide what a reply contains or costs.
 const OWN_FIELDS: [&str; 8] = [
