@@ -148,7 +148,7 @@ fn invocations(script: &str) -> Vec<Vec<String>> {
 /// Returns why the program refuses these arguments.
 fn refusal(arguments: &[String]) -> Option<String> {
     let arguments = arguments.to_vec();
-    // An unoptimised parser of all commands needs more stack than a test has.
+    // An unoptimized parser of all commands needs more stack than a test has.
     let parse = move || {
         let program = std::iter::once("testwright".to_owned());
         let parsed = Cli::try_parse_from(program.chain(arguments));

@@ -111,7 +111,7 @@ impl Workspace {
         self.checkout.layout()
     }
 
-    /// Returns the path relative to the root, normalised, with links resolved. Accepts relative paths, `./x`,
+    /// Returns the path relative to the root, normalized, with links resolved. Accepts relative paths, `./x`,
     /// and absolute paths below the root. The file need not exist.
     ///
     /// # Errors

@@ -398,11 +398,11 @@ fn test_must_run_code_under_test() {
 
 #[test]
 fn ids_match_with_parameters_only() {
-    let parametrised = format!("{ID}[a b::c]");
+    let parametrized = format!("{ID}[a b::c]");
     let accepted = rules(|s| {
-        s.old.tests[1] = result(&parametrised, Outcome::Failed);
+        s.old.tests[1] = result(&parametrized, Outcome::Failed);
         for rerun in &mut s.reruns {
-            rerun.report.tests[0] = result(&parametrised, Outcome::Failed);
+            rerun.report.tests[0] = result(&parametrized, Outcome::Failed);
         }
     });
     assert_eq!(accepted, []);

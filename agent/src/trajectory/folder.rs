@@ -319,7 +319,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// Fails if the value cannot be serialised or the file cannot be written.
+    /// Fails if the value cannot be serialized or the file cannot be written.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrajectoryError> {
         let mut text = serde_json::to_vec_pretty(value).map_err(|e| TrajectoryError::Write {
             path: self.path.join(name),

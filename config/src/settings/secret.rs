@@ -1,6 +1,6 @@
 //! Secrets: API keys, tokens, and the passwords in addresses.
 //!
-//! `Debug`, `Display` and serialisation hide them; the few places that need them call [`Secret::reveal`].
+//! `Debug`, `Display` and serialization hide them; the few places that need them call [`Secret::reveal`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -179,7 +179,7 @@ requirements = ["pytest<7"]
         (&record["run"]["sandbox"], &record["origins"]["run.sandbox"]),
         (&"docker".into(), &format!("{}:5", file.display()).into())
     );
-    // Serialised settings can be read again.
+    // Serialized settings can be read again.
     let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
     assert_eq!(
         (again.run, again.limits, again.prices),

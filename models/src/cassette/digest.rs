@@ -32,7 +32,7 @@ pub fn digest(request: &Request) -> String {
 }
 
 pub(super) fn as_value(request: &Request) -> Value {
-    // Requests consist of strings, numbers, lists and maps with string keys, so serialisation cannot fail.
+    // Requests consist of strings, numbers, lists and maps with string keys, so serialization cannot fail.
     serde_json::to_value(request).unwrap_or(Value::Null)
 }
 

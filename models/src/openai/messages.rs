@@ -11,7 +11,7 @@ use crate::{ExtraFields, Message, Request, ToolCall};
 
 /// The messages of a request.
 pub(super) enum Messages<'a> {
-    /// Serialised one by one, to avoid a second copy of the conversation.
+    /// Serialized one by one, to avoid a second copy of the conversation.
     Native { messages: &'a [Message], form: Form },
     /// Rewritten for a server that takes fewer roles.
     Rewritten(Vec<Value>),

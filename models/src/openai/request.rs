@@ -10,7 +10,7 @@ use super::server_capabilities::ServerCapabilities;
 use super::tool_schema::{self, SchemaForm};
 use crate::Request;
 
-/// A request in the provider's format. Messages are serialised one by one, to avoid a second copy of the
+/// A request in the provider's format. Messages are serialized one by one, to avoid a second copy of the
 /// conversation.
 pub(super) struct Body<'a> {
     fields: Map<String, Value>,

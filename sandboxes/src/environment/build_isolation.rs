@@ -221,7 +221,7 @@ static FAILED: Pattern = Pattern::new(
     r"Failed to (?:download and )?build:? `?([A-Za-z0-9][A-Za-z0-9._-]*?)(?:==| @|\[|`|$)",
 );
 
-/// Returns the normalised names of packages whose build failed, according to uv.
+/// Returns the normalized names of packages whose build failed, according to uv.
 pub(super) fn failed_packages(output: &str) -> BTreeSet<String> {
     let failed = FAILED.captures_iter(output);
     failed.map(|failed| name(&failed[1])).collect()

@@ -110,7 +110,7 @@ mod tests {
     use super::{folder_of, hides_standard_module};
 
     #[test]
-    fn folders_with_modules_of_python_are_recognised() {
+    fn folders_with_modules_of_python_are_recognized() {
         for (path, expected) in [
             ("lib/types.py", true),
             ("lib/logging/__init__.py", true),

@@ -111,7 +111,7 @@ const ASYNC: [&str; 5] = [
 /// A package that tests need.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Missing {
-    /// Normalised name, without extras.
+    /// Normalized name, without extras.
     pub package: String,
     /// Requirement line, as pip accepts it.
     pub requirement: String,
@@ -126,7 +126,7 @@ pub(super) const WITH_PKG_RESOURCES: &str = "setuptools<81";
 
 /// Returns the packages that the failures in a report ask for, without duplicates.
 ///
-/// `named` holds the requirements in the repository's files, by normalised name. `own` tells whether a module belongs
+/// `named` holds the requirements in the repository's files, by normalized name. `own` tells whether a module belongs
 /// to the repository.
 pub(super) fn find(
     report: &SmokeTestReport,
@@ -224,7 +224,7 @@ fn captured<'t>(pattern: &Pattern, text: &'t str) -> Vec<&'t str> {
     captures.filter_map(|c| Some(c.get(1)?.as_str())).collect()
 }
 
-/// Returns the normalised names of the packages that a text asks for.
+/// Returns the normalized names of the packages that a text asks for.
 fn packages(
     text: &str,
     named: &BTreeMap<String, String>,

@@ -28,7 +28,7 @@ impl NamedPackages {
 }
 
 /// Returns those of the named packages that some file of the repository requires, but that are not installed, by
-/// normalised name. `installed` has lines such as `name==version`; if it is empty, nothing is known.
+/// normalized name. `installed` has lines such as `name==version`; if it is empty, nothing is known.
 ///
 /// # Errors
 ///

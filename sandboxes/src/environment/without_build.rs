@@ -124,7 +124,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Returns the normalised names of the projects in the repository, which are never installed from an index.
+    /// Returns the normalized names of the projects in the repository, which are never installed from an index.
     fn own_names(&self) -> Result<Vec<String>> {
         let tree = self.source.tree()?;
         let folders = [""]

@@ -126,7 +126,7 @@ fn unversioned() -> impl Iterator<Item = PathBuf> {
     named("python").into_iter().filter(is_alone)
 }
 
-/// Returns an installation of uv that [`installed`] does not recognise, such as a release candidate. On the PATH, uv
+/// Returns an installation of uv that [`installed`] does not recognize, such as a release candidate. On the PATH, uv
 /// would start all Pythons again, although [`candidates`] has them.
 fn from_uv(version: &str) -> Option<PathBuf> {
     let out = command_outside_cwd("uv")

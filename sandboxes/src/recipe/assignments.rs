@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assignments_are_recognised() {
+    fn assignments_are_recognized() {
         for (line, value) in [
             ("NAME=localhost", "localhost"),
             ("export NAME=\"a b\"", "a b"),

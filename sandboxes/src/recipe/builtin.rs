@@ -106,7 +106,7 @@ pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, Strin
     for (name, text) in FILES {
         let place = format!("recipes/{name}.toml");
         let whole = source.name.eq_ignore_ascii_case(name);
-        // A folder without a remote is recognised by its own name, if it contains a file with the version.
+        // A folder without a remote is recognized by its own name, if it contains a file with the version.
         let bare = name.rsplit('/').next() == Some(source.name.as_str());
         if !(whole || bare) {
             continue;

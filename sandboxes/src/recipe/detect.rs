@@ -254,7 +254,7 @@ fn add(requirements: &mut Vec<String>, package: &str) {
     }
 }
 
-/// Returns the normalised package name: `PyTest[x]>=3 ; …` becomes `pytest`.
+/// Returns the normalized package name: `PyTest[x]>=3 ; …` becomes `pytest`.
 pub(crate) fn package_name(requirement: &str) -> String {
     let name: String = requirement
         .trim()

@@ -15,7 +15,7 @@ use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
-/// Returns the requirements by the normalised name of their package.
+/// Returns the requirements by the normalized name of their package.
 ///
 /// The first file that names a package counts, so the files are read in order of reliability.
 pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>> {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirement_lines_are_recognised() {
+    fn requirement_lines_are_recognized() {
         let mut all = RequirementSet::default();
         for line in [
             "trio>=0.20  # for tests",

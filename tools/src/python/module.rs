@@ -17,7 +17,7 @@ const CLAUSES: [&str; 4] = [
 ];
 
 /// Bytes of stack for a thread that analyses modules: enough for the deepest tree, also in a build without
-/// optimisation.
+/// optimization.
 pub const STACK: usize = 32 << 20;
 
 /// Source and syntax tree of one file.

@@ -11,7 +11,7 @@ mod services;
 
 use super::decisive::Failure;
 
-/// A rule returns advice if it recognises the error.
+/// A rule returns advice if it recognizes the error.
 pub(super) type Rule = fn(&Failure<'_>) -> Option<String>;
 
 pub(super) const ALL: &[Rule] = &[

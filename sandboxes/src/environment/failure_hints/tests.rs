@@ -356,7 +356,7 @@ fn omissions_explain_later_failures() {
 }
 
 #[test]
-fn missing_variables_are_recognised() {
+fn missing_variables_are_recognized() {
     for (report, name) in [
         (
             "E   Exception: You must set the COOKIE_SECRET environment variable.",

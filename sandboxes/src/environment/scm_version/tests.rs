@@ -37,7 +37,7 @@ fn changelog_headings_give_version() {
 }
 
 #[test]
-fn missing_versions_are_recognised() {
+fn missing_versions_are_recognized() {
     for output in [
         "LookupError: setuptools-scm was unable to detect version for /testbed.",
         "ValueError: Cannot find the version from SCM or SCM isn't detected.",

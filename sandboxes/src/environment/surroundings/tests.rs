@@ -1,14 +1,14 @@
 use super::{failed_port, lacks_display, lacks_git_identity, placeholder};
 
 #[test]
-fn missing_display_is_recognised() {
+fn missing_display_is_recognized() {
     let text = "qt.qpa.plugin: Could not load the Qt platform plugin \"xcb\" in \"\" even though it was found.\nAborted";
     assert!(lacks_display(text));
     assert!(!lacks_display("AttributeError: display"));
 }
 
 #[test]
-fn missing_git_identity_is_recognised() {
+fn missing_git_identity_is_recognized() {
     for text in [
         "*** Please tell me who you are.",
         "fatal: empty ident name (for <x@y>) not allowed",

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_in_lines_are_recognised() {
+    fn folders_in_lines_are_recognized() {
         for (line, expected) in [
             ("-e ./a", Some(("./a", vec![]))),
             (

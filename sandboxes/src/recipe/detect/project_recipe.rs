@@ -17,7 +17,7 @@ use crate::sandbox::Result;
 #[derive(Debug, Default)]
 pub(super) struct ProjectRecipe {
     folder: String,
-    /// Normalised name, if the project is installed.
+    /// Normalized name, if the project is installed.
     name: Option<String>,
     requirements: Vec<String>,
     requirements_files: Vec<String>,

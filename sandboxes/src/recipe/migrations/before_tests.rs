@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_start_tests_are_recognised() {
+    fn commands_that_start_tests_are_recognized() {
         let is_match = |text: &str| TESTS.is_match(text);
         for text in [
             "run: pytest -q",

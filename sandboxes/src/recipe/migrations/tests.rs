@@ -9,7 +9,7 @@ fn parse(command: &str) -> Option<(String, Vec<String>)> {
 }
 
 #[test]
-fn commands_of_launchers_are_recognised() {
+fn commands_of_launchers_are_recognized() {
     for (command, expected) in [
         ("alembic upgrade head", "alembic upgrade head"),
         (

@@ -266,7 +266,7 @@ fn features_of_hatch_are_extras() {
 }
 
 #[test]
-fn longer_names_of_groups_are_recognised() {
+fn longer_names_of_groups_are_recognized() {
     for (names, expected) in [
         (["unit-tests", "docs"], "unit-tests"),
         (["test_deps", "docs-test"], "test_deps"),

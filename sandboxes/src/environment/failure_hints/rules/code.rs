@@ -249,7 +249,7 @@ pub(super) fn plugin_option(failure: &Failure<'_>) -> Option<String> {
     ))
 }
 
-/// Recognises plugins and versions of pytest that the tests need.
+/// Recognizes plugins and versions of pytest that the tests need.
 pub(super) fn pytest_setup(failure: &Failure<'_>) -> Option<String> {
     let line = &failure.line;
     if let Some(plugins) = captured(r"Missing required plugins: (.+)", line) {
@@ -361,7 +361,7 @@ static ASKED_COMMAND: Pattern = Pattern::new(concat!(
     r"|((?:\./)?[\w.-]+/[\w./-]+\.(?:sh|py)|make [a-z][\w-]*)\b)",
 ));
 
-/// Recognises messages of tests that ask for a step of preparation.
+/// Recognizes messages of tests that ask for a step of preparation.
 pub(super) fn asked_command(failure: &Failure<'_>) -> Option<String> {
     let command = ASKED_COMMAND.captures(&failure.line)?;
     let command = (1..=4).find_map(|group| command.get(group))?.as_str();

@@ -230,7 +230,7 @@ fn rejected_guesses_select_hint() {
 }
 
 #[test]
-fn omitted_addresses_are_recognised() {
+fn omitted_addresses_are_recognized() {
     let note = |requirement: &str| {
         format!(
             "requirement {requirement} could not be installed and was omitted (api.github.com:443 was refused)"

@@ -69,7 +69,7 @@ fn patch_writes_nothing_outside() {
     }
 }
 
-/// GNU `patch` also recognises the mode of a link in spellings that git never writes.
+/// GNU `patch` also recognizes the mode of a link in spellings that git never writes.
 #[test]
 fn fuzzy_patch_creates_no_links() {
     let scene = Scene::new();
