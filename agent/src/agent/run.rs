@@ -308,7 +308,7 @@ impl Run {
         let answer = self.carry_out_here(call, allowed).await;
         self.processor.release();
         // A recording can end with a review whose call has no answer. If the repeated call asks for no review, the
-        // recording does not fit any more.
+        // recording does not fit.
         if !self.replay.has_live_tools() && !self.replay.is_over() {
             self.leave_recording();
         }

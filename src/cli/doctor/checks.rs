@@ -159,6 +159,7 @@ pub(super) async fn backend(
     (findings, removed)
 }
 
+/// Area of the findings about the model.
 const MODEL: &str = "model";
 
 /// Reports the model that a run would use and, with `online`, whether its endpoint responds.
