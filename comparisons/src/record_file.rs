@@ -100,13 +100,7 @@ impl<R: Record> RecordFile<R> {
         let mut line = serde_json::to_vec(&versioned).map_err(|e| failed(e.into()))?;
         line.push(b'\n');
         let mut content = self.content();
-        let before = content.file.metadata().map_err(failed)?.len();
-        let written = content.file.write_all(&line);
-        if let Err(error) = written.and_then(|()| content.file.sync_data()) {
-            // The next line must not join with half of this one.
-            let _ = content.file.set_len(before);
-            return Err(failed(error));
-        }
+        plain_file::append_line(&mut content.file, &line).map_err(failed)?;
         content.records.insert(record.key(), record);
         Ok(())
     }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -200,8 +199,7 @@ impl Ledger {
             .map_err(std::io::Error::from)
             .and_then(|mut line| {
                 line.push(b'\n');
-                self.file.write_all(&line)?;
-                self.file.sync_data()
+                plain_file::append_line(&mut self.file, &line)
             });
         written.map_err(|error| ModelError::Fatal {
             message: format!("{} cannot be written: {error}", self.path.display()),

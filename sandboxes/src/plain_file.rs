@@ -60,6 +60,21 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Appends a line, with its line end, to a record file and syncs it to disk.
+///
+/// # Errors
+///
+/// Fails if the line cannot be written. A full disk may take a part of it, which is removed again.
+pub fn append_line(file: &mut File, line: &[u8]) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    let written = io::Write::write_all(file, line).and_then(|()| file.sync_data());
+    if written.is_err() {
+        // The next line must not join with half of this one.
+        let _ = file.set_len(before);
+    }
+    written
+}
+
 /// Checks that an open file is a plain one of at most `max` bytes.
 ///
 /// # Errors

@@ -96,16 +96,7 @@ impl Results {
             self.file.set_len(valid_len).map_err(failed)?;
             self.whole = None;
         }
-        let before = self.file.metadata().map_err(failed)?.len();
-        let written = self
-            .file
-            .write_all(&line)
-            .and_then(|()| self.file.sync_data());
-        if let Err(error) = written {
-            // A full disk may leave half a line, which must not join with the next one.
-            let _ = self.file.set_len(before);
-            return Err(failed(error));
-        }
+        plain_file::append_line(&mut self.file, &line).map_err(failed)?;
         line.pop();
         self.stored.put(result, line);
         Ok(())

@@ -132,3 +132,26 @@ fn worker_spending_is_counted_once() {
     ceiling.set_worker_spending(3.5).unwrap();
     assert_eq!(ceiling.spent(), 4.5);
 }
+
+/// A file of almost the maximum size takes only a part of a line, like a disk that becomes full.
+#[cfg(target_os = "linux")]
+#[test]
+fn failed_write_leaves_no_partial_line() {
+    use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
+
+    let file = File::from(memfd_create("ledger", MemfdFlags::empty()).unwrap());
+    fcntl_setfl(&file, OFlags::APPEND).unwrap();
+    let before = i64::MAX as u64 - 3;
+    file.set_len(before).unwrap();
+    let mut ledger = Ledger {
+        file,
+        path: PathBuf::from("spending.jsonl"),
+        next: 0,
+        spent: 0.0,
+        workers: 0.0,
+        is_reached: false,
+    };
+    let error = ledger.add(&Entry::Workers { dollars: 1.0 }).unwrap_err();
+    assert!(matches!(error, ModelError::Fatal { .. }), "{error}");
+    assert_eq!(ledger.file.metadata().unwrap().len(), before);
+}
