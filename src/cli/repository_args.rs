@@ -157,16 +157,33 @@ impl RepositoryArgs {
         })
     }
 
+    /// Returns the sources of the settings. These flags override those that `more` adds, and drop those of a recorded run
+    /// that cannot be combined with them.
+    fn sources(&self, more: impl FnOnce(&mut Flags)) -> Sources {
+        let SandboxArgs { sandbox, image, .. } = &self.sandbox;
+        let has_no_images = sandbox.as_deref().is_some_and(|kind| kind != "docker");
+        let (has_image, has_dockerfile) = (image.is_some(), self.dockerfile.is_some());
+        self.sandbox.sources(|flags| {
+            more(flags);
+            for (key, is_dropped) in [
+                ("run.sandbox", has_dockerfile),
+                ("run.image", has_no_images || has_dockerfile),
+                ("run.dockerfile", has_no_images || has_image),
+            ] {
+                if is_dropped {
+                    flags.remove(key);
+                }
+            }
+            flags.set("run.dockerfile", self.dockerfile.clone());
+        })
+    }
+
     fn load_settings(
         &self,
         more: impl FnOnce(&mut Flags),
         complete: impl FnOnce(&mut Settings),
     ) -> Result<Settings> {
-        let sources = self.sandbox.sources(|flags| {
-            more(flags);
-            flags.set("run.dockerfile", self.dockerfile.clone());
-        });
-        let sources = with_repository(sources, self.repo.as_deref());
+        let sources = with_repository(self.sources(more), self.repo.as_deref());
         let mut settings = Settings::load(&sources)?;
         complete(&mut settings);
         check_settings(&settings)?;
@@ -272,6 +289,38 @@ mod tests {
         };
         assert_eq!(sandbox(&[]), "local");
         assert_eq!(sandbox(&["--sandbox", "docker"]), "docker");
+    }
+
+    #[test]
+    fn flags_drop_incompatible_recorded_settings() {
+        let settings = |recorded: [(&str, &str); 2], flags: &[&str]| {
+            let line = Line::parse_from(["testwright"].iter().chain(flags));
+            let recorded = |flags: &mut Flags| {
+                for (key, value) in recorded {
+                    flags.set(key, Some(value));
+                }
+            };
+            let sources = Sources {
+                flags: line.place.sources(recorded).flags,
+                ..Sources::default()
+            };
+            let run = Settings::load(&sources).unwrap().run;
+            [Some(run.sandbox), run.image, run.dockerfile].map(Option::unwrap_or_default)
+        };
+        let image = [("run.sandbox", "docker"), ("run.image", "old")];
+        let dockerfile = [("run.sandbox", "docker"), ("run.dockerfile", "old")];
+        let no_image = [("run.sandbox", "local"), ("run.python", "3.11")];
+        assert_eq!(settings(image, &[]), ["docker", "old", ""]);
+        let docker = ["--sandbox", "docker"];
+        assert_eq!(settings(dockerfile, &docker), ["docker", "", "old"]);
+        let local = ["--sandbox", "local"];
+        assert_eq!(settings(image, &local), ["local", "", ""]);
+        assert_eq!(settings(dockerfile, &local), ["local", "", ""]);
+        let new_image = ["--image", "new"];
+        assert_eq!(settings(dockerfile, &new_image), ["docker", "new", ""]);
+        let new_dockerfile = ["--dockerfile", "new"];
+        assert_eq!(settings(image, &new_dockerfile), ["docker", "", "new"]);
+        assert_eq!(settings(no_image, &new_dockerfile), ["docker", "", "new"]);
     }
 
     #[test]

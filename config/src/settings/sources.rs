@@ -145,6 +145,11 @@ impl Flags {
         self.0.push((key.to_owned(), value, flag));
     }
 
+    /// Removes all values of a key.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(other, ..)| other != key);
+    }
+
     pub(super) fn layer(&self) -> Result<Layer> {
         let mut layer = Layer::default();
         for (key, value, flag) in &self.0 {
