@@ -22,6 +22,9 @@ pub const SINGLE_CALL: &str = "single-call";
 /// Content of `clover.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
+    /// Version that made the contexts, [`testwright_evals::clover::VERSION`]; empty if it was not recorded.
+    #[serde(default)]
+    pub version: String,
     /// Hash of all problems.
     pub problems_sha256: String,
     /// Models to ask, as named in the settings.
@@ -141,19 +144,27 @@ impl Plan {
         forms(task)[usize::from(self.part && approach == SINGLE_CALL)]
     }
 
+    /// Returns what the questions of another plan have that these lack; `None` if their answers may be combined.
+    pub fn difference(&self, other: &Plan) -> Option<&'static str> {
+        if other.problems_sha256 != self.problems_sha256 {
+            return Some("other problems");
+        }
+        (other.version != self.version).then_some("contexts of another version of testwright")
+    }
+
     /// Writes the plan to the folder of results. Questions may be added to an existing evaluation, but its problems
-    /// must match.
+    /// and the version must match.
     ///
     /// # Errors
     ///
-    /// Fails if the folder contains answers to other problems, or cannot be read or written.
+    /// Fails if the folder contains answers to other problems or contexts, or cannot be read or written.
     pub fn write(&self, out: &Path) -> Result<()> {
         let path = out.join(PLAN);
         if let Some(before) = Plan::read(out)?
-            && before.problems_sha256 != self.problems_sha256
+            && let Some(what) = self.difference(&before)
         {
             return Err(Error::usage(format!("resume in {}", out.display()))
-                .cause("the folder contains answers to other problems")
+                .cause(format!("the folder contains answers to {what}"))
                 .hint("use another folder with --out"));
         }
         let text = serde_json::to_vec_pretty(&Versioned::new(self))

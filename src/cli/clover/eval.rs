@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use testwright_evals::clover::evaluation::Grade;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::report::CloverReport;
-use testwright_evals::clover::{Budget, Task};
+use testwright_evals::clover::{Budget, Task, VERSION};
 use testwright_evals::document::format::seconds;
 use testwright_evals::folder::Versioned;
 use testwright_evals::harness::Harness;
@@ -190,6 +190,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     let approaches = unique(args.approaches.iter().map(|name| name.trim().to_owned()));
     check_approaches(&approaches, &tasks)?;
     Ok(Plan {
+        version: VERSION.to_owned(),
         problems_sha256: Plan::hash(benchmark)?,
         models: models.iter().map(ToString::to_string).collect(),
         approaches,

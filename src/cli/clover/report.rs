@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let mut all = Vec::new();
     let mut paid = BTreeMap::new();
     let mut facts = Vec::new();
-    let mut problems: Option<String> = None;
+    let mut first: Option<Plan> = None;
     for folder in &args.folders {
         let plan = Plan::read(folder)?.filter(|_| folder.join(JUDGEMENTS).is_file());
         let Some(plan) = plan else {
@@ -39,13 +39,11 @@ pub(super) fn run(args: &Args) -> Result<u8> {
                 .cause(format!("it has no {JUDGEMENTS}"))
                 .hint("pass a folder that `testwright clover eval --out` wrote"));
         };
-        if problems.get_or_insert(plan.problems_sha256.clone()) != &plan.problems_sha256 {
+        let first = first.get_or_insert_with(|| plan.clone());
+        if let Some(what) = first.difference(&plan) {
             return Err(Error::usage("combine the folders")
-                .cause(format!(
-                    "{} was evaluated on other problems",
-                    folder.display()
-                ))
-                .hint("pass folders of evaluations on the same problems"));
+                .cause(format!("{} was evaluated on {what}", folder.display()))
+                .hint("pass folders of evaluations on the same problems by the same version"));
         }
         let grades = judgements(folder)?;
         let name = match args.folders.len() {
