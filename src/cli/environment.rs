@@ -16,6 +16,7 @@ use testwright_agent::setup::{self, ModelArgs, Setup};
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
+use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -121,9 +122,9 @@ fn repair_model(settings: &Settings, terminal: Arc<RunProgress>) -> Result<Optio
 fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
     let python = &environment.python_version;
     let mut text = format!(
-        "Python {python} ({}), {} packages, log in {}\n",
+        "Python {python} ({}), {}, log in {}\n",
         environment.origin,
-        environment.packages.len(),
+        count(environment.packages.len(), "package"),
         environment.log.display()
     );
     text.push_str(&format!(
@@ -132,9 +133,9 @@ fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
     ));
     let Some(sample) = sample else { return text };
     text.push_str(&format!(
-        "{} tests in {} files; {} run: ",
-        sample.collected,
-        sample.files,
+        "{} in {}; {} run: ",
+        count(sample.collected, "test"),
+        count(sample.files, "file"),
         sample.tests.len()
     ));
     text.push_str(&sample.counts());

@@ -25,6 +25,7 @@ use testwright_agent::issues::{self, IssueSource};
 use testwright_agent::setup::open_options;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
+use testwright_tools::tools::count;
 use work_folder::{MiningPlan, WorkFolder};
 
 #[derive(Debug, clap::Args)]
@@ -185,8 +186,8 @@ async fn read_history(
     let mined = join_result(read.await)??;
     live.clear();
     if !args.json {
-        let number = mined.candidates.len();
-        output::print_stderr(format!("{number} candidates in {}", plan.repo));
+        let candidates = count(mined.candidates.len(), "candidate");
+        output::print_stderr(format!("{candidates} in {}", plan.repo));
     }
     Ok((plan, mined))
 }
@@ -354,9 +355,9 @@ fn print_edit_note(texts: &BTreeMap<String, IssueTexts>) {
         .filter(|text| text.later_edits == "not known")
         .count();
     if unknown > 0 {
-        let texts = if unknown == 1 { "text" } else { "texts" };
+        let texts = count(unknown, "text");
         output::print_stderr(format!(
-            "note: {unknown} {texts} may have been edited after the fix (set GITHUB_TOKEN to check)"
+            "note: {texts} may have been edited after the fix (set GITHUB_TOKEN to check)"
         ));
     }
 }

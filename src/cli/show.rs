@@ -13,6 +13,7 @@ use testwright_agent::trajectory::{Event, Events, Started, TrajectoryError};
 use testwright_comparisons::compare::report::{ComparisonReport, Data};
 use testwright_comparisons::compare::{Plan, write_trajectory_page};
 use testwright_config::error::{Error, Result};
+use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -233,7 +234,9 @@ fn failure(evidence: &Evidence) -> String {
         None => String::new(),
         Some(0) => " It passes with a candidate fix.".to_owned(),
         Some(existing) => {
-            format!(" It passes with a candidate fix, and so do {existing} existing tests.")
+            let verb = if existing == 1 { "does" } else { "do" };
+            let existing = count(existing, "existing test");
+            format!(" It passes with a candidate fix, and so {verb} {existing}.")
         }
     };
     format!("It fails with {exception}{place}{message}.{fixed}")

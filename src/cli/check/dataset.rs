@@ -20,6 +20,7 @@ use testwright_comparisons::record_file::RecordFile;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
+use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DatasetArgs {
@@ -125,8 +126,8 @@ fn summary(checked: &[CheckRecord]) -> String {
         .count();
     let not_accepted = evidence.count() - accepted;
     format!(
-        "{} predictions: {accepted} accepted, {not_accepted} not accepted, {} could not be checked\n",
-        checked.len(),
+        "{}: {accepted} accepted, {not_accepted} not accepted, {} could not be checked\n",
+        count(checked.len(), "prediction"),
         checked.len() - accepted - not_accepted
     )
 }
@@ -171,5 +172,25 @@ impl CheckListener for CheckProgress {
             return;
         }
         self.live.print_line(&line(record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_prediction_is_not_plural() {
+        let record = CheckRecord {
+            instance_id: "a__b-1".to_owned(),
+            prediction: "mine".to_owned(),
+            sha256: String::new(),
+            evidence: None,
+            infrastructure: None,
+        };
+        assert_eq!(
+            summary(&[record]),
+            "1 prediction: 0 accepted, 0 not accepted, 1 could not be checked\n"
+        );
     }
 }

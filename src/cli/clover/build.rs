@@ -21,6 +21,7 @@ use testwright_comparisons::clover::evaluation::open;
 use testwright_comparisons::clover::prompts::TaskPrompts;
 use testwright_config::error::{Error, Result};
 use testwright_server::artifacts::shared_environments;
+use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -66,9 +67,9 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     if !args.commit.is_empty() && args.commit.len() != args.repo.len() {
         return Err(Error::usage("build problems")
             .cause(format!(
-                "there are {} repositories and {} commits",
-                args.repo.len(),
-                args.commit.len()
+                "--repo is given {}, and --commit {}",
+                count(args.repo.len(), "time"),
+                count(args.commit.len(), "time")
             ))
             .hint("pass --commit once for each --repo, in the same order"));
     }

@@ -12,6 +12,7 @@ use super::finding::Finding;
 use crate::cli::output::escape_line;
 use testwright_config::settings::{Settings, Size};
 use testwright_server::disk_usage;
+use testwright_tools::tools::count;
 
 /// Minimum free space for a build, in bytes.
 const MIN_FREE_BYTES: u64 = 2 << 30;
@@ -47,12 +48,12 @@ impl CachedEnvironment {
             .map_or(String::new(), |v| format!(", Python {v}"));
         let size = Size::new(self.bytes).to_string();
         format!(
-            "  {size:>13}  {}, last used {} ({}: {}{python}, {} packages)\n",
+            "  {size:>13}  {}, last used {} ({}: {}{python}, {})\n",
             escape_line(&subject),
             escape_line(used.get(..10).unwrap_or(used)),
             escape_line(&self.name),
             escape_line(&self.origin),
-            self.packages
+            count(self.packages, "package")
         )
     }
 }

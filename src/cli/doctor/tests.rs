@@ -23,7 +23,7 @@ fn findings_are_grouped_with_hints() {
             last_used: Some("2026-04-01T12:00:00Z".to_owned()),
             python: Some("3.11".to_owned()),
             origin: "detected from pyproject.toml".to_owned(),
-            packages: 5,
+            packages: 1,
             bytes: 5 << 20,
         }],
         settings: vec![Setting {
@@ -55,7 +55,7 @@ fn findings_are_grouped_with_hints() {
       ok       engine: Docker 28
 
     environments in the cache
-              5 MiB  o/n 0123456789ab, last used 2026-04-01 (env-1: detected from pyproject.toml, Python 3.11, 5 packages)
+              5 MiB  o/n 0123456789ab, last used 2026-04-01 (env-1: detected from pyproject.toml, Python 3.11, 1 package)
 
     active settings
       run.max-steps = 60  (default)

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use testwright_agent::gate::TestEvidence;
+use testwright_agent::gate::{FixTrial, TestEvidence};
 use testwright_agent::issues::Issue;
 use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, Phase};
 
@@ -47,6 +47,19 @@ fn pull_request_links_issue_and_folds_evidence() {
     );
     assert!(card.starts_with("<summary>Evidence</summary>\n\n```text\n"));
     assert!(card.ends_with("\n```\n\n</details>\n"), "{card}");
+
+    for (existing_run, end) in [
+        (1, "so does 1 existing test."),
+        (2, "so do 2 existing tests."),
+    ] {
+        evidence.fixes = vec![FixTrial {
+            outcomes: vec![("t.py::test_it".to_owned(), TestOutcome::Passed)],
+            on_submitted_tests: true,
+            existing_run,
+            ..FixTrial::default()
+        }];
+        assert!(failure(&evidence).ends_with(end), "{existing_run}");
+    }
 
     evidence.tests.clear();
     let body = pull_request_body(&started, &evidence, None, false);
