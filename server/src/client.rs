@@ -9,7 +9,7 @@ use serde_json::Value;
 use testwright_sandboxes::http_client;
 
 use crate::problem::LIST_HINT;
-use testwright_config::error::{Error, Result};
+use testwright_config::error::{Error, Kind, Result};
 
 /// Timeout for connecting and for each read.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -114,7 +114,7 @@ impl ApiClient {
                 Ok(Some(run)) => return Ok(run),
                 Err(error)
                     if tries >= MAX_RECONNECTS
-                        || error.kind == testwright_config::error::Kind::Usage =>
+                        || matches!(error.kind, Kind::Usage | Kind::Unauthorized) =>
                 {
                     return Err(error);
                 }
@@ -202,17 +202,26 @@ impl ApiClient {
         let detail = problem["detail"]
             .as_str()
             .map_or_else(|| status.to_string(), str::to_owned);
-        let error = match status.is_client_error() {
-            true => Error::usage("complete the request"),
-            false => Error::infrastructure("complete the request"),
+        let kind = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Kind::Unauthorized,
+            StatusCode::TOO_MANY_REQUESTS => Kind::Unavailable,
+            _ if status.is_client_error() => Kind::Usage,
+            _ => Kind::Infrastructure,
         };
-        let error = error.cause(detail);
+        let error = Error::new(kind, "complete the request").cause(detail);
         Err(match (status, problem["hint"].as_str()) {
             // The server's hint names the Authorization header, which users of the command line cannot set.
             (StatusCode::UNAUTHORIZED, _) => {
                 error.hint("set TESTWRIGHT_TOKEN; `testwright tokens create` creates one")
             }
             (_, Some(hint)) => error.hint(hint_for_command_line(hint)),
+            // A proxy before the server may send these.
+            (StatusCode::FORBIDDEN, None) => {
+                error.hint("set TESTWRIGHT_TOKEN to a token that may do this")
+            }
+            (StatusCode::TOO_MANY_REQUESTS, None) => {
+                error.hint("wait a minute, then run the command again")
+            }
             (_, None) => error,
         })
     }

@@ -270,7 +270,7 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns `None` for a part that the server refuses, because the run lacks it.
+/// Returns `None` for a part that the run lacks. A rejected token and a busy server give other kinds of errors.
 fn if_present<T>(part: Result<T>) -> Result<Option<T>> {
     match part {
         Err(error) if error.kind == Kind::Usage => Ok(None),

@@ -96,4 +96,14 @@ fn export_fails_if_the_server_fails() {
     };
     assert_exit_code(&export(404), 0);
     assert_exit_code(&export(503), 3);
+    for (status, code, hint) in [
+        (401, 2, "hint: set TESTWRIGHT_TOKEN"),
+        (403, 2, "hint: set TESTWRIGHT_TOKEN"),
+        (429, 3, "hint: wait a minute"),
+    ] {
+        let output = export(status);
+        assert_exit_code(&output, code);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(hint), "{stderr}");
+    }
 }
