@@ -1,5 +1,6 @@
 //! Groups results by prediction set, and adds missing predictions, which count as 0 and must not be absent from any
-//! denominator.
+//! denominator. A set that is graded in part lacks those that were not graded: otherwise all of them would count, but
+//! only some of the others, and its rates would be too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,27 +39,35 @@ pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<Predi
             .or_default()
             .insert(one.instance_id.clone(), one);
     }
+    let mut added: BTreeMap<String, BTreeMap<String, InstanceResult>> = BTreeMap::new();
     for warning in &run.predictions {
-        if warning.kind == WarningKind::Missing {
-            let id = &warning.instance_id;
-            by_set
-                .entry(warning.model_name_or_path.clone())
-                .or_default()
-                .entry(id.clone())
-                .or_insert_with(|| missing(&warning.model_name_or_path, id, details.get(id)));
+        let (name, id) = (&warning.model_name_or_path, &warning.instance_id);
+        if warning.kind == WarningKind::Missing
+            && !by_set.entry(name.clone()).or_default().contains_key(id)
+        {
+            let result = missing(name, id, details.get(id));
+            let added = added.entry(name.clone()).or_default();
+            added.insert(id.clone(), result);
         }
     }
     for name in &run.sets {
         by_set.entry(name.clone()).or_default();
     }
-    let ids: BTreeSet<String> = by_set.values().flat_map(|s| s.keys().cloned()).collect();
+    let sets = by_set.values().chain(added.values());
+    let ids: BTreeSet<String> = sets.flat_map(|s| s.keys().cloned()).collect();
     let instances = run.instances.unwrap_or(0).max(ids.len() as u64);
     by_set
         .into_iter()
-        .map(|(prediction, all)| PredictionSet {
-            prediction,
-            all: all.into_values().collect(),
-            instances,
+        .map(|(prediction, mut all)| {
+            let added = added.remove(&prediction).unwrap_or_default();
+            if (all.len() + added.len()) as u64 >= instances {
+                all.extend(added);
+            }
+            PredictionSet {
+                prediction,
+                all: all.into_values().collect(),
+                instances,
+            }
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 //! verdict.
 //!
 //! Infrastructure failures are excluded from all denominators and counted separately. An instance whose prediction is
-//! missing or does not apply is in all denominators and counts as 0.
+//! missing or does not apply is in all denominators and counts as 0, once it is graded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -87,7 +87,7 @@ fn denominators_exclude_only_infrastructure_failures() {
         fails,
     ];
     let run = RunMetadata {
-        instances: Some(9),
+        instances: Some(7),
         predictions: vec![
             Warning {
                 model_name_or_path: "a".to_owned(),
@@ -112,7 +112,7 @@ fn denominators_exclude_only_infrastructure_failures() {
             s.not_graded,
             s.missing_predictions
         ),
-        (9, 6, 1, 2, 2)
+        (7, 6, 1, 0, 2)
     );
     let share = |rate: &crate::statistics::Rate| (rate.numerator, rate.denominator);
     assert_eq!(share(&s.applicability), (3, 6));
@@ -141,6 +141,27 @@ fn denominators_exclude_only_infrastructure_failures() {
     );
     assert_eq!((s.tdd_score.numerator, s.tdd_score.denominator), (2.0, 6));
     assert_eq!((s.adequacy.numerator, s.adequacy.denominator), (1.25, 5));
+}
+
+#[test]
+fn partial_set_lacks_ungraded_missing_predictions() {
+    let counts = |instances| {
+        let warning = Warning {
+            model_name_or_path: "a".to_owned(),
+            instance_id: "acme__slugs-3".to_owned(),
+            kind: WarningKind::Missing,
+        };
+        let run = RunMetadata {
+            instances: Some(instances),
+            predictions: vec![warning],
+            ..RunMetadata::default()
+        };
+        let s = set(vec![solved("s")], &run);
+        let rate = &s.fail_to_pass;
+        (rate.numerator, rate.denominator, s.not_graded)
+    };
+    assert_eq!(counts(2), (1, 2, 0));
+    assert_eq!(counts(3), (1, 1, 2));
 }
 
 #[test]
