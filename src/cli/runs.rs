@@ -240,13 +240,23 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     }
     testwright_sandboxes::private::create(out)
         .map_err(|error| Error::io(format!("create {}", out.display()), &error))?;
+    let written = write_parts(client, &run, id, out).await;
+    if written.is_err() {
+        // The user may run the same command again, which needs a folder that does not exist.
+        let _ = std::fs::remove_dir_all(out);
+    }
+    written
+}
+
+/// Writes the parts of a run to an empty folder.
+async fn write_parts(client: &ApiClient, run: &Value, id: &str, out: &Path) -> Result<()> {
     let write = |name: &str, content: &[u8]| {
         let path = out.join(name);
         std::fs::write(&path, content)
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))
     };
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
-    write("run.json", pretty(&run).as_bytes())?;
+    write("run.json", pretty(run).as_bytes())?;
     let trajectory = client.bytes(&["runs", id, "trajectory"]).await?;
     write("trajectory.jsonl", &trajectory)?;
     // A run may lack a test, evidence, or both.

@@ -105,5 +105,7 @@ fn export_fails_if_the_server_fails() {
         assert_exit_code(&output, code);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains(hint), "{stderr}");
+        // The same command can be run again.
+        assert!(!place.path(&format!("exported-{status}")).exists());
     }
 }
