@@ -127,7 +127,10 @@ pub fn read(folder: &Path, patterns: Option<&str>) -> Result<GradingReport, Repo
         results.retain(|graded| patterns.matches(&graded.instance_id));
         run.predictions
             .retain(|warning| patterns.matches(&warning.instance_id));
-        let ids: BTreeSet<&str> = results.iter().map(|g| g.instance_id.as_str()).collect();
+        let mut ids: BTreeSet<&str> = results.iter().map(|g| g.instance_id.as_str()).collect();
+        // Instances that are not graded yet count too: the report must show that its sets are partial.
+        let selected = run.instance_ids.iter().filter(|id| patterns.matches(id));
+        ids.extend(selected.map(String::as_str));
         run.instances = Some(ids.len() as u64);
     }
     let sets = prediction_sets::group(results, &run);

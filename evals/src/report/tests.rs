@@ -165,6 +165,25 @@ fn partial_set_lacks_ungraded_missing_predictions() {
 }
 
 #[test]
+fn selected_instances_include_ungraded_ones() {
+    let run = RunMetadata {
+        instances: Some(4),
+        instance_ids: ["a-1", "a-2", "a-3", "b-1"].map(str::to_owned).into(),
+        predictions: vec![Warning {
+            model_name_or_path: "a".to_owned(),
+            instance_id: "a-2".to_owned(),
+            kind: WarningKind::Missing,
+        }],
+        ..RunMetadata::default()
+    };
+    let folder = folder(&[solved("a-1"), solved("b-1")]);
+    run.write(folder.path()).unwrap();
+    let report = read(folder.path(), Some("a-*")).unwrap();
+    let s = &report.summary["a"];
+    assert_eq!((s.instances, s.graded, s.not_graded), (3, 1, 2));
+}
+
+#[test]
 fn small_report_matches_snapshot() {
     let mut results = sample::results(&["otter", "zero shot"], 14, 3);
     results[0].seconds.total = 4000.0;
