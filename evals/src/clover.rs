@@ -28,5 +28,5 @@ pub mod targets;
 
 pub use problem::{Budget, Problem, Question, Task};
 
-/// Version of the generator; changes whenever the same repository would give different problems.
+/// Version of the generator; changes whenever the same repository would give different problems or contexts.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
