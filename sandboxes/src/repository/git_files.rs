@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind as Io, Read};
 use std::path::Path;
 
-use crate::error::SandboxError;
+use crate::error::{SandboxError, Shortage};
 use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
 
@@ -22,7 +22,7 @@ pub(super) fn open(path: &Path, max_bytes: u64) -> Result<Option<File>> {
             Ok(None)
         }
         Err(e) if e.kind() == Io::InvalidData => Err(refused(path, &e.to_string())),
-        Err(e) => Err(unexpected_content(path, &format!("cannot be read: {e}"))),
+        Err(e) => Err(unreadable(path, &e)),
     }
 }
 
@@ -33,7 +33,8 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
     };
     match plain_file::read_all(file, max_bytes) {
         Ok(content) => Ok(Some(content)),
-        Err(e) => Err(refused(path, &e.to_string())),
+        Err(e) if e.kind() == Io::InvalidData => Err(refused(path, &e.to_string())),
+        Err(e) => Err(unreadable(path, &e)),
     }
 }
 
@@ -60,8 +61,41 @@ pub(super) fn unexpected_content(path: &Path, what: &str) -> SandboxError {
     refused(path, &format!("it {what}"))
 }
 
+/// Returns the error for a file or folder that cannot be read. A shortage of this machine says nothing about the
+/// repository.
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> SandboxError {
+    match Shortage::reported_by(error) {
+        Some(shortage) => {
+            SandboxError::exhausted(shortage, format!("read {}: {error}", path.display()))
+        }
+        None => unexpected_content(path, &format!("cannot be read: {error}")),
+    }
+}
+
 fn refused(path: &Path, why: &str) -> SandboxError {
     let text = format!("read {}: {why}", path.display());
     SandboxError::input(text)
         .hint("clone the repository again: its git folder is damaged or was tampered with")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortage_is_no_fault_of_repository() {
+        let error = |number| {
+            unreadable(
+                Path::new("HEAD"),
+                &std::io::Error::from_raw_os_error(number),
+            )
+        };
+        let missing = error(libc::EMFILE);
+        assert_eq!(missing.shortage(), Some(Shortage::Descriptors));
+        assert_eq!(
+            missing.message,
+            "read HEAD: Too many open files (os error 24)"
+        );
+        assert_eq!(error(libc::EACCES).shortage(), None);
+    }
 }

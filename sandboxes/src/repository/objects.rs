@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::git_files::{self, unexpected_content};
+use super::git_files::{self, unexpected_content, unreadable};
 use super::limits;
 use super::patch::unquote;
 use crate::error::SandboxError;
@@ -85,6 +85,5 @@ fn check_plain_files(objects: &Path) -> Result<()> {
 }
 
 fn entries(folder: &Path) -> Result<std::fs::ReadDir> {
-    std::fs::read_dir(folder)
-        .map_err(|e| unexpected_content(folder, &format!("cannot be read: {e}")))
+    std::fs::read_dir(folder).map_err(|e| unreadable(folder, &e))
 }
