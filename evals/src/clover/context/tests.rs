@@ -1,6 +1,6 @@
 use super::*;
-use crate::clover::problem::tests::problem;
-use crate::clover::problem::{Block, ContextFile, Question, TestText};
+use crate::clover::problem::tests::{passing_test, problem};
+use crate::clover::problem::{Block, ContextFile, Question};
 
 /// Tokenizer that counts each character as a token.
 pub(crate) struct Characters;
@@ -32,13 +32,7 @@ impl Prompts for Characters {
 
 #[test]
 fn context_fills_but_never_exceeds_budget() {
-    let text = TestText {
-        before: String::new(),
-        header: "def test_x():\n".to_owned(),
-        body: "    pass\n".to_owned(),
-        after: String::new(),
-        indent: "    ".to_owned(),
-    };
+    let text = passing_test();
     let blocks = vec![Block {
         path: "a.py".to_owned(),
         first: 1,

@@ -2,18 +2,12 @@
 use super::*;
 use crate::clover::VERSION;
 use crate::clover::manifest::BuildLimits;
-use crate::clover::problem::tests::problem;
-use crate::clover::problem::{Question, TestText};
+use crate::clover::problem::Question;
+use crate::clover::problem::tests::{passing_test, problem};
 use crate::clover::rejections::Counts;
 
 fn built(commit: &str) -> RepositoryProblems {
-    let text = TestText {
-        before: String::new(),
-        header: "def test_x():\n".to_owned(),
-        body: "    pass\n".to_owned(),
-        after: String::new(),
-        indent: "    ".to_owned(),
-    };
+    let text = passing_test();
     let blocks = Question::Blocks { blocks: Vec::new() };
     let problem = Problem {
         commit: commit.to_owned(),

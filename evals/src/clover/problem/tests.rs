@@ -32,15 +32,20 @@ pub(crate) fn problem(path: &str, test: &str, text: TestText, question: Question
     }
 }
 
-#[test]
-fn problems_of_two_commits_have_different_ids() {
-    let text = TestText {
+/// Returns the text of a test `test_x` that does nothing.
+pub(crate) fn passing_test() -> TestText {
+    TestText {
         before: String::new(),
         header: "def test_x():\n".to_owned(),
         body: "    pass\n".to_owned(),
         after: String::new(),
         indent: "    ".to_owned(),
-    };
+    }
+}
+
+#[test]
+fn problems_of_two_commits_have_different_ids() {
+    let text = passing_test();
     let blocks = Question::Blocks { blocks: Vec::new() };
     let mut of = problem("test_a.py", "test_x", text, blocks);
     let mut id = |commit: &str| {
