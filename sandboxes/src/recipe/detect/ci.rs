@@ -15,6 +15,8 @@ use crate::sandbox::Result;
 pub(super) struct CiInstalls {
     pub files: Vec<String>,
     pub extras: Vec<String>,
+    /// The extras of each command that installs several.
+    pub extra_sets: Vec<Vec<String>>,
     pub groups: Vec<String>,
     pub has_all_extras: bool,
     pub has_all_groups: bool,
@@ -172,6 +174,7 @@ impl CiInstalls {
     }
 
     fn add_project_tool(&mut self, words: &[String]) {
+        let mut extras = Vec::new();
         for (at, word) in words.iter().enumerate() {
             let (option, joined) = match word.split_once('=') {
                 Some((option, value)) => (option, Some(value.to_owned())),
@@ -182,17 +185,35 @@ impl CiInstalls {
                 "--all-groups" | "-G:all" => self.has_all_groups = true,
                 _ => {}
             }
-            let Some(value) = joined.or_else(|| words.get(at + 1).cloned()) else {
-                continue;
+            // Poetry takes a quoted list, whose quotes are gone.
+            let values = match (joined, option) {
+                (Some(value), _) => vec![value],
+                (None, "--extras" | "-E") => words[at + 1..]
+                    .iter()
+                    .take_while(|word| !word.starts_with('-'))
+                    .cloned()
+                    .collect(),
+                (None, _) => words.get(at + 1).cloned().into_iter().collect(),
             };
             let into = match option {
                 "--group" | "--only-group" | "--with" | "-G" => &mut self.groups,
-                "--extra" | "--extras" | "-E" => &mut self.extras,
+                "--extra" | "--extras" | "-E" => &mut extras,
                 _ => continue,
             };
-            for name in value.split([',', ' ']) {
+            for name in values.iter().flat_map(|value| value.split([',', ' '])) {
                 push(into, name);
             }
+        }
+        self.add_extras(extras);
+    }
+
+    /// Adds the extras that one command installs.
+    fn add_extras(&mut self, extras: Vec<String>) {
+        for extra in &extras {
+            push(&mut self.extras, extra);
+        }
+        if extras.len() > 1 && !self.extra_sets.contains(&extras) {
+            self.extra_sets.push(extras);
         }
     }
 }
@@ -243,6 +264,7 @@ mod tests {
             ["development.txt", "more.txt", "a.txt", "nox.txt"]
         );
         assert_eq!(installs.extras, ["socks", "all", "fast", "redis"]);
+        assert!(installs.extra_sets.is_empty());
         assert_eq!(installs.groups, ["unit", "ci", "qa"]);
         assert!(!installs.has_all_groups && !installs.has_all_extras);
         assert!(installs.packages.is_empty());
@@ -250,5 +272,20 @@ mod tests {
         assert_eq!(installs.packages, ["trio"]);
         installs.add("uv sync --frozen --all-groups --all-extras\n");
         assert!(installs.has_all_groups && installs.has_all_extras);
+    }
+
+    #[test]
+    fn extras_of_a_command_are_kept_together() {
+        let mut installs = CiInstalls::default();
+        installs.add(
+            "pip install -e '.[testing,links]'
+pip install .[testing]
+uv sync --extra a --extra b
+poetry install \
+             --extras \"c d\"\n",
+        );
+        let sets = [["testing", "links"], ["a", "b"], ["c", "d"]];
+        assert_eq!(installs.extra_sets, sets);
+        assert_eq!(installs.extras, sets.concat());
     }
 }

@@ -257,9 +257,20 @@ fn choose_extras(
             .find_map(|(file, names)| Some((*file, rule(names)?)))
     };
     first(&|names| installed_by_tox(names, &tox.extras))
-        .or_else(|| first(&choose))
+        .or_else(|| first(&|names| choose(names).map(|chosen| with_companions(chosen, names, ci))))
         .or_else(|| first(&|names| installed_by_ci(names, &ci.extras, ci.has_all_extras)))
         .or_else(|| first(&choose_longer))
+}
+
+/// Adds the declared extras that a command of CI installs with one of those chosen: `.[testing,linkify]`.
+fn with_companions(mut chosen: Vec<String>, declared: &[String], ci: &CiInstalls) -> Vec<String> {
+    let with_chosen = |set: &&Vec<String>| chosen.iter().any(|name| set.contains(name));
+    let sets: Vec<&Vec<String>> = ci.extra_sets.iter().filter(with_chosen).collect();
+    let is_new =
+        |name: &&String| !chosen.contains(name) && sets.iter().any(|set| set.contains(name));
+    let new: Vec<String> = declared.iter().filter(is_new).cloned().collect();
+    chosen.extend(new);
+    chosen
 }
 
 /// Returns the dependency groups to install for tests.

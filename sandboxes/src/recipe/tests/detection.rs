@@ -15,6 +15,19 @@ fn pyproject_extras_and_minimum_are_detected() {
 }
 
 #[test]
+fn extras_installed_beside_tests_are_detected() {
+    let text = "[project]\nname = 'x'\n[project.optional-dependencies]\nlinks = ['a']\ntesting = ['pytest']\nspeed = \
+                ['b']\ndocs = ['c']\n";
+    let workflow = "steps:\n- run: pip install -e .[testing,links,docs]\n- run: pip install .[speed]\n- run: pytest\n";
+    let files = [
+        ("pyproject.toml", text),
+        (".github/workflows/tests.yml", workflow),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[testing,links]"]);
+}
+
+#[test]
 fn tables_of_flit_and_rye_are_read() {
     let flit = "[build-system]\nrequires = ['flit']\nbuild-backend = 'flit.buildapi'\n[tool.flit.metadata]\nmodule = \
                 'x'\nrequires = ['attrs']\nrequires-python = '>=3.8'\n[tool.flit.metadata.requires-extra]\ntest = ['mock']\n";

@@ -34,6 +34,7 @@ impl CiInstalls {
     /// Adds the arguments of one command. Those of a command in prose, such as a comment, name no packages.
     pub(super) fn add_pip(&mut self, words: &[String], is_prose: bool) {
         let mut is_value = false;
+        let mut extras = Vec::new();
         for (at, word) in words.iter().enumerate() {
             if word.starts_with('#') {
                 break;
@@ -60,15 +61,15 @@ impl CiInstalls {
             if let ("--group" | "--extra", Some(name)) = (word.as_str(), words.get(at + 1)) {
                 let into = match word.as_str() {
                     "--group" => &mut self.groups,
-                    _ => &mut self.extras,
+                    _ => &mut extras,
                 };
                 push(into, name);
             }
-            if let Some((target, extras)) = word.split_once('[')
+            if let Some((target, names)) = word.split_once('[')
                 && (target == "." || target.ends_with('/'))
             {
-                for extra in extras.trim_end_matches(']').split(',') {
-                    push(&mut self.extras, extra);
+                for extra in names.trim_end_matches(']').split(',') {
+                    push(&mut extras, extra);
                 }
             }
             let is_new = !is_prose && !follows_option && !self.packages.contains(word);
@@ -76,6 +77,7 @@ impl CiInstalls {
                 self.packages.push(word.clone());
             }
         }
+        self.add_extras(extras);
     }
 }
 
