@@ -274,11 +274,13 @@ fn environments(tox: &Ini) -> Vec<String> {
     if !listed.is_empty() {
         return listed;
     }
-    let all = tox
-        .sections()
-        .flat_map(environment_names)
-        .take(MAX_ENVIRONMENTS);
-    all.filter(|name| names_python(name)).collect()
+    configured_environments(tox).collect()
+}
+
+/// Returns the environments for a version of Python that have a section.
+fn configured_environments(tox: &Ini) -> impl Iterator<Item = String> {
+    let all = tox.sections().flat_map(environment_names);
+    all.take(MAX_ENVIRONMENTS).filter(|name| names_python(name))
 }
 
 fn names_python(environment: &str) -> bool {
@@ -288,6 +290,7 @@ fn names_python(environment: &str) -> bool {
 
 /// Returns the last listed environment that runs tests with this version of Python. It usually has the newest versions
 /// of other packages. If environments name versions of Python, the others do not count, because most are not for tests.
+/// If none is listed for this version, returns the one with the fewest factors that has a section.
 fn test_environment(tox: &Ini, python: &str) -> Option<String> {
     let short = python.replace('.', "");
     let has_python = |factor: &str| {
@@ -308,7 +311,12 @@ fn test_environment(tox: &Ini, python: &str) -> Option<String> {
     // The last one has the highest rank if several are equal.
     let possible = all.iter().filter(is_possible);
     let possible = possible.filter(|name| names_python(name) || !is_by_python);
-    possible.max_by_key(is_usual).cloned()
+    let listed = possible.max_by_key(is_usual).cloned();
+    listed.or_else(|| {
+        let configured: Vec<String> = configured_environments(tox).collect();
+        let possible = configured.iter().filter(is_possible).filter(is_usual);
+        possible.min_by_key(|name| name.split('-').count()).cloned()
+    })
 }
 
 /// Splits a list at its commas, and expands braces: `py{38,39}-x` and `py3{8-9}-x` become `py38-x` and `py39-x`.

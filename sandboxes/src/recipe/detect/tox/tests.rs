@@ -34,6 +34,22 @@ fn environment_of_chosen_python_is_used() {
 }
 
 #[test]
+fn section_of_unlisted_python_is_used() {
+    let text = "[tox]\nenvlist = py310\n[testenv:py{310,311}]\nextras =\n    links\n    \
+                testing\n[testenv:py{310,311}-plugins]\nextras = testing\n[testenv:docs]\nextras = docs\n";
+    let tox = Ini::parse(text);
+    for (python, environment) in [
+        ("3.10", Some("py310")),
+        ("3.11", Some("py311")),
+        ("3.12", None),
+    ] {
+        assert_eq!(test_environment(&tox, python).as_deref(), environment);
+    }
+    let extras = first_list(&tox, Some("py311"), "extras");
+    assert_eq!(extras, ["links", "testing"]);
+}
+
+#[test]
 fn sections_with_factors_are_expanded() {
     let section = "[testenv:py{38,39}-django{32,42}]\ndeps =\n    django32: Django<4\n    py38,py39: {[base]deps}\n    \
                        !django42: old\n";
