@@ -132,16 +132,21 @@ async fn run(
     let python = python.to_string_lossy();
     let (projects, tree) = (&environment.recipe.projects, source.tree()?);
     let mut report = project_tests::run(steps, STEP, &python, &request, projects, &tree).await?;
-    if report.collected.is_empty()
-        && !report.stopped
-        && settings.files.is_empty()
-        && let Some(folder) = fullest_folder(&tree, projects)?
-    {
-        // A single file can keep pytest from collecting all others.
-        let step = format!("{STEP} in {folder}");
-        let files = vec![folder];
-        let request = Request { files, ..request };
-        report = project_tests::run(steps, &step, &python, &request, projects, &tree).await?;
+    // A single file can keep pytest from collecting all others.
+    for depth in 1..=2 {
+        let is_done = report.stopped || !settings.files.is_empty();
+        if is_done || !report.collected.is_empty() {
+            break;
+        }
+        if let Some(folder) = fullest_folder(&tree, projects, depth)? {
+            let step = format!("{STEP} in {folder}");
+            let files = vec![folder];
+            let request = Request {
+                files,
+                ..request.clone()
+            };
+            report = project_tests::run(steps, &step, &python, &request, projects, &tree).await?;
+        }
     }
     Ok(TestSample::from(&report))
 }
@@ -179,15 +184,15 @@ impl From<&SmokeTestReport> for TestSample {
     }
 }
 
-/// Returns the folder with the most test files below it, at most two levels down.
-fn fullest_folder(tree: &Tree, projects: &[String]) -> Result<Option<String>> {
+/// Returns the folder with the most test files below it, among those that are `depth` levels below the root.
+fn fullest_folder(tree: &Tree, projects: &[String], depth: usize) -> Result<Option<String>> {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     for file in recipe::test_files(tree, projects)? {
-        let mut parts: Vec<&str> = file.split('/').take(3).collect();
-        parts.pop();
-        *folders.entry(parts.join("/")).or_default() += 1;
+        let parts: Vec<&str> = file.split('/').collect();
+        if parts.len() > depth {
+            *folders.entry(parts[..depth].join("/")).or_default() += 1;
+        }
     }
-    folders.remove("");
     let fullest = folders.into_iter().max_by_key(|(_, files)| *files);
     Ok(fullest.map(|(folder, _)| folder))
 }
