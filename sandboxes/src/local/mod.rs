@@ -266,7 +266,11 @@ impl Backend for Local {
 
     async fn check_python(&self, version: &str) -> Result<()> {
         let (inner, version) = (self.inner.clone(), version.to_owned());
-        tokio::task::spawn_blocking(move || inner.interpreter(&version).map(drop)).await?
+        let check = move || match python::is_release_installed(&version) {
+            true => Ok(()),
+            false => inner.interpreter(&version).map(drop),
+        };
+        tokio::task::spawn_blocking(check).await?
     }
 
     async fn image_digest(&self, name: &str) -> Result<String> {

@@ -1,4 +1,4 @@
-//! Finds interpreters on the host: `pyenv` and `uv` installations, those on the PATH, and all that `uv` manages.
+//! Finds interpreters on the host: installations of `pyenv` and `uv`, and those on the PATH.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -38,15 +38,12 @@ pub fn find(version: &str) -> Result<Interpreter> {
         let message = format!("Python {version} is not a version of the form X.Y");
         return Err(SandboxError::input(message));
     }
-    for candidate in candidates(version).chain(unversioned()) {
+    let others = installed(version).into_iter().filter(|it| !it.is_release);
+    let others = others.map(|it| it.executable);
+    for candidate in candidates(version).chain(unversioned()).chain(others) {
         if let Some(interpreter) = ask(&candidate, version)? {
             return Ok(interpreter);
         }
-    }
-    if let Some(candidate) = from_uv(version)
-        && let Some(interpreter) = ask(&candidate, version)?
-    {
-        return Ok(interpreter);
     }
     let message = format!("Python {version} is not installed");
     Err(SandboxError::not_found(message).hint(format!(
@@ -54,9 +51,20 @@ pub fn find(version: &str) -> Result<Interpreter> {
     )))
 }
 
+/// Returns whether a release of this version is installed, without starting a program. Blocks.
+pub(super) fn is_release_installed(version: &str) -> bool {
+    let is_complete = |it: &Installed| {
+        let prefix = it.executable.ancestors().nth(2);
+        let module = prefix.map(|prefix| prefix.join(format!("lib/python{version}/os.py")));
+        it.is_release && module.is_some_and(|module| module.is_file())
+    };
+    installed(version).iter().any(is_complete)
+}
+
 /// Returns programs that may be a Python of this version, without starting any.
 pub(crate) fn candidates(version: &str) -> impl Iterator<Item = PathBuf> {
-    installed(version).into_iter().chain(on_path(version))
+    let releases = installed(version).into_iter().filter(|it| it.is_release);
+    releases.map(|it| it.executable).chain(on_path(version))
 }
 
 /// Describes path and build of an interpreter, as a text to compare.
@@ -87,66 +95,78 @@ pub(super) fn system() -> String {
     text.lines().filter(says).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the installed interpreters, newest patch release first.
-fn installed(version: &str) -> Vec<PathBuf> {
-    let home = std::env::home_dir().unwrap_or_default();
-    let variable =
-        |name: &str, default: PathBuf| std::env::var_os(name).map_or(default, PathBuf::from);
-    let pyenv = variable("PYENV_ROOT", home.join(".pyenv")).join("versions");
-    let data = variable("XDG_DATA_HOME", home.join(".local/share"));
-    let uv = variable("UV_PYTHON_INSTALL_DIR", data.join("uv/python"));
+/// A program in a folder of installations.
+struct Installed {
+    executable: PathBuf,
+    /// Whether its folder has the name of a CPython release, such as `3.11.7`. Others are release candidates, other
+    /// implementations or virtual environments.
+    is_release: bool,
+}
+
+/// Returns the installed interpreters of a version, newest patch release first. Blocks.
+fn installed(version: &str) -> Vec<Installed> {
+    let data = variable("XDG_DATA_HOME", || home().join(".local/share"));
+    let uv = variable("UV_PYTHON_INSTALL_DIR", || data.join("uv/python"));
+    installed_in(
+        [(&pyenv().join("versions"), ""), (&uv, "cpython-")],
+        version,
+    )
+}
+
+/// Returns the interpreters of a version in folders, whose releases have names with a prefix.
+fn installed_in(folders: [(&Path, &str); 2], version: &str) -> Vec<Installed> {
     let mut installations = Vec::new();
-    for (folder, before) in [(pyenv, ""), (uv, "cpython-")] {
+    for (folder, before) in folders {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let patch = name
                 .strip_prefix(before)
                 .and_then(|rest| rest.strip_prefix(version)?.strip_prefix('.'))
                 .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-            if let Some(patch) = patch {
-                installations.push((
-                    patch,
-                    entry.path().join("bin").join(format!("python{version}")),
-                ));
+            let executable = entry.path().join("bin").join(format!("python{version}"));
+            if executable.is_file() {
+                installations.push((patch, executable));
             }
         }
     }
     installations.sort_by(|a, b| b.cmp(a));
-    installations.into_iter().map(|(_, path)| path).collect()
+    let installed = |(patch, executable): (Option<u32>, _)| Installed {
+        executable,
+        is_release: patch.is_some(),
+    };
+    installations.into_iter().map(installed).collect()
+}
+
+fn home() -> PathBuf {
+    std::env::home_dir().unwrap_or_default()
+}
+
+/// Returns the folder that an environment variable names.
+fn variable(name: &str, default: impl FnOnce() -> PathBuf) -> PathBuf {
+    std::env::var_os(name).map_or_else(default, PathBuf::from)
+}
+
+fn pyenv() -> PathBuf {
+    variable("PYENV_ROOT", || home().join(".pyenv"))
 }
 
 fn on_path(version: &str) -> Vec<PathBuf> {
     let names = [format!("python{version}"), "python3".to_owned()];
-    names.iter().flat_map(|name| named(name)).collect()
+    names.iter().flat_map(|name| programs(name)).collect()
 }
 
 /// Returns programs named `python` on the PATH. Beside `python3`, it is the same version or Python 2.
 fn unversioned() -> impl Iterator<Item = PathBuf> {
     let is_alone = |path: &PathBuf| !path.with_file_name("python3").is_file();
-    named("python").into_iter().filter(is_alone)
+    programs("python").filter(is_alone)
 }
 
-/// Returns an installation of uv that [`installed`] does not recognize, such as a release candidate. On the PATH, uv
-/// would start all Pythons again, although [`candidates`] has them.
-fn from_uv(version: &str) -> Option<PathBuf> {
-    let out = command_outside_cwd("uv")
-        .args([
-            "python",
-            "find",
-            "--no-project",
-            "--no-config",
-            "--system",
-            "--offline",
-            "--python-preference",
-            "only-managed",
-            version,
-        ])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|out| out.status.success())?;
-    Some(PathBuf::from(String::from_utf8(out.stdout).ok()?.trim()))
+/// Returns the programs of this name on the PATH. Those of pyenv only find what [`installed`] finds, by dozens of
+/// processes.
+fn programs(name: &str) -> impl Iterator<Item = PathBuf> {
+    let shims = pyenv().join("shims");
+    let programs = named(name).into_iter();
+    programs.filter(move |path| !path.starts_with(&shims))
 }
 
 /// Device, inode, size and time of a file. They change if it is replaced or written.
@@ -211,7 +231,7 @@ fn read_answer(printed: Vec<u8>) -> Option<Interpreter> {
     }
     let prefix = std::fs::canonicalize(lines.next()?).ok()?;
     let executable = std::fs::canonicalize(lines.next()?).ok()?;
-    let home = std::env::home_dir().unwrap_or_default();
+    let home = home();
     // The prefix becomes visible inside, so it must not contain a user's home.
     let fits =
         executable.starts_with(&prefix) && prefix.parent().is_some() && !home.starts_with(&prefix);
@@ -228,6 +248,46 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn releases_precede_other_installations() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pyenv, uv) = (folder.path().join("pyenv"), folder.path().join("uv"));
+        let program = |folder: &Path, name: &str| folder.join(name).join("bin/python3.11");
+        let present = [
+            (&pyenv, "3.11.7"),
+            (&pyenv, "3.11.10"),
+            (&pyenv, "pypy3.11-7.3"),
+            (&pyenv, "3.10.2"),
+            (&uv, "cpython-3.11.9-linux-x86_64-gnu"),
+            (&uv, "cpython-3.11.0rc1-linux-x86_64-gnu"),
+        ];
+        for (folder, name) in present {
+            let program = program(folder, name);
+            std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+            // The folder of another version has none of this one.
+            if name != "3.10.2" {
+                std::fs::write(program, "").unwrap();
+            }
+        }
+        let found = installed_in([(&pyenv, ""), (&uv, "cpython-")], "3.11");
+        let (releases, others): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.is_release);
+        let paths = |all: Vec<&Installed>| -> Vec<PathBuf> {
+            all.into_iter().map(|it| it.executable.clone()).collect()
+        };
+        let expected = [present[1], present[4], present[0]];
+        assert_eq!(
+            paths(releases),
+            expected.map(|(folder, name)| program(folder, name))
+        );
+        let others = paths(others);
+        assert!(
+            [present[2], present[5]]
+                .iter()
+                .all(|(f, n)| others.contains(&program(f, n)))
+        );
+        assert_eq!(others.len(), 2);
+    }
 
     #[test]
     fn candidate_is_asked_once_per_change() {
