@@ -12,6 +12,7 @@ use std::process::Stdio;
 
 use crate::environment::BuildSettings;
 use crate::error::SandboxError;
+use crate::local::find_python;
 use crate::programs::command_outside_cwd;
 use crate::recipe::parse_python;
 use crate::sandbox::{Result, Sandbox};
@@ -84,6 +85,7 @@ fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
     }
     let aside = tempfile::tempdir_in(&folder)?;
     install(python, version, &aside.path().join("package"), settings)?;
+    compile(python, &aside.path().join("package"));
     pack(
         &aside.path().join("package"),
         &aside.path().join("coverage.tar"),
@@ -168,6 +170,21 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
     )))
 }
 
+/// Compiles the package to bytecode if this machine has that Python, because a sandbox cannot keep what it compiles: each
+/// measured run would compile the whole package.
+fn compile(python: &str, package: &Path) {
+    let Ok(interpreter) = find_python(python) else {
+        return;
+    };
+    // Without bytecode, such as for Python 3.6, which lacks the option, the package works too.
+    let _ = command_outside_cwd(interpreter.executable)
+        .args(["-I", "-S", "-m", "compileall", "-q"])
+        .args(["--invalidation-mode", "unchecked-hash"])
+        .arg(package)
+        .stdin(Stdio::null())
+        .output();
+}
+
 /// Packs a folder. Equal files give equal bytes, and every user can read the entries.
 fn pack(folder: &Path, archive: &Path) -> Result<()> {
     let file = std::fs::File::create(archive)?;
@@ -199,6 +216,7 @@ fn add(builder: &mut tar::Builder<impl std::io::Write>, root: &Path, below: &Pat
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::recipe::KNOWN_PYTHONS;
 
     #[test]
     fn every_python_has_a_release() {
@@ -214,6 +232,18 @@ mod tests {
         ] {
             assert_eq!(release(python).ok(), version, "{python}");
         }
+    }
+
+    #[test]
+    fn package_is_compiled() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.py"), "1").unwrap();
+        let newest = KNOWN_PYTHONS.iter().rev();
+        let python = newest.copied().find(|python| find_python(python).is_ok());
+        compile(python.unwrap(), folder.path());
+        let compiled = std::fs::read_dir(folder.path().join("__pycache__")).unwrap();
+        assert_eq!(compiled.count(), 1);
+        compile("3.99", folder.path());
     }
 
     #[test]
