@@ -1,6 +1,7 @@
 //! Detection of what CI installs for the tests: requirements files, extras, dependency groups and packages in the
 //! commands of workflows, Makefiles, tox and nox, and of scripts that these call.
 
+mod matrix;
 mod pip;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +73,7 @@ pub(super) fn read(tree: &Tree) -> Result<CiInstalls> {
     let mut installs = CiInstalls::default();
     for (path, text) in test_commands(tree)? {
         let before = installs.packages.len();
-        installs.add(&text);
+        installs.add(&matrix::with_values(&text));
         if installs.packages.len() > before {
             installs.package_sources.push(path);
         }
