@@ -34,6 +34,7 @@ mod project_tests;
 mod python_choice;
 mod python_fallback;
 mod records;
+mod removed_features;
 mod repair;
 mod requirements;
 mod rust;

@@ -8,20 +8,22 @@ mod rules;
 
 use decisive::Failure;
 pub(super) use decisive::decisive_line;
-pub(super) use rules::code::missing_variables;
+pub(super) use rules::missing_variables;
 pub(super) use rules::omissions::SET;
 
 /// Returns advice for a failed step, one imperative, from its output.
 pub(super) fn hint(output: &str) -> Option<String> {
     let failure = Failure::read(output)?;
-    rules::ALL.iter().find_map(|rule| rule(&failure))
+    rules::all().find_map(|rule| rule.recognize(&failure))
 }
 
 /// Returns whether a step failed for a reason outside of the code: the network, the settings for it, a missing toolchain,
 /// or a full disk.
 pub(super) fn is_external(output: &str) -> bool {
     let failure = Failure::read(output);
-    failure.is_some_and(|failure| rules::EXTERNAL.iter().any(|rule| rule(&failure).is_some()))
+    failure.is_some_and(|failure| {
+        rules::all().any(|rule| rule.external && rule.recognize(&failure).is_some())
+    })
 }
 
 /// Returns advice if the failure follows from what was left out of the environment, does not fit in it or was guessed, as
@@ -37,7 +39,7 @@ pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String
 
 /// Returns advice on the variables that pydantic's settings miss, with the prefix of their names.
 pub(super) fn hint_for_settings(output: &str, prefix: &str) -> Option<String> {
-    rules::code::unset_settings(&Failure::read(output)?, Some(prefix))
+    rules::unset_settings(&Failure::read(output)?, Some(prefix))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
+use super::removed_features::removed_by;
 use super::requirements;
 use super::smoke_test::SmokeTestReport;
 use super::steps::StepOutput;
@@ -29,34 +30,6 @@ static FAILED: Pattern = Pattern::new(concat!(
     r"|Because (?:only )?([\w.-]+)(?:\[[^\]]*\])?[=<>!~][^\s]* (?:depends on Python|has no (?:usable )?wheels|requires Python)",
     r"|and ([\w.-]+)==[^\s]+ depends on Python",
 ));
-
-/// Errors of old code under a newer Python, and the last version without them.
-const REMOVED: [(&str, &str); 24] = [
-    ("No module named 'cgi'", "3.12"),
-    ("No module named 'crypt'", "3.12"),
-    ("No module named 'imghdr'", "3.12"),
-    ("No module named 'pipes'", "3.12"),
-    ("No module named 'telnetlib'", "3.12"),
-    ("No module named 'lib2to3'", "3.12"),
-    ("module 'unittest' has no attribute 'makeSuite'", "3.12"),
-    ("No module named 'asyncore'", "3.11"),
-    ("No module named 'asynchat'", "3.11"),
-    ("No module named 'smtpd'", "3.11"),
-    ("has no attribute 'assertEquals'", "3.11"),
-    ("module 'inspect' has no attribute 'getargspec'", "3.10"),
-    ("cannot import name 'getargspec' from 'inspect'", "3.10"),
-    ("module 'asyncio' has no attribute 'coroutine'", "3.10"),
-    ("from 'collections' (", "3.9"),
-    ("ImpImporter", "3.11"),
-    ("No module named 'distutils'", "3.11"),
-    ("No module named 'imp'", "3.11"),
-    ("SafeConfigParser", "3.11"),
-    ("longintrepr.h", "3.10"),
-    ("cframe", "3.12"),
-    ("_PyLong_AsByteArray", "3.12"),
-    ("ob_digit", "3.11"),
-    ("module 'collections' has no attribute", "3.9"),
-];
 
 impl Build<'_> {
     /// Returns an older Python for the pinned requirement that could not be installed, if one is likely to help.
@@ -96,7 +69,7 @@ impl Build<'_> {
         // An error in a conftest is only printed.
         texts.push(&report.printed.text);
         let text = texts.join("\n");
-        if !REMOVED.iter().any(|(sign, _)| text.contains(sign)) {
+        if removed_by(&text).next().is_none() {
             return Ok(None);
         }
         Ok(newest_with(&text, &self.older_pythons(current).await?))
@@ -154,8 +127,7 @@ impl Build<'_> {
 
 /// Returns the first of these versions, newest first, that still has what an error says was removed.
 fn newest_with(error: &str, versions: &[String]) -> Option<String> {
-    let signs = REMOVED.iter().filter(|(sign, _)| error.contains(sign));
-    let last = signs
+    let last = removed_by(error)
         .filter_map(|(_, version)| recipe::parse_python(version))
         .min()?;
     let has = |version: &&String| recipe::parse_python(version).is_some_and(|minor| minor <= last);

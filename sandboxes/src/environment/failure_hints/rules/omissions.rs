@@ -2,7 +2,7 @@
 
 use super::super::decisive::Failure;
 use super::network::allow_host;
-use super::{Rule, captured, code, compiler, debian, packages};
+use super::{captured, code, debian_package, system_package};
 use crate::environment::module_packages::package_of;
 use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
@@ -13,16 +13,6 @@ pub(in crate::environment) const SET: &str = "set ";
 
 /// Start of the note about a requirement that was omitted.
 const OMITTED: &str = "requirement ";
-
-/// Rules for the reason why a requirement was omitted.
-const REASONS: [Rule; 6] = [
-    compiler::header,
-    compiler::program,
-    compiler::library,
-    packages::python_version,
-    packages::unknown_package,
-    packages::withdrawn_release,
-];
 
 /// Signs of a build that does not find its library.
 const NOT_FOUND: [&str; 5] = [
@@ -217,18 +207,20 @@ pub(in crate::environment::failure_hints) fn requirement(
         let what = format!("{module} comes from the requirement {name}, whose installation");
         return Some(allow_host(&what, &host));
     }
-    let lacks = |failure: Failure<'_>| REASONS.iter().find_map(|rule| rule(&failure));
+    let mut rules = super::all().filter(|rule| rule.omission);
+    let lacks = |failure: Failure<'_>| rules.find_map(|rule| rule.recognize(&failure));
     if let Some(lack) = Failure::read(reason).and_then(lacks) {
         return Some(format!(
             "{module} comes from the requirement {line}, but {lack}"
         ));
     }
     let is_lack = NOT_FOUND.iter().any(|sign| reason.contains(sign));
-    if let Some(package) = debian::of_requirement(&package_name(line)).filter(|_| is_lack) {
+    let library = debian_package("requirements", &package_name(line));
+    if let Some(package) = library.filter(|_| is_lack) {
         let what = format!(
             "{module} comes from the requirement {line}, but the library that it is compiled against is missing"
         );
-        return Some(compiler::system_package(&what, Some(package)));
+        return Some(system_package(&what, Some(package)));
     }
     if PYTHON_2.iter().any(|sign| reason.contains(sign)) {
         return Some(format!(

@@ -1,102 +1,26 @@
 //! Services that tests need, and that do not run.
 
+use serde::Deserialize;
+
 use super::super::decisive::Failure;
-use super::captured;
+use super::{HINTS, captured};
 use crate::pattern::Pattern;
 
 /// A service that tests can need.
-struct KnownService {
-    name: &'static str,
-    port: &'static str,
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnownService {
+    name: String,
+    port: String,
     /// Parts of errors that only its clients raise.
-    clients: &'static [&'static str],
-    server: Source,
+    #[serde(default)]
+    clients: Vec<String>,
+    /// Whether a package of PyPI contains its program.
+    #[serde(default)]
+    wheel: bool,
+    /// Debian package with its program.
+    debian: Option<String>,
 }
-
-/// Source of a service's program.
-enum Source {
-    /// A package of PyPI.
-    Wheel,
-    /// A Debian package.
-    Debian(&'static str),
-    /// The service's own archive.
-    Elsewhere,
-}
-
-const fn known(
-    name: &'static str,
-    port: &'static str,
-    clients: &'static [&'static str],
-    server: Source,
-) -> KnownService {
-    KnownService {
-        name,
-        port,
-        clients,
-        server,
-    }
-}
-
-static SERVICES: [KnownService; 12] = [
-    known("Redis", "6379", &["redis.exceptions."], Source::Wheel),
-    known("PostgreSQL", "5432", &["psycopg", "asyncpg"], Source::Wheel),
-    known(
-        "MySQL",
-        "3306",
-        &[
-            "pymysql.",
-            "MySQLdb.",
-            "mysql.connector.",
-            "MySQL server",
-            "(2002, ",
-            "(2003, ",
-        ],
-        Source::Debian("mariadb-server"),
-    ),
-    known(
-        "MongoDB",
-        "27017",
-        &["pymongo.errors.", "ServerSelectionTimeoutError"],
-        Source::Elsewhere,
-    ),
-    known(
-        "memcached",
-        "11211",
-        &["pymemcache."],
-        Source::Debian("memcached"),
-    ),
-    known(
-        "RabbitMQ",
-        "5672",
-        &[
-            "AMQPConnectionError",
-            "amqp.exceptions.",
-            "kombu.exceptions.",
-        ],
-        Source::Debian("rabbitmq-server"),
-    ),
-    known(
-        "Elasticsearch",
-        "9200",
-        &["elasticsearch.", "elastic_transport.", "opensearchpy."],
-        Source::Elsewhere,
-    ),
-    known(
-        "Kafka",
-        "9092",
-        &["NoBrokersAvailable", "KafkaConnectionError"],
-        Source::Elsewhere,
-    ),
-    known("ClickHouse", "8123", &["clickhouse"], Source::Elsewhere),
-    known("LocalStack", "4566", &[], Source::Wheel),
-    known("MinIO", "9000", &[], Source::Elsewhere),
-    known(
-        "ZooKeeper",
-        "2181",
-        &["KazooTimeoutError"],
-        Source::Debian("zookeeperd"),
-    ),
-];
 
 /// Signs that nothing accepts a connection, such as a socket of PostgreSQL that does not exist.
 static REFUSED: Pattern = Pattern::new(concat!(
@@ -124,8 +48,9 @@ pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
                     [[environment.services]] of testwright.toml, with name, command and port";
         return Some(hint.to_owned());
     }
-    let is_raised = |sign: &&str| failure.line.contains(*sign);
-    let client = SERVICES
+    let is_raised = |sign: &String| failure.line.contains(sign);
+    let services = &HINTS.services;
+    let client = services
         .iter()
         .find(|service| service.clients.iter().any(is_raised));
     let is_unknown_host = client.is_some() && UNKNOWN_HOST.is_match(&failure.error);
@@ -142,14 +67,13 @@ pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
     {
         return None;
     }
-    let by_port = SERVICES.iter().find(|service| match &port {
-        Some(port) => service.port == port,
-        None => client.is_none() && failure.error.contains(service.port),
+    let by_port = services.iter().find(|service| match &port {
+        Some(port) => service.port == *port,
+        None => client.is_none() && failure.error.contains(&service.port),
     });
     let service = by_port.or(client);
-    let known_port = service.map(|service| service.port.to_owned());
-    let port = port.or(known_port)?;
-    let name = service.map_or("the service at that port", |service| service.name);
+    let port = port.or_else(|| Some(service?.port.clone()))?;
+    let name = service.map_or("the service at that port", |service| &service.name);
     let lack = match is_unknown_host {
         true => format!("the tests need {name} at a host that does not exist here"),
         false => format!("the tests need {name}, and nothing listens at port {port}"),
@@ -158,12 +82,15 @@ pub(super) fn service(failure: &Failure<'_>) -> Option<String> {
         true => ", and under env the variable with its address, 127.0.0.1",
         false => "",
     };
-    Some(match service.map(|service| &service.server) {
-        Some(Source::Debian(package)) => format!(
+    Some(match service {
+        Some(KnownService {
+            debian: Some(package),
+            ..
+        }) => format!(
             "{lack}: install the Debian package {package} (on this machine, or under system-packages with --sandbox \
              docker), and add it under [[environment.services]] of testwright.toml, with name, command and port{env}"
         ),
-        Some(Source::Elsewhere) => format!(
+        Some(KnownService { wheel: false, .. }) => format!(
             "{lack}: install its server (on this machine, or in an image with --image), and add it under \
              [[environment.services]] of testwright.toml, with name, command and port{env}"
         ),
