@@ -354,7 +354,7 @@ async fn cached_or_built(input: &BuildInput<'_>) -> Result<Environment> {
 
     let lock = lock(&folder.join(format!("{}.lock", plan.environment)), progress).await?;
     if !settings.rebuild
-        && let Some(environment) = records::environment(&record).await
+        && let Some(environment) = records::read::<Environment>(&record).await
         && backend.has_saved(&environment.saved).await?
     {
         return Ok(Environment {

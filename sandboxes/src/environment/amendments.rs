@@ -108,10 +108,8 @@ impl Draft {
         let folder = settings.cache.join("environments");
         let _lock = lock(&folder.join(format!("{saved}.lock")), &|_| {}).await?;
         // Another process may have built an environment of the same name that works.
-        if records::environment(&records::path(&folder, &saved))
-            .await
-            .is_some()
-        {
+        let record = records::path(&folder, &saved);
+        if records::read::<Environment>(&record).await.is_some() {
             return Ok(());
         }
         backend.remove_saved(&saved).await?;

@@ -84,7 +84,7 @@ pub async fn build_base_image(
     let record = records::path(&folder, &state);
     let _lock = lock(&folder.join(format!("{state}.lock")), progress).await?;
     let is_cached = !settings.rebuild
-        && records::layer(&record).await.is_some()
+        && records::read::<Layer>(&record).await.is_some()
         && backend.has_saved(&state).await?;
     if !is_cached {
         let build = BaseImageBuild {

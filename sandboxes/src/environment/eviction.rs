@@ -21,14 +21,8 @@ struct CachedState {
     name: String,
     bytes: u64,
     used: SystemTime,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    Layer,
-    /// An environment, built on the layer of this name.
-    Environment(String),
+    /// Layer that an environment is built on; `None` for a layer.
+    layer: Option<String>,
 }
 
 /// Evicts states until the rest take at most `most` bytes.
@@ -162,9 +156,9 @@ async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -
             // The state was built again in the meantime.
             tokio::fs::remove_file(&gone).await?;
         } else if sole.is_some()
-            && Record::read(&gone)
+            && records::read::<Record>(&gone)
                 .await
-                .is_none_or(|record| record.backend() == backend.name())
+                .is_none_or(|record| record.backend == backend.name())
         {
             remove(backend, folder, &name, notes).await;
         }
@@ -177,13 +171,13 @@ async fn list_states(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedS
     let mut kept = Vec::new();
     for name in records::names(folder, ".json") {
         let path = records::path(folder, &name);
-        let Some(record) = Record::read(&path).await else {
+        let Some(record) = records::read::<Record>(&path).await else {
             continue;
         };
         let used = last_used(folder, &name)
             .or_else(|| std::fs::metadata(&path).ok()?.modified().ok())
             .unwrap_or(SystemTime::UNIX_EPOCH);
-        if record.backend() != backend.name() {
+        if record.backend != backend.name() {
             continue;
         }
         // A state that another program removed takes no space.
@@ -191,13 +185,10 @@ async fn list_states(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedS
             continue;
         }
         kept.push(CachedState {
-            bytes: record.bytes(),
-            used,
-            kind: match record {
-                Record::Layer(_) => Kind::Layer,
-                Record::Environment(one) => Kind::Environment(one.dependencies),
-            },
             name,
+            bytes: record.bytes,
+            used,
+            layer: record.dependencies,
         });
     }
     Ok(kept)
@@ -211,16 +202,17 @@ fn select_for_removal<S>(
 ) -> Result<Vec<(CachedState, S)>> {
     let mut bytes: u64 = kept.iter().map(|one| one.bytes).sum();
     let (mut doomed, mut held) = (Vec::new(), Vec::new());
-    let is_old = |one: &CachedState| one.kind != Kind::Layer && one.used < limit.cutoff;
+    let is_old = |one: &CachedState| one.layer.is_some() && one.used < limit.cutoff;
     if bytes <= limit.bytes && !kept.iter().any(is_old) {
         return Ok(doomed);
     }
     kept.sort_by(|a, b| a.used.cmp(&b.used).then_with(|| a.name.cmp(&b.name)));
     loop {
         let bare = |one: &CachedState| {
-            one.kind == Kind::Layer && !kept.iter().chain(&held).any(|other| other.is_on(&one.name))
+            let is_on = |other: &CachedState| other.layer.as_ref() == Some(&one.name);
+            one.layer.is_none() && !kept.iter().chain(&held).any(is_on)
         };
-        let oldest = |one: &CachedState| one.kind != Kind::Layer;
+        let oldest = |one: &CachedState| one.layer.is_some();
         let next = match kept.iter().position(bare) {
             None if bytes > limit.bytes => kept.iter().position(oldest),
             None => kept.iter().position(is_old),
@@ -240,16 +232,10 @@ fn select_for_removal<S>(
     }
 }
 
-impl CachedState {
-    fn is_on(&self, layer: &str) -> bool {
-        matches!(&self.kind, Kind::Environment(name) if name == layer)
-    }
-}
-
 fn summary<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
     let (mut environments, mut bytes) = (0, 0);
     for one in doomed {
-        environments += usize::from(one.kind != Kind::Layer);
+        environments += usize::from(one.layer.is_some());
         bytes += one.bytes;
     }
     let size = if bytes >= 1 << 30 {

@@ -137,7 +137,7 @@ impl<'a> Build<'a> {
             .timed("wait for the lock of the requirements", waiting)
             .await?;
         if !self.settings.rebuild
-            && let Some(layer) = records::layer(&record).await
+            && let Some(layer) = records::read::<Layer>(&record).await
             && self.backend.has_saved(name).await?
         {
             self.log.line(&format!("== {name} already exists\n"));
@@ -180,7 +180,9 @@ impl<'a> Build<'a> {
         let notes = self.finish(builder, done, name).await?;
         self.keep_for_amendments();
         let recorded = self.record_layer(notes).await?;
-        if let (Some(sharing), Some(layer)) = (self.sharing, records::layer(&record).await) {
+        if let Some(sharing) = self.sharing
+            && let Some(layer) = records::read::<Layer>(&record).await
+        {
             let begun = self.log.begin_step();
             sharing.publish(name, &layer).await;
             let seconds = self.log.end_step(begun);

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Environment;
 use crate::error::SandboxError;
 use crate::sandbox::Result;
 
@@ -24,35 +23,13 @@ pub(super) struct Layer {
     pub backend: String,
 }
 
-pub(super) enum Record {
-    Environment(Box<Environment>),
-    Layer(Layer),
-}
-
-impl Record {
-    /// Reads the record at `path`. A record in another format version counts as missing.
-    pub(super) async fn read(path: &Path) -> Option<Record> {
-        if is_layer(path) {
-            return layer(path).await.map(Record::Layer);
-        }
-        environment(path)
-            .await
-            .map(|e| Record::Environment(Box::new(e)))
-    }
-
-    pub(super) fn backend(&self) -> &str {
-        match self {
-            Record::Environment(environment) => &environment.backend,
-            Record::Layer(layer) => &layer.backend,
-        }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        match self {
-            Record::Environment(environment) => environment.bytes,
-            Record::Layer(layer) => layer.bytes,
-        }
-    }
+/// The facts of a record that eviction needs.
+#[derive(Deserialize)]
+pub(super) struct Record {
+    pub backend: String,
+    pub bytes: u64,
+    /// Layer that an environment is built on; `None` for a layer.
+    pub dependencies: Option<String>,
 }
 
 /// Returns the bytes that environments and their requirements take in a cache folder, by backend.
@@ -60,17 +37,12 @@ pub async fn cached_bytes(cache: &Path) -> BTreeMap<String, u64> {
     let folder = cache.join("environments");
     let mut kept = BTreeMap::new();
     for name in names(&folder, ".json") {
-        let record = Record::read(&path(&folder, &name)).await;
+        let record: Option<Record> = read(&path(&folder, &name)).await;
         if let Some(record) = record {
-            *kept.entry(record.backend().to_owned()).or_default() += record.bytes();
+            *kept.entry(record.backend).or_default() += record.bytes;
         }
     }
     kept
-}
-
-pub(super) fn is_layer(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with("deps-") || name.starts_with(IMAGE))
 }
 
 pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
@@ -95,15 +67,8 @@ pub(super) fn names(folder: &Path, ending: &str) -> Vec<String> {
     names
 }
 
-pub(super) async fn environment(path: &Path) -> Option<Environment> {
-    read(path).await
-}
-
-pub(super) async fn layer(path: &Path) -> Option<Layer> {
-    read(path).await
-}
-
-async fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+/// Reads a record. A record in another format counts as missing.
+pub(super) async fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let text = tokio::fs::read(path).await.ok()?;
     serde_json::from_slice(&text).ok()
 }

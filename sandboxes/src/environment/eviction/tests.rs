@@ -9,7 +9,7 @@ fn cached_state(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedSt
         name: name.to_owned(),
         bytes,
         used: SystemTime::UNIX_EPOCH + Duration::from_secs(used),
-        kind: on.map_or(Kind::Layer, |layer| Kind::Environment(layer.to_owned())),
+        layer: on.map(str::to_owned),
     }
 }
 
