@@ -1,5 +1,6 @@
 //! The state that all steps of one build share. The steps themselves are in separate files.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -28,25 +29,26 @@ pub(super) struct BuildInput<'a> {
     pub progress: Progress<'a>,
     /// Time before the locks and the search on other machines.
     pub begun: Instant,
-    /// Results that outlast a failure.
+    /// Knowledge about a better build, and notes about omissions.
     pub findings: &'a Findings,
 }
 
 /// Everything that the steps of a build need.
 pub(super) struct Build<'a> {
-    pub backend: &'a dyn Backend,
-    pub source: &'a Source,
-    pub recipe: &'a Recipe,
-    pub settings: &'a BuildSettings,
-    pub plan: &'a Plan,
-    pub sharing: Option<&'a Sharing<'a>>,
-    pub progress: Progress<'a>,
+    pub input: &'a BuildInput<'a>,
     pub log: &'a Log,
     pub uv: PathBuf,
     pub egress: &'a Egress,
+    /// Time after the locks and the search on other machines.
     pub begun: Instant,
-    /// Knowledge about a better build, and notes about omissions.
-    pub findings: &'a Findings,
+}
+
+impl<'a> Deref for Build<'a> {
+    type Target = BuildInput<'a>;
+
+    fn deref(&self) -> &BuildInput<'a> {
+        self.input
+    }
 }
 
 /// Results of a build that outlast its failure.
@@ -103,16 +105,5 @@ impl BuildSettings {
             offline: self.offline,
             allowed_hosts: self.allowed_hosts.clone(),
         })
-    }
-}
-
-impl Build<'_> {
-    /// Runs backend work and logs its duration, as for the steps of the build.
-    pub(super) async fn timed<T>(
-        &self,
-        what: &str,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        self.log.timed(what, work).await
     }
 }

@@ -80,10 +80,11 @@ impl Build<'_> {
             ..Spec::new(start, "build")
         };
         let sandbox = self
+            .log
             .timed("start a sandbox", retry_start(|| self.backend.start(&spec)))
             .await?;
         let install = self.install_build_tools(sandbox.as_ref(), port.as_ref());
-        match self.timed("prepare the sandbox", install).await {
+        match self.log.timed("prepare the sandbox", install).await {
             Ok(equipment) => Ok(BuildSandbox {
                 sandbox,
                 paths: equipment.paths,
@@ -127,6 +128,7 @@ impl Build<'_> {
                 let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
                 match output(builder.sandbox.as_ref(), &clean, SHORT_STEP).await {
                     Ok(_) => self
+                        .log
                         .timed("save the state", builder.sandbox.save(name))
                         .await
                         .map(|()| value),
@@ -135,7 +137,10 @@ impl Build<'_> {
             }
             Err(error) => Err(error),
         };
-        let stopped = self.timed("stop the sandbox", builder.sandbox.stop()).await;
+        let stopped = self
+            .log
+            .timed("stop the sandbox", builder.sandbox.stop())
+            .await;
         let value = done?;
         stopped?;
         Ok(value)

@@ -32,26 +32,21 @@ pub(super) struct BuildResult {
 
 pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     let BuildInput {
-        backend,
         source,
-        recipe,
-        origin,
         settings,
         plan,
-        sharing,
-        progress,
-        begun,
-        findings,
+        ..
     } = *input;
     let log = settings.log(&plan.environment)?;
-    log.count_from(begun);
+    log.count_from(input.begun);
     log.line(&format!(
-        "{} {}\n{origin}\npackages as of {}\n",
+        "{} {}\n{}\npackages as of {}\n",
         source.name,
         source.commit.as_deref().unwrap_or(&source.digest),
+        input.origin,
         plan.date.as_deref().unwrap_or("now"),
     ));
-    let seconds = log.end_step(begun);
+    let seconds = log.end_step(input.begun);
     log.line(&format!(
         "-- wait for locks, and look for the environment: {seconds:.1} s"
     ));
@@ -66,20 +61,13 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     let uv = log.timed("find uv", find_uv).await?;
     let egress = settings.egress()?;
     let build = Build {
-        backend,
-        source,
-        recipe,
-        settings,
-        plan,
-        sharing,
-        progress,
+        input,
         log: &log,
         uv,
         egress: &egress,
         begun: Instant::now(),
-        findings,
     };
-    let done = build.layers(origin).await;
+    let done = build.layers().await;
     // Runs after failures too: a build that fails on purpose must not leave more downloads behind than others.
     let downloads = tokio::task::spawn_blocking(move || egress.finish()).await?;
     log.finish();
@@ -92,14 +80,14 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     })
 }
 
-impl<'a> Build<'a> {
-    async fn layers(&self, origin: &str) -> Result<(Environment, Lease)> {
+impl Build<'_> {
+    async fn layers(&self) -> Result<(Environment, Lease)> {
         let (source, recipe) = (self.source, self.recipe);
         self.findings.omit(&source.notes);
         let built = self.dependencies().await;
         let (mut notes, layer) = built.map_err(|error| self.with_omissions(error))?;
         self.findings.omit(&notes);
-        let built = self.environment(origin).await;
+        let built = self.environment().await;
         let mut environment = built.map_err(|error| self.with_omissions(error))?;
         self.findings.omit(&environment.notes);
         notes.append(&mut environment.notes);
@@ -134,6 +122,7 @@ impl<'a> Build<'a> {
         let lock_path = folder.join(format!("{name}.lock"));
         let waiting = lock(&lock_path, self.progress);
         let _lock = self
+            .log
             .timed("wait for the lock of the requirements", waiting)
             .await?;
         if !self.settings.rebuild
@@ -304,15 +293,15 @@ impl<'a> Build<'a> {
     }
 
     /// Builds the layer of the code itself.
-    async fn environment(&self, origin: &str) -> Result<Environment> {
+    async fn environment(&self) -> Result<Environment> {
         let builder = self
             .build_sandbox(SandboxSource::Saved(self.plan.dependencies.clone()))
             .await?;
-        let done = self.install_code(&builder, origin).await;
+        let done = self.install_code(&builder).await;
         self.finish(builder, done, &self.plan.environment).await
     }
 
-    async fn install_code(&self, builder: &BuildSandbox, origin: &str) -> Result<Environment> {
+    async fn install_code(&self, builder: &BuildSandbox) -> Result<Environment> {
         let steps = self.steps(builder);
         let workspace = &builder.paths.workspace;
         if self.recipe.image.is_some() {
@@ -324,14 +313,17 @@ impl<'a> Build<'a> {
                 )
                 .await?;
         }
-        self.timed(
-            "unpack the code",
-            builder.sandbox.unpack(workspace, &self.source.archive),
-        )
-        .await?;
+        self.log
+            .timed(
+                "unpack the code",
+                builder.sandbox.unpack(workspace, &self.source.archive),
+            )
+            .await?;
         let base_archive = builder.paths.store.join("base.tar");
         let upload = (builder.sandbox).upload_file(&base_archive, &self.source.archive, 0o644);
-        self.timed("store the archive of the code", upload).await?;
+        self.log
+            .timed("store the archive of the code", upload)
+            .await?;
         if self.recipe.git {
             let tag = self.source.describe.as_deref().map(tag_of);
             self.make_git(&steps, tag).await?;
@@ -373,18 +365,19 @@ impl<'a> Build<'a> {
             && self.recipe.after_install.is_empty());
         if touched {
             // Changes that the steps made to tracked files were only for those steps.
-            self.timed(
-                "unpack the code",
-                builder.sandbox.unpack(workspace, &self.source.archive),
-            )
-            .await?;
+            self.log
+                .timed(
+                    "unpack the code",
+                    builder.sandbox.unpack(workspace, &self.source.archive),
+                )
+                .await?;
         }
         self.refresh_builds(&steps, &targets).await?;
         self.compile(builder, &steps).await?;
         Ok(Environment {
             saved: self.plan.environment.clone(),
             recipe: self.recipe.clone(),
-            origin: origin.to_owned(),
+            origin: self.origin.to_owned(),
             repository: self.source.name.clone(),
             commit: self.source.commit.clone(),
             python: PathBuf::from(&builder.python),
@@ -396,7 +389,10 @@ impl<'a> Build<'a> {
             cached: false,
             fetched: false,
             seconds: 0.0,
-            packages: self.timed("list the packages", builder.packages()).await?,
+            packages: self
+                .log
+                .timed("list the packages", builder.packages())
+                .await?,
             notes,
             paths: builder.paths.clone(),
             // Set when the environment is saved.

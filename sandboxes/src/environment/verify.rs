@@ -111,12 +111,13 @@ impl Build<'_> {
     ) -> Result<Option<SmokeTestReport>> {
         let spec = environment.tool_spec(Limits::default(), "verify");
         let sandbox = self
+            .log
             .timed("start a sandbox to try tests", self.backend.start(&spec))
             .await?;
         let tried = self
             .try_tests(sandbox.as_ref(), environment, tree, kind)
             .await;
-        let stopped = self.timed("stop the sandbox", sandbox.stop()).await;
+        let stopped = self.log.timed("stop the sandbox", sandbox.stop()).await;
         let tried = tried?;
         stopped?;
         Ok(tried)
@@ -148,7 +149,7 @@ impl Build<'_> {
         let python = python.to_string_lossy().into_owned();
         if kind == TrialKind::First {
             let check = installed(sandbox, &python, tree);
-            let (version, copies) = self.timed("check the interpreter", check).await?;
+            let (version, copies) = self.log.timed("check the interpreter", check).await?;
             environment.python_version = version;
             environment.notes.extend(copies);
         }
@@ -160,7 +161,7 @@ impl Build<'_> {
         }
         if !environment.recipe.services.is_empty() {
             let start = self.start_guessed_services(sandbox, environment);
-            self.timed("start the services", start).await?;
+            self.log.timed("start the services", start).await?;
         }
         let unprepared = self.run_guessed_commands(sandbox, environment).await?;
         let trial = Trial {
