@@ -68,7 +68,6 @@ impl Build<'_> {
     pub(super) async fn prepare_unisolated(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         targets: &[InstallTarget],
     ) -> Result<Unisolated> {
         let tree = self.source.tree()?;
@@ -89,7 +88,7 @@ impl Build<'_> {
         }
         if requirements.is_empty()
             || !self
-                .install_build_requirements(builder, steps, requirements)
+                .install_build_requirements(builder, requirements)
                 .await?
         {
             return Ok(Unisolated::default());
@@ -123,7 +122,6 @@ impl Build<'_> {
     pub(super) async fn unisolated_after_failure(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         targets: &[InstallTarget],
         printed: &StepOutput,
     ) -> Result<Option<Unisolated>> {
@@ -163,7 +161,7 @@ impl Build<'_> {
             requirements.push(WITH_PKG_RESOURCES.to_owned());
         }
         let ready = self
-            .install_build_requirements(builder, steps, requirements)
+            .install_build_requirements(builder, requirements)
             .await?;
         Ok(ready.then_some(found))
     }
@@ -171,7 +169,6 @@ impl Build<'_> {
     async fn install_build_requirements(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         mut lines: Vec<String>,
     ) -> Result<bool> {
         let mut seen = BTreeSet::new();
@@ -186,9 +183,8 @@ impl Build<'_> {
                 .cloned()
                 .collect::<Vec<_>>(),
         );
-        let install = self.install(builder, &lines).await?;
         let step = "install the build requirements";
-        Ok(steps.attempt(step, &install).await?.code == 0)
+        Ok(self.try_install(builder, step, &lines).await?.code == 0)
     }
 }
 

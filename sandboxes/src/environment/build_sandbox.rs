@@ -105,12 +105,13 @@ impl Build<'_> {
         }
     }
 
+    /// Returns what runs steps in the sandbox, with all variables.
     pub(super) fn steps<'b>(&'b self, builder: &'b BuildSandbox) -> Steps<'b> {
         Steps {
             sandbox: builder.sandbox.as_ref(),
             log: self.log,
             progress: self.progress,
-            env: builder.env.clone(),
+            env: &builder.env,
             deadline: self.settings.step_deadline,
             egress: Some(self.egress),
         }

@@ -7,7 +7,7 @@ use super::install_attempt::{Attempt, STEP};
 use super::install_targets::{InstallTarget, folder_of, install_targets, without_extras};
 use super::metadata::Metadata;
 use super::omissions::{omission, reason};
-use super::steps::{StepOutput, Steps, text};
+use super::steps::{StepOutput, text};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{normalized_name, test_extras};
 use crate::sandbox::{Command, Result};
@@ -20,16 +20,15 @@ impl Build<'_> {
     pub(super) async fn install_package(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         install: &[String],
     ) -> Result<Vec<String>> {
         let targets = install_targets(install);
-        let prepared = self.prepare_unisolated(builder, steps, &targets).await?;
+        let prepared = self.prepare_unisolated(builder, &targets).await?;
         if targets.len() < 2 || !self.may_guess() {
-            let attempt = Attempt::new(self, builder, steps, install, &prepared);
+            let attempt = Attempt::new(self, builder, install, &prepared);
             return attempt.install().await;
         }
-        let together = Attempt::new(self, builder, steps, install, &prepared);
+        let together = Attempt::new(self, builder, install, &prepared);
         let printed = together.run().await?;
         if printed.code == 0 {
             return together.finish().await;
@@ -37,7 +36,7 @@ impl Build<'_> {
         let mut notes = Vec::new();
         let mut errors = Vec::new();
         for target in &targets {
-            let attempt = Attempt::new(self, builder, steps, &target.arguments, &prepared);
+            let attempt = Attempt::new(self, builder, &target.arguments, &prepared);
             match attempt.install().await {
                 Ok(more) => notes.extend(more),
                 Err(error) if error.kind == ErrorKind::Build => {
@@ -61,40 +60,24 @@ impl Build<'_> {
         self.plan.guess.install && self.settings.keep_going
     }
 
-    pub(super) async fn after_package(
-        &self,
-        builder: &BuildSandbox,
-        steps: &Steps<'_>,
-        install: &[String],
-        general: bool,
-    ) -> Result<()> {
-        if self.plan.editable.by_setuptools {
-            self.keep_importable(builder, steps, install, general)
-                .await?;
-        }
-        Ok(())
-    }
-
     /// Installs test extras that only the build reveals (dynamic metadata), if the recipe found none.
     pub(super) async fn install_test_extras(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         install: &[String],
     ) -> Result<Vec<String>> {
         if !self.plan.guess.install || !without_extras(install).1.is_empty() {
             return Ok(Vec::new());
         }
-        let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
+        let metadata = Metadata::read(self, builder, &folder_of(install)).await?;
         let lines = metadata.extra_requirements(&test_extras(&metadata.extras));
-        self.install_one_by_one(builder, steps, &lines).await
+        self.install_one_by_one(builder, &lines).await
     }
 
     /// Checks that the installed projects have the extras that the user names. uv only warns about unknown ones.
     pub(super) async fn check_extras(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         targets: &[InstallTarget],
     ) -> Result<()> {
         for target in targets {
@@ -103,7 +86,7 @@ impl Build<'_> {
             if stated.is_empty() {
                 continue;
             }
-            let metadata = Metadata::read(builder, steps, &target.folder).await?;
+            let metadata = Metadata::read(self, builder, &target.folder).await?;
             if let Some(error) = unknown_extra(&metadata, &stated) {
                 return Err(error);
             }
@@ -115,25 +98,16 @@ impl Build<'_> {
     pub(super) async fn install_one_by_one(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         lines: &[String],
     ) -> Result<Vec<String>> {
         let mut notes = Vec::new();
-        if lines.is_empty() {
-            return Ok(notes);
-        }
-        let install = self.install(builder, lines).await?;
-        if steps
-            .attempt("install the test requirements", &install)
-            .await?
-            .code
-            == 0
-        {
+        let step = "install the test requirements";
+        if lines.is_empty() || self.try_install(builder, step, lines).await?.code == 0 {
             return Ok(notes);
         }
         for line in lines {
-            let install = self.install(builder, std::slice::from_ref(line)).await?;
-            let printed = steps.attempt(&format!("install {line}"), &install).await?;
+            let (step, line_alone) = (format!("install {line}"), std::slice::from_ref(line));
+            let printed = self.try_install(builder, &step, line_alone).await?;
             if printed.code != 0 {
                 notes.push(omission(line, &printed));
             }
@@ -147,10 +121,10 @@ impl Build<'_> {
     pub(super) async fn install_by_pip(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         install: &[String],
         refused: &StepOutput,
     ) -> Result<Vec<String>> {
+        let steps = self.steps(builder);
         let Some(at) = editable::position(install) else {
             return Err(steps.failed(STEP, refused));
         };
@@ -167,7 +141,7 @@ impl Build<'_> {
             command.env.insert("PIP_CONSTRAINT".to_owned(), file);
         }
         steps.run("install the package with pip", &command).await?;
-        let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
+        let metadata = Metadata::read(self, builder, &folder_of(install)).await?;
         let base = metadata.base();
         if !base.is_empty() {
             let install = self.install(builder, &base).await?;
@@ -182,7 +156,7 @@ impl Build<'_> {
         let mut notes =
             vec!["uv cannot read the package's metadata: it was installed with pip".to_owned()];
         let lines = metadata.extra_requirements(&extras);
-        notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
+        notes.extend(self.install_one_by_one(builder, &lines).await?);
         Ok(notes)
     }
 
@@ -190,13 +164,16 @@ impl Build<'_> {
     ///
     /// That happens if a package's folder does not match its name. `general` says how the version was passed at the
     /// first installation.
-    async fn keep_importable(
+    pub(super) async fn keep_importable(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         install: &[String],
         general: bool,
     ) -> Result<()> {
+        if !self.plan.editable.by_setuptools {
+            return Ok(());
+        }
+        let steps = self.steps(builder);
         let (code, folder) = (editable::FIND_MISSING_SCRIPT, folder_of(install));
         let check = builder.script("editable.py", code, &folder).await?;
         let lost = steps
@@ -238,10 +215,10 @@ impl Build<'_> {
     pub(super) async fn link(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         install: &[String],
         editable: usize,
     ) -> Result<()> {
+        let steps = self.steps(builder);
         let mut plain = install.to_vec();
         plain.remove(editable);
         let mut command = self.install_command(builder, &plain);
@@ -267,17 +244,13 @@ impl Build<'_> {
         if self.recipe.prereleases {
             arguments.push("--prerelease=allow".to_owned());
         }
-        if !self.plan.requirements.build_constraints.is_empty() {
-            arguments.push(format!(
-                "--build-constraints={}",
-                text(&builder.tools.join("build.txt"))
-            ));
+        let file = |name: &str| text(&builder.tools.join(name));
+        let requirements = &self.plan.requirements;
+        if !requirements.build_constraints.is_empty() {
+            arguments.push(format!("--build-constraints={}", file("build.txt")));
         }
-        if !self.plan.requirements.constraints.is_empty() {
-            arguments.push(format!(
-                "--constraints={}",
-                text(&builder.tools.join("constraints.txt"))
-            ));
+        if !requirements.constraints.is_empty() {
+            arguments.push(format!("--constraints={}", file("constraints.txt")));
         }
         arguments.extend(what.iter().cloned());
         builder.uv(arguments)
@@ -288,12 +261,19 @@ impl Build<'_> {
         self.recipe.image.is_none() && self.recipe.python.as_deref() != Some("3.6")
     }
 
-    /// Returns the command that installs requirement lines from a file, which it uploads.
-    pub(super) async fn install(
+    /// Tries to install requirement lines as a step.
+    pub(super) async fn try_install(
         &self,
         builder: &BuildSandbox,
+        step: &str,
         lines: &[String],
-    ) -> Result<Command> {
+    ) -> Result<StepOutput> {
+        let install = self.install(builder, lines).await?;
+        self.steps(builder).attempt(step, &install).await
+    }
+
+    /// Returns the command that installs requirement lines from a file, which it uploads.
+    async fn install(&self, builder: &BuildSandbox, lines: &[String]) -> Result<Command> {
         let content = lines.join("\n") + "\n";
         self.log
             .line(&format!("-- requirements.txt\n{}", content.trim_end()));

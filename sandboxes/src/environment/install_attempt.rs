@@ -17,7 +17,7 @@ pub(super) const STEP: &str = "install the package";
 pub(super) struct Attempt<'a> {
     pub build: &'a Build<'a>,
     pub builder: &'a BuildSandbox,
-    pub steps: &'a Steps<'a>,
+    pub steps: Steps<'a>,
     pub install: &'a [String],
     /// Projects that are never built in isolation.
     pub unisolated: &'a Unisolated,
@@ -27,14 +27,13 @@ impl<'a> Attempt<'a> {
     pub(super) fn new(
         build: &'a Build<'a>,
         builder: &'a BuildSandbox,
-        steps: &'a Steps<'a>,
         install: &'a [String],
         unisolated: &'a Unisolated,
     ) -> Attempt<'a> {
         Attempt {
             build,
             builder,
-            steps,
+            steps: build.steps(builder),
             install,
             unisolated,
         }
@@ -73,11 +72,9 @@ impl<'a> Attempt<'a> {
     }
 
     async fn finish_target(&self, install: &[String], general: bool) -> Result<Vec<String>> {
-        let (build, builder, steps) = (self.build, self.builder, self.steps);
-        build
-            .after_package(builder, steps, install, general)
-            .await?;
-        build.install_test_extras(builder, steps, install).await
+        let (build, builder) = (self.build, self.builder);
+        build.keep_importable(builder, install, general).await?;
+        build.install_test_extras(builder, install).await
     }
 
     fn targets(&self) -> Vec<InstallTarget> {
@@ -122,15 +119,13 @@ impl<'a> Attempt<'a> {
         let refused =
             printed.text.contains("build_editable") && printed.text.contains("has no attribute");
         if refused && let Some(at) = editable::position(install) {
-            build.link(builder, steps, install, at).await?;
+            build.link(builder, install, at).await?;
             return Ok(Vec::new());
         }
         if printed.text.contains("Failed to parse: pyproject.toml")
             || printed.text.contains("Failed to parse metadata")
         {
-            return build
-                .install_by_pip(builder, steps, install, &printed)
-                .await;
+            return build.install_by_pip(builder, install, &printed).await;
         }
         if !build.may_guess() {
             return Err(steps.failed(STEP, &printed));
@@ -172,16 +167,16 @@ impl<'a> Attempt<'a> {
         if !extras.is_empty() {
             tried.push(format!("without the extras {}", extras.join(", ")));
             if self.run_with(&bare, general, |_| {}).await?.code == 0 {
-                build.after_package(builder, steps, &bare, general).await?;
-                let metadata = Metadata::read(builder, steps, &folder_of(install)).await?;
+                build.keep_importable(builder, &bare, general).await?;
+                let metadata = Metadata::read(build, builder, &folder_of(install)).await?;
                 let lines = metadata.extra_requirements(&extras);
-                return build.install_one_by_one(builder, steps, &lines).await;
+                return build.install_one_by_one(builder, &lines).await;
             }
         }
         let targets = install_targets(install);
         if let [target] = targets.as_slice()
             && let Some(notes) = build
-                .install_without_build(builder, steps, target, &printed)
+                .install_without_build(builder, target, &printed)
                 .await?
         {
             return Ok(notes);
@@ -201,7 +196,7 @@ impl<'a> Attempt<'a> {
             return self.run_with(self.install, general, |_| {}).await;
         }
         build
-            .make_git(steps, Some(build.plan.version.tag()))
+            .make_git(&steps, Some(build.plan.version.tag()))
             .await?;
         let printed = self.run_with(self.install, general, |_| {}).await?;
         steps
@@ -218,9 +213,8 @@ impl<'a> Attempt<'a> {
         general: bool,
         tried: &mut Vec<String>,
     ) -> Result<Option<Vec<String>>> {
-        let (build, builder, steps) = (self.build, self.builder, self.steps);
         let targets = self.targets();
-        let found = build.unisolated_after_failure(builder, steps, &targets, printed);
+        let found = (self.build).unisolated_after_failure(self.builder, &targets, printed);
         let Some(more) = found.await? else {
             return Ok(None);
         };

@@ -203,8 +203,8 @@ impl Build<'_> {
         let steps = self.steps(builder);
         // No code of the repository may run in the one step that can reach other hosts.
         let trusted = Steps {
-            env: builder.own_env.clone(),
-            ..self.steps(builder)
+            env: &builder.own_env,
+            ..steps
         };
         let mut notes = self.system_packages(builder, &trusted).await?;
         if self.recipe.image.is_none() && !has_interpreter {
@@ -224,25 +224,25 @@ impl Build<'_> {
             ]);
             steps.run("create the virtual environment", &venv).await?;
         }
-        self.install_services(builder, &steps).await?;
+        self.install_services(builder, &self.recipe.services)
+            .await?;
         let requirements = &self.plan.requirements;
         if requirements.lines.is_empty() {
             return Ok(notes);
         }
         let step = "install the requirements";
-        let install = self.install(builder, &requirements.lines).await?;
-        let printed = steps.attempt(step, &install).await?;
+        let printed = self.try_install(builder, step, &requirements.lines).await?;
         if printed.code == 0 {
             return Ok(notes);
         }
         if let Some(older) = self.older_python(builder, &printed).await? {
             return Err(self.try_older_python(older, steps.failed(step, &printed)));
         }
-        self.require_added(builder, &steps).await?;
+        self.require_added(builder).await?;
         if !(self.plan.guess.requirements && self.settings.keep_going) {
             return Err(steps.failed(step, &printed));
         }
-        notes.extend(self.install_most(builder, &steps, &printed).await?);
+        notes.extend(self.install_most(builder, &printed).await?);
         Ok(notes)
     }
 
@@ -345,11 +345,11 @@ impl Build<'_> {
         };
         let mut notes = Vec::new();
         if !install.is_empty() {
-            notes = self.install_package(builder, &steps, install).await?;
+            notes = self.install_package(builder, install).await?;
         }
         let targets = install_targets(install);
-        self.check_extras(builder, &steps, &targets).await?;
-        self.place_projects(builder, &steps, &targets).await?;
+        self.check_extras(builder, &targets).await?;
+        self.place_projects(builder, &targets).await?;
         for script in &self.recipe.after_install {
             let mut command = Command::shell(script.clone());
             command.env.extend(self.plan.version.variables(true));
@@ -373,7 +373,7 @@ impl Build<'_> {
                 .await?;
         }
         self.refresh_builds(&steps, &targets).await?;
-        self.compile(builder, &steps).await?;
+        self.compile(builder).await?;
         Ok(Environment {
             saved: self.plan.environment.clone(),
             recipe: self.recipe.clone(),
@@ -426,7 +426,7 @@ impl Build<'_> {
     /// Compiles bytecode that is validated by content.
     ///
     /// A changed file of the same size and second would otherwise be taken for the old one.
-    async fn compile(&self, builder: &BuildSandbox, steps: &Steps<'_>) -> Result<()> {
+    async fn compile(&self, builder: &BuildSandbox) -> Result<()> {
         let python = quote(&builder.python);
         let workspace = quote(&text(&builder.paths.workspace));
         let mode = if self.uv_compiles() {
@@ -448,7 +448,9 @@ impl Build<'_> {
             "{packages}{python} -m compileall -q -j 2 {mode} -x '/(\\.git|node_modules|build)/' {workspace} >/dev/null 2>&1; \
              chown -R -h --reference={workspace} {workspace} 2>/dev/null; true"
         );
-        steps.shell("compile bytecode", &script).await?;
+        self.steps(builder)
+            .shell("compile bytecode", &script)
+            .await?;
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use regex::Regex;
 use serde::Deserialize;
 
+use super::build::Build;
 use super::build_sandbox::BuildSandbox;
-use super::steps::Steps;
 use crate::recipe::normalized_name;
 use crate::sandbox::Result;
 
@@ -23,11 +23,12 @@ pub(super) struct Metadata {
 impl Metadata {
     /// Reads the metadata of the project in a folder of the workspace.
     pub(super) async fn read(
+        build: &Build<'_>,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         folder: &str,
     ) -> Result<Metadata> {
         let command = builder.script("metadata.py", SCRIPT, folder).await?;
+        let steps = build.steps(builder);
         let printed = steps.run("read the package's metadata", &command).await?;
         let json = printed.lines().find_map(|line| line.strip_prefix(MARK));
         Ok(json

@@ -7,7 +7,7 @@ use super::build_isolation::failed_packages;
 use super::build_sandbox::BuildSandbox;
 use super::omissions::{contradiction, omission, split_failed};
 use super::requirements::name;
-use super::steps::{StepOutput, Steps};
+use super::steps::StepOutput;
 use crate::error::ErrorKind;
 use crate::sandbox::Result;
 
@@ -16,22 +16,17 @@ const MAX_OMISSION_ROUNDS: usize = 6;
 
 impl Build<'_> {
     /// Checks that the requirements that the user added can be installed. They are never omitted.
-    pub(super) async fn require_added(
-        &self,
-        builder: &BuildSandbox,
-        steps: &Steps<'_>,
-    ) -> Result<()> {
+    pub(super) async fn require_added(&self, builder: &BuildSandbox) -> Result<()> {
         let added = &self.recipe.stated.added;
         if added.is_empty() {
             return Ok(());
         }
         let step = "install the added requirements";
-        let install = self.install(builder, added).await?;
-        let printed = steps.attempt(step, &install).await?;
+        let printed = self.try_install(builder, step, added).await?;
         if printed.code == 0 {
             return Ok(());
         }
-        let mut error = steps.failed(step, &printed);
+        let mut error = self.steps(builder).failed(step, &printed);
         // If a package was found and failed to build, its name and version are right.
         if !error.is_external && failed_packages(&printed.text).is_empty() {
             error.kind = ErrorKind::Input;
@@ -44,12 +39,11 @@ impl Build<'_> {
     pub(super) async fn install_most(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         printed: &StepOutput,
     ) -> Result<Vec<String>> {
-        match self.install_buildable(builder, steps, printed).await? {
+        match self.install_buildable(builder, printed).await? {
             Some(notes) => Ok(notes),
-            None => self.install_in_groups(builder, steps, printed).await,
+            None => self.install_in_groups(builder, printed).await,
         }
     }
 
@@ -58,9 +52,9 @@ impl Build<'_> {
     async fn install_buildable(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         printed: &StepOutput,
     ) -> Result<Option<Vec<String>>> {
+        let steps = self.steps(builder);
         let step = "install the other requirements";
         let mut notes = Vec::new();
         let mut split = split_failed(&self.plan.requirements.lines, printed);
@@ -71,8 +65,7 @@ impl Build<'_> {
             };
             let failed = reason.as_ref().unwrap_or(printed);
             notes.extend(omitted.iter().map(|line| omission(line, failed)));
-            let install = self.install(builder, &rest).await?;
-            let again = steps.attempt(step, &install).await?;
+            let again = self.try_install(builder, step, &rest).await?;
             if again.code == 0 {
                 self.findings.omit(&notes);
                 return Ok(Some(notes));
@@ -92,9 +85,9 @@ impl Build<'_> {
     async fn install_in_groups(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         printed: &StepOutput,
     ) -> Result<Vec<String>> {
+        let steps = self.steps(builder);
         let mut notes = Vec::new();
         let mut accepted: Vec<String> = Vec::new();
         let mut is_any_installed = false;
@@ -105,8 +98,7 @@ impl Build<'_> {
                 lines => format!("install {} of the requirements", lines.len()),
             };
             let together: Vec<String> = accepted.iter().chain(&group).cloned().collect();
-            let install = self.install(builder, &together).await?;
-            let mut output = steps.attempt(&step, &install).await?;
+            let mut output = self.try_install(builder, &step, &together).await?;
             if output.code == 0 {
                 accepted = together;
                 continue;
@@ -117,8 +109,7 @@ impl Build<'_> {
             };
             let is_repeated = accepted.iter().any(|other| name(other) == name(line));
             if !is_repeated && !accepted.is_empty() {
-                let install = self.install(builder, &group).await?;
-                let alone = steps.attempt(&step, &install).await?;
+                let alone = self.try_install(builder, &step, &group).await?;
                 if alone.code == 0 {
                     is_any_installed = true;
                     let note = contradiction(line, &output);

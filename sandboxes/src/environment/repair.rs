@@ -65,19 +65,17 @@ impl Build<'_> {
         environment: &mut Environment,
         missing: &[Missing],
     ) -> Result<()> {
-        let steps = self.steps(builder);
         for Missing {
             requirement,
             required_by: asked_by,
             ..
         } in missing
         {
-            let install = self
-                .install(builder, std::slice::from_ref(requirement))
-                .await?;
-            let installed = steps
-                .attempt(&format!("install {requirement}"), &install)
-                .await?;
+            let (step, lines) = (
+                format!("install {requirement}"),
+                std::slice::from_ref(requirement),
+            );
+            let installed = self.try_install(builder, &step, lines).await?;
             environment.notes.push(match installed.code {
                 0 => {
                     environment.recipe.requirements.push(requirement.clone());

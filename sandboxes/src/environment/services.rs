@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Environment;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
-use super::steps::{Steps, text};
+use super::steps::text;
 use crate::error::SandboxError;
 use crate::recipe::Service;
 use crate::sandbox::{Command, Paths, Result, Sandbox, output};
@@ -28,19 +28,9 @@ impl Build<'_> {
     pub(super) async fn install_services(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
-    ) -> Result<()> {
-        self.install_each_service(builder, steps, &self.recipe.services)
-            .await
-    }
-
-    /// Installs these services, which may be others than the recipe's.
-    pub(super) async fn install_each_service(
-        &self,
-        builder: &BuildSandbox,
-        steps: &Steps<'_>,
         services: &[Service],
     ) -> Result<()> {
+        let steps = self.steps(builder);
         for service in services {
             let folder = folder(&builder.paths, service);
             let name = &service.name;

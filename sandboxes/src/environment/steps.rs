@@ -21,11 +21,12 @@ pub(super) struct StepOutput {
 }
 
 /// Runs steps in one sandbox.
+#[derive(Clone, Copy)]
 pub(super) struct Steps<'a> {
     pub sandbox: &'a dyn Sandbox,
     pub log: &'a Log,
     pub progress: Progress<'a>,
-    pub env: BTreeMap<String, String>,
+    pub env: &'a BTreeMap<String, String>,
     pub deadline: Duration,
     /// Egress whose refusals are added to the log and to the error of the step.
     pub egress: Option<&'a Egress>,
@@ -54,7 +55,7 @@ impl Steps<'_> {
         self.log
             .line(&format!("== {step}\n$ {}", command_text(command)));
         let mut command = command.clone();
-        for (name, value) in &self.env {
+        for (name, value) in self.env {
             command
                 .env
                 .entry(name.clone())

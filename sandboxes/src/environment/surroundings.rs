@@ -158,9 +158,7 @@ impl Build<'_> {
             .build_sandbox(SandboxSource::Saved(environment.saved.clone()))
             .await?;
         let services = std::slice::from_ref(service);
-        let done = self
-            .install_each_service(&builder, &self.steps(&builder), services)
-            .await;
+        let done = self.install_services(&builder, services).await;
         self.finish(builder, done, &environment.saved).await
     }
 }

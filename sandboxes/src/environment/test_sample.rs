@@ -99,7 +99,7 @@ pub async fn sample_tests(
         sandbox: sandbox.as_ref(),
         log: &log,
         progress,
-        env: environment.env.clone(),
+        env: &environment.env,
         deadline: Duration::from_secs(settings.seconds + settings.test_seconds + COLLECT_SECONDS),
         egress: None,
     };

@@ -57,7 +57,7 @@ impl Trial<'_> {
             sandbox: self.sandbox,
             log: build.log,
             progress: build.progress,
-            env: self.environment.env.clone(),
+            env: &self.environment.env,
             deadline: build.settings.trial_deadline,
             egress: None,
         };

@@ -7,7 +7,7 @@ use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::install_targets::InstallTarget;
 use super::requirements::name;
-use super::steps::{StepOutput, Steps, text};
+use super::steps::{StepOutput, text};
 use crate::recipe::{ProjectMetadata, test_extras};
 use crate::sandbox::{Command, Result};
 
@@ -41,7 +41,6 @@ impl Build<'_> {
     pub(super) async fn install_without_build(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         target: &InstallTarget,
         printed: &StepOutput,
     ) -> Result<Option<Vec<String>>> {
@@ -69,8 +68,8 @@ impl Build<'_> {
         let mut notes = vec![format!(
             "{package} cannot be built ({reason}): its dependencies were installed, and its folders are on the import path"
         )];
-        notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
-        self.place_project(builder, steps, &target.folder, Some(&metadata))
+        notes.extend(self.install_one_by_one(builder, &lines).await?);
+        self.place_project(builder, &target.folder, Some(&metadata))
             .await?;
         Ok(Some(notes))
     }
@@ -79,12 +78,11 @@ impl Build<'_> {
     pub(super) async fn place_projects(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         installed: &[InstallTarget],
     ) -> Result<()> {
         for folder in &self.recipe.projects {
             if !installed.iter().any(|target| target.folder == *folder) {
-                self.place_project(builder, steps, folder, None).await?;
+                self.place_project(builder, folder, None).await?;
             }
         }
         Ok(())
@@ -93,7 +91,6 @@ impl Build<'_> {
     async fn place_project(
         &self,
         builder: &BuildSandbox,
-        steps: &Steps<'_>,
         folder: &str,
         metadata: Option<&ProjectMetadata>,
     ) -> Result<()> {
@@ -118,7 +115,7 @@ impl Build<'_> {
         let request = builder.upload("without_build.json", &request).await?;
         let workspace = text(&builder.paths.workspace);
         let command = Command::new([builder.python.clone(), script, workspace, request]);
-        steps
+        self.steps(builder)
             .run("put the code on the import path", &command)
             .await?;
         Ok(())
