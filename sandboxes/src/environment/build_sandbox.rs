@@ -4,6 +4,7 @@
 //! cache is deleted with the sandbox.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -27,6 +28,20 @@ pub(super) const SHORT_STEP: Duration = Duration::from_secs(600);
 /// A sandbox that is ready for a build.
 pub(super) struct BuildSandbox {
     pub sandbox: Box<dyn Sandbox>,
+    inner: BuildTools,
+    _port: Option<HostPort>,
+}
+
+impl Deref for BuildSandbox {
+    type Target = BuildTools;
+
+    fn deref(&self) -> &BuildTools {
+        &self.inner
+    }
+}
+
+/// The tools and paths that build steps need in a sandbox.
+pub(super) struct BuildTools {
     pub paths: Paths,
     pub env: BTreeMap<String, String>,
     /// The variables without those of the recipe.
@@ -36,18 +51,6 @@ pub(super) struct BuildSandbox {
     pub uv: String,
     pub python: String,
     _gateway: Gateway,
-    _port: Option<HostPort>,
-}
-
-/// The tools and paths that build steps need in a sandbox.
-struct BuildTools {
-    paths: Paths,
-    env: BTreeMap<String, String>,
-    own_env: BTreeMap<String, String>,
-    tools: PathBuf,
-    uv: String,
-    python: String,
-    gateway: Gateway,
 }
 
 impl Build<'_> {
@@ -85,15 +88,9 @@ impl Build<'_> {
             .await?;
         let install = self.install_build_tools(sandbox.as_ref(), port.as_ref());
         match self.log.timed("prepare the sandbox", install).await {
-            Ok(equipment) => Ok(BuildSandbox {
+            Ok(inner) => Ok(BuildSandbox {
                 sandbox,
-                paths: equipment.paths,
-                env: equipment.env,
-                own_env: equipment.own_env,
-                tools: equipment.tools,
-                uv: equipment.uv,
-                python: equipment.python,
-                _gateway: equipment.gateway,
+                inner,
                 _port: port,
             }),
             Err(error) => {
@@ -124,25 +121,17 @@ impl Build<'_> {
         done: Result<T>,
         name: &str,
     ) -> Result<T> {
-        let done = match done {
-            Ok(value) => {
-                let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
-                match output(builder.sandbox.as_ref(), &clean, SHORT_STEP).await {
-                    Ok(_) => self
-                        .log
-                        .timed("save the state", builder.sandbox.save(name))
-                        .await
-                        .map(|()| value),
-                    Err(error) => Err(error),
-                }
-            }
-            Err(error) => Err(error),
+        let sandbox = builder.sandbox.as_ref();
+        let saving = async {
+            let value = done?;
+            let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
+            output(sandbox, &clean, SHORT_STEP).await?;
+            self.log.timed("save the state", sandbox.save(name)).await?;
+            Ok(value)
         };
-        let stopped = self
-            .log
-            .timed("stop the sandbox", builder.sandbox.stop())
-            .await;
-        let value = done?;
+        let saved: Result<T> = saving.await;
+        let stopped = self.log.timed("stop the sandbox", sandbox.stop()).await;
+        let value = saved?;
         stopped?;
         Ok(value)
     }
@@ -226,7 +215,7 @@ impl Build<'_> {
             tools,
             uv,
             python,
-            gateway,
+            _gateway: gateway,
         })
     }
 
@@ -287,13 +276,14 @@ impl Build<'_> {
         );
         // Passed as variables, because a backend may mount at other paths and adjusts variables accordingly.
         let version = self.recipe.python.clone().unwrap_or_default();
-        probe.env.insert("VERSION".to_owned(), version);
-        probe
-            .env
-            .insert("PROGRAM".to_owned(), format!("{PROGRAM}/uv"));
-        probe
-            .env
-            .insert("PUBLISHED".to_owned(), PUBLISHED.to_owned());
+        let variables = [
+            ("VERSION", version),
+            ("PROGRAM", format!("{PROGRAM}/uv")),
+            ("PUBLISHED", PUBLISHED.to_owned()),
+        ];
+        probe.env = variables
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
         let output = output(sandbox, &probe, Duration::from_secs(60)).await?;
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines = output.lines().map(str::to_owned);
