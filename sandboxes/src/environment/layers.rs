@@ -17,7 +17,7 @@ use super::steps::{Steps, label, text};
 use super::{Environment, lock, surroundings};
 use crate::egress::Host;
 use crate::error::SandboxError;
-use crate::sandbox::{Command, Result, SandboxSource, output};
+use crate::sandbox::{Command, Result, SandboxSource, output, quote};
 use crate::uv;
 
 /// A finished build that is not recorded yet.
@@ -473,8 +473,3 @@ impl Build<'_> {
 
 /// Time limit of short commands.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Quotes text for `sh`.
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
