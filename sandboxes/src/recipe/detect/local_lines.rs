@@ -29,10 +29,10 @@ pub(super) fn local_lines(
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     for line in text(tree, path)?.unwrap_or_default().lines() {
         let line = line.split(" #").next().unwrap_or(line).trim();
-        if let Some(file) = included(folder, line) {
-            if depth > 0
-                && let Some(file) = file
-            {
+        let mut options = ["-r", "--requirement"].iter();
+        if let Some(file) = options.find_map(|option| line.strip_prefix(option)) {
+            let file = join(folder, file.trim_start_matches(['=', ' ']).trim());
+            if let Some(file) = file.filter(|_| depth > 0) {
                 all.extend(local_lines(tree, &file, depth - 1, seen)?);
             }
             continue;
@@ -51,48 +51,12 @@ pub(super) fn local_lines(
     Ok(all)
 }
 
-/// Returns the file that a line of a file in the folder includes, if it includes one. The inner value is `None` for a path
-/// outside of the repository.
-fn included(folder: &str, line: &str) -> Option<Option<String>> {
-    let mut options = ["-r", "--requirement"].iter();
-    let file = options.find_map(|option| line.strip_prefix(option))?;
-    Some(join(folder, file.trim_start_matches(['=', ' ']).trim()))
-}
-
 /// Returns the extras of the package itself that a requirements file asks for (`-e .[full]`), including those of
-/// files that it includes and that were not `seen`.
-pub(super) fn own_extras(
-    tree: &Tree,
-    path: &str,
-    depth: usize,
-    seen: &mut BTreeSet<String>,
-) -> Result<Vec<String>> {
-    let mut extras = Vec::new();
-    if !seen.insert(path.to_owned()) {
-        return Ok(extras);
-    }
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    for line in text(tree, path)?.unwrap_or_default().lines() {
-        let line = line.split(" #").next().unwrap_or(line).trim();
-        if let Some(file) = included(folder, line) {
-            if depth > 0
-                && let Some(file) = file
-            {
-                extras.extend(own_extras(tree, &file, depth - 1, seen)?);
-            }
-            continue;
-        }
-        let target = line
-            .trim_start_matches("--editable")
-            .trim_start_matches("-e");
-        let own = target
-            .trim_start_matches([' ', '=', '\'', '"'])
-            .strip_prefix(".[");
-        if let Some((extra_list, _)) = own.and_then(|inner| inner.split_once(']')) {
-            extras.extend(extra_list.split(',').map(|extra| extra.trim().to_owned()));
-        }
-    }
-    Ok(extras)
+/// files that it includes.
+pub(super) fn own_extras(tree: &Tree, path: &str) -> Result<Vec<String>> {
+    let lines = local_lines(tree, path, 8, &mut BTreeSet::new())?.into_iter();
+    let own = lines.filter(|line| line.folder.is_empty());
+    Ok(own.flat_map(|line| line.extras).collect())
 }
 
 /// Returns whether a folder has files that say how to install it.

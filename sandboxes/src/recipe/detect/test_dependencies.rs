@@ -91,8 +91,9 @@ pub(super) fn test_requirements(
         let used = [ci.files.as_slice(), tox.files.as_slice()].concat();
         if let Some(path) = requirements_file(tree, &used)? {
             if installable {
-                let own = local_lines::own_extras(tree, &path, 8, &mut BTreeSet::new())?;
-                dependencies.extras.extend(own);
+                dependencies
+                    .extras
+                    .extend(local_lines::own_extras(tree, &path)?);
             }
             // The other files and packages that tox installs go with this one.
             if tox.files.contains(&path) {
