@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::detect::{runs_tests, text};
+use super::detect::{runs_tests, text, workflows};
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -17,9 +17,7 @@ const OF_BUILDS: [&str; 3] = ["build", "dist", "wheelhouse"];
 /// Returns the command that creates the folders, if there are any.
 pub(super) fn command(tree: &Tree) -> Result<Option<String>> {
     let mut folders = BTreeSet::new();
-    let is_workflow = |path: &&str| path.starts_with(".github/workflows/") && path.ends_with("ml");
-    let others = [".gitlab-ci.yml", ".travis.yml"];
-    for path in tree.paths().filter(is_workflow).chain(others) {
+    for path in workflows(tree).chain([".gitlab-ci.yml", ".travis.yml"]) {
         let text = text(tree, path)?.unwrap_or_default();
         if runs_tests(&text) {
             folders.extend(folders_in(&text));

@@ -21,7 +21,7 @@ mod tox;
 
 use std::collections::BTreeSet;
 
-pub(super) use ci::{command_files, runs_tests};
+pub(super) use ci::{command_files, is_workflow, runs_tests, workflows};
 pub(crate) use local_lines::join;
 pub(crate) use test_dependencies::test_extras;
 pub(crate) use test_files::test_files;
@@ -398,24 +398,15 @@ fn python_hints(
     look("pyproject.toml", &[classifier])?;
     look("tox.ini", &[tox])?;
     look(".travis.yml", &[ci, more])?;
-    let workflows: Vec<_> = tree
-        .paths()
-        .filter(|p| {
-            p.starts_with(".github/workflows/") && (p.ends_with(".yml") || p.ends_with(".yaml"))
-        })
-        .map(str::to_owned)
-        .collect();
-    for path in workflows {
-        look(&path, &[ci, more])?;
+    for path in workflows(tree) {
+        look(path, &[ci, more])?;
     }
     for path in [".python-version", "runtime.txt", ".tool-versions"] {
         look(path, &[pinned])?;
     }
-    let conda_files: Vec<&str> = tree
-        .paths()
-        .filter(|path| conda::is_environment_file(path) && !conda::is_for_documentation(path))
-        .collect();
-    for path in conda_files {
+    let is_conda_file =
+        |path: &&str| conda::is_environment_file(path) && !conda::is_for_documentation(path);
+    for path in tree.paths().filter(is_conda_file) {
         look(path, &[conda_python])?;
     }
     look("pixi.toml", &[pixi])?;

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use toml::Value;
 
-use super::MAX_FILE_LEN;
-use super::detect::package_name;
+use super::detect::{package_name, text};
 use super::ini::Ini;
 use super::setup_py;
 use crate::pattern::Pattern;
@@ -20,10 +19,7 @@ use crate::sandbox::Result;
 /// The first file that names a package counts, so the files are read in order of reliability.
 pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>> {
     let mut all = RequirementSet::default();
-    let text = |path: &str| match tree.is_larger(path, MAX_FILE_LEN) {
-        true => Ok(None),
-        false => tree.text(path),
-    };
+    let text = |path: &str| text(tree, path);
     let mut paths: Vec<&str> = tree
         .paths()
         .filter(|path| path.matches('/').count() < 7)

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::assignments::assignments;
-use super::{MAX_FILE_LEN, compose};
+use super::compose;
+use super::detect::text;
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -52,9 +53,9 @@ static PREFIX: Pattern = Pattern::new(r#"\benv_prefix\s*=\s*["'](\w+)["']"#);
 /// Returns the prefix, in capitals, of the variables that pydantic's settings read. Empty unless the code has exactly one.
 pub(crate) fn settings_prefix(tree: &Tree) -> Result<String> {
     let mut prefixes = BTreeSet::new();
-    let is_code = |path: &&str| path.ends_with(".py") && !tree.is_larger(path, MAX_FILE_LEN);
-    for path in tree.paths().filter(is_code).take(MAX_FILES) {
-        let code = tree.text(path)?.unwrap_or_default();
+    let files = tree.paths().filter(|path| path.ends_with(".py"));
+    for path in files.take(MAX_FILES) {
+        let code = text(tree, path)?.unwrap_or_default();
         let captures = PREFIX.captures_iter(&code);
         prefixes.extend(captures.map(|prefix| prefix[1].to_uppercase()));
     }

@@ -8,7 +8,7 @@ mod variables;
 
 use regex::Regex;
 
-use super::detect::{runs_tests, text};
+use super::detect::{is_workflow, runs_tests, text, workflows};
 use super::{Recipe, Service, compose};
 use crate::pattern::Pattern;
 use crate::repository::Tree;
@@ -34,11 +34,7 @@ const ALL: [&KnownService; 2] = [&redis::SERVICE, &postgresql::SERVICE];
 /// Returns the known services that every workflow with tests starts. If one does without, the tests do not need them.
 pub(super) fn in_workflows(tree: &Tree) -> Result<Vec<Service>> {
     let mut common: Option<Vec<Service>> = None;
-    let workflows = tree.paths().filter(|path| {
-        path.starts_with(".github/workflows/")
-            && (path.ends_with(".yml") || path.ends_with(".yaml"))
-    });
-    for path in workflows {
+    for path in workflows(tree) {
         let text = text(tree, path)?.unwrap_or_default();
         if !runs_tests(&text) {
             continue;
@@ -88,8 +84,8 @@ fn at_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
     let usual = ALL.iter().find(|entry| entry.port == port);
     let declares = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
-        (name.ends_with(".yml") || name.ends_with(".yaml"))
-            && (path.starts_with(".github/workflows/") || name.contains("compose"))
+        let is_yaml = name.ends_with(".yml") || name.ends_with(".yaml");
+        is_workflow(path) || is_yaml && name.contains("compose")
     };
     for path in tree.paths().filter(declares) {
         let text = compose::expanded(tree, path)?;

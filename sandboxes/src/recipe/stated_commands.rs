@@ -1,6 +1,6 @@
 //! Commands in a repository's files that install or test it, as advice for the repair of its environment.
 
-use super::MAX_FILE_LEN;
+use super::detect::text;
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -49,10 +49,7 @@ pub fn stated_commands(tree: &Tree, names: &[String]) -> Result<Vec<StatedComman
     paths.sort_unstable();
     let mut commands = Vec::new();
     for (rank, path) in paths {
-        if tree.is_larger(path, MAX_FILE_LEN) {
-            continue;
-        }
-        let text = tree.text(path)?.unwrap_or_default();
+        let text = text(tree, path)?.unwrap_or_default();
         commands.extend(commands_of(path, rank, &text, names));
     }
     let has_name = |command: &StatedCommand| names.iter().any(|name| command.text.contains(name));

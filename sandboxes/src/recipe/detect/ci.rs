@@ -98,11 +98,17 @@ pub(super) fn named_folders(tree: &Tree, folders: &[String]) -> Result<Vec<Strin
 
 /// Returns the paths of files with commands: workflows, and the other usual ones, which may not exist.
 pub(in crate::recipe) fn command_files(tree: &Tree) -> impl Iterator<Item = &str> {
-    let is_workflow = |path: &&str| {
-        path.starts_with(".github/workflows/")
-            && (path.ends_with(".yml") || path.ends_with(".yaml"))
-    };
-    tree.paths().filter(is_workflow).chain(FILES)
+    workflows(tree).chain(FILES)
+}
+
+/// Returns the paths of GitHub's workflows.
+pub(in crate::recipe) fn workflows(tree: &Tree) -> impl Iterator<Item = &str> {
+    tree.paths().filter(|path| is_workflow(path))
+}
+
+/// Returns whether a path is that of a workflow of GitHub.
+pub(in crate::recipe) fn is_workflow(path: &str) -> bool {
+    path.starts_with(".github/workflows/") && (path.ends_with(".yml") || path.ends_with(".yaml"))
 }
 
 /// Returns the files with commands that run tests: their paths, and their texts with those of the scripts that they call.

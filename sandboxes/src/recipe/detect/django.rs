@@ -4,7 +4,7 @@
 //! keep their own runner.
 
 use super::project_metadata::ProjectMetadata;
-use super::{Files, package_name, text};
+use super::{Files, package_name, text, workflows};
 use crate::pattern::Pattern;
 use crate::recipe::Runner;
 use crate::repository::Tree;
@@ -215,7 +215,6 @@ fn named_for_tests(tree: &Tree, files: &Files) -> Result<Option<String>> {
     if let Some(settings) = tox.iter().find_map(|line| assigned(line)) {
         return Ok(Some(settings));
     }
-    let is_workflow = |path: &&str| path.starts_with(".github/workflows/") && path.ends_with("ml");
     let others = [
         "tox.ini",
         "Makefile",
@@ -224,7 +223,7 @@ fn named_for_tests(tree: &Tree, files: &Files) -> Result<Option<String>> {
         ".gitlab-ci.yml",
         "setup.cfg",
     ];
-    for path in others.into_iter().chain(tree.paths().filter(is_workflow)) {
+    for path in others.into_iter().chain(workflows(tree)) {
         let text = text(tree, path)?.unwrap_or_default();
         let option = OPTION
             .captures(&text)
