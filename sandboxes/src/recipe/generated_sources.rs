@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use super::detect::text;
+use super::detect::{text, workflows};
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -18,6 +19,13 @@ const CALLERS: [&str; 6] = [
     "justfile",
 ];
 
+/// Signs that a build calls Cython itself.
+static CYTHON: Pattern =
+    Pattern::new(r"cythonize|Cython\.(?:Build|Distutils)|build_ext import new_build_ext");
+
+/// A C source in quotes: its path without the ending, and the ending.
+static SOURCE: Pattern = Pattern::new(r#"["']([A-Za-z0-9_][A-Za-z0-9_./-]*)\.(c|cpp|cxx|cc)["']"#);
+
 /// Returns the commands that write the missing sources, as the repository's files call them or plain.
 pub(super) fn commands(tree: &Tree) -> Result<Vec<String>> {
     let missing = missing_sources(tree)?;
@@ -25,10 +33,7 @@ pub(super) fn commands(tree: &Tree) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let mut callers = String::new();
-    let workflows = tree
-        .paths()
-        .filter(|path| path.starts_with(".github/workflows/"));
-    for path in CALLERS.into_iter().chain(workflows) {
+    for path in CALLERS.into_iter().chain(workflows(tree)) {
         callers.push_str(&text(tree, path)?.unwrap_or_default());
         callers.push('\n');
     }
@@ -37,12 +42,9 @@ pub(super) fn commands(tree: &Tree) -> Result<Vec<String>> {
             true => String::new(),
             false => "--cplus".to_owned(),
         });
-        let options = if options.is_empty() {
-            options
-        } else {
-            format!("{options} ")
-        };
-        format!("python -m cython {options}{pyx} -o {target}")
+        let words = ["python -m cython", &options, pyx, "-o", target];
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join(" ")
     };
     Ok(missing.iter().map(command).collect())
 }
@@ -52,26 +54,11 @@ fn missing_sources(tree: &Tree) -> Result<BTreeSet<(String, String)>> {
     let mut missing = BTreeSet::new();
     let setup_py = text(tree, "setup.py")?.unwrap_or_default();
     let pyproject = text(tree, "pyproject.toml")?.unwrap_or_default();
-    // A build that calls Cython itself needs no help.
-    if [
-        "cythonize",
-        "Cython.Build",
-        "Cython.Distutils",
-        "build_ext import new_build_ext",
-    ]
-    .iter()
-    .any(|sign| setup_py.contains(sign))
-    {
+    if CYTHON.is_match(&setup_py) {
         return Ok(missing);
     }
-    let Ok(pattern) = Regex::new(r#"["']([A-Za-z0-9_][A-Za-z0-9_./-]*)\.(c|cpp|cxx|cc)["']"#)
-    else {
-        return Ok(missing);
-    };
-    for source in pattern
-        .captures_iter(&setup_py)
-        .chain(pattern.captures_iter(&pyproject))
-    {
+    let sources = [&setup_py, &pyproject].into_iter();
+    for source in sources.flat_map(|text| SOURCE.captures_iter(text)) {
         let (stem, target) = (&source[1], format!("{}.{}", &source[1], &source[2]));
         let pyx = format!("{stem}.pyx");
         if tree.contains(&pyx) && !tree.contains(&target) && !stem.contains("..") {
@@ -88,12 +75,9 @@ fn options(callers: &str, pyx: &str) -> Option<String> {
         regex::escape(pyx)
     );
     let call = Regex::new(&pattern).ok()?;
-    Some(
-        call.captures(callers)?[1]
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" "),
-    )
+    let captures = call.captures(callers)?;
+    let options: Vec<&str> = captures[1].split_whitespace().collect();
+    Some(options.join(" "))
 }
 
 #[cfg(test)]
