@@ -27,6 +27,7 @@ pub(crate) use test_dependencies::test_extras;
 pub(crate) use test_files::test_files;
 
 use regex::Regex;
+use toml::Value;
 
 use super::Overrides;
 use super::ini::Ini;
@@ -71,7 +72,7 @@ impl Files {
         // The build itself reports a broken file, with the message of the program that needs it.
         let mut pyproject: toml::Table = text("pyproject.toml")?.parse().unwrap_or_default();
         if let Some(project) = flit_project(&pyproject) {
-            pyproject.insert("project".to_owned(), toml::Value::Table(project));
+            pyproject.insert("project".to_owned(), Value::Table(project));
         }
         let setup_cfg = Ini::parse(&text("setup.cfg")?);
         let (tox, tox_file) = tox::read(tree, &setup_cfg, &pyproject)?;
@@ -89,17 +90,14 @@ impl Files {
         })
     }
 
-    /// Returns a table of pyproject.toml that belongs to a tool.
-    pub(super) fn tool(&self, name: &str) -> Option<&toml::Value> {
-        self.pyproject.get("tool")?.get(name)
+    /// Returns a value of pyproject.toml, given its keys, with dots between them.
+    fn get(&self, keys: &str) -> Option<&Value> {
+        value(&self.pyproject, keys)
     }
 
-    pub(super) fn poetry(&self) -> Option<&toml::Value> {
-        self.tool("poetry")
-    }
-
-    pub(super) fn build_system(&self) -> Option<&toml::Value> {
-        self.pyproject.get("build-system")
+    /// Returns a text of pyproject.toml, given its keys.
+    fn get_text(&self, keys: &str) -> Option<&str> {
+        self.get(keys)?.as_str()
     }
 
     /// Returns the repository's configuration of pytest. A list becomes one text, separated by spaces.
@@ -117,16 +115,33 @@ impl Files {
             settings.extend(ini.keys(section).map(|key| (key.to_owned(), value(key))));
         }
         // Since pytest 9, the options can be in the table of the tool itself.
-        let pytest = self.tool("pytest");
-        let options = pytest.and_then(|p| p.get("ini_options"));
-        add_table(&mut settings, options.or(pytest));
+        let options = self.get("tool.pytest.ini_options");
+        add_table(&mut settings, options.or(self.get("tool.pytest")));
         settings
     }
 }
 
+/// Returns a value in a table, given its keys, with dots between them.
+fn value<'a>(table: &'a toml::Table, keys: &str) -> Option<&'a Value> {
+    let mut keys = keys.split('.');
+    let first = table.get(keys.next()?)?;
+    keys.try_fold(first, |value, key| value.get(key))
+}
+
+/// Returns the entries of a table.
+fn entries(table: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    table.and_then(Value::as_table).into_iter().flatten()
+}
+
+/// Returns the texts in a list.
+fn strings(list: Option<&Value>) -> Vec<String> {
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 /// Returns the table `project` that the older tables of Flit stand for.
 fn flit_project(pyproject: &toml::Table) -> Option<toml::Table> {
-    let metadata = pyproject.get("tool")?.get("flit")?.get("metadata")?;
+    let metadata = value(pyproject, "tool.flit.metadata")?;
     let mut project = toml::Table::new();
     for (key, standard) in [
         ("module", "name"),
@@ -143,15 +158,11 @@ fn flit_project(pyproject: &toml::Table) -> Option<toml::Table> {
 }
 
 /// Adds the settings in a table of TOML.
-fn add_table(settings: &mut Vec<(String, String)>, table: Option<&toml::Value>) {
-    let table = table.and_then(toml::Value::as_table);
-    for (key, value) in table.into_iter().flatten() {
+fn add_table(settings: &mut Vec<(String, String)>, table: Option<&Value>) {
+    for (key, value) in entries(table) {
         let value = match value {
-            toml::Value::Array(items) => {
-                let items: Vec<&str> = items.iter().filter_map(toml::Value::as_str).collect();
-                items.join(" ")
-            }
-            toml::Value::String(text) => text.clone(),
+            Value::Array(_) => strings(Some(value)).join(" "),
+            Value::String(text) => text.clone(),
             other => other.to_string(),
         };
         settings.push((key.clone(), value));
@@ -283,28 +294,21 @@ fn installable(files: &Files) -> bool {
     if !files.setup_py.trim().is_empty() {
         return true;
     }
-    let pyproject = &files.pyproject;
-    let poetry = files.poetry();
-    let package_mode = poetry.and_then(|p| p.get("package-mode")?.as_bool());
-    if files.is_application || package_mode == Some(false) {
+    let is_off = |keys: &str| files.get(keys).and_then(Value::as_bool) == Some(false);
+    if files.is_application || is_off("tool.poetry.package-mode") || is_off("tool.uv.package") {
         return false;
     }
-    let virtual_project = pyproject
-        .get("tool")
-        .and_then(|t| t.get("uv"))
-        .and_then(|u| u.get("package"));
-    if virtual_project.and_then(toml::Value::as_bool) == Some(false) {
-        return false;
-    }
-    pyproject.contains_key("project")
-        || poetry.is_some()
-        || (pyproject.contains_key("build-system") && files.setup_cfg.has("metadata"))
+    has_metadata(files) || (files.get("build-system").is_some() && files.setup_cfg.has("metadata"))
+}
+
+/// Returns whether pyproject.toml has the metadata of a package.
+fn has_metadata(files: &Files) -> bool {
+    files.get("project").is_some() || files.get("tool.poetry").is_some()
 }
 
 /// Returns the file whose metadata pip installs.
 fn build_file(files: &Files) -> &'static str {
-    let has_metadata = files.pyproject.contains_key("project") || files.poetry().is_some();
-    match has_metadata || files.setup_py.trim().is_empty() {
+    match has_metadata(files) || files.setup_py.trim().is_empty() {
         true => "pyproject.toml",
         false => "setup.py",
     }
@@ -327,35 +331,21 @@ fn python_hints(
         date: source.date.as_deref().and_then(timestamp),
         ..Hints::default()
     };
-    let project = files.pyproject.get("project");
-    let poetry = files.pyproject.get("tool").and_then(|t| t.get("poetry"));
-    let required = [
+    let key = "python_requires";
+    let setup_py = setup_py::text(&files.setup_py, key);
+    for (file, specifier) in [
+        ("pyproject.toml", files.get_text("project.requires-python")),
         (
             "pyproject.toml",
-            project
-                .and_then(|p| p.get("requires-python"))
-                .and_then(toml::Value::as_str),
+            files.get_text("tool.poetry.dependencies.python"),
         ),
-        (
-            "pyproject.toml",
-            poetry.and_then(|p| p.get("dependencies")?.get("python")?.as_str()),
-        ),
-        (
-            "setup.cfg",
-            files.setup_cfg.get("options", "python_requires"),
-        ),
-    ];
-    for (file, specifier) in required {
+        ("setup.cfg", files.setup_cfg.get("options", key)),
+        ("setup.py", setup_py.as_deref()),
+    ] {
         if let Some(specifier) = specifier {
             hints.requires.push(specifier.to_owned());
             from.push(file.to_owned());
         }
-    }
-    if let Some(setup_py::Literal::Text(specifier)) =
-        setup_py::literal(&files.setup_py, "python_requires")
-    {
-        hints.requires.push(specifier);
-        from.push("setup.py".to_owned());
     }
 
     let by_tox = tox::python_minors(&files.tox);

@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::detect::{package_name, text};
 use super::ini::Ini;
-use super::setup_py;
+use super::setup_py::{self, Literal};
 use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -39,29 +39,20 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
         all.toml(&Value::Table(table), below);
     }
     let setup_cfg = Ini::parse(&text("setup.cfg")?.unwrap_or_default());
-    for key in ["install_requires", "tests_require"] {
-        setup_cfg
-            .requirements("options", key)
-            .iter()
-            .for_each(|line| all.add(line));
-    }
+    let own = ["install_requires", "tests_require"].map(|key| ("options", key));
     let extras = "options.extras_require";
-    for key in setup_cfg.keys(extras) {
-        setup_cfg
-            .requirements(extras, key)
-            .iter()
-            .for_each(|line| all.add(line));
+    let extras = setup_cfg.keys(extras).map(|key| (extras, key));
+    for (section, key) in own.into_iter().chain(extras) {
+        let lines = setup_cfg.requirements(section, key);
+        lines.iter().for_each(|line| all.add(line));
     }
     let setup_py = text("setup.py")?.unwrap_or_default();
     for name in ["install_requires", "tests_require", "extras_require"] {
-        match setup_py::literal(&setup_py, name) {
-            Some(setup_py::Literal::Dict(table)) => table
-                .values()
-                .flat_map(setup_py::Literal::texts)
-                .for_each(|line| all.add(&line)),
-            Some(literal) => literal.texts().iter().for_each(|line| all.add(line)),
-            None => {}
-        }
+        let lines: Vec<String> = match setup_py::literal(&setup_py, name) {
+            Some(Literal::Dict(table)) => table.values().flat_map(Literal::texts).collect(),
+            literal => literal.iter().flat_map(Literal::texts).collect(),
+        };
+        lines.iter().for_each(|line| all.add(line));
     }
     let tox = Ini::parse(&text("tox.ini")?.unwrap_or_default());
     for section in tox.sections() {

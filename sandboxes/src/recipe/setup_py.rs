@@ -44,6 +44,22 @@ pub(super) fn literal(code: &str, name: &str) -> Option<Literal> {
     find(code, name, 2, &mut MAX_ASSIGNMENTS.clone())
 }
 
+/// Returns the text that follows `name=`, unless it is another literal.
+pub(super) fn text(code: &str, name: &str) -> Option<String> {
+    match literal(code, name) {
+        Some(Literal::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Returns the dictionary that follows `name=`. It is empty if that is another literal.
+pub(super) fn dict(code: &str, name: &str) -> BTreeMap<String, Literal> {
+    match literal(code, name) {
+        Some(Literal::Dict(items)) => items,
+        _ => BTreeMap::new(),
+    }
+}
+
 fn find(code: &str, name: &str, depth: usize, remaining_steps: &mut usize) -> Option<Literal> {
     let mut from = 0;
     while let Some(at) = code[from..].find(name) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
-use super::{Files, ci, conda, poetry, text};
+use super::{Files, ci, conda, entries, poetry, strings, text};
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
@@ -27,8 +27,8 @@ pub(super) fn packages(
 ) -> Result<PixiPackages> {
     let own = text(tree, "pixi.toml")?.unwrap_or_default();
     let own: toml::Table = own.parse().unwrap_or_default();
-    let (path, table) = match files.tool("pixi").and_then(Value::as_table) {
-        Some(table) if own.is_empty() => ("pyproject.toml", table),
+    let (path, table) = match files.get("tool.pixi") {
+        Some(Value::Table(table)) if own.is_empty() => ("pyproject.toml", table),
         _ => ("pixi.toml", &own),
     };
     if table.is_empty() {
@@ -48,9 +48,9 @@ pub(super) fn packages(
     }
     for name in for_tests {
         let environment = environments.and_then(|all| all.get(&name));
-        let list = environment.and_then(|value| value.get("features").unwrap_or(value).as_array());
-        let list = list.into_iter().flatten().filter_map(Value::as_str);
-        names.extend(list.map(str::to_owned));
+        names.extend(strings(
+            environment.map(|value| value.get("features").unwrap_or(value)),
+        ));
     }
     // The default environment often has tools for documentation and for checks of the code too.
     names.retain(|name| !ci::is_for_other_purpose(name));
@@ -68,10 +68,7 @@ pub(super) fn packages(
 
 /// Returns the requirements in a table with packages of conda and of PyPI.
 fn requirements(table: &toml::Table, imported: &BTreeSet<String>) -> Vec<String> {
-    let items = |key: &str| {
-        let table = table.get(key).and_then(Value::as_table);
-        table.into_iter().flatten()
-    };
+    let items = |key: &str| entries(table.get(key));
     let conda = items("dependencies").filter_map(|(name, value)| {
         let version = value.get("version").unwrap_or(value).as_str()?;
         let version = version.replace(' ', "");

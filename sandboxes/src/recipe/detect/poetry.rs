@@ -2,19 +2,16 @@
 
 use toml::Value;
 
-use super::{Files, ci};
+use super::{Files, ci, entries, strings, value};
 use crate::recipe::extras::with_extras;
 use crate::repository::Tree;
 
 /// Returns whether the project is an application that Poetry cannot build, because it has no module of its name.
 pub(super) fn is_application(pyproject: &toml::Table, tree: &Tree) -> bool {
-    let poetry = pyproject.get("tool").and_then(|tool| tool.get("poetry"));
-    let is_stated = |poetry: &&Value| {
-        let packages = poetry.get("packages");
-        packages.or(poetry.get("package-mode")).is_some()
-    };
-    let poetry = poetry.filter(|poetry| !is_stated(poetry));
-    let Some(name) = poetry.and_then(|poetry| poetry.get("name")?.as_str()) else {
+    let of_poetry = |key: &str| value(pyproject, &format!("tool.poetry.{key}"));
+    let is_stated = of_poetry("packages").is_some() || of_poetry("package-mode").is_some();
+    let name = of_poetry("name").filter(|_| !is_stated);
+    let Some(name) = name.and_then(Value::as_str) else {
         return false;
     };
     let module = name.to_lowercase().replace(['-', '.'], "_");
@@ -28,27 +25,20 @@ pub(super) fn is_application(pyproject: &toml::Table, tree: &Tree) -> bool {
 
 /// Returns the requirements that the package itself has, and those of each extra.
 pub(in crate::recipe) fn dependencies(files: &Files) -> (Vec<String>, Vec<(String, Vec<String>)>) {
-    let Some(poetry) = files.poetry() else {
-        return (Vec::new(), Vec::new());
-    };
-    let table = poetry.get("dependencies").and_then(Value::as_table);
-    let table = table.cloned().unwrap_or_default();
+    let all = files.get("tool.poetry.dependencies");
     let is_optional = |value: &Value| value.get("optional").and_then(Value::as_bool) == Some(true);
-    let main = table
-        .iter()
+    let main = entries(all)
         .filter(|(name, value)| *name != "python" && !is_optional(value))
         .flat_map(|(name, value)| requirements(name, value))
         .collect();
-    let extras = poetry.get("extras").and_then(Value::as_table);
     let of_extra = |names: &Value| {
-        let names = names.as_array().into_iter().flatten();
-        let names = names.filter_map(Value::as_str);
-        names
-            .filter_map(|name| table.get_key_value(name))
-            .flat_map(|(name, value)| requirements(name, value))
+        let names = strings(Some(names)).into_iter();
+        let values = names.filter_map(|name| Some((all?.get(&name)?.clone(), name)));
+        values
+            .flat_map(|(value, name)| requirements(&name, &value))
             .collect()
     };
-    let extras = extras.into_iter().flatten();
+    let extras = entries(files.get("tool.poetry.extras"));
     let extras = extras.map(|(name, names)| (name.clone(), of_extra(names)));
     (main, extras.collect())
 }
@@ -59,11 +49,8 @@ pub(super) fn development(
     from: &mut Vec<String>,
     choose: fn(&[String]) -> Option<Vec<String>>,
 ) -> Vec<String> {
-    let Some(poetry) = files.poetry() else {
-        return Vec::new();
-    };
     let mut tables = Vec::new();
-    if let Some(groups) = poetry.get("group").and_then(Value::as_table) {
+    if let Some(Value::Table(groups)) = files.get("tool.poetry.group") {
         let names: Vec<String> = groups.keys().cloned().collect();
         // Poetry installs all groups that are not optional.
         let is_default = |name: &&String| {
@@ -78,7 +65,8 @@ pub(super) fn development(
                 .filter_map(|name| groups.get(name)?.get("dependencies")?.as_table()),
         );
     }
-    tables.extend(poetry.get("dev-dependencies").and_then(Value::as_table));
+    let old = files.get("tool.poetry.dev-dependencies");
+    tables.extend(old.and_then(Value::as_table));
     if !tables.is_empty() {
         from.push("pyproject.toml".to_owned());
     }
@@ -112,13 +100,7 @@ pub(super) fn requirements(name: &str, value: &Value) -> Vec<String> {
                 true => String::new(),
                 false => format!(" ; {}", conditions.join(" and ")),
             };
-            let extras = table.get("extras").and_then(Value::as_array);
-            let extras: Vec<&str> = extras
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            let name = with_extras(name, &extras);
+            let name = with_extras(name, &strings(table.get("extras")));
             vec![format!("{name}{}{condition}", bounds(version))]
         }
         _ => Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use toml::Value;
 
-use super::{Files, package_name, poetry, text};
+use super::{Files, entries, package_name, poetry, strings, text};
 use crate::recipe::setup_py::{self, Literal};
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -48,12 +48,12 @@ impl ProjectMetadata {
             version: version(&files),
             import_roots: import_roots(tree, &files),
             version_files: version_files(&files),
-            build_requires: strings(files.build_system().and_then(|b| b.get("requires"))),
-            build_backend: build_backend(&files),
-            has_static_name: files
-                .pyproject
-                .get("project")
-                .is_some_and(|p| p.get("name").is_some()),
+            build_requires: strings(files.get("build-system.requires")),
+            build_backend: files
+                .get_text("build-system.build-backend")
+                .unwrap_or("setuptools")
+                .to_owned(),
+            has_static_name: files.get("project.name").is_some(),
             uses_cython: files.setup_py.contains("cythonize("),
             ..ProjectMetadata::default()
         };
@@ -94,10 +94,8 @@ impl ProjectMetadata {
     }
 
     fn read_dependencies(&mut self, tree: &Tree, files: &Files) -> Result<()> {
-        let project = files.pyproject.get("project");
-        self.dependencies = strings(project.and_then(|p| p.get("dependencies")));
-        let extras = project.and_then(|p| p.get("optional-dependencies")?.as_table());
-        for (name, lines) in extras.into_iter().flatten() {
+        self.dependencies = strings(files.get("project.dependencies"));
+        for (name, lines) in entries(files.get("project.optional-dependencies")) {
             self.extras.insert(name.clone(), strings(Some(lines)));
         }
         let (poetry, poetry_extras) = poetry::dependencies(files);
@@ -116,20 +114,14 @@ impl ProjectMetadata {
         if self.dependencies.is_empty() {
             self.dependencies = setup_py_requirements(tree, files)?;
         }
-        if let Some(Literal::Dict(table)) = setup_py::literal(&files.setup_py, "extras_require") {
-            for (name, lines) in table {
-                self.extras.entry(name).or_insert_with(|| lines.texts());
-            }
+        for (name, lines) in setup_py::dict(&files.setup_py, "extras_require") {
+            self.extras.entry(name).or_insert_with(|| lines.texts());
         }
         Ok(())
     }
 
     /// Reads the requirements files to which setuptools' and Hatch's `dynamic` dependencies refer.
     fn read_dynamic_dependencies(&mut self, tree: &Tree, files: &Files) -> Result<()> {
-        let dynamic = files
-            .tool("setuptools")
-            .and_then(|s| s.get("dynamic")?.as_table());
-        let dynamic = dynamic.cloned().unwrap_or_default();
         let listed = |value: Option<&Value>| -> Result<Vec<String>> {
             let mut lines = Vec::new();
             for path in one_or_more(value.and_then(|v| v.get("file"))) {
@@ -137,60 +129,43 @@ impl ProjectMetadata {
             }
             Ok(lines)
         };
-        self.dependencies
-            .extend(listed(dynamic.get("dependencies"))?);
-        let extras = dynamic.get("optional-dependencies");
-        for (name, value) in extras.and_then(Value::as_table).into_iter().flatten() {
+        let dependencies = files.get("tool.setuptools.dynamic.dependencies");
+        self.dependencies.extend(listed(dependencies)?);
+        let extras = files.get("tool.setuptools.dynamic.optional-dependencies");
+        for (name, value) in entries(extras) {
             let lines = listed(Some(value))?;
             self.extras.entry(name.clone()).or_insert(lines);
         }
-        let hatch = files
-            .tool("hatch")
-            .and_then(|h| h.get("metadata")?.get("hooks")?.get("requirements_txt"));
-        for path in strings(hatch.and_then(|h| h.get("files"))) {
+        for path in strings(files.get("tool.hatch.metadata.hooks.requirements_txt.files")) {
             self.dependencies.extend(plain_lines(tree, &path)?);
         }
         Ok(())
     }
 
     fn read_entry_points(&mut self, files: &Files) {
-        let project = files.pyproject.get("project");
-        let poetry = files.poetry();
         let mut add = |group: &str, table: Option<&Value>| {
-            for (name, target) in table.and_then(Value::as_table).into_iter().flatten() {
-                let target = target
-                    .as_str()
-                    .or(target.get("callable").and_then(Value::as_str));
-                if let Some(target) = target {
+            for (name, target) in entries(table) {
+                if let Some(target) = target.get("callable").unwrap_or(target).as_str() {
                     let group = self.entry_points.entry(group.to_owned()).or_default();
                     group.insert(name.clone(), target.to_owned());
                 }
             }
         };
-        add("console_scripts", project.and_then(|p| p.get("scripts")));
-        add("gui_scripts", project.and_then(|p| p.get("gui-scripts")));
-        add("console_scripts", poetry.and_then(|p| p.get("scripts")));
-        let tables = [
-            project.and_then(|p| p.get("entry-points")),
-            poetry.and_then(|p| p.get("plugins")),
-        ];
-        for (group, table) in tables
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_table)
-            .flatten()
-        {
-            add(group, Some(table));
+        add("console_scripts", files.get("project.scripts"));
+        add("gui_scripts", files.get("project.gui-scripts"));
+        add("console_scripts", files.get("tool.poetry.scripts"));
+        for tables in ["project.entry-points", "tool.poetry.plugins"] {
+            for (group, table) in entries(files.get(tables)) {
+                add(group, Some(table));
+            }
         }
         let section = "options.entry_points";
         for group in files.setup_cfg.keys(section) {
             let lines = files.setup_cfg.list(section, group);
             add_entry_point_lines(&mut self.entry_points, group, &lines);
         }
-        if let Some(Literal::Dict(groups)) = setup_py::literal(&files.setup_py, "entry_points") {
-            for (group, lines) in groups {
-                add_entry_point_lines(&mut self.entry_points, &group, &lines.texts());
-            }
+        for (group, lines) in setup_py::dict(&files.setup_py, "entry_points") {
+            add_entry_point_lines(&mut self.entry_points, &group, &lines.texts());
         }
     }
 }
@@ -205,16 +180,12 @@ fn add_entry_point_lines(all: &mut EntryPoints, group: &str, lines: &[String]) {
 
 /// Returns the text of a key in the first file that states it.
 fn declared(files: &Files, key: &str) -> Option<String> {
-    let project = files.pyproject.get("project");
-    project
-        .and_then(|p| p.get(key)?.as_str())
-        .or(files.poetry().and_then(|p| p.get(key)?.as_str()))
+    files
+        .get_text(&format!("project.{key}"))
+        .or(files.get_text(&format!("tool.poetry.{key}")))
         .or(files.setup_cfg.get("metadata", key))
         .map(str::to_owned)
-        .or_else(|| match setup_py::literal(&files.setup_py, key) {
-            Some(Literal::Text(text)) => Some(text),
-            _ => None,
-        })
+        .or_else(|| setup_py::text(&files.setup_py, key))
 }
 
 fn name(files: &Files) -> Option<String> {
@@ -233,13 +204,6 @@ pub(crate) fn is_version(text: &str) -> bool {
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || ".+!-".contains(c))
-}
-
-fn build_backend(files: &Files) -> String {
-    let declared = files
-        .build_system()
-        .and_then(|b| b.get("build-backend")?.as_str());
-    declared.unwrap_or("setuptools").to_owned()
 }
 
 /// Returns the requirements in setup.py, or in the requirements file that it reads.
@@ -301,46 +265,31 @@ fn plain_lines(tree: &Tree, path: &str) -> Result<Vec<String>> {
 /// Returns the folders to import from: those that the build tool is told, `src`, `lib`, and the project's folder.
 fn import_roots(tree: &Tree, files: &Files) -> Vec<String> {
     let mut roots: Vec<String> = Vec::new();
-    if let Some(Literal::Dict(folders)) = setup_py::literal(&files.setup_py, "package_dir")
-        && let Some(Literal::Text(folder)) = folders.get("")
-    {
-        roots.push(folder.clone());
+    let folder = setup_py::dict(&files.setup_py, "package_dir").remove("");
+    if let Some(Literal::Text(folder)) = folder {
+        roots.push(folder);
     }
-    for line in files.setup_cfg.list("options", "package_dir") {
-        roots.extend(
-            line.strip_prefix('=')
-                .map(|folder| folder.trim().to_owned()),
-        );
-    }
-    let find = files.setup_cfg.get("options.packages.find", "where");
-    roots.extend(find.map(str::to_owned));
-    let setuptools = files.tool("setuptools");
-    let package_dir = setuptools.and_then(|s| s.get("package-dir")?.get("")?.as_str());
-    roots.extend(package_dir.map(str::to_owned));
-    let find = setuptools.and_then(|s| s.get("packages")?.get("find")?.get("where"));
-    roots.extend(strings(find));
-    let packages = files.poetry().and_then(|p| p.get("packages")?.as_array());
-    for package in packages.into_iter().flatten() {
-        roots.extend(
-            package
-                .get("from")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
-        );
-    }
-    let pdm = files.tool("pdm").and_then(|p| p.get("build"));
-    let pdm = pdm.and_then(|b| b.get("package-dir")?.as_str());
-    roots.extend(pdm.map(str::to_owned));
-    let uv = files.tool("uv").and_then(|u| u.get("build-backend"));
-    let uv = uv.and_then(|b| b.get("module-root")?.as_str());
-    roots.extend(uv.map(str::to_owned));
-    let hatch = files.tool("hatch").and_then(|h| h.get("build"));
-    let wheel = hatch.and_then(|b| b.get("targets")?.get("wheel"));
-    for table in [hatch, wheel].into_iter().flatten() {
-        let packages = strings(table.get("packages"));
+    let lines = files.setup_cfg.list("options", "package_dir");
+    let folders = lines.iter().filter_map(|line| line.strip_prefix('='));
+    roots.extend(folders.map(|folder| folder.trim().to_owned()));
+    let package_dir = files.get("tool.setuptools.package-dir");
+    let folders = [
+        files.setup_cfg.get("options.packages.find", "where"),
+        package_dir.and_then(|folders| folders.get("")?.as_str()),
+        files.get_text("tool.pdm.build.package-dir"),
+        files.get_text("tool.uv.build-backend.module-root"),
+    ];
+    roots.extend(folders.into_iter().flatten().map(str::to_owned));
+    roots.extend(strings(files.get("tool.setuptools.packages.find.where")));
+    let packages = files.get("tool.poetry.packages").and_then(Value::as_array);
+    let packages = packages.into_iter().flatten();
+    let folders = packages.filter_map(|package| package.get("from")?.as_str());
+    roots.extend(folders.map(str::to_owned));
+    for keys in ["tool.hatch.build", "tool.hatch.build.targets.wheel"] {
+        let packages = strings(files.get(&format!("{keys}.packages")));
         let parents = packages.iter().map(|path| path.rsplit_once('/'));
         roots.extend(parents.map(|parent| parent.map_or("", |(folder, _)| folder).to_owned()));
-        roots.extend(strings(table.get("sources")));
+        roots.extend(strings(files.get(&format!("{keys}.sources"))));
     }
     let has_code = |folder: &str| {
         let prefix = format!("{folder}/");
@@ -362,33 +311,20 @@ fn import_roots(tree: &Tree, files: &Files) -> Vec<String> {
 
 /// Returns the modules that setuptools_scm, hatch-vcs or PDM write while they build.
 fn version_files(files: &Files) -> Vec<String> {
-    let mut paths = Vec::new();
-    let mut add = |table: Option<&Value>, keys: &[&str]| {
-        let values = keys.iter().filter_map(|key| table?.get(*key)?.as_str());
-        paths.extend(values.map(str::to_owned));
-    };
-    add(files.tool("setuptools_scm"), &["version_file", "write_to"]);
-    let hatch = files.tool("hatch");
-    add(
-        hatch.and_then(|h| h.get("build")?.get("hooks")?.get("vcs")),
-        &["version-file"],
-    );
-    add(
-        hatch.and_then(|h| h.get("build")?.get("hooks")?.get("version")),
-        &["path"],
-    );
-    if let Some(Literal::Dict(options)) = setup_py::literal(&files.setup_py, "use_scm_version")
-        && let Some(Literal::Text(path)) = options.get("write_to").or(options.get("version_file"))
-    {
+    let declared = [
+        "tool.setuptools_scm.version_file",
+        "tool.setuptools_scm.write_to",
+        "tool.hatch.build.hooks.vcs.version-file",
+        "tool.hatch.build.hooks.version.path",
+    ];
+    let declared = declared.into_iter().filter_map(|keys| files.get_text(keys));
+    let mut paths: Vec<String> = declared.map(str::to_owned).collect();
+    let options = setup_py::dict(&files.setup_py, "use_scm_version");
+    if let Some(Literal::Text(path)) = options.get("write_to").or(options.get("version_file")) {
         paths.push(path.clone());
     }
     paths.retain(|path| path.ends_with(".py") && !path.starts_with('/') && !path.contains(".."));
     paths
-}
-
-fn strings(value: Option<&Value>) -> Vec<String> {
-    let items = value.and_then(Value::as_array).into_iter().flatten();
-    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn one_or_more(value: Option<&Value>) -> Vec<String> {

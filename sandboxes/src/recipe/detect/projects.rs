@@ -9,7 +9,7 @@ use toml::Value;
 use super::local_lines::{self, LocalLine};
 use super::project_folders::{is_excluded, project_folders};
 use super::project_metadata::ProjectMetadata;
-use super::{Files, ci, installable, package_name};
+use super::{Files, ci, entries, installable, package_name, strings};
 use crate::error::SandboxError;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -149,25 +149,22 @@ pub(super) fn find(
 
 /// Returns the members of the workspaces of uv, Rye and Hatch.
 fn members(root: &Files, folders: &[String]) -> Vec<String> {
-    let workspace = |tool: &str| root.tool(tool).and_then(|t| t.get("workspace"));
-    let listed = |table: Option<&Value>, key: &str| -> Vec<String> {
-        let items = table.and_then(|t| t.get(key)?.as_array());
-        let texts = items.into_iter().flatten().filter_map(|item| {
-            item.as_str()
-                .or_else(|| item.get("path").and_then(Value::as_str))
-        });
+    let listed = |list: Option<&Value>| -> Vec<String> {
+        let items = list.and_then(Value::as_array).into_iter().flatten();
+        let texts = items.filter_map(|item| item.get("path").unwrap_or(item).as_str());
         texts.map(str::to_owned).collect()
     };
     let mut patterns = Vec::new();
     let mut excluded = Vec::new();
     for tool in ["uv", "rye", "hatch", "pdm"] {
-        patterns.extend(listed(workspace(tool), "members"));
-        patterns.extend(listed(workspace(tool), "packages"));
-        excluded.extend(listed(workspace(tool), "exclude"));
+        let workspace = |key: &str| listed(root.get(&format!("tool.{tool}.workspace.{key}")));
+        patterns.extend(workspace("members"));
+        patterns.extend(workspace("packages"));
+        excluded.extend(workspace("exclude"));
     }
-    let environments = root.tool("hatch").and_then(|h| h.get("envs")?.as_table());
-    for (_, environment) in environments.into_iter().flatten() {
-        patterns.extend(listed(environment.get("workspace"), "members"));
+    for (_, environment) in entries(root.get("tool.hatch.envs")) {
+        let workspace = environment.get("workspace");
+        patterns.extend(listed(workspace.and_then(|w| w.get("members"))));
     }
     let matched = |patterns: &[String], folder: &str| {
         let mut globs = patterns.iter().filter_map(|pattern| glob(pattern));
@@ -196,30 +193,21 @@ fn glob(pattern: &str) -> Option<Regex> {
 fn path_dependencies(root: &Files, folders: &[String]) -> Vec<String> {
     let mut paths = Vec::new();
     let mut add = |table: Option<&Value>| {
-        for (_, value) in table.and_then(Value::as_table).into_iter().flatten() {
+        for (_, value) in entries(table) {
             let path = value.get("path").and_then(Value::as_str);
             paths.extend(path.and_then(|path| local_lines::join("", path)));
         }
     };
-    add(root.tool("uv").and_then(|u| u.get("sources")));
-    if let Some(poetry) = root.poetry() {
-        add(poetry.get("dependencies"));
-        add(poetry.get("dev-dependencies"));
-        let groups = poetry.get("group").and_then(Value::as_table);
-        for (_, group) in groups.into_iter().flatten() {
-            add(group.get("dependencies"));
-        }
+    add(root.get("tool.uv.sources"));
+    add(root.get("tool.poetry.dependencies"));
+    add(root.get("tool.poetry.dev-dependencies"));
+    for (_, group) in entries(root.get("tool.poetry.group")) {
+        add(group.get("dependencies"));
     }
-    let pdm = root.tool("pdm").and_then(|p| p.get("dev-dependencies"));
-    let groups = [pdm, root.pyproject.get("dependency-groups")];
-    let groups = groups
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_table)
-        .flatten();
-    let lines = groups.filter_map(|(_, lines)| lines.as_array()).flatten();
-    for line in lines.filter_map(Value::as_str) {
-        let target = local_lines::target(line).filter(|_| line.contains("file:"));
+    let groups = ["tool.pdm.dev-dependencies", "dependency-groups"].into_iter();
+    let groups = groups.flat_map(|keys| entries(root.get(keys)));
+    for line in groups.flat_map(|(_, lines)| strings(Some(lines))) {
+        let target = local_lines::target(&line).filter(|_| line.contains("file:"));
         paths.extend(target.and_then(|(path, _)| local_lines::join("", &path)));
     }
     paths.retain(|path| folders.contains(path));

@@ -11,7 +11,7 @@ use super::ci::CiInstalls;
 use super::project_metadata::ProjectMetadata;
 use super::requirements_files::{application_file, requirements_file};
 use super::tox::{self, ToxDependencies};
-use super::{Files, ci, conda, local_lines, package_name, pixi, poetry, text};
+use super::{Files, ci, conda, entries, local_lines, package_name, pixi, poetry, strings, text};
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -65,8 +65,7 @@ pub(super) fn test_requirements(
     let is_named = |extras: &[String]| choose(extras).or_else(|| choose_longer(extras)).is_some();
     dependencies.lacks_pytest = dependencies.extras.is_empty()
         || !lists.is_empty() && !has_pytest(&lists) && !is_named(&dependencies.extras);
-    let groups = files.pyproject.get("dependency-groups");
-    if let Some(groups) = groups.and_then(Value::as_table) {
+    if let Some(Value::Table(groups)) = files.get("dependency-groups") {
         let chosen = choose_groups(groups, &tox_groups, &ci);
         if !chosen.is_empty() {
             from.push("pyproject.toml".to_owned());
@@ -219,29 +218,14 @@ fn has_pytest(requirements: &[String]) -> bool {
 /// Returns the extras by the file that declares them.
 fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
     let mut all = Vec::new();
-    let project = files
-        .pyproject
-        .get("project")
-        .and_then(|p| p.get("optional-dependencies"));
-    let poetry = files.poetry().and_then(|p| p.get("extras"));
-    for table in [project, poetry]
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_table)
-    {
-        all.push(("pyproject.toml", table.keys().cloned().collect()));
+    for keys in ["project.optional-dependencies", "tool.poetry.extras"] {
+        let names = entries(files.get(keys)).map(|(name, _)| name.clone());
+        all.push(("pyproject.toml", names.collect()));
     }
-    let names: Vec<_> = files
-        .setup_cfg
-        .keys("options.extras_require")
-        .map(str::to_owned)
-        .collect();
-    all.push(("setup.cfg", names));
-    if let Some(setup_py::Literal::Dict(table)) =
-        setup_py::literal(&files.setup_py, "extras_require")
-    {
-        all.push(("setup.py", table.keys().cloned().collect()));
-    }
+    let names = files.setup_cfg.keys("options.extras_require");
+    all.push(("setup.cfg", names.map(str::to_owned).collect()));
+    let names = setup_py::dict(&files.setup_py, "extras_require").into_keys();
+    all.push(("setup.py", names.collect()));
     all
 }
 
@@ -354,12 +338,8 @@ fn group(
     if !seen.insert(name.to_owned()) {
         return;
     }
-    for item in groups
-        .get(name)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+    let items = groups.get(name).and_then(Value::as_array);
+    for item in items.into_iter().flatten() {
         match item {
             Value::String(requirement) => into.push(requirement.clone()),
             Value::Table(table) if depth > 0 => {
@@ -387,45 +367,30 @@ fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) 
 
 /// Returns the test dependencies in the tables of Hatch, PDM, Rye and uv.
 fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
-    let tool = |path: &[&str]| {
-        let mut value = files.pyproject.get("tool")?;
-        for key in path {
-            value = value.get(key)?;
-        }
-        Some(value)
-    };
-    let mut lists = Vec::from(["uv", "rye"].map(|name| tool(&[name, "dev-dependencies"])));
-    if let Some(groups) = tool(&["pdm", "dev-dependencies"]).and_then(Value::as_table) {
+    let lists = ["tool.uv.dev-dependencies", "tool.rye.dev-dependencies"];
+    let mut lists = Vec::from(lists.map(|keys| files.get(keys)));
+    if let Some(Value::Table(groups)) = files.get("tool.pdm.dev-dependencies") {
         let names: Vec<String> = groups.keys().cloned().collect();
         // PDM installs all of them.
         let chosen = choose(&names).or_else(|| installed_by_ci(&names, &[], true));
         lists.extend(chosen.into_iter().flatten().map(|name| groups.get(&name)));
     }
-    for environment in HATCH_ENVIRONMENTS {
-        let Some(environment) = tool(&["hatch", "envs", environment]) else {
-            continue;
-        };
-        lists.push(environment.get("dependencies"));
-        lists.push(environment.get("extra-dependencies"));
-    }
-    let lists = lists.into_iter().flatten().filter_map(Value::as_array);
-    let texts = lists.flatten().filter_map(Value::as_str);
-    let texts: Vec<String> = texts.map(str::to_owned).collect();
+    let lists = lists.into_iter().flat_map(strings);
+    let hatch = ["dependencies", "extra-dependencies"].into_iter();
+    let hatch = hatch.flat_map(|key| hatch_names(files, key));
+    let texts: Vec<String> = lists.chain(hatch).collect();
     if !texts.is_empty() {
         from.push("pyproject.toml".to_owned());
     }
     texts
 }
 
-/// Returns the extras or groups that environments of Hatch install.
+/// Returns the extras, groups or packages that environments of Hatch install.
 fn hatch_names(files: &Files, key: &str) -> Vec<String> {
-    let environments = files.tool("hatch").and_then(|hatch| hatch.get("envs"));
-    let lists = HATCH_ENVIRONMENTS.iter().filter_map(|name| {
-        let names = environments?.get(name)?.get(key)?;
-        names.as_array()
-    });
-    let names = lists.flatten().filter_map(Value::as_str);
-    names.map(str::to_owned).collect()
+    let keys = HATCH_ENVIRONMENTS.map(|name| format!("tool.hatch.envs.{name}.{key}"));
+    keys.iter()
+        .flat_map(|keys| strings(files.get(keys)))
+        .collect()
 }
 
 /// Returns the development packages of a Pipfile, and all its other packages if nothing else installs them.
@@ -436,9 +401,7 @@ fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
         true => &["dev-packages"][..],
         false => &["packages", "dev-packages"],
     };
-    let tables = tables
-        .iter()
-        .filter_map(|name| pipfile.get(*name)?.as_table());
+    let packages = tables.iter().flat_map(|name| entries(pipfile.get(*name)));
     let requirement = |(name, value): (&String, &Value)| {
         let table = value.as_table();
         let version = match table {
@@ -448,5 +411,5 @@ fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
         };
         Some(format!("{name}{}", version.trim_start_matches('*')))
     };
-    Ok(tables.flatten().filter_map(requirement).collect())
+    Ok(packages.filter_map(requirement).collect())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::Value;
 
-use super::{ci, local_lines, text};
+use super::{ci, entries, local_lines, strings, text, value};
 use crate::pattern::Pattern;
 use crate::recipe::ini::Ini;
 use crate::repository::Tree;
@@ -51,12 +51,10 @@ pub(super) fn read(
     if setup_cfg.has("tox:tox") {
         return Ok((setup_cfg.clone(), "setup.cfg"));
     }
-    let in_pyproject = pyproject.get("tool").and_then(|tool| tool.get("tox"));
-    let legacy = in_pyproject.and_then(|tox| tox.get("legacy_tox_ini")?.as_str());
-    if let Some(text) = legacy {
+    if let Some(Value::String(text)) = value(pyproject, "tool.tox.legacy_tox_ini") {
         return Ok((Ini::parse(text), "pyproject.toml"));
     }
-    if let Some(table) = in_pyproject.and_then(Value::as_table) {
+    if let Some(Value::Table(table)) = value(pyproject, "tool.tox") {
         return Ok((from_toml(table), "pyproject.toml"));
     }
     let file = text(tree, "tox.toml")?.unwrap_or_default();
@@ -70,8 +68,7 @@ fn from_toml(table: &toml::Table) -> Ini {
     add_section(&mut text, "tox", Some(table));
     let base = table.get("env_run_base").and_then(Value::as_table);
     add_section(&mut text, "testenv", base);
-    let environments = table.get("env").and_then(Value::as_table);
-    for (name, environment) in environments.into_iter().flatten() {
+    for (name, environment) in entries(table.get("env")) {
         let section = format!("testenv:{name}");
         add_section(&mut text, &section, environment.as_table());
     }
@@ -108,9 +105,8 @@ fn lines_of(value: &Value) -> Vec<String> {
 
 /// Converts `{ replace = "ref", of = ["env_run_base", "deps"] }` to the form of tox.ini.
 fn list_reference(table: &toml::Table) -> Option<String> {
-    let path = table.get("of")?.as_array()?.iter();
-    let path: Vec<&str> = path.filter_map(Value::as_str).collect();
-    match path.as_slice() {
+    let path = strings(table.get("of"));
+    match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [.., "env_run_base", key] => Some(format!("{{[testenv]{key}}}")),
         [.., "env", name, key] => Some(format!("{{[testenv:{name}]{key}}}")),
         _ => None,
