@@ -33,8 +33,8 @@ use serde::{Deserialize, Serialize};
 pub use builtin::digest as built_in_digest;
 pub(crate) use detect::project_metadata::{ProjectMetadata, declared_requirements, is_version};
 pub(crate) use detect::{
-    build_without_extensions, distribution_name, join as join_path, names_folder, older_pythons,
-    package_name as normalized_name, test_extras, test_files,
+    build_without_extensions, distribution_name, innermost, join as join_path, names_folder,
+    older_pythons, package_name as normalized_name, test_extras, test_files,
 };
 pub(crate) use extras::split_extras;
 pub(crate) use named_requirements::named_requirements;

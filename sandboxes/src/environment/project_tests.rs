@@ -51,14 +51,7 @@ pub(super) async fn run(
 
 /// Returns the innermost project that contains a path; empty for the root.
 fn project_of<'a>(path: &str, projects: &'a [String]) -> &'a str {
-    let contains = |folder: &&String| {
-        let rest = path.strip_prefix(folder.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let around = projects.iter().filter(contains);
-    around
-        .max_by_key(|folder| folder.len())
-        .map_or("", String::as_str)
+    recipe::innermost(path, projects).map_or("", String::as_str)
 }
 
 /// Makes a path relative to a project.

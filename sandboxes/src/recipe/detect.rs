@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 pub(super) use ci::{command_files, is_workflow, runs_tests, workflows};
 pub(crate) use local_lines::join;
 pub(crate) use test_dependencies::test_extras;
-pub(crate) use test_files::test_files;
+pub(crate) use test_files::{innermost, test_files};
 
 use regex::Regex;
 use toml::Value;
@@ -33,6 +33,7 @@ use super::Overrides;
 use super::ini::Ini;
 use super::python_version::{Hints, choose, is_possible, timestamp};
 use super::{MAX_FILE_LEN, Recipe, python_version, setup_py};
+use crate::pattern::Pattern;
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 use local_lines::LocalLine;
@@ -280,13 +281,15 @@ pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
     Ok(project_metadata::ProjectMetadata::read(tree)?.name)
 }
 
+static WITHOUT_EXTENSIONS: Pattern = Pattern::new(
+    r#"(?:environ(?:\.get)?|getenv)\s*[\[(]\s*["']([A-Z0-9_]*(?:NO_C?EXT|DISABLE_[A-Z_]*C?EXT|SKIP_[A-Z_]*EXT|WITHOUT_[A-Z_]*EXT|PURE_?PYTHON)[A-Z0-9_]*)["']"#,
+);
+
 /// Returns the variable that makes setup.py omit extension modules, if it reads one.
 pub(crate) fn build_without_extensions(tree: &Tree) -> Result<Option<String>> {
     let setup_py = text(tree, "setup.py")?.unwrap_or_default();
-    let expression = r#"(?:environ(?:\.get)?|getenv)\s*[\[(]\s*["']([A-Z0-9_]*(?:NO_C?EXT|DISABLE_[A-Z_]*C?EXT|SKIP_[A-Z_]*EXT|WITHOUT_[A-Z_]*EXT|PURE_?PYTHON)[A-Z0-9_]*)["']"#;
-    let pattern = Regex::new(expression).ok();
-    let captures = pattern.and_then(|pattern| Some(pattern.captures(&setup_py)?[1].to_owned()));
-    Ok(captures)
+    let captures = WITHOUT_EXTENSIONS.captures(&setup_py);
+    Ok(captures.map(|captures| captures[1].to_owned()))
 }
 
 /// Returns whether pip can install the code.

@@ -9,7 +9,7 @@ use toml::Value;
 use super::local_lines::{self, LocalLine};
 use super::project_folders::{is_excluded, project_folders};
 use super::project_metadata::ProjectMetadata;
-use super::{Files, ci, entries, installable, package_name, strings};
+use super::{Files, ci, entries, innermost, installable, package_name, strings};
 use crate::error::SandboxError;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -75,12 +75,9 @@ impl Choice<'_> {
     /// Returns the innermost projects that contain the paths.
     fn projects(&self, folders: &[String]) -> Vec<String> {
         let folders: Vec<&String> = folders.iter().filter(|f| !is_excluded(f)).collect();
-        let innermost = |path: &String| {
-            let around = folders.iter().filter(|folder| is_below(path, folder));
-            around.max_by_key(|folder| folder.len())
-        };
-        let projects = self.paths.iter().filter_map(innermost);
-        projects.map(|folder| (*folder).clone()).collect()
+        let paths = self.paths.iter();
+        let projects = paths.filter_map(|path| innermost(path, folders.iter().copied()));
+        projects.cloned().collect()
     }
 }
 
@@ -229,12 +226,9 @@ fn with_tests(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {
         }
     }
     candidates.retain(|folder| !is_excluded(folder));
-    let innermost = |test: &str| {
-        let around = candidates.iter().filter(|folder| is_below(test, folder));
-        around.max_by_key(|folder| folder.len()).cloned()
-    };
-    let test_folders: BTreeSet<String> = tests.iter().filter_map(|test| innermost(test)).collect();
-    Ok(test_folders.into_iter().collect())
+    let folders = tests.iter().filter_map(|test| innermost(test, &candidates));
+    let folders: BTreeSet<&String> = folders.collect();
+    Ok(folders.into_iter().cloned().collect())
 }
 
 /// Reads the chosen projects and those that they depend on, and sorts them: dependencies first.

@@ -5,7 +5,8 @@ mod names;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use names::{TestNames, innermost, is_inside, is_named, name_pattern};
+pub(crate) use names::innermost;
+use names::{TestNames, is_inside, is_named, name_pattern};
 use regex::Regex;
 
 use super::project_folders::{is_excluded, project_folders};

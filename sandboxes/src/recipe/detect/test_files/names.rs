@@ -75,7 +75,7 @@ pub(super) fn is_inside(path: &str, folder: &str) -> bool {
 }
 
 /// Returns the innermost of the folders that contain a path.
-pub(super) fn innermost<'a>(
+pub(crate) fn innermost<'a>(
     path: &str,
     folders: impl IntoIterator<Item = &'a String>,
 ) -> Option<&'a String> {
