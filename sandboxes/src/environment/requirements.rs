@@ -130,7 +130,8 @@ fn include(
         match option {
             Some((option, file)) if !file.is_empty() => {
                 let constraint = constraint || option.contains("-c");
-                include(tree, &join(folder, file), constraint, all, seen)?;
+                let file = recipe::join_path(folder, file).unwrap_or_default();
+                include(tree, &file, constraint, all, seen)?;
             }
             // Skips hashes and the project's own indexes. Folders are installed later, with their tests.
             _ if line.starts_with('-') || recipe::names_folder(line) => {}
@@ -153,20 +154,6 @@ fn include(
         }
     }
     Ok(())
-}
-
-fn join(folder: &str, file: &str) -> String {
-    let mut parts: Vec<&str> = folder.split('/').filter(|p| !p.is_empty()).collect();
-    for part in file.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            other => parts.push(other),
-        }
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]
