@@ -1,10 +1,10 @@
 //! The metadata of the code under test, as produced by its build.
 
-use regex::Regex;
 use serde::Deserialize;
 
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
+use crate::pattern::Pattern;
 use crate::recipe::normalized_name;
 use crate::sandbox::Result;
 
@@ -54,23 +54,17 @@ impl Metadata {
     }
 }
 
-fn condition() -> Option<Regex> {
-    Regex::new(r#"extra\s*==\s*['"]([^'"]+)['"]"#).ok()
-}
+static CONDITION: Pattern = Pattern::new(r#"extra\s*==\s*['"]([^'"]+)['"]"#);
 
 fn extra_of(line: &str) -> Option<String> {
-    Some(condition()?.captures(line)?[1].to_owned())
+    Some(CONDITION.captures(line)?[1].to_owned())
 }
 
 /// Neutralises the condition: `x>=1; python_version < "3.9" and extra == "test"` becomes `x>=1; python_version < "3.9"
 /// and python_version > '0'`.
 fn without_extra(line: &str) -> String {
-    match condition() {
-        Some(condition) => condition
-            .replace_all(line, "python_version > '0'")
-            .into_owned(),
-        None => line.to_owned(),
-    }
+    let neutral = "python_version > '0'";
+    CONDITION.replace_all(line, neutral).into_owned()
 }
 
 #[cfg(test)]

@@ -4,66 +4,40 @@
 //! each group of versions. The first matching table is merged over the shared keys. If none matches, the repository is
 //! newer than the recipe, and detection from its files works better.
 
-use regex::Regex;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::{Recipe, parse};
 use crate::error::SandboxError;
 use crate::hex::hex;
+use crate::pattern::Pattern;
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
+/// Returns a repository and its file.
+macro_rules! recipe {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../recipes/", $name, ".toml")),
+        )
+    };
+}
+
 /// All files of `sandboxes/recipes`, by repository.
 const FILES: [(&str, &str); 12] = [
-    (
-        "astropy/astropy",
-        include_str!("../../recipes/astropy/astropy.toml"),
-    ),
-    (
-        "django/django",
-        include_str!("../../recipes/django/django.toml"),
-    ),
-    (
-        "matplotlib/matplotlib",
-        include_str!("../../recipes/matplotlib/matplotlib.toml"),
-    ),
-    (
-        "mwaskom/seaborn",
-        include_str!("../../recipes/mwaskom/seaborn.toml"),
-    ),
-    (
-        "pallets/flask",
-        include_str!("../../recipes/pallets/flask.toml"),
-    ),
-    (
-        "psf/requests",
-        include_str!("../../recipes/psf/requests.toml"),
-    ),
-    (
-        "pydata/xarray",
-        include_str!("../../recipes/pydata/xarray.toml"),
-    ),
-    (
-        "pylint-dev/pylint",
-        include_str!("../../recipes/pylint-dev/pylint.toml"),
-    ),
-    (
-        "pytest-dev/pytest",
-        include_str!("../../recipes/pytest-dev/pytest.toml"),
-    ),
-    (
-        "scikit-learn/scikit-learn",
-        include_str!("../../recipes/scikit-learn/scikit-learn.toml"),
-    ),
-    (
-        "sphinx-doc/sphinx",
-        include_str!("../../recipes/sphinx-doc/sphinx.toml"),
-    ),
-    (
-        "sympy/sympy",
-        include_str!("../../recipes/sympy/sympy.toml"),
-    ),
+    recipe!("astropy/astropy"),
+    recipe!("django/django"),
+    recipe!("matplotlib/matplotlib"),
+    recipe!("mwaskom/seaborn"),
+    recipe!("pallets/flask"),
+    recipe!("psf/requests"),
+    recipe!("pydata/xarray"),
+    recipe!("pylint-dev/pylint"),
+    recipe!("pytest-dev/pytest"),
+    recipe!("scikit-learn/scikit-learn"),
+    recipe!("sphinx-doc/sphinx"),
+    recipe!("sympy/sympy"),
 ];
 
 /// Returns a digest of all recipes. It changes with any of them, because other recipes may build other environments.
@@ -158,16 +132,15 @@ fn match_version(
     parse::parse_table(all, place).map(Some)
 }
 
+static VERSION: Pattern = Pattern::new(
+    r#"(?m)^\s*(?:__version__|version|VERSION|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#,
+);
+
 /// Returns the numbers of the version that the code states.
 fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
-    let Ok(assignment) = Regex::new(
-        r#"(?m)^\s*(?:__version__|version|VERSION|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#,
-    ) else {
-        return Ok(None);
-    };
     for path in &file.version_files {
         if let Some(text) = tree.text(path)?
-            && let Some(captures) = assignment.captures(&text)
+            && let Some(captures) = VERSION.captures(&text)
         {
             return Ok(Some(numbers(&captures[1])));
         }

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use regex::{Captures, Regex};
+use regex::Captures;
 
 use crate::error::SandboxError;
+use crate::pattern::Pattern;
 use crate::sandbox::Result;
 
 /// Everything outside of the Dockerfile that it uses.
@@ -149,11 +150,10 @@ fn instructions(text: &str) -> Result<Vec<String>> {
     Ok(all)
 }
 
+static VARIABLE: Pattern = Pattern::new(r"\$(?:(\w+)|\{(\w+)(?::-([^${}]*))?\})");
+
 /// Replaces `$NAME`, `${NAME}` and `${NAME:-default}`.
 fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
-    let Ok(pattern) = Regex::new(r"\$(?:(\w+)|\{(\w+)(?::-([^${}]*))?\})") else {
-        return text.to_owned();
-    };
     let value = |found: &Captures<'_>| {
         let name = found
             .get(1)
@@ -163,7 +163,7 @@ fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
         let value = variables.get(name).filter(|value| !value.is_empty());
         value.map_or(default, String::as_str).to_owned()
     };
-    pattern.replace_all(text, value).into_owned()
+    VARIABLE.replace_all(text, value).into_owned()
 }
 
 #[cfg(test)]

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
-
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 
 /// Maximum number of names in a text that are looked up.
 const MAX_NAMES: usize = 200;
 
+static PATH: Pattern = Pattern::new(r"[\w./+-]*/[\w.+-]+\.\w+");
+
 /// Returns the files that a text names by their path, or by a unique end of it, as relative to a project. The path may
 /// also be the end of an address, or of a path on another machine.
 pub(super) fn named_paths(tree: &Tree, text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let Ok(pattern) = Regex::new(r"[\w./+-]*/[\w.+-]+\.\w+") else {
-        return found;
-    };
-    for name in pattern.find_iter(text).take(MAX_NAMES) {
+    for name in PATH.find_iter(text).take(MAX_NAMES) {
         let name = name.as_str().trim_start_matches(['.', '/']);
         if !name.contains('/') {
             continue;
