@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::steps::{StepOutput, keep_end, text};
+use super::steps::{StepOutput, keep_end, tail, text};
 use super::{Environment, failure_hints};
 use crate::error::SandboxError;
 use crate::sandbox::{Command, Result, Sandbox, output};
@@ -73,11 +73,7 @@ impl FailedCommand {
 
     /// Returns the error for a sandbox whose tests cannot be prepared.
     fn error(&self) -> SandboxError {
-        let lines: Vec<&str> = self.printed.text.lines().collect();
-        let tail: String = lines[lines.len().saturating_sub(MAX_LINES)..]
-            .iter()
-            .map(|line| format!("\n    {line}"))
-            .collect();
+        let tail = tail(self.printed.text.lines(), MAX_LINES);
         let message = format!(
             "`{}` failed before the tests with exit code {}{tail}",
             self.command, self.printed.code

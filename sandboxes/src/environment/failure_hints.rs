@@ -7,7 +7,7 @@ mod decisive;
 mod rules;
 
 use decisive::Failure;
-pub(super) use decisive::decisive_line;
+pub(super) use decisive::{decisive_line, shortened};
 pub(super) use rules::missing_variables;
 pub(super) use rules::omissions::SET;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Environment;
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
-use super::steps::text;
+use super::steps::{tail, text};
 use crate::error::SandboxError;
 use crate::recipe::Service;
 use crate::sandbox::{Command, Paths, Result, Sandbox, output};
@@ -197,11 +197,7 @@ async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> Sandbox
     let end = output(sandbox, &end, START_TIMEOUT).await.ok();
     let end = end.map(|end| String::from_utf8_lossy(&end.stdout).into_owned());
     let end = end.unwrap_or_default();
-    let lines: Vec<&str> = end.lines().collect();
-    let tail: String = lines[lines.len().saturating_sub(8)..]
-        .iter()
-        .map(|line| format!("\n    {line}"))
-        .collect();
+    let tail = tail(end.lines(), 8);
     SandboxError::system(format!(
         "the service {} did not start: port {} accepts no connections{tail}",
         service.name, service.port

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::before_tests::FailedCommand;
+use super::failure_hints;
 use super::steps::{StepOutput, Steps, text};
 use crate::sandbox::{Command, Result};
 
@@ -92,35 +93,20 @@ pub struct Test {
     pub text: String,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Line {
-    Collected {
-        collected: BTreeMap<String, u64>,
-    },
-    Broken {
-        broken: String,
-        text: String,
-    },
-    Test {
-        test: String,
-        outcome: String,
-        text: String,
-    },
-    Uses {
-        uses: BTreeMap<String, String>,
-    },
-    Stopped {
-        stopped: u64,
-        #[serde(default)]
-        good_files: u64,
-        #[serde(default)]
-        place: String,
-    },
-    Ended {
-        #[serde(rename = "ended")]
-        _code: i32,
-    },
+/// A line that the script prints. Its keys tell what it reports.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    collected: Option<BTreeMap<String, u64>>,
+    broken: Option<String>,
+    test: Option<String>,
+    outcome: String,
+    text: String,
+    uses: Option<BTreeMap<String, String>>,
+    stopped: Option<u64>,
+    good_files: u64,
+    place: String,
+    ended: Option<i32>,
 }
 
 /// Runs the script in the sandbox of `steps`.
@@ -155,31 +141,24 @@ impl SmokeTestReport {
             let Some(json) = line.strip_prefix(RESULT_PREFIX) else {
                 continue;
             };
-            match serde_json::from_str(json) {
-                Ok(Line::Collected { collected }) => report.collected = collected,
-                Ok(Line::Broken { broken, text }) => {
-                    report.broken.push(CollectionError { file: broken, text });
-                }
-                Ok(Line::Test {
-                    test: id,
-                    outcome,
-                    text,
-                }) => report.tests.push(Test { id, outcome, text }),
-                Ok(Line::Uses { uses }) => report.uses = uses,
-                Ok(Line::Stopped {
-                    stopped,
-                    good_files,
-                    place,
-                }) => {
-                    report.stopped = true;
-                    report.place = place;
-                    report.good_files += good_files;
-                    report.limit = Some(stopped);
-                }
-                Ok(Line::Ended { .. }) => report.ended = true,
-                // Tests can print anything, so invalid lines are ignored.
-                Err(_) => {}
+            // Tests can print anything, so invalid lines are ignored.
+            let line: Line = serde_json::from_str(json).unwrap_or_default();
+            report.collected = line.collected.unwrap_or(report.collected);
+            report.uses = line.uses.unwrap_or(report.uses);
+            if let Some(file) = line.broken {
+                let text = line.text;
+                report.broken.push(CollectionError { file, text });
+            } else if let Some(id) = line.test {
+                let (outcome, text) = (line.outcome, line.text);
+                report.tests.push(Test { id, outcome, text });
             }
+            if line.stopped.is_some() {
+                report.stopped = true;
+                report.place = line.place;
+                report.good_files += line.good_files;
+                report.limit = line.stopped;
+            }
+            report.ended |= line.ended.is_some();
         }
         if report.stopped {
             // The time limit interrupted the collection of this file, so the error says nothing about the file.
@@ -254,9 +233,5 @@ pub(super) fn reason(text: &str) -> String {
     let line = messages
         .next_back()
         .or_else(|| text.lines().rfind(|line| !line.trim().is_empty()));
-    let line = line.unwrap_or_default().trim();
-    match line.char_indices().nth(200) {
-        Some((end, _)) => format!("{} …", &line[..end]),
-        None => line.to_owned(),
-    }
+    failure_hints::shortened(line.unwrap_or_default().trim())
 }

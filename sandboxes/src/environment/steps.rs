@@ -167,11 +167,8 @@ pub(super) fn failed(log: &Log, step: &str, printed: &StepOutput) -> SandboxErro
 }
 
 pub(super) fn failure(log: &Log, what: String, text: &str) -> SandboxError {
-    let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    let tail: String = lines[lines.len().saturating_sub(12)..]
-        .iter()
-        .map(|l| format!("\n    {l}"))
-        .collect();
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let tail = tail(lines, 12);
     let place = log.path.display();
     let message = format!("{what}{tail}\n  full log: {place}");
     SandboxError {
@@ -180,6 +177,12 @@ pub(super) fn failure(log: &Log, what: String, text: &str) -> SandboxError {
         is_external: failure_hints::is_external(text),
         ..SandboxError::new(ErrorKind::Build, message)
     }
+}
+
+/// Returns the last of the lines, each indented and after a line end.
+pub(super) fn tail<'a>(lines: impl Iterator<Item = &'a str>, count: usize) -> String {
+    let lines: Vec<String> = lines.map(|line| format!("\n    {line}")).collect();
+    lines[lines.len().saturating_sub(count)..].concat()
 }
 
 /// Returns the error for a step that timed out.

@@ -99,10 +99,15 @@ pub(in crate::environment) fn decisive_line(output: &str) -> Option<String> {
         true => failure.error.lines().nth(1).unwrap_or(&failure.line),
         false => &failure.line,
     };
-    Some(match line.char_indices().nth(200) {
+    Some(shortened(line))
+}
+
+/// Returns a line for a note or a message, of which a long one loses its end.
+pub(in crate::environment) fn shortened(line: &str) -> String {
+    match line.char_indices().nth(200) {
         Some((end, _)) => format!("{} …", &line[..end]),
         None => line.to_owned(),
-    })
+    }
 }
 
 /// Removes what pytest (`E   `) and uv (`╰─▶ `, or `error: ` and `cause: ` since 0.13) put before a line.
