@@ -63,7 +63,7 @@ pub use uninstalled::{NamedPackages, uninstalled};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::future::BoxFuture;
@@ -260,6 +260,8 @@ pub type Progress<'a> = &'a (dyn Fn(BuildEvent) + Send + Sync);
 
 /// Returns the environment of a source, from the cache or built now.
 ///
+/// If the recipe's Python cannot install a pinned requirement, builds with an older one, which is remembered.
+///
 /// The future is boxed because otherwise every crate that awaits it would compile the whole build code again.
 ///
 /// # Errors
@@ -274,54 +276,42 @@ pub fn prepare<'a>(
     settings: &'a BuildSettings,
     progress: Progress<'a>,
 ) -> BoxFuture<'a, Result<Environment>> {
-    Box::pin(with_suitable_python(
-        backend, source, recipe, origin, settings, progress,
-    ))
-}
-
-/// Builds with an older Python if the recipe's cannot install a pinned requirement. The choice is remembered.
-async fn with_suitable_python(
-    backend: &dyn Backend,
-    source: &Source,
-    recipe: &Recipe,
-    origin: &str,
-    settings: &BuildSettings,
-    progress: Progress<'_>,
-) -> Result<Environment> {
-    require_python_files(source)?;
-    let settings = &rust::with_hosts(settings, source)?;
-    let mut choice = python_choice::Choice::read(backend, source, recipe, origin, settings)?;
-    loop {
-        let findings = Findings::default();
-        let recipe = choice.recipe();
-        let plan = match choice.take_plan() {
-            Some(plan) => plan,
-            None => make_plan(backend, source, &recipe, origin).await?,
-        };
-        let input = BuildInput {
-            backend,
-            source,
-            recipe: &recipe,
-            origin,
-            settings,
-            plan: &plan,
-            sharing: None,
-            progress,
-            begun: Instant::now(),
-            findings: &findings,
-        };
-        let built = cached_or_built(&input).await;
-        match (built, findings.older_python()) {
-            (Err(_), Some(older)) if choice.try_version(&older) => {}
-            (Err(_), _) if choice.leave_out() => {}
-            (Err(error), _) => return Err(error),
-            (Ok(mut environment), _) => {
-                environment.notes.extend(choice.note());
-                choice.record()?;
-                return Ok(environment);
+    Box::pin(async move {
+        require_python_files(source)?;
+        let settings = &rust::with_hosts(settings, source)?;
+        let mut choice = python_choice::Choice::read(backend, source, recipe, origin, settings)?;
+        loop {
+            let findings = Findings::default();
+            let recipe = choice.recipe();
+            let plan = match choice.take_plan() {
+                Some(plan) => plan,
+                None => make_plan(backend, source, &recipe, origin).await?,
+            };
+            let input = BuildInput {
+                backend,
+                source,
+                recipe: &recipe,
+                origin,
+                settings,
+                plan: &plan,
+                sharing: None,
+                progress,
+                begun: Instant::now(),
+                findings: &findings,
+            };
+            let built = cached_or_built(&input).await;
+            match (built, findings.older_python()) {
+                (Err(_), Some(older)) if choice.try_version(&older) => {}
+                (Err(_), _) if choice.leave_out() => {}
+                (Err(error), _) => return Err(error),
+                (Ok(mut environment), _) => {
+                    environment.notes.extend(choice.note());
+                    choice.record()?;
+                    return Ok(environment);
+                }
             }
         }
-    }
+    })
 }
 
 async fn make_plan(
@@ -424,6 +414,10 @@ fn require_python_files(source: &Source) -> Result<()> {
 /// Returns the time when an environment was last used, if it was recorded.
 pub fn last_use(cache: &Path, environment: &str) -> Option<SystemTime> {
     lease::last_used(&cache.join("environments"), environment)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks a file until the result is dropped or the process dies.

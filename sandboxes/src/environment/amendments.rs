@@ -7,15 +7,15 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::build::Build;
 use super::cache_keys::{self, Plan};
 use super::lease::Lease;
 use super::smoke_test::SmokeTestReport;
 use super::{
-    BuildSettings, Environment, Progress, SampleSettings, TestSample, lock, prepare, records,
-    sample_tests,
+    BuildSettings, Environment, Progress, SampleSettings, TestSample, lock, locked, prepare,
+    records, sample_tests,
 };
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{self, IMAGE_KEYS, Recipe};
@@ -118,10 +118,6 @@ impl Draft {
             _ => Ok(()),
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Build<'_> {

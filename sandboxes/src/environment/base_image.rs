@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use serde_json::json;
@@ -20,7 +20,7 @@ use super::lease::Lease;
 use super::log::{Log, LogLines};
 use super::records::{self, Layer};
 use super::steps::{self, failure, keep_end};
-use super::{BuildEvent, BuildSettings, Progress, lock};
+use super::{BuildEvent, BuildSettings, Progress, lock, locked};
 use crate::egress::{Egress, Host};
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
@@ -304,7 +304,7 @@ impl<'a> BuildOutput<'a> {
     }
 
     fn print(&self, piece: &str) {
-        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = locked(&self.text);
         let (lines, text) = &mut *text;
         let whole = lines.push(piece.as_bytes());
         if !whole.is_empty() {
@@ -328,7 +328,7 @@ impl<'a> BuildOutput<'a> {
         {
             self.print(&format!("\n{line}\n"));
         }
-        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = locked(&self.text);
         let mut failed = failure(self.log, format!("`{step}` failed"), &text.1);
         let needs_other_builder = [
             "BuildKit",

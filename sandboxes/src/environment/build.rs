@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use super::before_tests::FailedCommand;
@@ -10,7 +10,7 @@ use super::cache_keys::Plan;
 use super::log::Log;
 use super::sharing::Sharing;
 use super::steps::secret;
-use super::{BuildSettings, Progress};
+use super::{BuildSettings, Progress, locked};
 use crate::egress::{Egress, EgressSettings};
 use crate::recipe::Recipe;
 use crate::repository::Source;
@@ -65,21 +65,17 @@ pub(super) struct Findings {
 impl Findings {
     /// Returns the older Python that the next attempt should use.
     pub(super) fn older_python(&self) -> Option<String> {
-        let version = self.older_python.lock();
-        version.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.older_python).clone()
     }
 
     /// Returns the notes so far.
     pub(super) fn omissions(&self) -> Vec<String> {
-        let notes = self.omissions.lock();
-        notes.unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.omissions).clone()
     }
 
     /// Remembers notes about what was left out.
     pub(super) fn omit(&self, notes: &[String]) {
-        let all = self.omissions.lock();
-        let mut all = all.unwrap_or_else(PoisonError::into_inner);
-        all.extend(notes.iter().cloned());
+        locked(&self.omissions).extend(notes.iter().cloned());
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Instant, SystemTime};
 
 use super::lease::{ExclusiveLock, last_used};
 use super::log::Log;
 use super::records::{self, Record};
-use super::{BuildEvent, Progress};
+use super::{BuildEvent, Progress, locked};
 use crate::error::SandboxError;
 use crate::sandbox::{Backend, Result};
 
@@ -71,8 +71,7 @@ pub async fn prune(
     let steps = Mutex::new(Vec::new());
     let progress = |event: BuildEvent| {
         if let BuildEvent::Started { step } = event {
-            let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
-            steps.push(step);
+            locked(&steps).push(step);
         }
     };
     let limit = Limit {
@@ -81,7 +80,7 @@ pub async fn prune(
     };
     let mut notes = Vec::new();
     try_evict(backend, &folder, limit, &log, &progress, &mut notes).await?;
-    let mut lines = steps.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut lines = std::mem::take(&mut *locked(&steps));
     lines.extend(notes);
     Ok(lines)
 }

@@ -6,9 +6,10 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use super::locked;
 use crate::sandbox::Result;
 
 /// Maximum bytes kept of one line.
@@ -94,7 +95,7 @@ impl Log {
     }
 
     fn times(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.times)
     }
 
     pub(super) fn line(&self, text: &str) {
@@ -103,9 +104,8 @@ impl Log {
             text = text.replace(secret, "***");
         }
         text.push('\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be written must not fail the build.
-        let _ = file.write(text.as_bytes());
+        let _ = locked(&self.file).write(text.as_bytes());
     }
 }
 

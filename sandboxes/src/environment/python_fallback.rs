@@ -4,11 +4,11 @@
 //! A pin says when the code was written better than its date does. So a version that has a wheel for the pin, or whose
 //! compiler interface it knows, is tried before the pin is left out.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::build::Build;
 use super::build_sandbox::BuildSandbox;
+use super::locked;
 use super::removed_features::removed_by;
 use super::requirements;
 use super::smoke_test::SmokeTestReport;
@@ -86,8 +86,7 @@ impl Build<'_> {
         self.log.line(&format!(
             "-- Python {version} suits the pinned requirements better"
         ));
-        let found = self.findings.older_python.lock();
-        *found.unwrap_or_else(PoisonError::into_inner) = Some(version);
+        *locked(&self.findings.older_python) = Some(version);
         error
     }
 

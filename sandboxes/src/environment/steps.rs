@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::log::{Log, LogLines};
-use super::{BuildEvent, Progress, failure_hints};
+use super::{BuildEvent, Progress, failure_hints, locked};
 use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
@@ -138,7 +138,7 @@ impl Steps<'_> {
             };
             if !whole.is_empty() {
                 self.log.line(whole.trim_end_matches('\n'));
-                let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut text = locked(text);
                 text.push_str(&whole);
                 keep_end(&mut text);
             }
