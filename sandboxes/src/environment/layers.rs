@@ -136,13 +136,9 @@ impl Build<'_> {
         let sharing = self.sharing.filter(|_| !self.settings.rebuild);
         let claim = match sharing {
             Some(sharing) => {
-                let begun = self.log.begin_step();
-                let outcome = sharing.fetch_or_claim::<Layer>(name).await;
-                let seconds = self.log.end_step(begun);
-                self.log.line(&format!(
-                    "-- look for the requirements on other machines: {seconds:.1} s"
-                ));
-                match outcome {
+                let look = async { Ok(sharing.fetch_or_claim::<Layer>(name).await) };
+                let what = "look for the requirements on other machines";
+                match self.log.timed(what, look).await? {
                     FetchOutcome::Fetched(layer) => {
                         self.log.line(&format!("== {name} was fetched\n"));
                         return self.record_layer(layer.notes).await;
@@ -172,11 +168,11 @@ impl Build<'_> {
         if let Some(sharing) = self.sharing
             && let Some(layer) = records::read::<Layer>(&record).await
         {
-            let begun = self.log.begin_step();
-            sharing.publish(name, &layer).await;
-            let seconds = self.log.end_step(begun);
-            self.log
-                .line(&format!("-- share the requirements: {seconds:.1} s"));
+            let publish = async {
+                sharing.publish(name, &layer).await;
+                Ok(())
+            };
+            self.log.timed("share the requirements", publish).await?;
         }
         drop(claim);
         Ok(recorded)
@@ -303,7 +299,11 @@ impl Build<'_> {
 
     async fn install_code(&self, builder: &BuildSandbox) -> Result<Environment> {
         let steps = self.steps(builder);
-        let workspace = &builder.paths.workspace;
+        let unpack = || {
+            let unpacking =
+                (builder.sandbox).unpack(&builder.paths.workspace, &self.source.archive);
+            self.log.timed("unpack the code", unpacking)
+        };
         if self.recipe.image.is_some() {
             // An image may contain another version of the code and its later history. Ignored build products stay.
             steps
@@ -313,12 +313,7 @@ impl Build<'_> {
                 )
                 .await?;
         }
-        self.log
-            .timed(
-                "unpack the code",
-                builder.sandbox.unpack(workspace, &self.source.archive),
-            )
-            .await?;
+        unpack().await?;
         let base_archive = builder.paths.store.join("base.tar");
         let upload = (builder.sandbox).upload_file(&base_archive, &self.source.archive, 0o644);
         self.log
@@ -329,18 +324,13 @@ impl Build<'_> {
             self.make_git(&steps, tag).await?;
         }
         for script in &self.recipe.before_install {
-            steps
-                .shell(
-                    &format!("before the installation: {}", label(script)),
-                    script,
-                )
-                .await?;
+            let step = format!("before the installation: {}", label(script));
+            steps.shell(&step, script).await?;
         }
-        let none: &[String] = &[];
         let default = ["-e".to_owned(), ".".to_owned()];
         let install = match &self.recipe.install {
             Some(install) => install.as_slice(),
-            None if self.recipe.image.is_some() => none,
+            None if self.recipe.image.is_some() => &[],
             None => &default,
         };
         let mut notes = Vec::new();
@@ -353,24 +343,15 @@ impl Build<'_> {
         for script in &self.recipe.after_install {
             let mut command = Command::shell(script.clone());
             command.env.extend(self.plan.version.variables(true));
-            steps
-                .run(
-                    &format!("after the installation: {}", label(script)),
-                    &command,
-                )
-                .await?;
+            let step = format!("after the installation: {}", label(script));
+            steps.run(&step, &command).await?;
         }
         let touched = !(self.recipe.before_install.is_empty()
             && install.is_empty()
             && self.recipe.after_install.is_empty());
         if touched {
             // Changes that the steps made to tracked files were only for those steps.
-            self.log
-                .timed(
-                    "unpack the code",
-                    builder.sandbox.unpack(workspace, &self.source.archive),
-                )
-                .await?;
+            unpack().await?;
         }
         self.refresh_builds(&steps, &targets).await?;
         self.compile(builder).await?;
