@@ -125,6 +125,17 @@ pub struct Stated {
     pub extras: Vec<String>,
 }
 
+impl Stated {
+    /// Adds the parts that the keys of a file state.
+    fn add(&mut self, has: impl Fn(&str) -> bool) {
+        self.python |= has("python");
+        self.requirements |= has("requirements") || has("requirements-files");
+        self.install |= has("install");
+        self.services |= has("services");
+        self.before_tests |= has("before-tests");
+    }
+}
+
 impl Recipe {
     /// Returns the recipe as `[environment]` of a `testwright.toml`, with the keys that differ from the default.
     pub fn to_toml(&self) -> String {
@@ -276,7 +287,12 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     };
     let (mut recipe, mut origin) = match built_in {
         Some((recipe, name)) => (recipe, format!("built-in {name}")),
-        None => detected(source, &tree, overrides, python_given || image_given)?,
+        None => {
+            let is_given = python_given || image_given;
+            let (mut recipe, origin) = detect::detect(source, &tree, overrides, is_given)?;
+            completion::complete(&tree, &mut recipe)?;
+            (recipe, origin)
+        }
     };
     if image_given {
         recipe = Recipe {
@@ -291,17 +307,15 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     let words = installs.filter_map(toml::Value::as_array).flatten();
     let words = words.filter_map(toml::Value::as_str);
     let stated_extras = words.flat_map(|word| split_extras(word).1);
-    let stated = Stated {
+    let mut stated = Stated {
         python: python_given || image_given,
-        requirements: states("requirements") || states("requirements-files"),
-        install: states("install"),
-        services: states("services"),
-        before_tests: states("before-tests"),
         added: overrides.requirements.clone(),
         extras: stated_extras
             .chain(overrides.extras.iter().cloned())
             .collect(),
+        ..Stated::default()
     };
+    stated.add(states);
     for (table, place) in layers {
         recipe = parse::merge_recipe(&recipe, table, &place)?;
         origin = format!("{place}, over {origin}");
@@ -327,17 +341,8 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
 ///
 /// Kind `Input` if a key is unknown or has an invalid value.
 pub fn amend(recipe: &Recipe, keys: toml::Table) -> Result<Recipe> {
-    let has = |key: &str| keys.contains_key(key);
-    let stated = Stated {
-        python: recipe.stated.python || has("python"),
-        requirements: recipe.stated.requirements
-            || has("requirements")
-            || has("requirements-files"),
-        install: recipe.stated.install || has("install"),
-        services: recipe.stated.services || has("services"),
-        before_tests: recipe.stated.before_tests || has("before-tests"),
-        ..recipe.stated.clone()
-    };
+    let mut stated = recipe.stated.clone();
+    stated.add(|key| keys.contains_key(key));
     let amended = parse::merge_recipe(recipe, keys, "[environment]")?;
     Ok(Recipe { stated, ..amended })
 }
@@ -352,18 +357,6 @@ pub fn parse_settings(text: &str, place: &str) -> Result<Option<Recipe>> {
         return Ok(None);
     };
     amend(&Recipe::default(), table).map(Some)
-}
-
-/// Detects and completes a recipe.
-fn detected(
-    source: &Source,
-    tree: &Tree,
-    overrides: &Overrides,
-    python_given: bool,
-) -> Result<(Recipe, String)> {
-    let (mut recipe, origin) = detect::detect(source, tree, overrides, python_given)?;
-    completion::complete(tree, &mut recipe)?;
-    Ok((recipe, origin))
 }
 
 /// Returns `[environment]` of the repository's own file, otherwise `[tool.testwright.environment]` of its
