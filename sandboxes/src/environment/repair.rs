@@ -27,12 +27,8 @@ impl Build<'_> {
         let own = |module: &str| is_own_module(tree, module);
         let mut missing = missing::find(report, &named, &own);
         // A published copy of the code under test must never be installed.
-        let projects = self.recipe.projects.iter().map(String::as_str);
-        for folder in [""].into_iter().chain(projects) {
-            let name = recipe::distribution_name(&tree.subtree(folder))?;
-            let name = name.map(|name| normalized_name(&name));
-            missing.retain(|missing| Some(&missing.package) != name.as_ref());
-        }
+        let projects = self.own_names()?;
+        missing.retain(|missing| !projects.contains(&missing.package));
         missing.retain(|missing| {
             let there = packages.iter().filter_map(|line| line.split("==").next());
             let mut there = there.map(normalized_name);
@@ -65,12 +61,8 @@ impl Build<'_> {
         environment: &mut Environment,
         missing: &[Missing],
     ) -> Result<()> {
-        for Missing {
-            requirement,
-            required_by: asked_by,
-            ..
-        } in missing
-        {
+        for missing in missing {
+            let (requirement, asked_by) = (&missing.requirement, &missing.required_by);
             let (step, lines) = (
                 format!("install {requirement}"),
                 std::slice::from_ref(requirement),

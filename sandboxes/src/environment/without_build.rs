@@ -69,7 +69,8 @@ impl Build<'_> {
             "{package} cannot be built ({reason}): its dependencies were installed, and its folders are on the import path"
         )];
         notes.extend(self.install_one_by_one(builder, &lines).await?);
-        self.place_project(builder, &target.folder, Some(&metadata))
+        let roots = &metadata.import_roots;
+        self.place_project(builder, &target.folder, Some(&metadata), roots)
             .await?;
         Ok(Some(notes))
     }
@@ -82,7 +83,9 @@ impl Build<'_> {
     ) -> Result<()> {
         for folder in &self.recipe.projects {
             if !installed.iter().any(|target| target.folder == *folder) {
-                self.place_project(builder, folder, None).await?;
+                let tree = self.source.tree()?.subtree(folder);
+                let roots = ProjectMetadata::read(&tree)?.import_roots;
+                self.place_project(builder, folder, None, &roots).await?;
             }
         }
         Ok(())
@@ -93,21 +96,15 @@ impl Build<'_> {
         builder: &BuildSandbox,
         folder: &str,
         metadata: Option<&ProjectMetadata>,
+        roots: &[String],
     ) -> Result<()> {
-        let read = match metadata {
-            Some(_) => None,
-            None => Some(ProjectMetadata::read(&self.source.tree()?.subtree(folder))?),
-        };
-        let roots = metadata
-            .or(read.as_ref())
-            .map(|metadata| metadata.import_roots.as_slice());
         let declared = metadata.and_then(|metadata| metadata.version.as_deref());
         let version = self.plan.version.version.as_deref().or(declared);
         let request = Request {
             folder,
             metadata,
             version: version.unwrap_or("0.0.0"),
-            roots: roots.unwrap_or_default(),
+            roots,
         };
         let code = SCRIPT.as_bytes();
         let script = builder.upload("without_build.py", code).await?;
@@ -122,7 +119,7 @@ impl Build<'_> {
     }
 
     /// Returns the normalized names of the projects in the repository, which are never installed from an index.
-    fn own_names(&self) -> Result<Vec<String>> {
+    pub(super) fn own_names(&self) -> Result<Vec<String>> {
         let tree = self.source.tree()?;
         let folders = [""]
             .into_iter()
