@@ -95,9 +95,14 @@ fn first_name(text: &str) -> Option<String> {
 
 /// Returns the tag in the output of `git describe`.
 pub(super) fn tag_of(describe: &str) -> String {
-    match describe.rsplitn(3, '-').collect::<Vec<_>>().as_slice() {
-        [hash, _, tag] if hash.starts_with('g') => (*tag).to_owned(),
-        _ => describe.to_owned(),
+    tag_and_distance(describe).0.to_owned()
+}
+
+/// Splits the output of `git describe` into the tag and the number of commits since then.
+fn tag_and_distance(describe: &str) -> (&str, &str) {
+    match describe.rsplitn(3, '-').collect::<Vec<_>>()[..] {
+        [hash, distance, tag] if hash.starts_with('g') => (tag, distance),
+        _ => (describe, "0"),
     }
 }
 
@@ -181,13 +186,8 @@ fn highest_heading(text: &str) -> Option<String> {
 /// - `6.0.0rc1-51-gabc` → `6.0.0rc2.dev51`
 /// - `7.2.0.dev0-3-gabc` → `7.2.0.dev3`
 fn guess_next(describe: &str) -> Option<String> {
-    let mut parts = describe.rsplitn(3, '-');
-    let (tag, distance) = match (parts.next(), parts.next(), parts.next()) {
-        (Some(hash), Some(distance), Some(tag)) if hash.starts_with('g') => {
-            (tag, distance.parse::<u64>().ok()?)
-        }
-        _ => (describe, 0),
-    };
+    let (tag, distance) = tag_and_distance(describe);
+    let distance: u64 = distance.parse().ok()?;
     let start = tag.find(|c: char| c.is_ascii_digit())?;
     // Tags such as `release-1.2-final` and `v1.2_beta` are not versions, so nothing can be guessed.
     let version = tag[start..].trim_end_matches(['.', '-', '_']);

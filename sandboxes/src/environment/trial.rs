@@ -1,7 +1,6 @@
 //! A trial of a few tests from all over the repository, and its verdict: an environment works if tests pass in it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::Environment;
 use super::build::Build;
@@ -268,11 +267,6 @@ impl Build<'_> {
             hint,
             ..SandboxError::new(ErrorKind::Build, message)
         }
-    }
-
-    /// Returns the time limit of a trial, for notes.
-    pub(super) fn trial_deadline(&self) -> Duration {
-        self.settings.trial_deadline
     }
 }
 

@@ -172,7 +172,7 @@ impl Build<'_> {
             python,
         };
         let Some(report) = trial.run(kind).await? else {
-            let seconds = self.trial_deadline().as_secs();
+            let seconds = self.settings.trial_deadline.as_secs();
             environment.notes.push(format!(
                 "the trial of a few tests timed out after {seconds} s"
             ));

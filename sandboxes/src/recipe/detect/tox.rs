@@ -125,16 +125,19 @@ pub(super) fn dependencies(tree: &Tree, tox: &Ini, python: &str) -> ToxDependenc
             });
         all.add(tree, &line);
     }
-    let extras = first_list(tox, environment.as_deref(), "extras");
-    let names = extras.iter().flat_map(|line| line.split(','));
-    all.extras.extend(names.map(|name| name.trim().to_owned()));
+    all.extras.extend(names(tox, python, "extras"));
     all
 }
 
 /// Returns the dependency groups that tox installs for tests with this version of Python.
 pub(super) fn groups(tox: &Ini, python: &str) -> Vec<String> {
+    names(tox, python, "dependency_groups")
+}
+
+/// Returns the names in a list for tests with this version of Python, with commas between them.
+fn names(tox: &Ini, python: &str, key: &str) -> Vec<String> {
     let environment = test_environment(tox, python);
-    let lines = first_list(tox, environment.as_deref(), "dependency_groups");
+    let lines = first_list(tox, environment.as_deref(), key);
     let names = lines.iter().flat_map(|line| line.split(','));
     names.map(|name| name.trim().to_owned()).collect()
 }
