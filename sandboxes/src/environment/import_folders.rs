@@ -65,10 +65,8 @@ pub(super) fn add(environment: &mut Environment, asked_by: &str, text: &str, tre
         return false;
     }
     let place = environment.paths.workspace.join(&folder);
-    let place = place.to_string_lossy().into_owned();
-    for env in [&mut environment.env, &mut environment.recipe.env] {
-        env.insert(VARIABLE.to_owned(), place.clone());
-    }
+    let place = place.to_string_lossy();
+    environment.set_variable(VARIABLE, &place);
     let note = format!("added {folder} to {VARIABLE}: {asked_by} needs it");
     environment.notes.push(note);
     true

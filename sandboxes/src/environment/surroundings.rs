@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
-
 use super::Environment;
 use super::build::Build;
 use super::failure_hints::{SET, missing_variables};
 use super::import_folders;
 use super::smoke_test::SmokeTestReport;
+use crate::pattern::Pattern;
 use crate::recipe::{self, NamedVariable, Recipe, Service};
 use crate::repository::Tree;
 use crate::sandbox::{Result, SandboxSource};
@@ -25,10 +24,12 @@ const POSTGRESQL_PORT: u16 = 5432;
 
 /// Patterns of connections and their ports, additional signs of failure, and whether the port is on this machine. Other
 /// ports are in another container, whose name is unknown here.
-const FAILED_CONNECTIONS: [(&str, &[&str], bool); 4] = [
-    (r"\.s\.PGSQL\.(\d+)\b", &[], true),
+static FAILED_CONNECTIONS: [(Pattern, &[&str], bool); 4] = [
+    (Pattern::new(r"\.s\.PGSQL\.(\d+)\b"), &[], true),
     (
-        r#"(?:localhost|127\.0\.0\.1|\[?::1\]?)["')\s]*(?:\([^)]*\))?[:,\s]+(?:port[ =:]+)?(\d{2,5})\b"#,
+        Pattern::new(
+            r#"(?:localhost|127\.0\.0\.1|\[?::1\]?)["')\s]*(?:\([^)]*\))?[:,\s]+(?:port[ =:]+)?(\d{2,5})\b"#,
+        ),
         &[
             "Connection refused",
             "ECONNREFUSED",
@@ -38,11 +39,15 @@ const FAILED_CONNECTIONS: [(&str, &[&str], bool); 4] = [
         true,
     ),
     (
-        "could not translate host name|failed to resolve host",
+        Pattern::new("could not translate host name|failed to resolve host"),
         &[],
         false,
     ),
-    (r"Error -\d+ connecting to [\w-]+:(\d+)", &[], false),
+    (
+        Pattern::new(r"Error -\d+ connecting to [\w-]+:(\d+)"),
+        &[],
+        false,
+    ),
 ];
 
 /// Variables with the author of commits, for tests that create some. Developers have them in their configuration.
@@ -87,11 +92,8 @@ impl Build<'_> {
         tree: &Tree,
     ) -> Result<bool> {
         let printed = report.printed_lines();
-        let complaints: Vec<(String, String)> = report
-            .complaints()
-            .chain([("pytest", printed.text.as_str())])
-            .map(|(asked_by, text)| (asked_by.to_owned(), text.to_owned()))
-            .collect();
+        let printed = [("pytest", printed.text.as_str())];
+        let complaints: Vec<(&str, &str)> = report.complaints().chain(printed).collect();
         let mut added = add_variables(environment, &complaints, tree)?;
         for (asked_by, text) in &complaints {
             added |= import_folders::add(environment, asked_by, text, tree);
@@ -137,7 +139,12 @@ impl Build<'_> {
         let Some(service) = service else {
             return Ok(false);
         };
-        self.install_service(environment, &service).await?;
+        let builder = self
+            .build_sandbox(SandboxSource::Saved(environment.saved.clone()))
+            .await?;
+        let services = std::slice::from_ref(&service);
+        let done = self.install_services(&builder, services).await;
+        self.finish(builder, done, &environment.saved).await?;
         environment.notes.push(format!(
             "added the service {} at port {port}: {asked_by} needs it",
             service.name
@@ -152,21 +159,12 @@ impl Build<'_> {
         environment.recipe.services.push(service);
         Ok(true)
     }
-
-    async fn install_service(&self, environment: &Environment, service: &Service) -> Result<()> {
-        let builder = self
-            .build_sandbox(SandboxSource::Saved(environment.saved.clone()))
-            .await?;
-        let services = std::slice::from_ref(service);
-        let done = self.install_services(&builder, services).await;
-        self.finish(builder, done, &environment.saved).await
-    }
 }
 
 /// Adds the variables that errors say are missing, with their values from the repository's files.
 fn add_variables(
     environment: &mut Environment,
-    complaints: &[(String, String)],
+    complaints: &[(&str, &str)],
     tree: &Tree,
 ) -> Result<bool> {
     let missing = complaints
@@ -207,29 +205,21 @@ fn add_variable(
     if environment.env.contains_key(name) {
         return false;
     }
-    let (value, origin) = match named.get(name) {
-        Some(variable) => (variable.value.clone(), variable.file.as_str()),
-        None => match placeholder(name) {
-            Some(value) => (value.to_owned(), ""),
-            None => return false,
-        },
+    let file = named.get(name).map(|variable| variable.file.as_str());
+    let value = named.get(name).map(|variable| variable.value.as_str());
+    let Some(value) = value.or(placeholder(name)) else {
+        return false;
     };
-    let from = match origin {
-        "" => String::new(),
-        file => format!(", as {file} says"),
-    };
+    let from = file.map_or(String::new(), |file| format!(", as {file} says"));
     environment
         .notes
         .push(format!("{SET}{name}={value}{from}: {asked_by} needs it"));
-    for env in [&mut environment.env, &mut environment.recipe.env] {
-        insert(env, name, &value);
-    }
+    environment.set_variable(name, value);
     // The same file usually has the other variables that the code reads.
+    let file = file.filter(|file| is_plain(file));
     for (other, variable) in named {
-        if !origin.is_empty() && variable.file == origin && is_plain(origin) {
-            for env in [&mut environment.env, &mut environment.recipe.env] {
-                insert(env, other, &variable.value);
-            }
+        if file == Some(variable.file.as_str()) {
+            environment.set_variable(other, &variable.value);
         }
     }
     true
@@ -248,9 +238,7 @@ fn add_fixed_variables(
         return false;
     }
     for (name, value) in variables {
-        for env in [&mut environment.env, &mut environment.recipe.env] {
-            insert(env, name, value);
-        }
+        environment.set_variable(name, value);
     }
     environment
         .notes
@@ -260,25 +248,18 @@ fn add_fixed_variables(
 
 /// Returns whether Qt finds no display.
 fn lacks_display(text: &str) -> bool {
-    let signs = [
-        "qt.qpa.xcb",
-        "could not connect to display",
-        "Qt platform plugin",
-    ];
-    signs.iter().any(|sign| text.contains(sign))
+    static SIGNS: Pattern =
+        Pattern::new(r"qt\.qpa\.xcb|could not connect to display|Qt platform plugin");
+    SIGNS.is_match(text)
 }
 
 /// Returns whether git says that it does not know the author of a commit, or exits as it does then.
 fn lacks_git_identity(text: &str) -> bool {
-    let signs = [
-        "Please tell me who you are",
-        "unable to auto-detect email address",
-        "unable to auto-detect name",
-        "empty ident name",
-    ];
+    static SIGNS: Pattern = Pattern::new(
+        "Please tell me who you are|unable to auto-detect (?:email address|name)|empty ident name",
+    );
     let is_commit = text.contains("'git'") && text.contains("'commit'");
-    signs.iter().any(|sign| text.contains(sign))
-        || is_commit && text.contains("non-zero exit status 128")
+    SIGNS.is_match(text) || is_commit && text.contains("non-zero exit status 128")
 }
 
 /// Returns a value for a variable whose value does not matter, judged by its name.
@@ -296,9 +277,14 @@ fn is_plain(file: &str) -> bool {
     name.starts_with(".env") || name.contains("env.") || file.contains(".envs/")
 }
 
-fn insert(env: &mut BTreeMap<String, String>, name: &str, value: &str) {
-    env.entry(name.to_owned())
-        .or_insert_with(|| value.to_owned());
+impl Environment {
+    /// Sets a variable of tests, unless it is set.
+    pub(super) fn set_variable(&mut self, name: &str, value: &str) {
+        for env in [&mut self.env, &mut self.recipe.env] {
+            env.entry(name.to_owned())
+                .or_insert_with(|| value.to_owned());
+        }
+    }
 }
 
 /// Returns the port of a connection that failed, and whether it is one of this machine.
@@ -306,7 +292,6 @@ fn failed_port(text: &str) -> Option<(u16, bool)> {
     FAILED_CONNECTIONS
         .iter()
         .find_map(|(pattern, signs, is_local)| {
-            let pattern = Regex::new(pattern).ok()?;
             let connection = pattern.captures_iter(text).last()?;
             let port = match connection.get(1) {
                 Some(port) => port.as_str().parse().ok()?,
