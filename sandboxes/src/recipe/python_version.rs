@@ -107,6 +107,11 @@ pub(super) struct Hints {
 }
 
 impl Hints {
+    /// Returns whether the code allows some release of 3.minor.
+    fn allow(&self, minor: u32) -> bool {
+        self.requires.iter().all(|r| allows(r, minor))
+    }
+
     /// Adds the hints of another project of the repository. Specifiers that contradict the present ones are ignored.
     pub(super) fn add(&mut self, other: Hints) {
         self.listed_minors.extend(other.listed_minors);
@@ -114,9 +119,7 @@ impl Hints {
             let mut minors = SUPPORTED_VERSIONS
                 .iter()
                 .filter_map(|version| parse(version));
-            let fits = |minor: u32| {
-                self.requires.iter().all(|r| allows(r, minor)) && allows(&specifier, minor)
-            };
+            let fits = |minor: u32| self.allow(minor) && allows(&specifier, minor);
             if minors.any(fits) {
                 self.requires.push(specifier);
             }
@@ -143,7 +146,7 @@ pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
         &|m| available.is_empty() || available.iter().any(|v| parse(v) == Some(m)),
         false,
     );
-    keep(&|m| hints.requires.iter().all(|r| allows(r, m)), false);
+    keep(&|m| hints.allow(m), false);
     if let Some(newest) = hints.listed_minors.iter().max() {
         keep(&|m| m <= *newest, true);
     }
@@ -158,14 +161,13 @@ pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
 /// Fails if the code requires a newer Python than any that is available.
 pub(super) fn require_available(hints: &Hints, available: &[String]) -> Result<()> {
     let minors: Vec<u32> = available.iter().filter_map(|v| parse(v)).collect();
-    let fits = |minor: u32| hints.requires.iter().all(|r| allows(r, minor));
     let Some(newest) = minors.iter().max().copied() else {
         return Ok(());
     };
-    let Some(needed) = (newest + 1..MAX_MINOR).find(|minor| fits(*minor)) else {
+    let Some(needed) = (newest + 1..MAX_MINOR).find(|minor| hints.allow(*minor)) else {
         return Ok(());
     };
-    if minors.iter().any(|minor| fits(*minor)) {
+    if minors.iter().any(|minor| hints.allow(*minor)) {
         return Ok(());
     }
     let specifiers = hints.requires.join(", ");
@@ -190,7 +192,7 @@ pub(super) fn older_than(hints: &Hints, current: &str) -> Vec<String> {
     let Some(current) = parse(current) else {
         return Vec::new();
     };
-    let fits = |minor: u32| minor < current && hints.requires.iter().all(|r| allows(r, minor));
+    let fits = |minor: u32| minor < current && hints.allow(minor);
     let versions = SUPPORTED_VERSIONS.iter().rev();
     versions
         .filter(|version| parse(version).is_some_and(fits))
@@ -214,10 +216,7 @@ pub(super) fn is_possible(
         && preferred.version != chosen
         && (is_newer || !preferred.only_if_newer)
         && (available.is_empty() || available.contains(&preferred.version))
-        && hints
-            .requires
-            .iter()
-            .all(|requires| allows(requires, minor))
+        && hints.allow(minor)
 }
 
 /// Returns whether a specifier such as `>=3.7, !=3.8.*, <4` (or Poetry's `^3.7`) allows some release of 3.minor.

@@ -59,9 +59,9 @@ impl ProjectRecipe {
                 .collect(),
             ..ProjectRecipe::default()
         };
+        let metadata = ProjectMetadata::read(tree)?;
         if installable {
-            let name = ProjectMetadata::read(tree)?.name;
-            part.name = name.map(|name| package_name(&name));
+            part.name = metadata.name.as_deref().map(package_name);
             part.is_installed = true;
             if read.is_empty() {
                 read.push(build_file(files).to_owned());
@@ -69,7 +69,6 @@ impl ProjectRecipe {
             part.extras = dependencies.extras;
             part.extras.extend(project.extras.iter().cloned());
         } else {
-            let metadata = ProjectMetadata::read(tree)?;
             if !metadata.dependencies.is_empty() {
                 read.push("pyproject.toml".to_owned());
             }
