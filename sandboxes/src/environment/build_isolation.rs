@@ -22,15 +22,12 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     ("scikit-build", &["cmake", "ninja"]),
 ];
 
-/// Packages that setup.py files import without declaring them, by the word that shows it.
-const UNDECLARED: [(&str, &str); 6] = [
-    ("numpy", "numpy"),
-    ("cython", "cython"),
-    ("pybind11", "pybind11"),
-    ("cffi", "cffi"),
-    ("pkgconfig", "pkgconfig"),
-    ("setuptools_scm", "setuptools_scm"),
-];
+/// Packages that setup.py files import without declaring them.
+const UNDECLARED: &str = "numpy cython pybind11 cffi pkgconfig setuptools_scm";
+
+/// Signs that a build failed, in the output of uv.
+static FAILED_BUILD: Pattern =
+    Pattern::new("Failed to (?:download and )?build|build backend returned an error");
 
 /// Packages to build without isolation.
 #[derive(Debug, Default)]
@@ -125,13 +122,8 @@ impl Build<'_> {
         targets: &[InstallTarget],
         printed: &StepOutput,
     ) -> Result<Option<Unisolated>> {
-        let signs = [
-            "Failed to build",
-            "Failed to download and build",
-            "build backend returned an error",
-        ];
         let is_layout = printed.text.contains("Multiple top-level");
-        if is_layout || !signs.iter().any(|sign| printed.text.contains(sign)) {
+        if is_layout || !FAILED_BUILD.is_match(&printed.text) {
             return Ok(None);
         }
         let failed = failed_packages(&printed.text);
@@ -204,9 +196,9 @@ fn build_requirements(metadata: &ProjectMetadata, setup_py: &str) -> Vec<String>
         }
     }
     let lower = setup_py.to_lowercase();
-    for (word, package) in UNDECLARED {
+    for package in UNDECLARED.split(' ') {
         let is_listed = lines.iter().any(|line| name(line) == name(package));
-        if lower.contains(word) && !is_listed {
+        if lower.contains(package) && !is_listed {
             lines.push(package.to_owned());
         }
     }

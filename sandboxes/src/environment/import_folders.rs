@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::Environment;
 use super::missing::missing_modules;
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 
 const VARIABLE: &str = "PYTHONPATH";
@@ -12,42 +13,12 @@ const VARIABLE: &str = "PYTHONPATH";
 /// Folders with code that tests do not import as modules of the root.
 const EXCLUDED: [&str; 6] = ["doc", "docs", "example", "examples", "test", "tests"];
 
-/// Modules that Python or pytest imports before tests. A folder that has one of these names would break both.
-const STANDARD_MODULES: [&str; 33] = [
-    "abc",
-    "argparse",
-    "ast",
-    "code",
-    "collections",
-    "contextlib",
-    "copy",
-    "dataclasses",
-    "email",
-    "enum",
-    "functools",
-    "glob",
-    "html",
-    "http",
-    "inspect",
-    "io",
-    "json",
-    "logging",
-    "operator",
-    "os",
-    "platform",
-    "queue",
-    "random",
-    "re",
-    "select",
-    "signal",
-    "socket",
-    "string",
-    "token",
-    "types",
-    "typing",
-    "warnings",
-    "xml",
-];
+/// Modules that Python or pytest imports before tests, after the folder. One that has them would break both.
+static STANDARD_MODULE: Pattern = Pattern::new(concat!(
+    "^/(?:abc|argparse|ast|code|collections|contextlib|copy|dataclasses|email|enum|functools|glob|html|http|inspect",
+    "|io|json|logging|operator|os|platform|queue|random|re|select|signal|socket|string|token|types|typing|warnings",
+    r"|xml)(?:\.py|/__init__\.py)$",
+));
 
 /// Maximum depth of the folder.
 const MAX_DEPTH: usize = 2;
@@ -61,7 +32,7 @@ pub(super) fn add(environment: &mut Environment, asked_by: &str, text: &str, tre
     let Some(folder) = modules.find_map(|module| folder_of(module, tree.paths())) else {
         return false;
     };
-    if hides_standard_module(&folder, |path| tree.contains(path)) {
+    if hides_standard_module(&folder, tree.paths()) {
         return false;
     }
     let place = environment.paths.workspace.join(&folder);
@@ -73,10 +44,10 @@ pub(super) fn add(environment: &mut Environment, asked_by: &str, text: &str, tre
 }
 
 /// Returns whether a folder on PYTHONPATH would replace a module of Python.
-fn hides_standard_module(folder: &str, contains: impl Fn(&str) -> bool) -> bool {
-    STANDARD_MODULES.iter().any(|module| {
-        contains(&format!("{folder}/{module}.py"))
-            || contains(&format!("{folder}/{module}/__init__.py"))
+fn hides_standard_module<'a>(folder: &str, mut paths: impl Iterator<Item = &'a str>) -> bool {
+    paths.any(|path| {
+        let inside = path.strip_prefix(folder);
+        inside.is_some_and(|inside| STANDARD_MODULE.is_match(inside))
     })
 }
 
@@ -115,7 +86,7 @@ mod tests {
             ("lib/more/types.py", false),
             ("lib/more.py", false),
         ] {
-            let actual = hides_standard_module("lib", |other| other == path);
+            let actual = hides_standard_module("lib", [path].into_iter());
             assert_eq!(actual, expected, "{path}");
         }
     }

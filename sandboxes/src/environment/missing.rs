@@ -100,13 +100,7 @@ const PLUGINS: [(&str, &str); 53] = [
 ];
 
 /// Packages that run async tests, the most common last.
-const ASYNC: [&str; 5] = [
-    "pytest-trio",
-    "pytest-twisted",
-    "pytest-tornasync",
-    "pytest-aiohttp",
-    "pytest-asyncio",
-];
+const ASYNC: &str = "pytest-trio pytest-twisted pytest-tornasync pytest-aiohttp pytest-asyncio";
 
 /// A package that tests need.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -206,13 +200,8 @@ static ADVICE: Pattern = Pattern::new(
     r#"(?:pip3? install(?: -U| --upgrade| --user)*|pip or conda to install(?: the)?) [`'"]?([A-Za-z](?:[\w.-]*\w)?)(\[[\w,.-]+\])?"#,
 );
 /// Parts of the names of exceptions that libraries raise if a package is missing.
-const ERRORS: [&str; 5] = [
-    "ModuleNotFoundError",
-    "ImportError",
-    "RuntimeError",
-    "Dependenc",
-    "ImproperlyConfigured",
-];
+static ERRORS: Pattern =
+    Pattern::new("ModuleNotFoundError|ImportError|RuntimeError|Dependenc|ImproperlyConfigured");
 static FIXTURE: Pattern = Pattern::new(r"fixture '(\w+)' not found");
 static MARK: Pattern = Pattern::new(r"'(\w+)' not found in `markers`");
 static OPTIONS: Pattern = Pattern::new(r"unrecognized arguments: (.+)");
@@ -255,7 +244,7 @@ fn packages(
         }
     }
     // The error of a library names a real package, but `pip install` in prose may not.
-    let is_error = ERRORS.iter().any(|sign| text.contains(sign));
+    let is_error = ERRORS.is_match(text);
     for advice in ADVICE.captures_iter(text) {
         let package = normalized_name(&advice[1]);
         if named.contains_key(&package) || is_error {
@@ -279,8 +268,8 @@ fn packages(
     let unsupported =
         text.contains("async def function") && text.contains("not natively supported");
     if unsupported || text.contains(NO_ASYNC_PLUGIN) {
-        let chosen = ASYNC.iter().find(|plugin| named.contains_key(**plugin));
-        packages.insert((*chosen.unwrap_or(&"pytest-asyncio")).to_owned());
+        let chosen = ASYNC.split(' ').find(|plugin| named.contains_key(*plugin));
+        packages.insert(chosen.unwrap_or("pytest-asyncio").to_owned());
     }
     packages
 }

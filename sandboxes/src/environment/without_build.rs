@@ -8,20 +8,17 @@ use super::build_sandbox::BuildSandbox;
 use super::install_targets::InstallTarget;
 use super::requirements::name;
 use super::steps::{StepOutput, text};
+use crate::pattern::Pattern;
 use crate::recipe::{ProjectMetadata, test_extras};
 use crate::sandbox::{Command, Result};
 
 const SCRIPT: &str = include_str!("without_build.py");
 
 /// Signs that a compiler ran and failed. Then the code would lack its extensions, and the error is the better answer.
-const COMPILER_SIGNS: [&str; 6] = [
-    "fatal error:",
-    "error: command '",
-    "compilation terminated",
-    "linker command failed",
-    "cargo rustc",
-    "CMake Error",
-];
+static COMPILER_SIGNS: Pattern = Pattern::new(concat!(
+    "fatal error:|error: command '|compilation terminated|linker command failed|cargo rustc",
+    "|CMake Error",
+));
 
 /// A request to `without_build.py`.
 #[derive(Debug, Serialize)]
@@ -46,10 +43,7 @@ impl Build<'_> {
     ) -> Result<Option<Vec<String>>> {
         let tree = self.source.tree()?;
         let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
-        let is_compiled = COMPILER_SIGNS
-            .iter()
-            .any(|sign| printed.text.contains(sign));
-        if metadata.is_compiled() || is_compiled {
+        if metadata.is_compiled() || COMPILER_SIGNS.is_match(&printed.text) {
             return Ok(None);
         }
         let mut extras = target.extras.clone();

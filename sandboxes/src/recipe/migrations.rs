@@ -9,6 +9,7 @@ use super::detect::join;
 use super::named_requirements::named_requirements;
 use super::named_variables::named_variables;
 use super::{Recipe, normalized_name};
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::{Result, quote};
 
@@ -87,28 +88,10 @@ static PROGRAMS: [Program; 8] = [
 ];
 
 /// Words that may come before a program: shells, and tools that run it in an environment.
-const LAUNCHERS: [&str; 20] = [
-    "bash",
-    "command",
-    "commands",
-    "commands_pre",
-    "env",
-    "exec",
-    "hatch",
-    "pdm",
-    "pipenv",
-    "pixi",
-    "poetry",
-    "run",
-    "rye",
-    "script",
-    "session.run",
-    "session.run_always",
-    "sh",
-    "sudo",
-    "time",
-    "uv",
-];
+static LAUNCHERS: Pattern = Pattern::new(concat!(
+    "^(?:bash|command|commands|commands_pre|env|exec|hatch|pdm|pipenv|pixi|poetry|run|rye|script",
+    r"|session\.run|session\.run_always|sh|sudo|time|uv)$|^python",
+));
 
 /// Arguments of nox after those of the program.
 const NOX_ARGUMENTS: [&str; 4] = ["env=", "external=", "silent=", "success_codes="];
@@ -265,10 +248,8 @@ fn is_launched(words: &[String]) -> bool {
     }
     let is_option = |word: &str| word.starts_with('-');
     words.iter().enumerate().all(|(at, word)| {
-        let name = base_name(word);
         let is_value = at > 0 && is_option(&words[at - 1]);
-        LAUNCHERS.contains(&name)
-            || name.starts_with("python")
+        LAUNCHERS.is_match(base_name(word))
             || is_option(word)
             || is_value
             // A key of YAML, a variable or an assignment.

@@ -60,7 +60,7 @@ pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>
             all.add(without_factor(&line));
         }
     }
-    for path in paths.iter().filter(|path| installs(path)) {
+    for path in paths.iter().filter(|path| INSTALLING.is_match(path)) {
         let text = text(path)?.unwrap_or_default();
         for command in INSTALL.captures_iter(&text) {
             let words = command[1].split(|c: char| c.is_whitespace() || ",()\"'".contains(c));
@@ -85,17 +85,11 @@ fn is_requirements_file(path: &str) -> bool {
     (lower.ends_with(".txt") || lower.ends_with(".in")) && lower.contains("require")
 }
 
-fn installs(path: &str) -> bool {
-    let install_files = [
-        "noxfile.py",
-        ".travis.yml",
-        ".circleci/config.yml",
-        "azure-pipelines.yml",
-        "appveyor.yml",
-        "Makefile",
-    ];
-    path.starts_with(".github/") && path.ends_with("ml") || install_files.contains(&path)
-}
+/// Files whose commands install packages.
+static INSTALLING: Pattern = Pattern::new(concat!(
+    r"^(?:\.github/.*ml|noxfile\.py|\.travis\.yml|\.circleci/config\.yml|azure-pipelines\.yml|appveyor\.yml",
+    "|Makefile)$",
+));
 
 fn is_conda_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);

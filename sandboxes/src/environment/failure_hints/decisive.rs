@@ -41,15 +41,10 @@ static CONSEQUENCES: Pattern = Pattern::new(concat!(
 ));
 
 /// Lines that can be ignored wherever they occur: advice of other programs and testwright's own notices.
-const NOISE: [&str; 7] = [
-    "hint: This usually indicates",
-    "hint: Build failures usually indicate",
-    "note: This error originates",
-    "note: This is an issue with the package",
-    "help: ",
-    "network: ",
-    "package index: ",
-];
+static NOISE: Pattern = Pattern::new(concat!(
+    "^(?:hint: (?:This usually indicates|Build failures usually indicate)|help: |network: |package index: ",
+    "|note: (?:This error originates|This is an issue with the package))",
+));
 
 /// Messages of uv that newer versions put after `error: `.
 const UV_MESSAGES: [&str; 3] = ["No solution found", "Failed to ", "Git operation failed"];
@@ -58,9 +53,9 @@ impl<'a> Failure<'a> {
     /// Finds the last error that is not a consequence of another one. Returns `None` if no line looks like an error.
     pub(super) fn read(output: &'a str) -> Option<Failure<'a>> {
         let lines: Vec<&str> = output.lines().map(without_marks).collect();
-        let is_noise = |line: &str| NOISE.iter().any(|noise| line.starts_with(noise));
-        let is_error =
-            |line: &&str| !is_noise(line) && STARTS.is_match(line) && !CONSEQUENCES.is_match(line);
+        let is_error = |line: &&str| {
+            !NOISE.is_match(line) && STARTS.is_match(line) && !CONSEQUENCES.is_match(line)
+        };
         let at = lines.iter().rposition(is_error)?;
         // A resolver explains its error over several lines, each of which may begin like one.
         let at = lines[..at]
@@ -71,23 +66,13 @@ impl<'a> Failure<'a> {
         let explanation = lines[at..].iter().take(MAX_LINES);
         let explanation: Vec<&str> = explanation
             .copied()
-            .filter(|line| !is_noise(line))
+            .filter(|line| !NOISE.is_match(line))
             .collect();
         Some(Failure {
             line: lines[at].to_owned(),
             error: explanation.join("\n"),
             output,
         })
-    }
-
-    /// Returns whether the error's first line contains one of the signs.
-    pub(super) fn line_has(&self, signs: &[&str]) -> bool {
-        signs.iter().any(|sign| self.line.contains(sign))
-    }
-
-    /// Returns whether the error or its explanation contains one of the signs.
-    pub(super) fn error_has(&self, signs: &[&str]) -> bool {
-        signs.iter().any(|sign| self.error.contains(sign))
     }
 }
 

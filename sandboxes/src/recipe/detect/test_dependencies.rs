@@ -12,6 +12,7 @@ use super::project_metadata::ProjectMetadata;
 use super::requirements_files::{application_file, requirements_file};
 use super::tox::{self, ToxDependencies};
 use super::{Files, ci, conda, entries, local_lines, package_name, pixi, poetry, strings, text};
+use crate::pattern::Pattern;
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -27,17 +28,8 @@ pub(super) struct TestDependencies {
 }
 
 /// Names of extras and groups for tests. If none exists, those for development are used.
-const FOR_TESTS: [&str; 8] = [
-    "test",
-    "tests",
-    "testing",
-    "unittest",
-    "unittests",
-    "unit-test",
-    "unit-tests",
-    "pytest",
-];
-const FOR_DEVELOPMENT: [&str; 3] = ["dev", "develop", "development"];
+static FOR_TESTS: Pattern = Pattern::new("^(?:(?:unit-?)?tests?|testing|pytest)$");
+static FOR_DEVELOPMENT: Pattern = Pattern::new("^(?:dev|develop|development)$");
 
 /// Environments of Hatch for tests or development.
 const HATCH_ENVIRONMENTS: [&str; 6] = ["hatch-test", "test", "tests", "testing", "default", "dev"];
@@ -302,10 +294,10 @@ fn installed_by_tox(declared: &[String], installed: &[String]) -> Option<Vec<Str
 }
 
 fn choose(names: &[String]) -> Option<Vec<String>> {
-    for purpose_names in [&FOR_TESTS[..], &FOR_DEVELOPMENT[..]] {
+    for purpose in [&FOR_TESTS, &FOR_DEVELOPMENT] {
         let chosen: Vec<_> = names
             .iter()
-            .filter(|n| purpose_names.contains(&n.to_lowercase().replace('_', "-").as_str()))
+            .filter(|name| purpose.is_match(&name.to_lowercase().replace('_', "-")))
             .cloned()
             .collect();
         if !chosen.is_empty() {
@@ -321,7 +313,7 @@ fn choose_longer(names: &[String]) -> Option<Vec<String>> {
         let lower = name.to_lowercase();
         let mut parts = lower.split(['-', '_']);
         let has_other = parts.clone().any(ci::is_for_other_purpose);
-        !has_other && parts.any(|part| part != "pytest" && FOR_TESTS.contains(&part))
+        !has_other && parts.any(|part| part != "pytest" && FOR_TESTS.is_match(part))
     };
     let chosen: Vec<_> = names.iter().filter(is_for_tests).cloned().collect();
     (!chosen.is_empty()).then_some(chosen)

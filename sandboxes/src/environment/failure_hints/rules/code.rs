@@ -96,7 +96,7 @@ pub(in crate::environment::failure_hints) fn unset_settings(
     failure: &Failure<'_>,
     prefix: Option<&str>,
 ) -> Option<String> {
-    if !failure.line_has(&["ValidationError"]) {
+    if !failure.line.contains("ValidationError") {
         return None;
     }
     let mut names = Vec::new();
@@ -137,7 +137,7 @@ fn generated(module: &str) -> String {
 }
 
 pub(super) fn missing_name(failure: &Failure<'_>) -> Option<String> {
-    if failure.error_has(&["circular import"]) {
+    if failure.error.contains("circular import") {
         return None;
     }
     let pattern = r"cannot import name '(\w+)' from '([A-Za-z_]\w*)([\w.]*)'(?: \((/[^)]*)\))?";

@@ -17,6 +17,8 @@ static NO_RUST: Pattern = Pattern::new(concat!(
     "|No such file or directory: '(?:cargo|rustc)'|is rust-toolchain installed",
 ));
 
+static HAS_RUST: Pattern = Pattern::new(r"rustc 1\.|requires rustc");
+
 /// Returns the last host that the network of the build refused.
 fn refused(failure: &Failure<'_>) -> Option<String> {
     let mut lines = failure.output.lines().rev();
@@ -32,7 +34,7 @@ fn refused(failure: &Failure<'_>) -> Option<String> {
 pub(super) fn rust_toolchain(failure: &Failure<'_>) -> Option<String> {
     let wants_toolchain = refused(failure).is_some_and(|host| host.contains("rust-lang.org"))
         || NO_RUST.is_match(&failure.error);
-    let is_missing = wants_toolchain && !failure.error_has(&["rustc 1.", "requires rustc"]);
+    let is_missing = wants_toolchain && !HAS_RUST.is_match(&failure.error);
     is_missing.then(|| {
         "the package is compiled with Rust, whose toolchain is missing: install it on this machine with rustup, or \
          with --sandbox docker use an image that has it (--image)"

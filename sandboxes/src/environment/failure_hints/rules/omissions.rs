@@ -15,21 +15,13 @@ pub(in crate::environment) const SET: &str = "set ";
 const OMITTED: &str = "requirement ";
 
 /// Signs of a build that does not find its library.
-const NOT_FOUND: [&str; 5] = [
-    "Can not find",
-    "not found",
-    "could not find",
-    "Could not find",
-    "No such file",
-];
+static NOT_FOUND: Pattern = Pattern::new("Can not find|not found|[Cc]ould not find|No such file");
 
 /// Signs of code for Python 2, which no environment has.
-const PYTHON_2: [&str; 4] = [
-    "not supported on Python 3",
-    "Missing parentheses in call to 'print'",
-    "requires Python 2",
-    "requires Python '2",
-];
+static PYTHON_2: Pattern = Pattern::new(concat!(
+    "not supported on Python 3|Missing parentheses in call to 'print'",
+    "|requires Python '?2",
+));
 
 /// Modules whose packages are compiled against a library, and these packages. They are not in `module_packages`, because a
 /// missing one cannot be installed just like that.
@@ -60,6 +52,14 @@ fn submodules(notes: &[String]) -> Vec<&str> {
         .collect()
 }
 
+static LOOKS_MISSING: Pattern = Pattern::new(concat!(
+    "No such file|not found|does not exist|not an existing directory|does not contain|No module named",
+    "|Cannot find source file|can't find|cannot find",
+));
+
+static IS_ABOUT_FILES: Pattern =
+    Pattern::new("CMake Error|No such file|does not contain|Cannot find source file");
+
 pub(in crate::environment::failure_hints) fn submodule(
     failure: &Failure<'_>,
     notes: &[String],
@@ -74,27 +74,10 @@ pub(in crate::environment::failure_hints) fn submodule(
                 && captured(&format!(r"\b({})\b", regex::escape(&name)), &failure.error).is_some()
         }
     });
-    let looks_missing = failure.error_has(&[
-        "No such file",
-        "not found",
-        "does not exist",
-        "not an existing directory",
-        "does not contain",
-        "No module named",
-        "Cannot find source file",
-        "can't find",
-        "cannot find",
-    ]);
-    if paths.is_empty() || !looks_missing {
+    if paths.is_empty() || !LOOKS_MISSING.is_match(&failure.error) {
         return None;
     }
-    let is_about_files = named.is_some()
-        || failure.error_has(&[
-            "CMake Error",
-            "No such file",
-            "does not contain",
-            "Cannot find source file",
-        ]);
+    let is_about_files = named.is_some() || IS_ABOUT_FILES.is_match(&failure.error);
     let path = named.or(paths.first())?;
     is_about_files.then(|| {
         format!(
@@ -214,7 +197,7 @@ pub(in crate::environment::failure_hints) fn requirement(
             "{module} comes from the requirement {line}, but {lack}"
         ));
     }
-    let is_lack = NOT_FOUND.iter().any(|sign| reason.contains(sign));
+    let is_lack = NOT_FOUND.is_match(reason);
     let library = debian_package("requirements", &package_name(line));
     if let Some(package) = library.filter(|_| is_lack) {
         let what = format!(
@@ -222,7 +205,7 @@ pub(in crate::environment::failure_hints) fn requirement(
         );
         return Some(system_package(&what, Some(package)));
     }
-    if PYTHON_2.iter().any(|sign| reason.contains(sign)) {
+    if PYTHON_2.is_match(reason) {
         return Some(format!(
             "{module} comes from the requirement {line}, whose code is for Python 2: require another version or \
              package (--requirement), or choose a newer commit with --commit"
@@ -235,19 +218,15 @@ pub(in crate::environment::failure_hints) fn requirement(
 }
 
 /// Signs of code that another version of a package breaks.
-const MISFITS: [&str; 4] = [
-    "TypeError:",
-    "AttributeError:",
-    "ImportError: cannot import name",
-    "ModuleNotFoundError:",
-];
+static MISFITS: Pattern =
+    Pattern::new("(?:Type|Attribute|ModuleNotFound)Error:|ImportError: cannot import name");
 
 /// Explains an error inside one of two packages that contradict each other.
 pub(in crate::environment::failure_hints) fn contradiction(
     failure: &Failure<'_>,
     notes: &[String],
 ) -> Option<String> {
-    if !failure.line_has(&MISFITS) {
+    if !MISFITS.is_match(&failure.line) {
         return None;
     }
     notes.iter().find_map(|note| {
@@ -280,12 +259,8 @@ pub(in crate::environment::failure_hints) fn contradiction(
 const MAX_TRACEBACK: usize = 30;
 
 /// Signs of an error about a value.
-const REJECTIONS: [&str; 4] = [
-    "ValueError",
-    "ImproperlyConfigured",
-    "ValidationError",
-    "binascii.Error",
-];
+static REJECTIONS: Pattern =
+    Pattern::new(r"ValueError|ImproperlyConfigured|ValidationError|binascii\.Error");
 
 /// Explains an error that rejects the value of a variable that was guessed. The error names the variable, or the line of
 /// the code that raised it does.
@@ -294,7 +269,7 @@ pub(in crate::environment::failure_hints) fn guessed_variable(
     notes: &[String],
 ) -> Option<String> {
     // A variable that is still missing is another matter.
-    if !failure.line_has(&REJECTIONS) || code::variable(failure).is_some() {
+    if !REJECTIONS.is_match(&failure.line) || code::variable(failure).is_some() {
         return None;
     }
     let lines: Vec<&str> = failure.output.lines().collect();
