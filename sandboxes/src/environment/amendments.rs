@@ -235,7 +235,9 @@ impl<'a> Amendments<'a> {
             // A change that is not part of the key, such as another runner, replaced the rejected environment.
             rejected.take_if(|rejected| rejected.saved == environment.saved);
         }
-        self.remember(&environment.recipe)?;
+        // All commits with the original requirements start from the recipe that worked.
+        let path = path(self.source, &self.original, &self.settings)?;
+        crate::private::write(&path, environment.recipe.to_toml().as_bytes())?;
         Ok(environment)
     }
 
@@ -273,12 +275,6 @@ impl<'a> Amendments<'a> {
     /// Fails if the backend cannot remove it.
     pub async fn finish(&self) -> Result<()> {
         self.draft.finish(self.backend, &self.settings).await
-    }
-
-    /// Remembers the recipe that worked for all commits with the original requirements.
-    fn remember(&self, recipe: &Recipe) -> Result<()> {
-        let path = path(self.source, &self.original, &self.settings)?;
-        Ok(crate::private::write(&path, recipe.to_toml().as_bytes())?)
     }
 }
 

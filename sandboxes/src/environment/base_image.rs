@@ -24,6 +24,7 @@ use super::{BuildEvent, BuildSettings, Progress, lock, locked};
 use crate::egress::{Egress, Host};
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
+use crate::pattern::Pattern;
 use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, ImageBuild, Result, Sandbox, SandboxSource, Spec};
 use crate::starting::retry_start;
@@ -188,7 +189,8 @@ impl BaseImageBuild<'_> {
         };
         let sandbox = retry_start(|| self.backend.start(&spec)).await?;
         let python = format!("python{version}");
-        let output = BuildOutput::new(&log);
+        let text = Mutex::default();
+        let output = BuildOutput { log: &log, text };
         log.line(&format!("== {step}"));
         let building = self.build(sandbox.as_ref(), &python, &egress, context.path(), &output);
         let deadline = self.settings.step_deadline;
@@ -289,20 +291,17 @@ fn write_context(
     builder.into_inner()?.flush()
 }
 
+/// Signs of a Dockerfile that needs another builder, or is wrong.
+static OTHER_BUILDER: Pattern =
+    Pattern::new("BuildKit|parse error|[Uu]nknown instruction|[Uu]nknown flag");
+
 /// The output of a build, whose end explains a failure.
 struct BuildOutput<'a> {
     log: &'a Log,
     text: Mutex<(LogLines, String)>,
 }
 
-impl<'a> BuildOutput<'a> {
-    fn new(log: &'a Log) -> Self {
-        BuildOutput {
-            log,
-            text: Mutex::default(),
-        }
-    }
-
+impl BuildOutput<'_> {
     fn print(&self, piece: &str) {
         let mut text = locked(&self.text);
         let (lines, text) = &mut *text;
@@ -320,25 +319,13 @@ impl<'a> BuildOutput<'a> {
             return error;
         }
         let reason = error.message.trim_start_matches("build the image: ");
-        for line in egress
-            .take_notices()
-            .iter()
-            .map(String::as_str)
-            .chain([reason])
-        {
+        let notices = egress.take_notices();
+        for line in notices.iter().map(String::as_str).chain([reason]) {
             self.print(&format!("\n{line}\n"));
         }
         let text = locked(&self.text);
         let mut failed = failure(self.log, format!("`{step}` failed"), &text.1);
-        let needs_other_builder = [
-            "BuildKit",
-            "parse error",
-            "nknown instruction",
-            "nknown flag",
-        ]
-        .iter()
-        .any(|words| reason.contains(words));
-        if needs_other_builder {
+        if OTHER_BUILDER.is_match(reason) {
             failed.hint = Some("correct the Dockerfile; if it needs BuildKit, build it with `docker build`, and name the image with --image".to_owned());
         }
         failed

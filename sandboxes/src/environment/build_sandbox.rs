@@ -22,6 +22,10 @@ const PROGRAM: &str = "/opt/testwright-uv";
 /// Interpreter of the images that SWE-bench publishes. Their shells activate it, but their PATH does not include it.
 const PUBLISHED: &str = "/opt/miniconda3/envs/testbed/bin/python";
 
+/// Variables of programs that download, with the path of trusted certificates.
+const CA_VARIABLES: &str =
+    "SSL_CERT_FILE PIP_CERT REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO CARGO_HTTP_CAINFO";
+
 /// Time limit of steps that take seconds. On a busy disk, removing thousands of files takes minutes.
 pub(super) const SHORT_STEP: Duration = Duration::from_secs(600);
 
@@ -253,14 +257,7 @@ impl Build<'_> {
             sandbox
                 .upload(&inside, &tokio::fs::read(bundle).await?, 0o644)
                 .await?;
-            for name in [
-                "SSL_CERT_FILE",
-                "PIP_CERT",
-                "REQUESTS_CA_BUNDLE",
-                "CURL_CA_BUNDLE",
-                "GIT_SSL_CAINFO",
-                "CARGO_HTTP_CAINFO",
-            ] {
+            for name in CA_VARIABLES.split(' ') {
                 env.insert(name.to_owned(), text(&inside));
             }
         }

@@ -29,12 +29,7 @@ pub(super) fn is_external(output: &str) -> bool {
 /// Returns advice if the failure follows from what was left out of the environment, does not fit in it or was guessed, as
 /// stated in `notes`.
 pub(super) fn hint_for_omission(output: &str, notes: &[String]) -> Option<String> {
-    let failure = Failure::read(output)?;
-    rules::omissions::submodule(&failure, notes)
-        .or_else(|| rules::omissions::lfs_pointer(&failure, notes))
-        .or_else(|| rules::omissions::requirement(&failure, notes))
-        .or_else(|| rules::omissions::contradiction(&failure, notes))
-        .or_else(|| rules::omissions::guessed_variable(&failure, notes))
+    rules::omissions::advice(&Failure::read(output)?, notes)
 }
 
 /// Returns advice on the variables that pydantic's settings miss, with the prefix of their names.

@@ -135,18 +135,11 @@ fn add_folder(report: &mut SmokeTestReport, folder: &str) {
         .into_iter()
         .map(|(file, n)| (whole(&file), n))
         .collect();
-    report
-        .broken
-        .iter_mut()
-        .for_each(|error| error.file = whole(&error.file));
-    report
-        .tests
-        .iter_mut()
-        .for_each(|test| test.id = whole(&test.id));
-    report
-        .uses
-        .values_mut()
-        .for_each(|file| *file = whole(file));
+    let broken = report.broken.iter_mut().map(|error| &mut error.file);
+    let tests = report.tests.iter_mut().map(|test| &mut test.id);
+    for path in broken.chain(tests).chain(report.uses.values_mut()) {
+        *path = whole(path);
+    }
     if !report.place.is_empty() {
         report.place = whole(&report.place);
     }

@@ -58,7 +58,7 @@ fn started_services(workflow: &str) -> Vec<Service> {
             .iter()
             .find(|entry| entry.images.contains(&image.as_str()));
         if let Some(known_service) = known_service {
-            let port = host_port(known_service, &declaration);
+            let port = mapped_port(known_service, &declaration).unwrap_or(known_service.port);
             add(&mut services, (known_service.create)(port, &declaration));
         }
     }
@@ -149,12 +149,7 @@ fn block(text: &str, at: usize, indentation: usize) -> String {
     lines.join("\n")
 }
 
-/// Returns the port of the host that leads to the service: `6380` for `6380:6379`.
-fn host_port(known_service: &KnownService, declaration: &str) -> u16 {
-    mapped_port(known_service, declaration).unwrap_or(known_service.port)
-}
-
-/// Returns the port of the host in the first mapping to the service's port.
+/// Returns the port of the host in the first mapping to the service's port: `6380` for `6380:6379`.
 fn mapped_port(known_service: &KnownService, text: &str) -> Option<u16> {
     let pattern = Regex::new(&format!(r"\b(\d{{2,5}}):{}\b", known_service.port)).ok()?;
     pattern.captures(text)?[1].parse().ok()
@@ -195,7 +190,10 @@ mod tests {
         let images = declared(WORKFLOW);
         let names: Vec<&str> = images.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["redis", "postgres", "mailpit"]);
-        let redis = (redis::SERVICE.create)(host_port(&redis::SERVICE, &images[0].1), &images[0].1);
+        let redis = (redis::SERVICE.create)(
+            mapped_port(&redis::SERVICE, &images[0].1).unwrap(),
+            &images[0].1,
+        );
         assert_eq!(redis.port, 6380);
         let postgres = (postgresql::SERVICE.create)(5432, &images[1].1);
         let command = postgres.command.join(" ");

@@ -27,16 +27,8 @@ const TEST_SCRIPTS: [&str; 9] = [
 ];
 
 /// Modules beside the usual settings that hold those for tests.
-const TEST_SETTINGS: [&str; 8] = [
-    "test",
-    "tests",
-    "testing",
-    "test_settings",
-    "settings_test",
-    "settings_tests",
-    "testsettings",
-    "ci",
-];
+const TEST_SETTINGS: &str =
+    "test tests testing test_settings settings_test settings_tests testsettings ci";
 
 /// The settings and patterns with which pytest runs the tests of a Django project.
 #[derive(Debug, Default, PartialEq)]
@@ -299,17 +291,14 @@ fn for_tests(tree: &Tree, folder: &str, settings: &str) -> Option<String> {
         None => name.to_owned(),
     };
     let own = settings.rsplit('.').next().unwrap_or(settings);
-    let is_other = |name: &&&str| {
-        **name != own
+    let is_other = |name: &&str| {
+        *name != own
             && (is_package
                 || parent.is_some_and(|p| p.contains("settings"))
                 || name.contains("settings"))
     };
-    let candidates = TEST_SETTINGS
-        .iter()
-        .filter(is_other)
-        .map(|name| module(name));
-    candidates.into_iter().find(exists)
+    let names = TEST_SETTINGS.split(' ').filter(is_other);
+    names.map(module).find(exists)
 }
 
 /// Returns the only module of settings, and the folder to import it from. Modules in folders of tests count first.

@@ -1,25 +1,15 @@
 //! Files that tests need and that developers copy from a template in the repository, such as `secrets.py` from
 //! `secrets.py-dist`.
 
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 
-const ENDINGS: [&str; 8] = [
-    "-dist",
-    ".dist",
-    "-example",
-    ".example",
-    "-sample",
-    ".sample",
-    "-template",
-    ".template",
-];
+static ENDING: Pattern = Pattern::new("[.-](?:dist|example|sample|template)$");
 
 /// Returns commands that copy the templates beside tests, unless the target exists.
 pub(super) fn copies(tree: &Tree) -> Vec<String> {
     let copy = |path: &str| {
-        let target = ENDINGS
-            .iter()
-            .find_map(|ending| path.strip_suffix(ending))?;
+        let target = &path[..ENDING.find(path)?.start()];
         let beside_tests = path
             .split('/')
             .rev()

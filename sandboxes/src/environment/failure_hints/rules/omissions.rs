@@ -40,6 +40,19 @@ const COMPILED: [(&str, &str); 12] = [
     ("talib", "ta-lib"),
 ];
 
+/// Returns advice if the failure follows from what was left out of the environment, does not fit in it or was guessed, as
+/// stated in `notes`.
+pub(in crate::environment::failure_hints) fn advice(
+    failure: &Failure<'_>,
+    notes: &[String],
+) -> Option<String> {
+    submodule(failure, notes)
+        .or_else(|| lfs_pointer(failure, notes))
+        .or_else(|| requirement(failure, notes))
+        .or_else(|| contradiction(failure, notes))
+        .or_else(|| guessed_variable(failure, notes))
+}
+
 /// Returns the paths that a note about submodules names.
 fn submodules(notes: &[String]) -> Vec<&str> {
     let note = notes
@@ -60,10 +73,7 @@ static LOOKS_MISSING: Pattern = Pattern::new(concat!(
 static IS_ABOUT_FILES: Pattern =
     Pattern::new("CMake Error|No such file|does not contain|Cannot find source file");
 
-pub(in crate::environment::failure_hints) fn submodule(
-    failure: &Failure<'_>,
-    notes: &[String],
-) -> Option<String> {
+fn submodule(failure: &Failure<'_>, notes: &[String]) -> Option<String> {
     let paths = submodules(notes);
     let last = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     // A module is usually imported by the name of the folder, a file is missing at the path.
@@ -95,10 +105,7 @@ static MISREAD: Pattern = Pattern::new(concat!(
     r"|file signature not found|file is not a database|Parquet magic bytes not found",
 ));
 
-pub(in crate::environment::failure_hints) fn lfs_pointer(
-    failure: &Failure<'_>,
-    notes: &[String],
-) -> Option<String> {
+fn lfs_pointer(failure: &Failure<'_>, notes: &[String]) -> Option<String> {
     let note = notes
         .iter()
         .find_map(|note| note.strip_prefix(LFS_POINTERS))?;
@@ -156,10 +163,7 @@ fn reason<'n>(notes: &'n [String], requirement: &str) -> Option<&'n str> {
     reason.strip_suffix(')')
 }
 
-pub(in crate::environment::failure_hints) fn requirement(
-    failure: &Failure<'_>,
-    notes: &[String],
-) -> Option<String> {
+fn requirement(failure: &Failure<'_>, notes: &[String]) -> Option<String> {
     let module = captured(r"No module named '?(\w+)", &failure.line)
         .or_else(|| captured(r"cannot import name '\w+' from '(\w+)", &failure.line))?;
     let package = normalized_name(&module);
@@ -222,10 +226,7 @@ static MISFITS: Pattern =
     Pattern::new("(?:Type|Attribute|ModuleNotFound)Error:|ImportError: cannot import name");
 
 /// Explains an error inside one of two packages that contradict each other.
-pub(in crate::environment::failure_hints) fn contradiction(
-    failure: &Failure<'_>,
-    notes: &[String],
-) -> Option<String> {
+fn contradiction(failure: &Failure<'_>, notes: &[String]) -> Option<String> {
     if !MISFITS.is_match(&failure.line) {
         return None;
     }
@@ -264,10 +265,7 @@ static REJECTIONS: Pattern =
 
 /// Explains an error that rejects the value of a variable that was guessed. The error names the variable, or the line of
 /// the code that raised it does.
-pub(in crate::environment::failure_hints) fn guessed_variable(
-    failure: &Failure<'_>,
-    notes: &[String],
-) -> Option<String> {
+fn guessed_variable(failure: &Failure<'_>, notes: &[String]) -> Option<String> {
     // A variable that is still missing is another matter.
     if !REJECTIONS.is_match(&failure.line) || code::variable(failure).is_some() {
         return None;

@@ -5,19 +5,13 @@ use std::collections::BTreeSet;
 use regex::Regex;
 
 use super::super::Files;
+use crate::pattern::Pattern;
 use crate::repository::Tree;
 use crate::sandbox::Result;
 
 /// Files that may configure pytest.
-const CONFIGURATION: [&str; 7] = [
-    ".pytest.ini",
-    ".pytest.toml",
-    "pyproject.toml",
-    "pytest.ini",
-    "pytest.toml",
-    "setup.cfg",
-    "tox.ini",
-];
+static CONFIGURATION: Pattern =
+    Pattern::new(r"^(?:\.?pytest\.(?:ini|toml)|pyproject\.toml|setup\.cfg|tox\.ini)$");
 
 /// Maximum number of folders whose configuration is read.
 const MAX_FOLDERS: usize = 40;
@@ -30,7 +24,7 @@ impl TestNames {
     pub(super) fn read(tree: &Tree) -> Result<TestNames> {
         let folder = |path: &str| {
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            CONFIGURATION.contains(&name).then(|| folder.to_owned())
+            CONFIGURATION.is_match(name).then(|| folder.to_owned())
         };
         let folders: BTreeSet<String> = tree.paths().filter_map(folder).collect();
         let mut all = Vec::new();
