@@ -242,9 +242,7 @@ pub(super) fn detect(
 /// Returns the folders that the root's requirements files for tests and for the application name.
 fn root_lines(tree: &Tree, files: &Files) -> Result<Vec<LocalLine>> {
     let installable = installable(files);
-    let mut from = Vec::new();
-    let dependencies =
-        test_dependencies::test_requirements(tree, files, installable, "", &mut from)?;
+    let dependencies = test_dependencies::test_requirements(tree, files, installable, "")?;
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
     for path in &dependencies.files {

@@ -46,7 +46,6 @@ pub(in crate::recipe) fn dependencies(files: &Files) -> (Vec<String>, Vec<(Strin
 /// Returns the development packages. `choose` selects groups by their names.
 pub(super) fn development(
     files: &Files,
-    from: &mut Vec<String>,
     choose: fn(&[String]) -> Option<Vec<String>>,
 ) -> Vec<String> {
     let mut tables = Vec::new();
@@ -67,9 +66,6 @@ pub(super) fn development(
     }
     let old = files.get("tool.poetry.dev-dependencies");
     tables.extend(old.and_then(Value::as_table));
-    if !tables.is_empty() {
-        from.push("pyproject.toml".to_owned());
-    }
     tables
         .into_iter()
         .flatten()

@@ -46,9 +46,8 @@ impl ProjectRecipe {
     ) -> Result<ProjectRecipe> {
         let (tree, files) = (&project.tree, &project.files);
         let installable = installable(files);
-        let mut read = Vec::new();
-        let dependencies =
-            test_dependencies::test_requirements(tree, files, installable, python, &mut read)?;
+        let dependencies = test_dependencies::test_requirements(tree, files, installable, python)?;
+        let mut read = dependencies.from;
         let mut part = ProjectRecipe {
             folder: project.folder.clone(),
             requirements: dependencies.requirements,

@@ -22,6 +22,8 @@ pub(super) struct TestDependencies {
     pub requirements: Vec<String>,
     pub files: Vec<String>,
     pub extras: Vec<String>,
+    /// Files that list these dependencies.
+    pub from: Vec<String>,
     /// Whether the extras do not suffice for tests: there are no extras, or their known requirements lack pytest and their
     /// names are not for tests.
     lacks_pytest: bool,
@@ -39,7 +41,6 @@ pub(super) fn test_requirements(
     files: &Files,
     installable: bool,
     python: &str,
-    from: &mut Vec<String>,
 ) -> Result<TestDependencies> {
     let mut dependencies = TestDependencies::default();
     let mut ci = ci::read(tree)?;
@@ -50,7 +51,7 @@ pub(super) fn test_requirements(
     let tox = tox::dependencies(tree, &files.tox, python);
     if installable && let Some((file, extras)) = choose_extras(files, &tox, &ci) {
         dependencies.extras = extras;
-        from.push(file.to_owned());
+        dependencies.from.push(file.to_owned());
     }
     // CI also installs extras for other purposes. If their metadata shows that they lack pytest, other lists count too.
     let lists = ProjectMetadata::read(tree)?.extra_requirements(&dependencies.extras);
@@ -60,22 +61,18 @@ pub(super) fn test_requirements(
     if let Some(Value::Table(groups)) = files.get("dependency-groups") {
         let chosen = choose_groups(groups, &tox_groups, &ci);
         if !chosen.is_empty() {
-            from.push("pyproject.toml".to_owned());
+            dependencies.from.push("pyproject.toml".to_owned());
         }
         let mut seen = BTreeSet::new();
         for name in chosen {
             group(groups, &name, &mut dependencies.requirements, 8, &mut seen);
         }
     }
-    dependencies
-        .requirements
-        .extend(poetry::development(files, from, choose));
-    dependencies
-        .requirements
-        .extend(tool_requirements(files, from));
-    dependencies.add_pixi(tree, files, installable, from)?;
+    dependencies.add(poetry::development(files, choose), "pyproject.toml");
+    dependencies.add(tool_requirements(files), "pyproject.toml");
+    dependencies.add_pixi(tree, files, installable)?;
     if dependencies.is_empty() {
-        tests_require(files, &mut dependencies.requirements, from);
+        dependencies.add_tests_require(files);
     }
     // The dependencies suffice if they include pytest, or an extra that may include it.
     if dependencies.lacks_pytest && !has_pytest(&dependencies.requirements) {
@@ -88,32 +85,29 @@ pub(super) fn test_requirements(
             }
             // The other files and packages that tox installs go with this one.
             if tox.files.contains(&path) {
-                dependencies.add_tox(tox, files, installable, from);
+                dependencies.add_tox(tox, files, installable);
             } else {
-                from.push(path.clone());
+                dependencies.from.push(path.clone());
                 dependencies.files.push(path);
             }
         } else if dependencies.requirements.is_empty() && !ci.files.is_empty() {
-            from.extend(ci.files.iter().cloned());
+            dependencies.from.extend(ci.files.iter().cloned());
             dependencies.files.append(&mut ci.files);
         } else {
-            dependencies.add_tox(tox, files, installable, from);
+            dependencies.add_tox(tox, files, installable);
         }
     }
     if dependencies.is_empty() {
-        dependencies.requirements = pipfile(tree, installable)?;
-        if !dependencies.requirements.is_empty() {
-            from.push("Pipfile".to_owned());
-        }
+        dependencies.add(pipfile(tree, installable)?, "Pipfile");
     }
     if dependencies.is_empty() {
-        dependencies.add_ci_and_conda(tree, ci, from)?;
+        dependencies.add_ci_and_conda(tree, ci)?;
     }
     if !installable
         && let Some(path) = application_file(tree, dependencies.files.is_empty())
         && !dependencies.files.iter().any(|file| file == path)
     {
-        from.push(path.to_owned());
+        dependencies.from.push(path.to_owned());
         dependencies.files.insert(0, path.to_owned());
     }
     Ok(dependencies)
@@ -124,37 +118,40 @@ impl TestDependencies {
         self.lacks_pytest && self.requirements.is_empty() && self.files.is_empty()
     }
 
+    /// Adds requirements that a file lists.
+    fn add(&mut self, requirements: Vec<String>, file: &str) {
+        if !requirements.is_empty() {
+            self.from.push(file.to_owned());
+        }
+        self.requirements.extend(requirements);
+    }
+
+    fn add_tests_require(&mut self, files: &Files) {
+        let literal = setup_py::literal(&files.setup_py, "tests_require");
+        let texts = literal.map(|literal| literal.texts());
+        self.add(texts.unwrap_or_default(), "setup.py");
+        let listed = files.setup_cfg.requirements("options", "tests_require");
+        let lines = listed.iter().flat_map(|line| line.split(';').next());
+        self.add(lines.map(str::to_owned).collect(), "setup.cfg");
+    }
+
     /// Adds the packages that pixi installs for tests; if nothing else is known or installed, also the others.
-    fn add_pixi(
-        &mut self,
-        tree: &Tree,
-        files: &Files,
-        installable: bool,
-        from: &mut Vec<String>,
-    ) -> Result<()> {
+    fn add_pixi(&mut self, tree: &Tree, files: &Files, installable: bool) -> Result<()> {
         let pixi = pixi::packages(tree, files, choose)?;
         let mut requirements = pixi.for_tests;
         if !installable || self.is_empty() && requirements.is_empty() {
             requirements.extend(pixi.general);
         }
         requirements.retain(|line| !is_own(tree, line));
-        if !requirements.is_empty() {
-            from.push(pixi.path.to_owned());
-        }
-        self.requirements.extend(requirements);
+        self.add(requirements, pixi.path);
         Ok(())
     }
 
     /// Adds the packages in the commands of CI, and those of an environment file of conda.
-    fn add_ci_and_conda(
-        &mut self,
-        tree: &Tree,
-        mut ci: CiInstalls,
-        from: &mut Vec<String>,
-    ) -> Result<()> {
+    fn add_ci_and_conda(&mut self, tree: &Tree, mut ci: CiInstalls) -> Result<()> {
         ci.packages.retain(|line| !is_own(tree, line));
         if !ci.packages.is_empty() {
-            from.extend(ci.package_sources);
+            self.from.extend(ci.package_sources);
         }
         self.requirements = ci.packages;
         // An environment file can contradict the extras.
@@ -164,7 +161,7 @@ impl TestDependencies {
         let mut conda = conda::environment(tree)?;
         conda.requirements.retain(|line| !is_own(tree, line));
         if !conda.requirements.is_empty() || !conda.files.is_empty() {
-            from.push(conda.path);
+            self.from.push(conda.path);
         }
         self.requirements.extend(conda.requirements);
         self.files.extend(conda.files);
@@ -172,15 +169,9 @@ impl TestDependencies {
     }
 
     /// Adds what tox installs, with those of its extras that the project declares.
-    fn add_tox(
-        &mut self,
-        tox: ToxDependencies,
-        files: &Files,
-        installable: bool,
-        from: &mut Vec<String>,
-    ) {
+    fn add_tox(&mut self, tox: ToxDependencies, files: &Files, installable: bool) {
         if !tox.requirements.is_empty() || !tox.files.is_empty() {
-            from.push(files.tox_file.to_owned());
+            self.from.push(files.tox_file.to_owned());
         }
         self.requirements.extend(tox.requirements);
         self.files.extend(tox.files);
@@ -344,21 +335,8 @@ fn group(
     }
 }
 
-fn tests_require(files: &Files, into: &mut Vec<String>, from: &mut Vec<String>) {
-    if let Some(literal) = setup_py::literal(&files.setup_py, "tests_require") {
-        from.push("setup.py".to_owned());
-        into.extend(literal.texts());
-    }
-    let listed = files.setup_cfg.requirements("options", "tests_require");
-    if !listed.is_empty() {
-        from.push("setup.cfg".to_owned());
-        let lines = listed.iter().flat_map(|line| line.split(';').next());
-        into.extend(lines.map(str::to_owned));
-    }
-}
-
 /// Returns the test dependencies in the tables of Hatch, PDM, Rye and uv.
-fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
+fn tool_requirements(files: &Files) -> Vec<String> {
     let lists = ["tool.uv.dev-dependencies", "tool.rye.dev-dependencies"];
     let mut lists = Vec::from(lists.map(|keys| files.get(keys)));
     if let Some(Value::Table(groups)) = files.get("tool.pdm.dev-dependencies") {
@@ -370,11 +348,7 @@ fn tool_requirements(files: &Files, from: &mut Vec<String>) -> Vec<String> {
     let lists = lists.into_iter().flat_map(strings);
     let hatch = ["dependencies", "extra-dependencies"].into_iter();
     let hatch = hatch.flat_map(|key| hatch_names(files, key));
-    let texts: Vec<String> = lists.chain(hatch).collect();
-    if !texts.is_empty() {
-        from.push("pyproject.toml".to_owned());
-    }
-    texts
+    lists.chain(hatch).collect()
 }
 
 /// Returns the extras, groups or packages that environments of Hatch install.
