@@ -19,14 +19,21 @@ pub(super) use variables::retain_named;
 /// A service that can be started from a wheel.
 struct KnownService {
     /// Names of images that provide the service, without registry and tag.
-    images: &'static [&'static str],
+    images: &'static str,
     /// Packages that are clients of it.
-    clients: &'static [&'static str],
+    clients: &'static str,
     /// The port at which clients expect it.
     port: u16,
     /// Creates the service, with all variables by which code may find it. The block of the file that declares it names
     /// users and databases.
     create: fn(port: u16, declaration: &str) -> Service,
+}
+
+impl KnownService {
+    /// Returns whether an image provides the service.
+    fn provides(&self, image: &str) -> bool {
+        self.images.split(' ').any(|other| other == image)
+    }
 }
 
 const ALL: [&KnownService; 2] = [&redis::SERVICE, &postgresql::SERVICE];
@@ -54,9 +61,7 @@ pub(super) fn in_workflows(tree: &Tree) -> Result<Vec<Service>> {
 fn started_services(workflow: &str) -> Vec<Service> {
     let mut services = Vec::new();
     for (image, declaration) in declared(workflow) {
-        let known_service = ALL
-            .iter()
-            .find(|entry| entry.images.contains(&image.as_str()));
+        let known_service = ALL.iter().find(|entry| entry.provides(&image));
         if let Some(known_service) = known_service {
             let port = mapped_port(known_service, &declaration).unwrap_or(known_service.port);
             add(&mut services, (known_service.create)(port, &declaration));
@@ -91,7 +96,7 @@ fn at_port(tree: &Tree, port: u16) -> Result<Option<Service>> {
         let text = compose::expanded(tree, path)?;
         let images = declared(&text);
         let declaration = images.iter().find_map(|(image, declaration)| {
-            let known_service = usual.filter(|entry| entry.images.contains(&image.as_str()))?;
+            let known_service = usual.filter(|entry| entry.provides(image))?;
             Some((known_service, declaration))
         });
         if let Some((known_service, declaration)) = declaration {
@@ -112,15 +117,14 @@ pub(super) fn has_client(
     service: &Service,
     is_named: &dyn Fn(&str) -> bool,
 ) -> bool {
-    let known_service = ALL
-        .iter()
-        .find(|entry| entry.port == service.port || service.name == entry.images[0]);
-    let clients = known_service.map_or(&[][..], |entry| entry.clients);
-    let required = |client: &&str| {
-        let is_it = |line: &String| super::normalized_name(line) == **client;
+    let is_it =
+        |entry: &&&KnownService| entry.port == service.port || entry.provides(&service.name);
+    let clients = ALL.iter().find(is_it).map_or("", |entry| entry.clients);
+    let is_required = |client: &str| {
+        let is_it = |line: &String| super::normalized_name(line) == client;
         recipe.requirements.iter().any(is_it) || is_named(client)
     };
-    clients.iter().any(required)
+    clients.split(' ').any(is_required)
 }
 
 static IMAGE: Pattern = Pattern::new(

@@ -14,17 +14,8 @@ use crate::sandbox::Result;
 const CONFIGURED_MODULE: &str = "testwright_django_settings";
 
 /// Scripts that run the tests of reusable apps.
-const TEST_SCRIPTS: [&str; 9] = [
-    "runtests.py",
-    "run_tests.py",
-    "tests/runtests.py",
-    "tests/run_tests.py",
-    "test_runner.py",
-    "testrunner.py",
-    "quicktest.py",
-    "tests/__main__.py",
-    "setuptest.py",
-];
+const TEST_SCRIPTS: &str = "runtests.py run_tests.py tests/runtests.py tests/run_tests.py test_runner.py testrunner.py \
+                            quicktest.py tests/__main__.py setuptest.py";
 
 /// Modules beside the usual settings that hold those for tests.
 const TEST_SETTINGS: &str =
@@ -89,7 +80,7 @@ pub(super) fn detect(tree: &Tree, files: &Files) -> Result<Option<Django>> {
         let folder = module_root(tree, &settings, &folders).unwrap_or_default();
         return Ok(Some(to_project(settings, &folder)));
     }
-    for script in TEST_SCRIPTS {
+    for script in TEST_SCRIPTS.split(' ') {
         let code = text(tree, script)?.unwrap_or_default();
         if code.contains("pytest") || !code.contains("django") {
             continue;

@@ -58,23 +58,12 @@ fn is_uncompiled(tree: &Tree, path: &str) -> bool {
 
 /// Returns the requirements file of an application. The file for production counts only if there is no file for tests.
 pub(super) fn application_file(tree: &Tree, has_none_for_tests: bool) -> Option<&'static str> {
-    let names = [
-        "requirements.txt",
-        "requirements.in",
-        "requirements/base.txt",
-        "requirements/base.in",
-        "requirements/common.txt",
-        "requirements/main.txt",
-        "requirements/main.in",
-        "requirements/requirements.txt",
-    ];
-    let for_production = [
-        "requirements/default.txt",
-        "requirements/prod.txt",
-        "requirements/production.txt",
-    ];
-    let for_production = for_production.into_iter().filter(|_| has_none_for_tests);
-    let mut names = names.into_iter().chain(for_production);
+    let names = "requirements.txt requirements.in requirements/base.txt requirements/base.in requirements/common.txt \
+                 requirements/main.txt requirements/main.in requirements/requirements.txt";
+    let for_production =
+        "requirements/default.txt requirements/prod.txt requirements/production.txt";
+    let for_production = for_production.split(' ').filter(|_| has_none_for_tests);
+    let mut names = names.split(' ').chain(for_production);
     names.find(|path| tree.contains(path))
 }
 

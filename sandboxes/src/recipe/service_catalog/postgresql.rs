@@ -6,44 +6,15 @@ use super::{KnownService, script, value};
 use crate::recipe::Service;
 
 pub(super) const SERVICE: KnownService = KnownService {
-    images: &[
-        "postgresql",
-        "postgres",
-        "postgis",
-        "pgvector",
-        "timescaledb",
-    ],
-    clients: &[
-        "psycopg2",
-        "psycopg2-binary",
-        "psycopg",
-        "psycopg-binary",
-        "asyncpg",
-        "aiopg",
-        "pg8000",
-        "pgvector",
-        "databases",
-        "sqlalchemy",
-        "django",
-        "peewee",
-        "tortoise-orm",
-    ],
+    images: "postgresql postgres postgis pgvector timescaledb",
+    clients: "psycopg2 psycopg2-binary psycopg psycopg-binary asyncpg aiopg pg8000 pgvector databases sqlalchemy \
+              django peewee tortoise-orm",
     port: 5432,
     create,
 };
 
-const URLS: [&str; 10] = [
-    "DATABASE_URL",
-    "DATABASE_DSN",
-    "DB_URL",
-    "DB_DSN",
-    "PG_DSN",
-    "POSTGRES_DSN",
-    "POSTGRES_URL",
-    "SQLALCHEMY_DATABASE_URI",
-    "SQLALCHEMY_DATABASE_URL",
-    "TEST_DATABASE_URL",
-];
+const URLS: &str = "DATABASE_URL DATABASE_DSN DB_URL DB_DSN PG_DSN POSTGRES_DSN POSTGRES_URL \
+                    SQLALCHEMY_DATABASE_URI SQLALCHEMY_DATABASE_URL TEST_DATABASE_URL";
 
 /// Beginnings of the names of variables with a part of the address. Those of libpq are `PGHOST` and so on.
 const PREFIXES: [&str; 4] = ["PG", "POSTGRES_", "DATABASE_", "DB_"];
@@ -59,7 +30,8 @@ fn create(port: u16, declaration: &str) -> Service {
         ),
     };
     let url = format!("postgresql://{user}:postgres@localhost:{port}/{database}");
-    let mut env = BTreeMap::from(URLS.map(|name| (name.to_owned(), url.clone())));
+    let urls = URLS.split(' ').map(|name| (name.to_owned(), url.clone()));
+    let mut env: BTreeMap<String, String> = urls.collect();
     let port_text = port.to_string();
     for (name, value) in [
         ("HOST", "localhost"),

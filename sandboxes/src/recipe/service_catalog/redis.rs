@@ -4,27 +4,8 @@ use super::{KnownService, script};
 use crate::recipe::Service;
 
 pub(super) const SERVICE: KnownService = KnownService {
-    images: &[
-        "redis",
-        "redis-stack",
-        "redis-stack-server",
-        "valkey",
-        "keydb",
-        "dragonfly",
-    ],
-    clients: &[
-        "redis",
-        "valkey",
-        "aioredis",
-        "coredis",
-        "django-redis",
-        "rq",
-        "huey",
-        "celery",
-        "arq",
-        "walrus",
-        "fakeredis",
-    ],
+    images: "redis redis-stack redis-stack-server valkey keydb dragonfly",
+    clients: "redis valkey aioredis coredis django-redis rq huey celery arq walrus fakeredis",
     port: 6379,
     create,
 };
