@@ -11,8 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use nix::dir::{Dir, Type};
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, readlinkat};
+use nix::dir::Type;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{
     FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, mknodat,
     utimensat,
@@ -21,10 +21,13 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, lseek, symlinkat};
 
 use super::file_equality::has_equal_file;
-use super::openat2::open_beneath;
+use super::openat2::{entries, open_beneath, open_folder};
 
 /// Set-user-id and set-group-id bits, which no copy keeps.
 pub(super) const SETID_BITS: u32 = 0o6000;
+
+/// Path of the top folder from itself.
+const TOP: &str = ".";
 
 /// Treatment of plain files.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,47 +48,27 @@ pub(super) fn copy_tree(
     owner: Option<u32>,
 ) -> io::Result<()> {
     fs::create_dir(to)?;
-    let open = |path: &Path| {
-        openat(
-            AT_FDCWD,
-            path,
-            OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
-            Mode::empty(),
-        )
-    };
-    let copy = TreeCopy {
-        from: open(from)?,
-        to: open(to)?,
-        link: files == CopyMode::Link,
-        // If the folder does not exist, nothing can be shared.
-        model: match files {
-            CopyMode::CopyOrLink(model) => open(model).ok(),
-            CopyMode::Copy | CopyMode::Link => None,
-        },
-        owner,
-        copied: Mutex::default(),
-        state: Mutex::new(CopyQueue {
-            waiting: VecDeque::from([PathBuf::from(".")]),
-            busy: 0,
-            failure: None,
-        }),
-        changed: Condvar::new(),
-    };
-    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| copy.run_worker());
-        }
-    });
-    match copy.lock().failure.take() {
-        Some(e) => Err(e),
-        None => Ok(()),
-    }
+    let copy = TreeCopy::run(from, to, files, owner, None)?;
+    copy_opaque(&copy.from, &copy.to)?;
+    copy.finish(&copy.to, &fstat(&copy.from)?)
 }
 
-struct TreeCopy {
+/// Copies the entries of the folder `from` to the folder `to`, which has none of them. Leaves out the entry `except`.
+pub(super) fn copy_entries(
+    from: &Path,
+    to: &Path,
+    files: CopyMode<'_>,
+    owner: Option<u32>,
+    except: Option<&str>,
+) -> io::Result<()> {
+    TreeCopy::run(from, to, files, owner, except).map(drop)
+}
+
+struct TreeCopy<'a> {
     from: OwnedFd,
     to: OwnedFd,
+    /// Name of an entry of the top folder that is left out.
+    except: Option<&'a str>,
     link: bool,
     /// Folder whose files are linked if they are equal.
     model: Option<OwnedFd>,
@@ -116,7 +99,43 @@ struct CopyQueue {
     failure: Option<io::Error>,
 }
 
-impl TreeCopy {
+impl<'a> TreeCopy<'a> {
+    fn run(
+        from: &Path,
+        to: &Path,
+        files: CopyMode<'_>,
+        owner: Option<u32>,
+        except: Option<&'a str>,
+    ) -> io::Result<TreeCopy<'a>> {
+        let copy = TreeCopy {
+            from: open_folder(from)?,
+            to: open_folder(to)?,
+            except,
+            link: files == CopyMode::Link,
+            // If the folder does not exist, nothing can be shared.
+            model: match files {
+                CopyMode::CopyOrLink(model) => open_folder(model).ok(),
+                CopyMode::Copy | CopyMode::Link => None,
+            },
+            owner,
+            copied: Mutex::default(),
+            state: Mutex::new(CopyQueue {
+                waiting: VecDeque::from([PathBuf::from(TOP)]),
+                busy: 0,
+                failure: None,
+            }),
+            changed: Condvar::new(),
+        };
+        let workers = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| copy.run_worker());
+            }
+        });
+        let failure = copy.lock().failure.take();
+        failure.map_or(Ok(copy), Err)
+    }
+
     fn lock(&self) -> MutexGuard<'_, CopyQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,11 +180,13 @@ impl TreeCopy {
             model: model.and_then(|model| open_beneath(model, relative, OFlag::O_DIRECTORY).ok()),
         };
         let FolderHandles { from, to, .. } = &folder;
+        let is_top = relative == Path::new(TOP);
+        let except = self.except.filter(|_| is_top).map(str::as_bytes);
         let mut folders = Vec::new();
-        for entry in Dir::from_fd(from.try_clone()?)?.iter() {
+        for entry in entries(from.try_clone()?)? {
             let entry = entry?;
             let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
+            if except == Some(name.to_bytes()) {
                 continue;
             }
             let kind = match entry.file_type() {
@@ -193,8 +214,10 @@ impl TreeCopy {
                 _ => {}
             }
         }
-        copy_opaque(from, to)?;
-        self.finish(to, &fstat(from)?)?;
+        if !is_top {
+            copy_opaque(from, to)?;
+            self.finish(to, &fstat(from)?)?;
+        }
         Ok(folders)
     }
 

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use nix::dir::Dir;
+use nix::dir::{Dir, Entry};
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 
@@ -20,28 +20,37 @@ pub(super) fn open_beneath(folder: &OwnedFd, path: &Path, flags: OFlag) -> io::R
     Ok(openat2(folder, path, how)?)
 }
 
+/// Opens a folder. The last part of the path may not be a link.
+pub(super) fn open_folder(path: &Path) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    openat(AT_FDCWD, path, flags, Mode::empty())
+}
+
+/// Lists an open folder, without `.` and `..`.
+pub(super) fn entries(folder: OwnedFd) -> nix::Result<impl Iterator<Item = nix::Result<Entry>>> {
+    let is_named = |entry: &nix::Result<Entry>| {
+        let name = entry.as_ref().map(|entry| entry.file_name().to_bytes());
+        !matches!(name, Ok(b"." | b".."))
+    };
+    Ok(Dir::from_fd(folder)?.into_iter().filter(is_named))
+}
+
 /// A folder in which paths are looked up.
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
     /// Opens a folder. The last part of the path may not be a link.
     pub(super) fn open(path: &Path) -> io::Result<Folder> {
-        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        Ok(Folder(openat(AT_FDCWD, path, flags, Mode::empty())?))
+        Ok(Folder(open_folder(path)?))
     }
 
     /// Returns the names in a folder; empty if the folder does not exist.
     pub(super) fn names(&self, path: &Path) -> Vec<OsString> {
-        let listing = open_beneath(&self.0, path, OFlag::O_DIRECTORY)
-            .and_then(|folder| Ok(Dir::from_fd(folder)?));
-        let Ok(mut listing) = listing else {
-            return Vec::new();
-        };
-        listing
-            .iter()
-            .flatten()
+        let listing =
+            open_beneath(&self.0, path, OFlag::O_DIRECTORY).and_then(|folder| Ok(entries(folder)?));
+        let names = listing.into_iter().flatten().flatten();
+        names
             .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
-            .filter(|name| name != "." && name != "..")
             .collect()
     }
 

@@ -1,14 +1,15 @@
 //! Removes folders that jailed processes wrote: unwritable ones and ones deeper than any path, never through a link.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
+
+use super::openat2::entries;
 
 /// Maximum depth of the recursion. Deeper folders are moved up first.
 const MAX_DEPTH: usize = 48;
@@ -82,19 +83,8 @@ fn empty(folder: &OwnedFd, top: &OwnedFd, depth: usize, moved: &mut u64) -> io::
 }
 
 fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
-    let mut listing = Dir::from_fd(openat(
-        folder,
-        c".",
-        OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
-        Mode::empty(),
-    )?)?;
-    let mut names = Vec::new();
-    for entry in listing.iter() {
-        let entry = entry?;
-        let name: &CStr = entry.file_name();
-        if !matches!(name.to_bytes(), b"." | b"..") {
-            names.push(name.to_owned());
-        }
-    }
-    Ok(names)
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let listing = entries(openat(folder, c".", flags, Mode::empty())?)?;
+    let names = listing.map(|entry| Ok(entry?.file_name().to_owned()));
+    Ok(names.collect::<nix::Result<_>>()?)
 }

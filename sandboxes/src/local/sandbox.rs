@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::LocalContext;
 use super::client::{Jail, ReapOnDrop, launch};
-use super::copy::{CopyMode, copy_tree};
+use super::copy::{CopyMode, copy_entries, copy_tree};
 use super::layout;
 use super::protocol::{Isolation, NOT_FOUND, Task};
 use super::sandbox_dirs::{SandboxDirs, create_dirs, fill};
@@ -369,27 +369,14 @@ impl Sandbox for LocalSandbox {
                         .map_or(CopyMode::Copy, CopyMode::CopyOrLink);
                     return copy(&source, &store, files);
                 }
+                // Tools cannot write these files, so they need no copies.
+                let Some(shared) = &shared else {
+                    return copy(&source, &store, CopyMode::Link);
+                };
                 fs::create_dir(&store)?;
-                for entry in fs::read_dir(source)? {
-                    let entry = entry?;
-                    let (source, target) = (entry.path(), store.join(entry.file_name()));
-                    let kind = entry.file_type()?;
-                    if entry.file_name() == "env" && shared.is_some() {
-                        continue;
-                    }
-                    // Tools cannot write these files, so they need no copies.
-                    if kind.is_dir() {
-                        copy(&source, &target, CopyMode::Link)?;
-                    } else if kind.is_symlink() {
-                        std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-                    } else if kind.is_file() {
-                        fs::hard_link(&source, &target)?;
-                    }
-                }
-                match &shared {
-                    Some(shared) => copy(shared, &store.join("env"), CopyMode::Link),
-                    None => Ok(()),
-                }
+                copy_entries(&source, &store, CopyMode::Link, None, Some("env"))
+                    .map_err(with_context("copy", &source))?;
+                copy(shared, &store.join("env"), CopyMode::Link)
             })
         })
         .await

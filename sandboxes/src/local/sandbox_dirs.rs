@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::LocalContext;
-use super::copy::{CopyMode, copy_tree};
+use super::copy::{CopyMode, copy_entries, copy_tree};
 use super::protocol::Isolation;
 use super::python::Interpreter;
 use super::state_store::{LockedFolder, StateLease, with_context};
@@ -130,22 +130,9 @@ pub(super) fn fill(
         true => CopyMode::Link,
         false => CopyMode::Copy,
     };
-    for entry in source.map(fs::read_dir).transpose()?.into_iter().flatten() {
-        let entry = entry?;
-        let (name, source, kind) = (entry.file_name(), entry.path(), entry.file_type()?);
-        let target = store.join(&name);
-        if name == "env" && shared.is_some() {
-            continue;
-        }
-        if kind.is_dir() {
-            copy_tree(&source, &target, files, None).map_err(with_context("copy", &source))?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() && files == CopyMode::Link {
-            fs::hard_link(&source, &target)?;
-        } else if kind.is_file() {
-            copy_file(&source, &target, None)?;
-        }
+    if let Some(source) = &source {
+        let except = shared.as_ref().map(|_| "env");
+        copy_entries(source, &store, files, None, except).map_err(with_context("copy", source))?;
     }
     if let Some(shared) = shared {
         match inner.isolation {
@@ -183,14 +170,4 @@ fn fill_overlay(
     }
     fs::create_dir(&work)?;
     Ok(chown(&work, owner, owner)?)
-}
-
-pub(super) fn copy_file(source: &Path, target: &Path, owner: Option<u32>) -> Result<()> {
-    let times = fs::metadata(source)?;
-    fs::copy(source, target)?;
-    let times = fs::FileTimes::new()
-        .set_accessed(times.accessed()?)
-        .set_modified(times.modified()?);
-    fs::File::open(target)?.set_times(times)?;
-    Ok(chown(target, owner, owner)?)
 }

@@ -4,17 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nix::dir::Dir;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::{FileStat, SFlag, fstatat};
 use nix::sys::statvfs::statvfs;
 
-use super::openat2::open_beneath;
+use super::openat2::{entries, open_beneath, open_folder};
 use crate::sandbox::Limits;
 
 /// Length from which a path is looked up from a folder on the way: the kernel accepts at most 4096 bytes.
@@ -159,10 +158,8 @@ fn walk(
     mut visit: impl FnMut(&Path, &FileStat) -> io::Result<()>,
     mut failed: impl FnMut(io::Error) -> io::Result<()>,
 ) -> io::Result<()> {
-    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let top = Rc::new(openat(AT_FDCWD, folder, flags, Mode::empty())?);
     let mut waiting = vec![PendingFolder {
-        from: top,
+        from: Rc::new(open_folder(folder)?),
         place: PathBuf::from("."),
         path: PathBuf::new(),
     }];
@@ -179,15 +176,11 @@ fn visit_folder(
     waiting: &mut Vec<PendingFolder>,
     visit: &mut impl FnMut(&Path, &FileStat) -> io::Result<()>,
 ) -> io::Result<()> {
-    let here = open_beneath(&next.from, &next.place, OFlag::O_DIRECTORY)?;
-    let here = Rc::new(here);
-    let far = next.place.as_os_str().len() > MAX_RELATIVE_LEN;
-    for entry in Dir::from_fd(here.try_clone()?)?.iter() {
+    let here = Rc::new(open_beneath(&next.from, &next.place, OFlag::O_DIRECTORY)?);
+    let is_far = next.place.as_os_str().len() > MAX_RELATIVE_LEN;
+    for entry in entries(here.try_clone()?)? {
         let entry = entry?;
         let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
         let stat = match fstatat(&*here, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(nix::Error::ENOENT) => continue,
@@ -196,20 +189,16 @@ fn visit_folder(
         let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
         // Paths beyond the limit are never shared, so this path is never looked up.
         let path = match next.path.as_os_str().len() > MAX_RELATIVE_LEN {
-            true => PathBuf::from(std::ffi::OsString::from_vec(b"/".to_vec())),
+            true => PathBuf::from("/"),
             false => next.path.join(name),
         };
         visit(&path, &stat)?;
         if is_folder(&stat) {
-            waiting.push(PendingFolder {
-                from: if far { here.clone() } else { next.from.clone() },
-                place: if far {
-                    name.to_owned()
-                } else {
-                    next.place.join(name)
-                },
-                path,
-            });
+            let (from, place) = match is_far {
+                true => (here.clone(), name.to_owned()),
+                false => (next.from.clone(), next.place.join(name)),
+            };
+            waiting.push(PendingFolder { from, place, path });
         }
     }
     Ok(())

@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::LocalContext;
-use super::copy::{CopyMode, copy_tree};
+use super::copy::{CopyMode, copy_entries};
 use super::program_writer::{self, Content};
-use super::sandbox_dirs::{SandboxDirs, copy_file};
+use super::sandbox_dirs::SandboxDirs;
 use super::state_store::{unique_id, with_context};
 use crate::error::SandboxError;
 use crate::sandbox::Result;
@@ -64,24 +64,15 @@ impl Store {
         archive.set_preserve_mtime(true);
         archive.unpack(aside.path())?;
         for entry in fs::read_dir(aside.path())? {
-            let entry = entry?;
-            let (source, target) = (entry.path(), folder.join(entry.file_name()));
-            let kind = entry.file_type()?;
-            if fs::symlink_metadata(&target).is_ok_and(|metadata| metadata.is_dir()) {
-                super::removal::remove_tree(&target)?;
-            } else if fs::symlink_metadata(&target).is_ok() {
-                fs::remove_file(&target)?;
-            }
-            if kind.is_dir() {
-                copy_tree(&source, &target, CopyMode::Copy, owner)
-                    .map_err(with_context("copy", &source))?;
-            } else if kind.is_symlink() {
-                std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-            } else {
-                copy_file(&source, &target, owner)?;
+            let target = folder.join(entry?.file_name());
+            match fs::symlink_metadata(&target) {
+                Ok(metadata) if metadata.is_dir() => super::removal::remove_tree(&target)?,
+                Ok(_) => fs::remove_file(&target)?,
+                Err(_) => {}
             }
         }
-        Ok(())
+        copy_entries(aside.path(), &folder, CopyMode::Copy, owner, None)
+            .map_err(with_context("copy", aside.path()))
     }
 
     /// Returns the path of a file on the host, and creates its folders if needed.
