@@ -123,7 +123,6 @@ async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<ClientState>) {
     while let Ok(reply) = protocol::read_reply(&mut socket).await {
         let (id, code) = match reply {
             Reply::Exited { id, code } => (id, code),
-            Reply::Pong { id } => (id, 0),
             Reply::Ended { why } => {
                 *shared.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                 break;

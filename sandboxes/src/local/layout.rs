@@ -15,37 +15,36 @@ const MAX_HOOK_LEN: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Returns the paths inside the sandbox with this folder.
+pub(super) fn paths(isolation: Isolation, folder: &Path) -> Paths {
+    if isolation == Isolation::Namespaces {
+        return Paths {
+            workspace: "/testbed".into(),
+            environment: "/opt/testwright/env".into(),
+            store: "/opt/testwright".into(),
+            temporary: "/tmp".into(),
+            private: "/home/testwright".into(),
+            toolbox: "/opt/testwright".into(),
+        };
+    }
+    Paths {
+        workspace: folder.join("workspace"),
+        environment: folder.join("store/env"),
+        store: folder.join("store"),
+        temporary: folder.join("tmp"),
+        private: folder.join("home"),
+        // Without isolation only the toolbox itself protects its files, those in its own folder.
+        toolbox: folder.join(match isolation {
+            Isolation::None => "home",
+            _ => "store",
+        }),
+    }
+}
+
 /// Returns the setup of a sandbox's jail.
 pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Result<Setup> {
     let folder = &dirs.owned.folder;
-    let (paths, home) = match inner.isolation {
-        Isolation::Namespaces => (
-            Paths {
-                workspace: "/testbed".into(),
-                environment: "/opt/testwright/env".into(),
-                store: "/opt/testwright".into(),
-                temporary: "/tmp".into(),
-                private: "/home/testwright".into(),
-                toolbox: "/opt/testwright".into(),
-            },
-            "/home/testwright".into(),
-        ),
-        in_place => (
-            Paths {
-                workspace: folder.join("workspace"),
-                environment: folder.join("store/env"),
-                store: folder.join("store"),
-                temporary: folder.join("tmp"),
-                private: folder.join("home"),
-                // Without isolation only the toolbox itself protects its files, those in its own folder.
-                toolbox: match in_place {
-                    Isolation::None => folder.join("home"),
-                    _ => folder.join("store"),
-                },
-            },
-            folder.join("home"),
-        ),
-    };
+    let paths = paths(inner.isolation, folder);
     let bind = |host: &Path, inside: &Path, writable: bool| Bind {
         host: host.to_owned(),
         inside: inside.to_owned(),
@@ -53,10 +52,11 @@ pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Re
     };
     let mut binds = vec![
         bind(&folder.join("tmp"), &paths.temporary, true),
-        bind(&folder.join("home"), &home, true),
+        bind(&folder.join("home"), &paths.private, true),
         bind(&folder.join("store"), &paths.store, spec.root),
     ];
     let overlay = dirs.overlaid(inner, spec).map(|lower| Overlay {
+        inside: paths.workspace.clone(),
         lower,
         upper: folder.join("upper"),
         work: folder.join("work"),
@@ -84,7 +84,6 @@ pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Re
         }
         binds.push(bind(&host, &mount.inside, !mount.read_only));
     }
-    let env = environment(inner, spec, dirs, &paths, &home);
     Ok(Setup {
         isolation: inner.isolation,
         network: spec.network,
@@ -92,12 +91,10 @@ pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Re
         root: folder.join("root"),
         binds,
         overlay,
-        paths,
-        home,
         owner: dirs.owner,
         building: spec.root,
         limits: spec.limits.clone(),
-        env,
+        env: environment(inner, spec, dirs, &paths),
     })
 }
 
@@ -126,7 +123,6 @@ fn environment(
     spec: &Spec,
     dirs: &SandboxDirs,
     paths: &Paths,
-    home: &Path,
 ) -> BTreeMap<String, String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut path = text(&paths.environment.join("bin"));
@@ -135,7 +131,7 @@ fn environment(
     }
     let mut env = BTreeMap::from([
         ("PATH".to_owned(), format!("{path}:{SYSTEM_PATH}")),
-        ("HOME".to_owned(), text(home)),
+        ("HOME".to_owned(), text(&paths.private)),
         ("USER".to_owned(), "testwright".to_owned()),
         ("TMPDIR".to_owned(), text(&paths.temporary)),
         ("LANG".to_owned(), "C.UTF-8".to_owned()),
@@ -163,34 +159,12 @@ fn environment(
     env
 }
 
-/// Returns the names and texts of the files that name editable installs.
-fn importable(environment: &Path) -> Vec<(String, String)> {
-    let says = |name: &str| {
-        let hook = name.starts_with("__editable__") && name.ends_with(".py");
-        hook || name.ends_with(".pth") || name.ends_with(".egg-link")
-    };
-    let Ok(tree) = openat2::Folder::open(environment) else {
-        return Vec::new();
-    };
-    let mut files = Vec::new();
-    for version in tree.names(Path::new("lib")) {
-        let folder = Path::new("lib").join(version).join("site-packages");
-        for name in tree.names(&folder) {
-            let path = folder.join(&name);
-            let name = name.to_string_lossy().into_owned();
-            if says(&name)
-                && let Some(content) = tree.text(&path, MAX_HOOK_LEN)
-            {
-                files.push((name, content));
-            }
-        }
-    }
-    files
-}
-
 /// Returns the import roots of editable installs in a copied workspace. The installs name the folder in which the
 /// environment was built; without an own root file system, the copy's folders must come first.
 fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
+    let Ok(tree) = openat2::Folder::open(environment) else {
+        return Vec::new();
+    };
     let mut roots = Vec::new();
     let mut add = |line: &str| {
         if let Ok(relative) = Path::new(line.trim()).strip_prefix(built) {
@@ -204,19 +178,24 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
             }
         }
     };
-    for (name, content) in importable(environment) {
-        if name.ends_with(".pth") || name.ends_with(".egg-link") {
-            content.lines().for_each(&mut add);
-        } else if name.starts_with("__editable__") && name.ends_with(".py") {
-            // MAPPING is a dictionary such as {'package': '/folder/package'}; the import root is the parent folder.
-            for word in content
-                .lines()
-                .filter(|line| line.contains("MAPPING"))
-                .flat_map(|line| line.split('\''))
-            {
-                if let Some(parent) = Path::new(word).parent() {
-                    add(&parent.to_string_lossy());
-                }
+    for version in tree.names(Path::new("lib")) {
+        let folder = Path::new("lib").join(version).join("site-packages");
+        for name in tree.names(&folder) {
+            let path = folder.join(&name);
+            let name = name.to_string_lossy();
+            let is_list = name.ends_with(".pth") || name.ends_with(".egg-link");
+            let is_hook = name.starts_with("__editable__") && name.ends_with(".py");
+            let content = || tree.text(&path, MAX_HOOK_LEN).unwrap_or_default();
+            if is_list {
+                content().lines().for_each(&mut add);
+            } else if is_hook {
+                // MAPPING is a dictionary such as {'package': '/folder/package'}; the import root is the parent folder.
+                let content = content();
+                let mappings = content.lines().filter(|line| line.contains("MAPPING"));
+                let parents = mappings
+                    .flat_map(|line| line.split('\''))
+                    .filter_map(|word| Path::new(word).parent());
+                parents.for_each(|parent| add(&parent.to_string_lossy()));
             }
         }
     }

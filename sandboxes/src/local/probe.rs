@@ -9,7 +9,7 @@ use super::protocol::{self, Isolation, Overlay, Reply, Setup};
 use super::state_store::Cache;
 use super::{LocalSettings, SANDBOX_UID};
 use crate::error::SandboxError;
-use crate::sandbox::{Limits, Paths, Result};
+use crate::sandbox::{Limits, Result};
 
 /// Capabilities of this machine.
 #[derive(Debug, Clone, Copy)]
@@ -92,19 +92,11 @@ fn set_up(
         root: here("root"),
         binds: Vec::new(),
         overlay: overlay.then(|| Overlay {
+            inside: "/testbed".into(),
             lower: here("lower"),
             upper: here("upper"),
             work: here("work"),
         }),
-        paths: Paths {
-            workspace: "/testbed".into(),
-            environment: here("root"),
-            store: here("root"),
-            temporary: here("root"),
-            private: here("root"),
-            toolbox: here("root"),
-        },
-        home: here("root"),
         owner: (root && isolation != Isolation::None).then_some(SANDBOX_UID),
         building: false,
         limits: Limits::default(),

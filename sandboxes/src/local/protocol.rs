@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::sandbox::{Limits, Paths};
+use crate::sandbox::Limits;
 
 /// Isolation of a local sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +39,6 @@ pub struct Setup {
     pub binds: Vec<Bind>,
     /// Overlay that makes the workspace from a saved state and changes on top of it.
     pub overlay: Option<Overlay>,
-    pub paths: Paths,
-    pub home: PathBuf,
     /// Host user and group that own what is written inside.
     pub owner: Option<u32>,
     /// Whether an environment is being built, which may take more disk space than tools.
@@ -61,6 +59,7 @@ pub struct Bind {
 /// Host folders of the overlay that is mounted as the workspace.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Overlay {
+    pub inside: PathBuf,
     pub lower: PathBuf,
     pub upper: PathBuf,
     pub work: PathBuf,
@@ -119,20 +118,11 @@ pub enum Reply {
         memory_is_counted: bool,
     },
     /// The jail could not be set up.
-    Failed {
-        message: String,
-    },
-    Pong {
-        id: u64,
-    },
-    Exited {
-        id: u64,
-        code: i32,
-    },
+    Failed { message: String },
+    /// A process exited, or the supervisor completed another task.
+    Exited { id: u64, code: i32 },
     /// The keeper ended the sandbox because it exceeded a limit.
-    Ended {
-        why: String,
-    },
+    Ended { why: String },
 }
 
 /// Maximum bytes of a frame to the jail, far more than arguments and environment of a process need.
@@ -216,9 +206,9 @@ mod tests {
         let read = read_reply(&mut header.as_slice()).await.unwrap_err();
         assert_eq!(read.kind(), io::ErrorKind::InvalidData);
         assert!(body_length(header, MAX_REQUEST).is_ok_and(|length| length == body.len()));
-        let (header, body) = encode(&Reply::Pong { id: 7 }).unwrap();
+        let (header, body) = encode(&Reply::Exited { id: 7, code: 0 }).unwrap();
         let frame = [&header[..], &body].concat();
         let read = read_reply(&mut frame.as_slice()).await.unwrap();
-        assert!(matches!(read, Reply::Pong { id: 7 }));
+        assert!(matches!(read, Reply::Exited { id: 7, code: 0 }));
     }
 }

@@ -48,7 +48,7 @@ async fn enter(inner: Arc<LocalContext>, spec: Spec, dirs: SandboxDirs) -> Resul
         backend: "local".to_owned(),
         isolation: layout::describe(&inner, &spec, &jail.missing_protections),
         id: dirs.owned.id.clone(),
-        paths: setup.paths,
+        paths: layout::paths(inner.isolation, &dirs.owned.folder),
     };
     Ok(LocalSandbox {
         inner,

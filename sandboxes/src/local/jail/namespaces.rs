@@ -90,7 +90,7 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
         bind(root, entry)?;
     }
     if let Some(overlay) = &setup.overlay {
-        overlay_workspace(&below(root, &setup.paths.workspace), overlay)?;
+        overlay_workspace(&below(root, &overlay.inside), overlay)?;
     }
     chdir(root).doing("enter the new root")?;
     pivot_root(".", ".").doing("change the root")?;
@@ -283,13 +283,11 @@ fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<()> {
     let folder = |path: &Path| {
         let text = path.to_string_lossy();
         // These characters would end the path in the mount options.
-        let fits = !text.contains([',', ':', '\\']);
-        if fits {
-            Ok(text.into_owned())
-        } else {
-            Err(JailError::new(format_args!(
+        match text.contains([',', ':', '\\']) {
+            true => Err(JailError::new(format_args!(
                 "overlay {text}: its path contains `,`, `:` or a backslash"
-            )))
+            ))),
+            false => Ok(text.into_owned()),
         }
     };
     let (lower, upper, work) = (

@@ -182,7 +182,7 @@ fn wait_for_all(running: &mut HashMap<Pid, u64>, socket: &UnixStream) -> std::io
                     continue;
                 };
                 if let Some(id) = running.remove(&pid) {
-                    protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
+                    report_exit(socket, id, code)?;
                 }
             }
             Err(nix::Error::EINTR) => {}
@@ -217,43 +217,44 @@ fn serve(
             while signals.read_signal()?.is_some() {}
             while let Some((pid, code)) = reap() {
                 if let Some(id) = running.remove(&pid) {
-                    protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
+                    report_exit(socket, id, code)?;
                 }
             }
         }
         if request {
-            let (request, streams) = receive(socket)?;
-            let signal = match request.task {
+            let (Request { id, task }, streams) = receive(socket)?;
+            let signal = match task {
+                Task::EndProcesses => Signal::SIGKILL,
+                Task::Freeze => Signal::SIGSTOP,
+                Task::Thaw => Signal::SIGCONT,
                 Task::Ping => {
-                    protocol::write(&mut &*socket, &Reply::Pong { id: request.id })?;
+                    report_exit(socket, id, 0)?;
                     continue;
                 }
-                Task::EndProcesses => Some(Signal::SIGKILL),
-                Task::Freeze => Some(Signal::SIGSTOP),
-                Task::Thaw => Some(Signal::SIGCONT),
-                _ => None,
+                task => {
+                    match start(setup, &task, streams, accounting) {
+                        Ok(pid) => {
+                            running.insert(pid, id);
+                        }
+                        Err(message) => {
+                            eprintln!("{message}");
+                            report_exit(socket, id, 126)?;
+                        }
+                    }
+                    continue;
+                }
             };
-            if let Some(signal) = signal {
-                let reached = to_all(reach, setup.isolation, signal);
-                if reached && signal == Signal::SIGKILL && reach == SignalScope::Inside {
-                    wait_for_all(&mut running, socket)?;
-                }
-                let (id, code) = (request.id, i32::from(!reached));
-                protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
-                continue;
+            let reached = to_all(reach, setup.isolation, signal);
+            if reached && signal == Signal::SIGKILL && reach == SignalScope::Inside {
+                wait_for_all(&mut running, socket)?;
             }
-            match start(setup, &request.task, streams, accounting) {
-                Ok(pid) => {
-                    running.insert(pid, request.id);
-                }
-                Err(message) => {
-                    eprintln!("{message}");
-                    let (id, code) = (request.id, 126);
-                    protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
-                }
-            }
+            report_exit(socket, id, i32::from(!reached))?;
         }
     }
+}
+
+fn report_exit(mut socket: &UnixStream, id: u64, code: i32) -> std::io::Result<()> {
+    protocol::write(&mut socket, &Reply::Exited { id, code })
 }
 
 fn reap() -> Option<(Pid, i32)> {
