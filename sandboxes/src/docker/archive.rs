@@ -44,13 +44,14 @@ fn header(kind: tar::EntryType, mode: u32, ids: Ids) -> tar::Header {
 pub(super) fn folders(list: &[(&Path, Ids)]) -> io::Result<Vec<u8>> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, ids) in list {
-        builder.append_data(
-            &mut header(tar::EntryType::Directory, 0o755, *ids),
-            path,
-            io::empty(),
-        )?;
+        append_folder(&mut builder, path, *ids)?;
     }
     builder.into_inner()
+}
+
+fn append_folder(builder: &mut tar::Builder<impl Write>, path: &Path, ids: Ids) -> io::Result<()> {
+    let mut header = header(tar::EntryType::Directory, 0o755, ids);
+    builder.append_data(&mut header, path, io::empty())
 }
 
 /// Returns an archive with a file and the parent folders that `path` names.
@@ -73,14 +74,9 @@ fn write_file(
         .skip(1)
         .filter(|p| !p.as_os_str().is_empty())
         .collect();
-    let list: Vec<(&Path, Ids)> = above.into_iter().rev().map(|p| (p, ids)).collect();
     let mut archive = tar::Builder::new(out);
-    for (path, ids) in list {
-        archive.append_data(
-            &mut header(tar::EntryType::Directory, 0o755, ids),
-            path,
-            io::empty(),
-        )?;
+    for folder in above.into_iter().rev() {
+        append_folder(&mut archive, folder, ids)?;
     }
     let mut header = header(tar::EntryType::Regular, mode, ids);
     header.set_size(size);
@@ -117,7 +113,7 @@ pub(super) fn owned(
 pub(super) fn stream_from_writer(
     write: impl FnOnce(io::BufWriter<Channel>) -> io::Result<()> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    let (sender, receiver) = mpsc::channel(8);
+    let (sender, mut receiver) = mpsc::channel(8);
     tokio::task::spawn_blocking(move || {
         let out = io::BufWriter::with_capacity(1 << 16, Channel(sender.clone()));
         if let Err(error) = write(out) {
@@ -125,10 +121,7 @@ pub(super) fn stream_from_writer(
             let _ = sender.blocking_send(Err(error));
         }
     });
-    futures::stream::unfold(receiver, |mut receiver| async {
-        let chunk = receiver.recv().await?;
-        Some((chunk, receiver))
-    })
+    futures::stream::poll_fn(move |context| receiver.poll_recv(context))
 }
 
 /// Writes the archive with its entries below a folder, and with other owners.
@@ -139,11 +132,7 @@ pub(super) fn stream_from_writer(
 pub fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
     let mut builder = tar::Builder::new(out);
     if !folder.as_os_str().is_empty() {
-        builder.append_data(
-            &mut header(tar::EntryType::Directory, 0o755, ids),
-            folder,
-            io::empty(),
-        )?;
+        append_folder(&mut builder, folder, ids)?;
     }
     let file = std::fs::File::open(archive)?;
     let length = file.metadata()?.len();

@@ -18,7 +18,7 @@ use super::container_guard::ContainerGuard;
 use super::disk::DiskWatch;
 use super::engine::Engine;
 use super::error::{EngineResult, to_sandbox_error};
-use super::exec::{self, Exec};
+use super::exec;
 use super::images::Image;
 use super::owner;
 use super::parent_death::{self, ContainerAttachment};
@@ -151,17 +151,7 @@ impl Container {
     pub(super) async fn exec(&self, command: &Command, user: Ids) -> Result<Process> {
         let mut env = self.environment();
         env.extend(command.env.clone());
-        let directory = command.directory.as_deref().unwrap_or(Path::new(WORKSPACE));
-        let exec = Exec {
-            argv: command.argv.clone(),
-            env: env
-                .into_iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect(),
-            directory: directory.display().to_string(),
-            user: format!("{}:{}", user.uid, user.gid),
-        };
-        exec::spawn(&self.engine, self.id(), exec).await
+        exec::spawn(&self.engine, self.id(), command, env, user).await
     }
 
     /// Returns the environment of processes. It is not part of the container's settings, because it must not become
@@ -308,14 +298,6 @@ impl Container {
             list.insert(path.to_owned());
         }
     }
-
-    pub(super) fn tool_user(&self) -> Result<Ids> {
-        tool_user(&self.engine)
-    }
-
-    pub(super) fn user(&self) -> Ids {
-        self.user
-    }
 }
 
 /// An archive to unpack in a container.
@@ -324,7 +306,7 @@ pub(super) enum Tar {
     Stream(BoxStream<'static, std::io::Result<bytes::Bytes>>),
 }
 
-fn tool_user(engine: &Engine) -> Result<Ids> {
+pub(super) fn tool_user(engine: &Engine) -> Result<Ids> {
     let user = &engine.settings.user;
     Ids::parse(user).ok_or_else(|| {
         SandboxError::input(format!("read the docker user `{user}`"))

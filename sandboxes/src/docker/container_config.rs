@@ -28,10 +28,6 @@ pub(super) fn container_config(
 ) -> Result<ContainerCreateBody> {
     let limits = &spec.limits;
     let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let mut labels = owner::labels("sandbox", &spec.purpose);
-    if image.foreign {
-        labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
-    }
     // Engines allow a million open files or more, over which old Pythons loop at each process start.
     let mut ulimits = vec![
         ulimit("fsize", whole(limits.file_size)),
@@ -69,7 +65,7 @@ pub(super) fn container_config(
     };
     Ok(first_process(ContainerCreateBody {
         image: Some(image.name.clone()),
-        labels: Some(labels),
+        labels: Some(owner::labels("sandbox", &spec.purpose, image.foreign)),
         // The first process runs as root without capabilities, because the tools' user could end its own processes.
         user: Some("0:0".to_owned()),
         working_dir: Some(WORKSPACE.to_owned()),

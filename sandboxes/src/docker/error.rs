@@ -32,11 +32,20 @@ pub(super) fn to_sandbox_error(doing: &str, error: Error) -> SandboxError {
 pub(super) trait EngineResult<T> {
     /// Converts the error; `doing` is as for [`to_sandbox_error`].
     fn doing(self, doing: &str) -> Result<T>;
+    /// Returns nothing if the object does not exist.
+    fn if_exists(self, doing: &str) -> Result<Option<T>>;
 }
 
 impl<T> EngineResult<T> for std::result::Result<T, Error> {
     fn doing(self, doing: &str) -> Result<T> {
         self.map_err(|error| to_sandbox_error(doing, error))
+    }
+
+    fn if_exists(self, doing: &str) -> Result<Option<T>> {
+        match self.doing(doing) {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            result => result.map(Some),
+        }
     }
 }
 
@@ -85,21 +94,20 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
 
 /// Converts a failure of the connection.
 fn lost(doing: &str, error: &Error) -> SandboxError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
-    let mut deepest = error.to_string();
-    let (mut kind, mut shortage) = match error {
-        Error::IOError { err } => (Some(err.kind()), Shortage::reported_by(err)),
-        _ => (None, None),
+    let causes: Vec<_> = std::iter::successors(error.source(), |&cause| cause.source()).collect();
+    let deepest = causes
+        .last()
+        .map_or_else(|| error.to_string(), |cause| cause.to_string());
+    let own = match error {
+        Error::IOError { err } => Some(err),
+        _ => None,
     };
-    while let Some(inner) = cause {
-        if let Some(io) = inner.downcast_ref::<io::Error>() {
-            kind = Some(io.kind());
-            shortage = shortage.or(Shortage::reported_by(io));
-        }
-        deepest = inner.to_string();
-        cause = inner.source();
-    }
-    if let Some(shortage) = shortage {
+    let io_causes = causes
+        .iter()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let io_errors: Vec<&io::Error> = own.into_iter().chain(io_causes).collect();
+    let kind = io_errors.last().map(|io| io.kind());
+    if let Some(shortage) = io_errors.iter().find_map(|io| Shortage::reported_by(io)) {
         return SandboxError::exhausted(shortage, format!("{doing}: {deepest}"));
     }
     let failed = SandboxError::unavailable(format!("{doing}: {deepest}"));

@@ -1,6 +1,8 @@
 //! Processes in a container: an exec, whose single stream from the engine is split into three.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,32 +14,38 @@ use futures::{FutureExt, Stream, StreamExt};
 use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 
+use super::archive::Ids;
+use super::container_config::WORKSPACE;
 use super::engine::Engine;
 use super::error::EngineResult;
 use crate::error::SandboxError;
-use crate::sandbox::{Process, Result};
+use crate::sandbox::{Command, Process, Result};
 
 /// Bytes of output that can wait for a reader before the process blocks, as in a Linux pipe.
 const PIPE_CAPACITY: usize = 64 << 10;
 
-/// A program to run, in the engine's terms.
-pub(super) struct Exec {
-    pub argv: Vec<String>,
-    pub env: Vec<String>,
-    pub directory: String,
-    pub user: String,
-}
-
-pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Result<Process> {
-    let doing = format!("run `{}`", exec.argv.first().map_or("", String::as_str));
+/// Runs a command with the given environment; its own is ignored.
+pub(super) async fn spawn(
+    engine: &Engine,
+    container: &str,
+    command: &Command,
+    env: BTreeMap<String, String>,
+    user: Ids,
+) -> Result<Process> {
+    let name = command.argv.first().map_or("", String::as_str);
+    let doing = format!("run `{name}`");
+    let directory = command.directory.as_deref().unwrap_or(Path::new(WORKSPACE));
+    let env = env
+        .into_iter()
+        .map(|(name, value)| format!("{name}={value}"));
     let options = CreateExecOptions {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
-        env: Some(exec.env),
-        cmd: Some(exec.argv),
-        user: Some(exec.user),
-        working_dir: Some(exec.directory),
+        env: Some(env.collect()),
+        cmd: Some(command.argv.clone()),
+        user: Some(format!("{}:{}", user.uid, user.gid)),
+        working_dir: Some(directory.display().to_string()),
         ..CreateExecOptions::default()
     };
     let id = engine

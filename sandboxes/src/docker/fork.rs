@@ -7,7 +7,7 @@ use bollard::models::ContainerConfig;
 use bollard::query_parameters::CommitContainerOptions;
 
 use super::archive::Ids;
-use super::container::{Container, unique};
+use super::container::{Container, tool_user, unique};
 use super::container_config::WRITABLE;
 use super::error::EngineResult;
 use super::images::{self, Image};
@@ -25,13 +25,10 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     let engine = &container.engine;
     let tag = images::state_tag(name);
     let unfinished = format!("{}:{}", images::UNFINISHED, unique());
-    let mut labels = owner::labels("state", "");
+    let mut labels = owner::labels("state", "", container.image.foreign);
     labels.insert("testwright.state".to_owned(), name.to_owned());
     let below = size::steps(engine, &container.image_id).await?;
     labels.insert(owner::BASE_STEPS.to_owned(), below.to_string());
-    if container.image.foreign {
-        labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
-    }
     let work = async {
         let first = commit(container, &unfinished, labels.clone()).await?;
         let id = match repaired(container, &unfinished, labels).await? {
@@ -114,8 +111,8 @@ async fn commit(
 
 /// Gives the files that root built to the tools' user, in folders that tools write.
 async fn chown_workspace(container: &Container) -> Result<()> {
-    let Ids { uid, gid } = container.tool_user()?;
-    if container.user() != Ids::ROOT || uid == 0 {
+    let Ids { uid, gid } = tool_user(&container.engine)?;
+    if container.user != Ids::ROOT || uid == 0 {
         return Ok(());
     }
     let script = format!(
@@ -136,7 +133,7 @@ async fn chown_workspace(container: &Container) -> Result<()> {
 
 /// Forks a container. Copies only the changes if they are known to be complete, and commits otherwise.
 pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
-    if !container.image.foreign && container.user() != Ids::ROOT {
+    if !container.image.foreign && container.user != Ids::ROOT {
         match incremental_fork::fork(container).await {
             Ok(fork) => return Ok(Box::new(fork)),
             Err(e) if matches!(e.kind, ErrorKind::Dead | ErrorKind::Unavailable) => return Err(e),
@@ -144,10 +141,7 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
         }
     }
     let image = format!("testwright/fork:{}", unique());
-    let mut labels = owner::labels("fork", &container.spec.purpose);
-    if container.image.foreign {
-        labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
-    }
+    let labels = owner::labels("fork", &container.spec.purpose, container.image.foreign);
     commit(container, &image, labels).await?;
     let start = Image {
         name: image.clone(),

@@ -1,5 +1,6 @@
 //! Images: base images, saved states and forks. Finds, pulls and removes them.
 
+use bollard::models::ImageInspect;
 use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions, TagImageOptions};
 use futures::StreamExt;
 use sha2::{Digest, Sha256};
@@ -50,13 +51,13 @@ pub(super) async fn present(engine: &Engine, name: &str) -> Result<bool> {
 
 /// Returns the digest of an image if it exists.
 pub(super) async fn id(engine: &Engine, name: &str) -> Result<Option<String>> {
-    match engine.api.inspect_image(name).await {
-        Ok(image) => Ok(Some(image.id.unwrap_or_default())),
-        Err(e) => match to_sandbox_error(&format!("look for image {name}"), e) {
-            error if error.kind == ErrorKind::NotFound => Ok(None),
-            error => Err(error),
-        },
-    }
+    let image = inspect(engine, name).await?;
+    Ok(image.map(|image| image.id.unwrap_or_default()))
+}
+
+pub(super) async fn inspect(engine: &Engine, name: &str) -> Result<Option<ImageInspect>> {
+    let image = engine.api.inspect_image(name).await;
+    image.if_exists(&format!("look for image {name}"))
 }
 
 pub(super) async fn tag(engine: &Engine, id: &str, name: &str) -> Result<()> {
@@ -88,41 +89,28 @@ fn bases(engine: &Engine, version: &str) -> Vec<String> {
     }
 }
 
-/// Returns the names that a registry may have.
-fn pullable(engine: &Engine, version: &str) -> Vec<String> {
-    let mut names = bases(engine, version);
-    names.retain(|name| !name.starts_with("testwright/"));
-    names
-}
-
-async fn local_base(engine: &Engine, version: &str) -> Result<Option<String>> {
-    for name in bases(engine, version) {
-        if present(engine, &name).await? {
-            return Ok(Some(name));
-        }
-    }
-    Ok(None)
-}
-
 /// Returns the name of an image that the engine has, or that a registry has: it is pulled from there, or only asked for.
 async fn find_base(engine: &Engine, version: &str, pulls: bool) -> Result<String> {
-    if let Some(name) = local_base(engine, version).await? {
-        return Ok(name);
+    let names = bases(engine, version);
+    for name in &names {
+        if present(engine, name).await? {
+            return Ok(name.clone());
+        }
     }
     let mut why = String::new();
     if engine.settings.pull {
-        for name in pullable(engine, version) {
+        for name in names.iter().filter(|name| !name.starts_with("testwright/")) {
             let refused = match pulls {
-                true => pull(engine, &name).await.err().map(|e| e.to_string()),
-                false => ask_registry(engine, &name).await.refused,
+                true => pull(engine, name).await.err().map(|e| e.to_string()),
+                false => ask_registry(engine, name).await.refused,
             };
             match refused {
-                None => return Ok(name),
+                None => return Ok(name.clone()),
                 Some(refused) => why = format!("; {refused}"),
             }
         }
     }
-    let names = bases(engine, version).join(" or ");
+    let names = names.join(" or ");
     let what = format!(
         "there is no base image for Python {version}: the engine does not have {names}{why}"
     );
@@ -282,13 +270,8 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
         force: true,
         ..RemoveImageOptions::default()
     };
-    match engine.api.remove_image(name, Some(options), None).await {
-        Ok(_) => Ok(()),
-        Err(e) => match to_sandbox_error(&format!("remove image {name}"), e) {
-            error if error.kind == ErrorKind::NotFound => Ok(()),
-            error => Err(error),
-        },
-    }
+    let removed = engine.api.remove_image(name, Some(options), None).await;
+    removed.if_exists(&format!("remove image {name}")).map(drop)
 }
 
 #[cfg(test)]

@@ -20,10 +20,13 @@ use super::container::{Container, Tar};
 use super::container_config::WRITABLE;
 use super::images::Image;
 use crate::error::SandboxError;
-use crate::sandbox::{Command, Process, Result, Sandbox, read_all, read_messages};
+use crate::sandbox::{Command, Process, Result, Sandbox, output_with_input, read_messages};
 
 /// Maximum time of a fork; beyond it, a commit would have been faster.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time for one script in a container.
+const RUN_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Maximum bytes of a file that the host put into the original. The longest one is the toolbox.
 const MAX_UPLOAD: usize = 512 << 20;
@@ -186,7 +189,7 @@ async fn remove(container: &Container, paths: &BTreeSet<Vec<u8>>) -> Result<()> 
 /// Removes files from a committed copy that the original no longer has. Returns true if there were any. Docker on
 /// fuse-overlayfs restores the old content of a folder that was removed and created again.
 pub(super) async fn repair(original: &Container, copy: &Container) -> Result<bool> {
-    let roots: &[&str] = if original.user() == Ids::ROOT {
+    let roots: &[&str] = if original.user == Ids::ROOT {
         &["/"]
     } else {
         &WRITABLE
@@ -219,25 +222,11 @@ fn script(text: String) -> Command {
 
 /// Runs a script with some input, and fails if it fails.
 async fn run(container: &Container, text: String, input: Vec<u8>) -> Result<Vec<u8>> {
-    let process = container.spawn(&script(text)).await?;
-    let mut stdin = process.stdin;
-    let feed = async move {
-        stdin.write_all(&input).await?;
-        stdin.shutdown().await
-    };
-    let name = || "the list of changed files".to_owned();
-    let reading = async {
-        tokio::try_join!(read_all(&name, process.stdout), async {
-            Ok(read_messages(process.stderr).await?)
-        })
-    };
-    let (fed, read) = tokio::join!(feed, reading);
-    let (out, messages) = read.map_err(|e| unsure(e.message))?;
-    if process.exit.await? != 0 {
-        return Err(unsure(messages));
+    let output = output_with_input(container, &script(text), &input, RUN_TIMEOUT).await?;
+    match output.code {
+        0 => Ok(output.stdout),
+        _ => Err(unsure(String::from_utf8_lossy(&output.stderr).trim())),
     }
-    fed?;
-    Ok(out)
 }
 
 async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<()> {

@@ -102,12 +102,14 @@ fn started(pid: u32) -> Option<String> {
     fields.nth(18).map(str::to_owned)
 }
 
-pub(super) fn labels(kind: &str, purpose: &str) -> HashMap<String, String> {
-    HashMap::from([
+pub(super) fn labels(kind: &str, purpose: &str, foreign: bool) -> HashMap<String, String> {
+    let mut labels = HashMap::from([
         (OWNER.to_owned(), Owner::this().to_string()),
         (RUN.to_owned(), purpose.to_owned()),
         (KIND.to_owned(), kind.to_owned()),
-    ])
+    ]);
+    labels.extend(foreign.then(|| (FOREIGN.to_owned(), "1".to_owned())));
+    labels
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Size of a saved state in the engine: the layers that saving added to those of its base image.
 
 use super::engine::Engine;
-use super::error::{EngineResult, to_sandbox_error};
-use super::images::{absent, state_tag};
+use super::error::EngineResult;
+use super::images::{absent, inspect, state_tag};
 use super::owner;
-use crate::error::ErrorKind;
 use crate::sandbox::Result;
 
 /// Returns the number of steps in the history of an image.
@@ -14,13 +13,8 @@ pub(super) async fn steps(engine: &Engine, image: &str) -> Result<usize> {
 
 pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
     let tag = state_tag(name);
-    let image = match engine.api.inspect_image(&tag).await {
-        Ok(image) => image,
-        Err(e) => match to_sandbox_error(&format!("look for image {tag}"), e) {
-            error if error.kind == ErrorKind::NotFound => return Err(absent(name, &tag)),
-            error => return Err(error),
-        },
-    };
+    let image = inspect(engine, &tag).await?;
+    let image = image.ok_or_else(|| absent(name, &tag))?;
     let labels = image.config.and_then(|config| config.labels);
     let below = labels.and_then(|labels| labels.get(owner::BASE_STEPS)?.parse::<usize>().ok());
     Ok(on_top(&sizes(engine, &tag).await?, below))
