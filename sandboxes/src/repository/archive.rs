@@ -34,8 +34,13 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
     // the same objects.
     let record = match &repository.commit {
         Some(commit) => {
-            let mut tags = repository.git.run(["for-each-ref", "refs/tags"])?;
-            tags.extend(repository.git.borrowed_objects());
+            let mut tags = repository
+                .git
+                .run(&["for-each-ref", "refs/tags"])?
+                .into_bytes();
+            // A repository that has all its objects borrows none.
+            let borrowed = repository.git.alternates().map(std::fs::read);
+            tags.extend(borrowed.and_then(Result::ok).unwrap_or_default());
             let tags = hex(&Sha256::digest(&tags));
             let parts = [commit, &repository.tree, &tags].map(|hash| short(hash));
             Some(folder.join(format!("{}.json", parts.join("-"))))
@@ -151,7 +156,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
     notes.extend(noted.lines().map(str::to_owned));
     let describe = match &repository.commit {
-        Some(commit) => git.line(["describe", "--tags", "--match", "*[0-9]*", commit])?,
+        Some(commit) => git.line(&["describe", "--tags", "--match", "*[0-9]*", commit])?,
         None => None,
     };
     let source = Source {
@@ -249,7 +254,7 @@ fn rfc3339(seconds: i64) -> Option<String> {
 /// Returns the size of each file in bytes, in order, or `None` if the repository lacks it.
 fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
     let output = git.try_run(
-        ["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
+        &["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
         names(files).as_bytes(),
     )?;
     let text = String::from_utf8_lossy(&output.stdout);

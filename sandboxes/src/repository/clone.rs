@@ -59,11 +59,11 @@ pub(super) fn clone(
 
     let git = Git {
         directory: Some(std::path::absolute(&directory)?),
-        remote: Some(Remote {
+        remote: Remote {
             protocols: protocols.to_owned(),
             credential,
             ..Remote::default()
-        }),
+        },
     };
     let mut notes = Vec::new();
     if directory.join("complete").exists() {
@@ -86,7 +86,7 @@ pub(super) fn clone(
             ("remote.origin.partialclonefilter", "blob:none"),
             ("extensions.partialClone", "origin"),
         ] {
-            git.run(["config", key, value])?;
+            git.run(&["config", key, value])?;
         }
         fetch(&git, &url, &REFSPECS)?;
         if let Some(revision) = revision {
@@ -172,12 +172,8 @@ fn fetch_isolated(
     let Some(isolated) = isolate_file_url(git, url)? else {
         return git.fetch(arguments, input, max);
     };
-    let mut remote = git.remote.clone().unwrap_or_default();
-    remote.stands_for = Some((isolated.folder.path().to_owned(), url.to_owned()));
-    let git = Git {
-        remote: Some(remote),
-        ..git.clone()
-    };
+    let mut git = git.clone();
+    git.remote.stands_for = Some((isolated.folder.path().to_owned(), url.to_owned()));
     git.fetch(arguments, input, max)
 }
 
@@ -218,9 +214,9 @@ fn remote_error(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
         "403",
     ]) {
         return SandboxError::input(format!("{url} does not exist, or needs a login"))
-        .hint(match git.remote.as_ref().map(|r| r.credential.is_some()) {
-            Some(true) => "renew the login, which was rejected, or use an ssh URL with an agent",
-            _ => "set GITHUB_TOKEN (it is sent only to github.com, or to the server in github.base-url), or use an ssh URL with an agent",
+        .hint(match git.remote.credential {
+            Some(_) => "renew the login, which was rejected, or use an ssh URL with an agent",
+            None => "set GITHUB_TOKEN (it is sent only to github.com, or to the server in github.base-url), or use an ssh URL with an agent",
         });
     }
     if any(&[
@@ -260,7 +256,7 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
         return Ok(too_large);
     }
     let url = git
-        .line(["config", "--get", "remote.origin.url"])?
+        .line(&["config", "--get", "remote.origin.url"])?
         .unwrap_or_default();
     let max = process::size(directory, limits::CLONE).saturating_add(limits::ARCHIVE);
     // A few blobs are requested by name, and only git's own limits reject one that is too large. For a whole tree, the
@@ -274,9 +270,7 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
             return Ok(too_large);
         }
     }
-    let hash = git
-        .line(["rev-parse", "--verify", tree])?
-        .unwrap_or_default();
+    let hash = git.object(tree)?.unwrap_or_default();
     let filter = format!("--filter=blob:limit={}", limits::FILE + 1);
     let output = fetch_isolated(
         git,
@@ -297,8 +291,7 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
 /// Returns the number of objects in a tree, and the missing ones.
 fn objects(git: &Git, tree: &str) -> Result<(usize, Vec<String>)> {
     let words = ["rev-list", "--objects", "--no-object-names"];
-    let listed = git.run(words.into_iter().chain(["--missing=print", tree]))?;
-    let text = String::from_utf8_lossy(&listed);
+    let text = git.run(&[&words[..], &["--missing=print", tree]].concat())?;
     let missing = text.lines().filter_map(|line| line.strip_prefix('?'));
     Ok((text.lines().count(), missing.map(str::to_owned).collect()))
 }

@@ -25,7 +25,7 @@ impl Config {
             return Ok(Config::default());
         }
         let arguments = ["config", "--file", "-", "--no-includes", "--null", "--list"];
-        let output = Git::nowhere().try_run(arguments, &text)?;
+        let output = Git::nowhere().try_run(&arguments, &text)?;
         if !output.ok {
             let mut error = failed("config", &output.stderr);
             error.kind = ErrorKind::Input;

@@ -9,7 +9,6 @@
 //!
 //! Neither runs in a folder that testwright did not create.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -75,11 +74,11 @@ const KEPT_NETWORK_PREFIXES: [&str; 9] = [
 ];
 
 /// A git command for one repository, or for none.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Git {
     pub directory: Option<PathBuf>,
-    /// Access to the remote, if there is one.
-    pub remote: Option<Remote>,
+    /// Access to the remote; empty if there is none.
+    pub remote: Remote,
 }
 
 /// Access to a remote.
@@ -118,26 +117,19 @@ impl Git {
     pub(super) fn at(directory: &Path) -> Result<Git> {
         Ok(Git {
             directory: Some(std::path::absolute(directory)?),
-            remote: None,
+            remote: Remote::default(),
         })
     }
 
-    /// Returns git's list of folders that objects are borrowed from. It is empty if the repository has all its objects.
-    pub(super) fn borrowed_objects(&self) -> Vec<u8> {
-        let list = self
-            .directory
-            .as_ref()
-            .map(|d| d.join("objects/info/alternates"));
-        list.and_then(|list| std::fs::read(list).ok())
-            .unwrap_or_default()
+    /// Returns the path of git's list of folders that objects are borrowed from.
+    pub(super) fn alternates(&self) -> Option<PathBuf> {
+        let directory = self.directory.as_ref()?;
+        Some(directory.join("objects/info/alternates"))
     }
 
     /// Returns a git without a repository.
     pub(super) fn nowhere() -> Git {
-        Git {
-            directory: None,
-            remote: None,
-        }
+        Git::default()
     }
 
     /// Builds the command that all git calls share.
@@ -159,9 +151,8 @@ impl Git {
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .arg("--no-pager");
-        let uses_helpers = self.remote.as_ref().is_some_and(|r| r.uses_helpers);
         for setting in SETTINGS {
-            if !(uses_helpers && setting == NO_HELPERS) {
+            if !(self.remote.uses_helpers && setting == NO_HELPERS) {
                 command.args(["-c", setting]);
             }
         }
@@ -198,7 +189,7 @@ impl Git {
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }
-        let remote = self.remote.clone().unwrap_or_default();
+        let remote = &self.remote;
         command.env("GIT_ALLOW_PROTOCOL", &remote.protocols);
         if let Some((directory, address)) = &remote.stands_for {
             // Variables are used because a folder's name may contain the characters that separate key and value. The
@@ -224,29 +215,16 @@ impl Git {
     }
 
     /// Runs git and returns its output, whatever the exit code.
-    pub(super) fn try_run<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-        input: &[u8],
-    ) -> Result<GitOutput> {
+    pub(super) fn try_run(&self, arguments: &[&str], input: &[u8]) -> Result<GitOutput> {
         let mut command = self.command();
-        let arguments: Vec<_> = arguments.into_iter().collect();
-        command.args(&arguments);
+        command.args(arguments);
         let output = process::run(command, input, &ProcessLimits::default());
-        output.map_err(|error| {
-            let what = arguments.first().map(|a| a.as_ref().to_string_lossy());
-            with_command_name(&format!("git {}", what.unwrap_or_default()), error)
-        })
+        output.map_err(|error| with_command_name(arguments[0], error))
     }
 
     /// Fetches from the remote, and stops if the repository exceeds `max` bytes. Returns the output, whatever the exit
     /// code.
-    pub(super) fn fetch<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-        input: &[u8],
-        max: u64,
-    ) -> Result<GitOutput> {
+    pub(super) fn fetch(&self, arguments: &[&str], input: &[u8], max: u64) -> Result<GitOutput> {
         let mut command = self.network();
         command
             .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"])
@@ -257,56 +235,59 @@ impl Git {
             folder: self.directory.clone().map(|d| (d, max)),
             ..ProcessLimits::default()
         };
-        process::run(command, input, &bounds).map_err(|error| with_command_name("git fetch", error))
+        process::run(command, input, &bounds).map_err(|error| with_command_name("fetch", error))
     }
 
     /// Pushes one branch to a remote, and nothing that the user's configuration would add. Returns the output, whatever
     /// the exit code.
-    pub(super) fn push<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<GitOutput> {
+    pub(super) fn push(&self, arguments: &[&str]) -> Result<GitOutput> {
         let mut command = self.network();
         command
             .args(["push", "--quiet", "--no-follow-tags", "--no-signed"])
             .arg("--recurse-submodules=no")
             .args(arguments);
         let output = process::run(command, b"", &ProcessLimits::default());
-        output.map_err(|error| with_command_name("git push", error))
+        output.map_err(|error| with_command_name("push", error))
     }
 
     /// Runs git and returns its standard output. Fails if the exit code is not 0.
-    pub(super) fn run<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<Vec<u8>> {
-        let arguments: Vec<_> = arguments.into_iter().collect();
-        let what = arguments
-            .first()
-            .map(|a| a.as_ref().to_string_lossy().into_owned());
-        let output = self.try_run(arguments, b"")?;
-        if output.ok {
-            return Ok(output.stdout);
-        }
-        Err(failed(&what.unwrap_or_default(), &output.stderr))
+    pub(super) fn run(&self, arguments: &[&str]) -> Result<String> {
+        let printed = self.try_run(arguments, b"")?.printed(arguments[0])?;
+        Ok(String::from_utf8_lossy(&printed).into_owned())
     }
 
     /// Returns the trimmed output, or `None` if git fails or prints nothing.
-    pub(super) fn line<S: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<Option<String>> {
-        let output = self.try_run(arguments, b"")?;
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok((output.ok && !text.is_empty()).then_some(text))
+    pub(super) fn line(&self, arguments: &[&str]) -> Result<Option<String>> {
+        Ok(self.try_run(arguments, b"")?.line())
+    }
+
+    /// Returns the hash of the object that an expression names, if it exists.
+    pub(super) fn object(&self, name: &str) -> Result<Option<String>> {
+        self.line(&["rev-parse", "--verify", "--quiet", name])
+    }
+}
+
+impl GitOutput {
+    /// Returns the standard output of a git command. Fails if the exit code is not 0.
+    pub(super) fn printed(self, command: &str) -> Result<Vec<u8>> {
+        match self.ok {
+            true => Ok(self.stdout),
+            false => Err(failed(command, &self.stderr)),
+        }
+    }
+
+    /// Returns the trimmed output, or `None` if git failed or printed nothing.
+    pub(super) fn line(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.stdout).trim().to_owned();
+        (self.ok && !text.is_empty()).then_some(text)
     }
 }
 
 /// Adds the name of the command to an error about exceeded limits.
-fn with_command_name(what: &str, error: SandboxError) -> SandboxError {
+fn with_command_name(command: &str, error: SandboxError) -> SandboxError {
     match error.kind {
         ErrorKind::Input => SandboxError {
-            message: format!("{what} was stopped: {}", error.message),
+            message: format!("git {command} was stopped: {}", error.message),
             ..error
         },
         _ => error,

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use super::Repository;
 use super::clone::{self, fetch_blobs};
-use super::git::failed;
 use super::revision::resolve;
 use crate::error::SandboxError;
 use crate::sandbox::Result;
@@ -98,7 +97,8 @@ impl Repository {
         words.push(range.tip.clone());
         words.extend(range.base.as_ref().map(|base| format!("^{base}")));
         words.push("--".to_owned());
-        let text = String::from_utf8_lossy(&self.git.run(words)?).into_owned();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let text = self.git.run(&words)?;
         let records = text.split('\0').filter(|record| !record.trim().is_empty());
         records.map(commit).collect()
     }
@@ -109,8 +109,7 @@ impl Repository {
     ///
     /// Fails if git does not know the commit or cannot be run.
     pub fn commit_at(&self, hash: &str) -> Result<Commit> {
-        let printed = self.git.run(["log", "-1", COMMIT_FORMAT, hash, "--"])?;
-        commit(&String::from_utf8_lossy(&printed))
+        commit(&self.git.run(&["log", "-1", COMMIT_FORMAT, hash, "--"])?)
     }
 
     /// Returns the tags that lead to commits, sorted by name.
@@ -122,8 +121,7 @@ impl Repository {
         // A lightweight tag is a commit; an annotated one is an object that leads to it (`*`).
         let format = "--format=%(refname:strip=2)%00%(objecttype)%00%(objectname)%00%(committerdate:unix)\
                       %00%(*objecttype)%00%(*objectname)%00%(*committerdate:unix)";
-        let listed = self.git.run(["for-each-ref", format, "refs/tags"])?;
-        let text = String::from_utf8_lossy(&listed).into_owned();
+        let text = self.git.run(&["for-each-ref", format, "refs/tags"])?;
         let tags = text.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split('\0').collect();
             let (commit, committed) = match fields[..] {
@@ -161,7 +159,7 @@ impl Repository {
         }
         let origin = "refs/remotes/origin/HEAD";
         let words = ["symbolic-ref", "--quiet", "--short", origin];
-        let remote = self.git.line(words)?;
+        let remote = self.git.line(&words)?;
         let usual = ["main", "master"].map(str::to_owned);
         for name in remote.into_iter().chain(usual) {
             if let Some(commit) = resolve(&self.git, &name)? {
@@ -182,8 +180,7 @@ impl Repository {
 
     fn ref_names(&self, selection: [&str; 3]) -> Result<BTreeSet<String>> {
         let words = ["for-each-ref", "--format=%(refname:strip=2)"];
-        let listed = self.git.run(words.into_iter().chain(selection))?;
-        let text = String::from_utf8_lossy(&listed).into_owned();
+        let text = self.git.run(&[&words[..], &selection].concat())?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 
@@ -193,7 +190,7 @@ impl Repository {
     ///
     /// Fails if git cannot be run.
     pub fn is_shallow(&self) -> Result<bool> {
-        let answer = self.git.line(["rev-parse", "--is-shallow-repository"])?;
+        let answer = self.git.line(&["rev-parse", "--is-shallow-repository"])?;
         Ok(answer.as_deref() == Some("true"))
     }
 
@@ -203,16 +200,9 @@ impl Repository {
     ///
     /// Fails if git cannot compare the commits.
     pub fn changes(&self, old: &str, new: &str) -> Result<Vec<FileChange>> {
-        let words = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--no-renames",
-            "--abbrev=4",
-        ];
-        let listed = self.git.run(words.into_iter().chain([old, new, "--"]))?;
-        let text = String::from_utf8_lossy(&listed).into_owned();
+        let form = ["-r", "-z", "--raw", "--no-renames", "--abbrev=4"];
+        let words = [&["diff-tree"][..], &form, &[old, new, "--"]].concat();
+        let text = self.git.run(&words)?;
         let mut fields = text.split('\0');
         let mut changes = Vec::new();
         while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
@@ -244,24 +234,14 @@ impl Repository {
         }
         let words = ["-c", NO_ATTRIBUTES, "--literal-pathspecs", "diff-tree"];
         let form = ["-r", "-p", "--binary", "--full-index", "--no-renames"];
-        let ends = [
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            old,
-            new,
-            "--",
-        ];
-        let all = words.into_iter().chain(form).chain(ends);
-        let output = self.git.try_run(all.chain(paths.iter().copied()), b"")?;
+        let plain = ["--no-color", "--no-ext-diff", "--no-textconv"];
+        let all = [&words[..], &form, &plain, &[old, new, "--"], paths].concat();
+        let output = self.git.try_run(&all, b"")?;
         if !output.ok && self.partial {
             let message = format!("the repository is a partial clone that lacks files of {new}");
             return Err(SandboxError::input(message).hint("use its URL, or a complete clone"));
         }
-        if !output.ok {
-            return Err(failed("diff-tree", &output.stderr));
-        }
-        Ok(String::from_utf8(output.stdout).ok())
+        Ok(String::from_utf8(output.printed("diff-tree")?).ok())
     }
 
     /// Returns a file of a commit, or `None` if it does not exist.
@@ -272,7 +252,7 @@ impl Repository {
     pub fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>> {
         fetch_blobs(&self.git, &format!("{commit}^{{tree}}"))?;
         let name = format!("{commit}:{path}");
-        let read = self.git.try_run(["cat-file", "blob", &name], b"")?;
+        let read = self.git.try_run(&["cat-file", "blob", &name], b"")?;
         Ok(read.ok.then_some(read.stdout))
     }
 
@@ -282,8 +262,7 @@ impl Repository {
     ///
     /// Fails if git cannot list the commit.
     pub fn root_entries(&self, commit: &str) -> Result<Vec<String>> {
-        let listed = self.git.run(["ls-tree", "-z", "--name-only", commit])?;
-        let text = String::from_utf8_lossy(&listed).into_owned();
+        let text = self.git.run(&["ls-tree", "-z", "--name-only", commit])?;
         let names = text.split('\0').filter(|name| !name.is_empty());
         Ok(names.map(str::to_owned).collect())
     }

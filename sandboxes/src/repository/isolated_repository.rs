@@ -60,11 +60,11 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
             let folder = empty(cache, sha256, true)?;
             copy_tables(&from.own, folder.path())?;
             let scratch = Git::at(folder.path())?;
-            match scratch.line(["symbolic-ref", "--quiet", "HEAD"])? {
-                Some(name) => git.run(["symbolic-ref", "HEAD", &name])?,
-                None => match scratch.line(["rev-parse", "--verify", "--quiet", "HEAD"])? {
-                    Some(hash) => git.run(["update-ref", "--no-deref", "HEAD", &hash])?,
-                    None => Vec::new(),
+            match scratch.line(&["symbolic-ref", "--quiet", "HEAD"])? {
+                Some(name) => git.run(&["symbolic-ref", "HEAD", &name])?,
+                None => match scratch.object("HEAD")? {
+                    Some(hash) => git.run(&["update-ref", "--no-deref", "HEAD", &hash])?,
+                    None => String::new(),
                 },
             };
         }

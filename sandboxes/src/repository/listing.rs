@@ -1,23 +1,18 @@
 //! The files of a tree, as `git ls-tree` lists them.
 
-use super::git::{Git, failed};
-use super::{limits, process};
+use super::git::Git;
+use super::limits;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 /// Lists all files of a tree. The output is limited, because a small repository can contain an endless tree.
 pub(super) fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
-    let mut command = git.command();
-    command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
-    let output = process::run(command, b"", &process::ProcessLimits::default());
+    let output = git.try_run(&["ls-tree", "-r", "-z", "--full-tree", tree], b"");
     let output = output.map_err(|error| match error.kind {
         ErrorKind::Input => too_large(0),
         _ => error,
     })?;
-    if output.ok {
-        return Ok(output.stdout);
-    }
-    Err(failed("ls-tree", &output.stderr))
+    output.printed("ls-tree")
 }
 
 /// One line of `git ls-tree`.

@@ -9,7 +9,6 @@ use sha1_checked::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::git::{Git, failed};
-use super::process;
 use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::sandbox::Result;
@@ -60,8 +59,7 @@ impl ObjectHash {
 
 /// Checks a commit and the folders of a tree. Files are checked when they are read.
 pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<()> {
-    let folders = git.run(["ls-tree", "-r", "-d", "-z", "--full-tree", tree])?;
-    let folders = String::from_utf8_lossy(&folders);
+    let folders = git.run(&["ls-tree", "-r", "-d", "-z", "--full-tree", tree])?;
     let folders = folders.split('\0').filter_map(|line| {
         let mut fields = line.split('\t').next()?.split(' ').skip(1);
         (fields.next()? == "tree").then_some(fields.next()?)
@@ -69,14 +67,8 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
     let mut names: Vec<&str> = folders.chain([tree]).chain(commit).collect();
     names.sort_unstable();
     names.dedup();
-    let mut command = git.command();
-    command.args(["cat-file", "--batch", "--buffer"]);
     let input: String = names.iter().map(|name| format!("{name}\n")).collect();
-    let output = process::run(
-        command,
-        input.as_bytes(),
-        &process::ProcessLimits::default(),
-    )?;
+    let output = git.try_run(&["cat-file", "--batch", "--buffer"], input.as_bytes())?;
     let mut objects = output.stdout.as_slice();
     for name in names {
         let broken = || failed("cat-file", &output.stderr);

@@ -57,10 +57,7 @@ pub(super) fn open(
     let isolated = isolate(&folder, cache, reflogs)?;
     let (git, prefix) = (&isolated.git, &folder.prefix);
     if revision.is_none() {
-        if git
-            .line(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?
-            .is_none()
-        {
+        if git.object("HEAD^{commit}")?.is_none() {
             return snapshot::take_snapshot(
                 &path,
                 cache,
@@ -68,16 +65,7 @@ pub(super) fn open(
                 vec!["the repository has no commits: its files were used as they are".into()],
             );
         }
-        if !prefix.is_empty()
-            && git
-                .line([
-                    "rev-parse",
-                    "--verify",
-                    "--quiet",
-                    &format!("HEAD:{prefix}"),
-                ])?
-                .is_none()
-        {
+        if !prefix.is_empty() && git.object(&format!("HEAD:{prefix}"))?.is_none() {
             let note = format!(
                 "{location} is not tracked by the repository around it: its files were used as they are"
             );
@@ -119,19 +107,12 @@ fn at_commit(
     let Some(commit) = resolve(&git, target_revision)? else {
         return Err(unknown_revision(&git, target_revision));
     };
-    let tree = git
-        .line([
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            &format!("{commit}:{prefix}"),
-        ])?
-        .ok_or_else(|| {
-            SandboxError::input(format!(
-                "the folder {prefix} does not exist at {target_revision}"
-            ))
-        })?;
-    let date = git.line([
+    let tree = git.object(&format!("{commit}:{prefix}"))?.ok_or_else(|| {
+        SandboxError::input(format!(
+            "the folder {prefix} does not exist at {target_revision}"
+        ))
+    })?;
+    let date = git.line(&[
         "rev-list",
         "--max-count=1",
         "--no-commit-header",

@@ -8,7 +8,7 @@ use crate::sandbox::Result;
 pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
     for name in [revision.to_owned(), format!("origin/{revision}")] {
         let spec = format!("{name}^{{commit}}");
-        if let Some(commit) = git.line(["rev-parse", "--verify", "--quiet", &spec])? {
+        if let Some(commit) = git.object(&spec)? {
             return Ok(Some(commit));
         }
     }
@@ -18,7 +18,7 @@ pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
 /// Returns the error for an unknown revision, with the nearest names.
 pub(super) fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
     let error = SandboxError::input(format!("the repository has no revision `{revision}`"));
-    let Ok(refs) = git.run([
+    let Ok(refs) = git.run(&[
         "for-each-ref",
         "--format=%(refname:short)",
         "refs/heads",
@@ -27,7 +27,6 @@ pub(super) fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
     ]) else {
         return error;
     };
-    let refs = String::from_utf8_lossy(&refs);
     let mut near: Vec<_> = refs
         .lines()
         .map(|name| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use super::git::{Git, failed};
+use super::git::Git;
 use super::listing::too_large;
 use super::process::{self, ProcessLimits};
 use super::repository_name::folder_name;
@@ -45,11 +45,7 @@ pub(super) fn take_snapshot(
             command.args(["-c", &format!("core.excludesFile={excludes}")]);
         }
         command.arg("--work-tree").arg(path).args(arguments);
-        let output = process::run(command, input, &ProcessLimits::default())?;
-        match output.ok {
-            true => Ok(output.stdout),
-            false => Err(failed(arguments[0], &output.stderr)),
-        }
+        process::run(command, input, &ProcessLimits::default())?.printed(arguments[0])
     };
     let listed = run(
         &[
@@ -65,7 +61,7 @@ pub(super) fn take_snapshot(
     if !chosen.is_empty() {
         run(&["update-index", "--add", "-z", "--stdin"], &chosen)?;
     }
-    let tree = git.line(["write-tree"])?.unwrap_or_default();
+    let tree = git.line(&["write-tree"])?.unwrap_or_default();
     Ok(Repository {
         git,
         cache: cache.to_owned(),
@@ -178,7 +174,7 @@ fn user_excludes_file() -> Option<String> {
     let mut command = Git::nowhere().network();
     command.args(["config", "--global", "--type=path", "--get"]);
     command.arg("core.excludesFile");
-    let output = process::run(command, b"", &ProcessLimits::default()).ok()?;
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    (output.ok && !path.is_empty()).then_some(path)
+    process::run(command, b"", &ProcessLimits::default())
+        .ok()?
+        .line()
 }

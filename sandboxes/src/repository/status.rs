@@ -106,12 +106,9 @@ pub(super) fn changes(
         time: limits::STATUS_TIMEOUT,
         ..ProcessLimits::default()
     };
-    let output = process::run(command, b"", &bounds)?;
-    if !output.ok {
-        return Err(super::git::failed("status", &output.stderr));
-    }
+    let printed = process::run(command, b"", &bounds)?.printed("status")?;
     // Each entry is two letters, a blank and a path.
-    let entries = output.stdout.split(|b| *b == 0).filter(|e| e.len() > 3);
+    let entries = printed.split(|b| *b == 0).filter(|e| e.len() > 3);
     let changes = entries.map(|entry| Change {
         path: String::from_utf8_lossy(&entry[3..]).into_owned(),
         is_untracked: entry.starts_with(b"??"),

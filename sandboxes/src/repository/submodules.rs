@@ -49,11 +49,7 @@ fn borrow_below(
         let Some(objects) = objects_of(&checked_out) else {
             continue;
         };
-        let alternates = git
-            .directory
-            .as_ref()
-            .map(|own| own.join("objects/info/alternates"));
-        let Some(alternates) = alternates else {
+        let Some(alternates) = git.alternates() else {
             return Ok(());
         };
         let mut alternates = std::fs::OpenOptions::new()
@@ -63,7 +59,7 @@ fn borrow_below(
         for objects in objects {
             alternates.write_all(&quoted(&objects))?;
         }
-        if is_available(git, &commit)? {
+        if tree_of(git, &commit)?.is_some() {
             borrow_below(git, &commit, &checked_out, depth - 1, remaining, commits)?;
             commits.insert(commit);
         }
@@ -88,12 +84,6 @@ fn objects_of(folder: &Path) -> Option<Vec<PathBuf>> {
     let is_own = git_folder.work_tree.as_deref() == Some(folder) && git_folder.prefix.is_empty();
     let objects = git_folder.common.join("objects");
     is_own.then(|| objects::check(&objects).ok()).flatten()
-}
-
-fn is_available(git: &Git, commit: &str) -> Result<bool> {
-    let tree = format!("{commit}^{{tree}}");
-    let object = git.line(["rev-parse", "--verify", "--quiet", &tree])?;
-    Ok(object.is_some())
 }
 
 /// Replaces the submodules in the output of `git ls-tree` by their files, if their commits are among `borrowed`.
@@ -131,7 +121,12 @@ fn expand_below(
             expanded.extend([line, b"\0"].concat());
             continue;
         }
-        check_tree(git, Some(pointer.object), &tree_of(git, pointer.object)?)?;
+        let tree = tree_of(git, pointer.object)?;
+        check_tree(
+            git,
+            Some(pointer.object),
+            tree.as_deref().unwrap_or(pointer.object),
+        )?;
         let files = expand_below(
             git,
             list(git, pointer.object)?,
@@ -153,12 +148,6 @@ fn expand_below(
     Ok(expanded)
 }
 
-fn tree_of(git: &Git, commit: &str) -> Result<String> {
-    let tree = git.line([
-        "rev-parse",
-        "--verify",
-        "--quiet",
-        &format!("{commit}^{{tree}}"),
-    ])?;
-    Ok(tree.unwrap_or_else(|| commit.to_owned()))
+fn tree_of(git: &Git, commit: &str) -> Result<Option<String>> {
+    git.object(&format!("{commit}^{{tree}}"))
 }

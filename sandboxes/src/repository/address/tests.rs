@@ -61,11 +61,11 @@ fn git_sends_login_only_to_its_server() {
     let (_, credential) = split_credentials("https://github.com/a/b", Some(&token));
     let git = Git {
         directory: None,
-        remote: Some(Remote {
+        remote: Remote {
             protocols: "https".to_owned(),
             credential,
             ..Remote::default()
-        }),
+        },
     };
     let git_login = |protocol: &str, host: &str| {
         let mut command = git.network();

@@ -97,7 +97,7 @@ impl WorkTree {
         let refs = tracking_refs(name);
         let listed = isolated
             .git
-            .line(["for-each-ref", "--count=1", &contains, &refs])?;
+            .line(&["for-each-ref", "--count=1", &contains, &refs])?;
         Ok(match listed {
             Some(_) => Ok(()),
             None => Err(format!(
@@ -118,7 +118,7 @@ impl WorkTree {
         let folder = tempfile::tempdir()?;
         for path in plain_paths(patch) {
             let blob = format!("{commit}:{path}");
-            let output = isolated.git.try_run(["cat-file", "blob", &blob], b"")?;
+            let output = isolated.git.try_run(&["cat-file", "blob", &blob], b"")?;
             // The patch creates files that the commit does not have.
             if output.ok {
                 let file = folder.path().join(&path);
@@ -166,7 +166,7 @@ impl WorkTree {
     /// Fails if git cannot change the repository, or if the branch has moved.
     pub fn delete_branch(&self, name: &str, commit: &str) -> Result<()> {
         let own = Git::at(&self.git_folder()?.own)?;
-        own.run(["update-ref", "-d", &format!("refs/heads/{name}"), commit])?;
+        own.run(&["update-ref", "-d", &format!("refs/heads/{name}"), commit])?;
         Ok(())
     }
 
@@ -194,19 +194,19 @@ impl WorkTree {
         let scratch = tempfile::tempdir()?;
         let isolated = isolate(self.git_folder()?, scratch.path(), false)?;
         let git = Git {
-            remote: Some(Remote {
+            remote: Remote {
                 protocols: protocols(&remote.url)?.to_owned(),
                 credential: remote.credential.clone(),
                 uses_helpers: true,
                 stands_for: None,
-            }),
+            },
             ..isolated.git.clone()
         };
         let full_name = format!("refs/heads/{branch}");
         // Without a lease, a push would also move an existing branch that is behind the commit.
         let lease = format!("--force-with-lease={full_name}:{old}");
         let update = format!("{new}:{full_name}");
-        let output = git.push([lease.as_str(), "--", &remote.url, &update])?;
+        let output = git.push(&[lease.as_str(), "--", &remote.url, &update])?;
         Ok(match output.ok {
             true => Ok(()),
             false if old.is_empty() && output.stderr.contains("(stale info)") => {

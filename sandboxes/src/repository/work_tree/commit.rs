@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::Placement;
 use crate::repository::accepted::{Accepted, accepted};
 use crate::repository::discover::{GitFolder, is_ref};
-use crate::repository::git::{Git, failed};
+use crate::repository::git::Git;
 use crate::repository::isolated_repository::{IsolatedRepository, isolate};
 use crate::repository::process::{self, ProcessLimits};
 use crate::sandbox::Result;
@@ -104,7 +104,7 @@ impl PreparedCommit {
         if let Some(branch) = &self.branch {
             let none = "0".repeat(self.old.len());
             self.own
-                .run(["update-ref", "-m", reason, branch, &self.new, &none])?;
+                .run(&["update-ref", "-m", reason, branch, &self.new, &none])?;
         }
         Ok(())
     }
@@ -141,10 +141,8 @@ impl PreparedCommit {
             .env("GIT_INDEX_FILE", index)
             .args(arguments);
         let output = process::run(command, input, &ProcessLimits::default())?;
-        match output.ok {
-            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-            false => Err(failed(arguments[0], &output.stderr)),
-        }
+        let printed = output.printed(arguments[0])?;
+        Ok(String::from_utf8_lossy(&printed).trim().to_owned())
     }
 
     /// Sets the files of the patch in the user's index to those of a commit.
@@ -163,19 +161,16 @@ impl PreparedCommit {
         command.arg(&self.root);
         command.args(["update-index", "-z", "--index-info"]);
         let output = process::run(command, input.as_bytes(), &ProcessLimits::default())?;
-        match output.ok {
-            true => Ok(()),
-            false => Err(failed("update-index", &output.stderr)),
-        }
+        output.printed("update-index").map(drop)
     }
 
     fn move_head(&self) -> Result<()> {
         match &self.branch {
             Some(branch) => {
                 self.create_branch("branch: Created from HEAD")?;
-                let switched = self.own.run(["symbolic-ref", "HEAD", branch]);
+                let switched = self.own.run(&["symbolic-ref", "HEAD", branch]);
                 switched.map_err(|error| {
-                    match self.own.run(["update-ref", "-d", branch, &self.new]) {
+                    match self.own.run(&["update-ref", "-d", branch, &self.new]) {
                         Ok(_) => error,
                         Err(_) => error.with_leftover(&format!("{branch} could not be removed")),
                     }
@@ -184,7 +179,7 @@ impl PreparedCommit {
             None => {
                 let reason = "commit: test by testwright";
                 self.own
-                    .run(["update-ref", "-m", reason, "HEAD", &self.new, &self.old])?;
+                    .run(&["update-ref", "-m", reason, "HEAD", &self.new, &self.old])?;
             }
         }
         Ok(())
@@ -193,7 +188,7 @@ impl PreparedCommit {
 
 /// Returns the hash of a commit. The inner error says that the repository does not have it.
 pub(super) fn find_commit(git: &Git, revision: &str) -> Accepted<String> {
-    let commit = resolve(git, &format!("{revision}^{{commit}}"))?;
+    let commit = git.object(&format!("{revision}^{{commit}}"))?;
     Ok(commit.ok_or_else(|| match revision {
         "HEAD" => "the repository has no commits".to_owned(),
         _ => format!("the repository does not have the commit {revision}"),
@@ -206,12 +201,8 @@ pub(super) fn new_ref(git: &Git, name: &str) -> Accepted<String> {
     if name.starts_with('-') || !is_ref(&full_name) {
         return Ok(Err(format!("`{name}` is not a valid name of a branch")));
     }
-    Ok(match resolve(git, &full_name)? {
+    Ok(match git.object(&full_name)? {
         Some(_) => Err(format!("the branch {name} already exists")),
         None => Ok(full_name),
     })
-}
-
-fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
-    git.line(["rev-parse", "--verify", "--quiet", revision])
 }
