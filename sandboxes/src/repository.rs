@@ -42,7 +42,7 @@ mod tests;
 mod tree;
 mod work_tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,7 @@ pub use history::{Commit, CommitRange, FileChange, Tag};
 pub use patch::{apply_check, header_path, touched_paths};
 pub use patch_base::{File, FileKind, Files};
 pub use patch_paths::{with_prefix, without_prefix};
+pub use resolve::open;
 pub use tree::Tree;
 pub use work_tree::{NewBranch, Placement, PushRemote, WorkTree};
 
@@ -143,22 +144,6 @@ pub struct Repository {
     _store: Option<tempfile::TempDir>,
 }
 
-/// Opens a repository at a revision, or at its head. The location is a path (a work tree, a bare repository, a
-/// subfolder of a work tree, a plain folder), or a URL to clone into the cache.
-///
-/// # Errors
-///
-/// Kind `Input` if the path is missing or not a repository, or the revision is unknown (with the nearest names). Kind
-/// `Unavailable` if a remote cannot be reached.
-pub fn open(
-    location: &str,
-    revision: Option<&str>,
-    cache: &Path,
-    options: &OpenOptions,
-) -> Result<Repository> {
-    resolve::open(location, revision, cache, options)
-}
-
 /// Returns the address of the remote `origin` of the repository around a folder, if there is one.
 ///
 /// # Errors
@@ -188,15 +173,6 @@ impl Repository {
     pub fn commit(&self) -> Option<&str> {
         self.commit.as_deref()
     }
-
-    /// Returns the tracked files as an archive. Takes milliseconds if the cache has it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if git cannot read the objects, a limit on what is read is exceeded, or the archive cannot be written.
-    pub fn source(&self) -> Result<Source> {
-        archive::source(self)
-    }
 }
 
 impl Source {
@@ -220,28 +196,5 @@ impl Source {
             ends.iter().any(|end| path.ends_with(end))
         };
         Ok(self.tree()?.paths().any(is_python))
-    }
-
-    /// Returns the same commit with files replaced, added (mode 0644) or removed (`None`), as a source with its own
-    /// digest. Modes are kept. Nothing is written if nothing differs.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the archive cannot be read, or the new one cannot be written.
-    pub fn with_changes(
-        &self,
-        files: &BTreeMap<String, Option<Vec<u8>>>,
-        cache: &Path,
-    ) -> Result<Source> {
-        derived_source::with_contents(self, files, cache)
-    }
-
-    /// Returns the same commit with the files that a patch produced, with their kinds.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the archive cannot be read, or the new one cannot be written.
-    pub fn with_files(&self, files: &Files, cache: &Path) -> Result<Source> {
-        derived_source::with_files(self, files, cache)
     }
 }

@@ -3,8 +3,9 @@
 //! `git archive` would omit files marked `export-ignore` and rewrite files marked `export-subst`.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
@@ -15,7 +16,7 @@ use super::clone::fetch_blobs;
 use super::git::{Git, failed};
 use super::listing::{Entry, list, parse, too_large};
 use super::object_hash::{HashingReader, ObjectHash, check_tree};
-use super::patch_base::is_plain;
+use super::patch_base::{FileKind, is_plain};
 use super::{Repository, Source, archive_cache, limits, process, submodules};
 use crate::error::SandboxError;
 use crate::hex::hex;
@@ -26,58 +27,58 @@ pub(crate) const EMPTY_SUBMODULES: &str = "submodules were left empty: ";
 /// Start of the note about files of Git LFS, before their paths.
 pub(crate) const LFS_POINTERS: &str = "files are Git LFS pointers without their content: ";
 
-pub(super) fn source(repository: &Repository) -> Result<Source> {
-    let folder = repository.cache.join("sources");
-    crate::private::create_closed(&folder)?;
-    // Listing and describing a commit take longer than everything else, so the result is recorded. A commit's files
-    // never change, but its tags may. The history that describes a commit is not verified, so a record applies only to
-    // the same objects.
-    let record = match &repository.commit {
-        Some(commit) => {
-            let mut tags = repository
-                .git
-                .run(&["for-each-ref", "refs/tags"])?
-                .into_bytes();
-            // A repository that has all its objects borrows none.
-            let borrowed = repository.git.alternates().map(std::fs::read);
-            tags.extend(borrowed.and_then(Result::ok).unwrap_or_default());
-            let tags = hex(&Sha256::digest(&tags));
-            let parts = [commit, &repository.tree, &tags].map(|hash| short(hash));
-            Some(folder.join(format!("{}.json", parts.join("-"))))
-        }
-        None => None,
-    };
-    let record_bytes = record.as_ref().and_then(|path| std::fs::read(path).ok());
-    let recorded_source =
-        record_bytes.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
-    let held = match &recorded_source {
-        Some(source) => archive_cache::acquire_lease(&source.archive)?,
-        None => None,
-    };
-    let current_source = match (recorded_source, held) {
-        (Some(source), held @ Some(_)) => Source { held, ..source },
-        _ => {
-            let (source, whole) = create_source(repository, &folder)?;
-            check_tree(
-                &repository.git,
-                repository.commit.as_deref(),
-                &repository.tree,
-            )?;
-            if let (Some(record), true) = (record, whole) {
-                let text =
-                    serde_json::to_vec(&source).map_err(|e| SandboxError::system(e.to_string()))?;
-                crate::private::write(&record, &text)?;
+impl Repository {
+    /// Returns the tracked files as an archive. Takes milliseconds if the cache has it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if git cannot read the objects, a limit on what is read is exceeded, or the archive cannot be written.
+    pub fn source(&self) -> Result<Source> {
+        let folder = self.cache.join("sources");
+        crate::private::create_closed(&folder)?;
+        // Listing and describing a commit take longer than everything else, so the result is recorded. A commit's
+        // files never change, but its tags may. The history that describes a commit is not verified, so a record
+        // applies only to the same objects.
+        let record = match &self.commit {
+            Some(commit) => {
+                let mut tags = self.git.run(&["for-each-ref", "refs/tags"])?.into_bytes();
+                // A repository that has all its objects borrows none.
+                let borrowed = self.git.alternates().map(std::fs::read);
+                tags.extend(borrowed.and_then(Result::ok).unwrap_or_default());
+                let tags = hex(&Sha256::digest(&tags));
+                let parts = [commit, &self.tree, &tags].map(|hash| short(hash));
+                Some(folder.join(format!("{}.json", parts.join("-"))))
             }
-            source
-        }
-    };
-    let mut notes = repository.notes.clone();
-    notes.extend(current_source.notes);
-    Ok(Source {
-        name: repository.name.clone(),
-        notes,
-        ..current_source
-    })
+            None => None,
+        };
+        let record_bytes = record.as_ref().and_then(|path| std::fs::read(path).ok());
+        let recorded_source =
+            record_bytes.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
+        let held = match &recorded_source {
+            Some(source) => archive_cache::acquire_lease(&source.archive)?,
+            None => None,
+        };
+        let current_source = match (recorded_source, held) {
+            (Some(source), held @ Some(_)) => Source { held, ..source },
+            _ => {
+                let (source, whole) = create_source(self, &folder)?;
+                check_tree(&self.git, self.commit.as_deref(), &self.tree)?;
+                if let (Some(record), true) = (record, whole) {
+                    let text = serde_json::to_vec(&source)
+                        .map_err(|e| SandboxError::system(e.to_string()))?;
+                    crate::private::write(&record, &text)?;
+                }
+                source
+            }
+        };
+        let mut notes = self.notes.clone();
+        notes.extend(current_source.notes);
+        Ok(Source {
+            name: self.name.clone(),
+            notes,
+            ..current_source
+        })
+    }
 }
 
 fn short(hash: &str) -> &str {
@@ -146,11 +147,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
         if !noted.is_empty() {
             std::fs::write(archive.with_extension("notes"), noted.join("\n"))?;
         }
-        written
-            .file
-            .persist(&archive)
-            .map_err(|e| SandboxError::from(e.error))?;
-        held = archive_cache::acquire_lease(&archive)?;
+        held = archive_cache::store(written.file, &archive)?;
     }
     // Notes about large files are stored beside the archive.
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
@@ -363,20 +360,12 @@ fn write(
     });
     message?;
     builder.into_inner()?.flush()?;
-    aside.as_file().sync_data()?;
-    make_readable(aside.as_file())?;
     Ok(NewArchive {
         file: aside,
         pointers,
         missing,
         large,
     })
-}
-
-pub(super) fn make_readable(file: &File) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    Ok(())
 }
 
 /// Reads the header of the next response of `git cat-file --batch`, `NAME TYPE SIZE`, and returns the size. The content
@@ -400,15 +389,12 @@ fn append(
     size: u64,
     time: i64,
 ) -> Result<Vec<u8>> {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-    let mut header = tar::Header::new_gnu();
-    header.set_mtime(u64::try_from(time).unwrap_or(0));
-    header.set_uid(0);
-    header.set_gid(0);
-    let path = Path::new(OsStr::from_bytes(entry.path));
-    let link = entry.mode == "120000";
-    if link && size > limits::PATH as u64 {
+    let kind = match entry.mode {
+        "120000" => FileKind::Link,
+        "100755" => FileKind::Executable,
+        _ => FileKind::Plain,
+    };
+    if kind == FileKind::Link && size > limits::PATH as u64 {
         let text = format!(
             "the target of the link {} is too long",
             list_few(&[entry.name()])
@@ -416,19 +402,46 @@ fn append(
         return Err(SandboxError::input(text));
     }
     let mut start = Vec::new();
-    let first = if link { size } else { size.min(200) };
-    content.take(first).read_to_end(&mut start)?;
-    if link {
+    content.take(size.min(200)).read_to_end(&mut start)?;
+    let rest = content.take(size - start.len() as u64);
+    let path = Path::new(OsStr::from_bytes(entry.path));
+    let time = u64::try_from(time).unwrap_or(0);
+    append_file(
+        builder,
+        path,
+        kind,
+        start.as_slice().chain(rest),
+        size,
+        time,
+    )?;
+    Ok(start)
+}
+
+/// Appends a file that belongs to root, or a link whose target is the content.
+pub(super) fn append_file(
+    builder: &mut tar::Builder<impl Write>,
+    path: &Path,
+    kind: FileKind,
+    mut content: impl Read,
+    size: u64,
+    time: u64,
+) -> Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mtime(time);
+    header.set_uid(0);
+    header.set_gid(0);
+    if kind == FileKind::Link {
+        let mut target = Vec::new();
+        content.read_to_end(&mut target)?;
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_mode(0o777);
         header.set_size(0);
-        builder.append_link(&mut header, path, OsStr::from_bytes(&start))?;
+        builder.append_link(&mut header, path, OsStr::from_bytes(&target))?;
     } else {
         header.set_entry_type(tar::EntryType::Regular);
-        header.set_mode(if entry.mode == "100755" { 0o755 } else { 0o644 });
+        header.set_mode(kind.mode());
         header.set_size(size);
-        let mut whole = start.as_slice().chain(content.take(size - first));
-        builder.append_data(&mut header, path, &mut whole)?;
+        builder.append_data(&mut header, path, content)?;
     }
-    Ok(start)
+    Ok(())
 }

@@ -1,11 +1,13 @@
 //! Archives in the cache. If they exceed the limit, the least recently used ones are removed, except those in use.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+
+use tempfile::NamedTempFile;
 
 use super::Source;
 use crate::sandbox::Result;
@@ -44,6 +46,15 @@ pub(super) fn acquire_lease(archive: &Path) -> Result<Option<ArchiveLease>> {
         }));
     }
     Ok(None)
+}
+
+/// Stores a complete archive, which other users may read too.
+pub(super) fn store(file: NamedTempFile, archive: &Path) -> Result<Option<ArchiveLease>> {
+    file.as_file().sync_data()?;
+    file.as_file()
+        .set_permissions(Permissions::from_mode(0o644))?;
+    file.persist(archive).map_err(|e| e.error)?;
+    acquire_lease(archive)
 }
 
 /// Removes the least recently used archives, with their notes, until the rest take at most `max_bytes` bytes. Blocks.

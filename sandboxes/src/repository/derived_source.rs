@@ -8,32 +8,45 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::archive::make_readable;
-use super::patch_base::{File, FileKind, Files, in_tree, is_plain};
+use super::archive::append_file;
+use super::patch_base::{File, FileKind, Files, is_plain};
 use super::{Source, Tree, archive_cache};
 use crate::error::SandboxError;
 use crate::hex::hex;
 use crate::sandbox::Result;
 
-pub(super) fn with_contents(
-    source: &Source,
-    contents: &BTreeMap<String, Option<Vec<u8>>>,
-    cache: &Path,
-) -> Result<Source> {
-    let tree = source.tree()?;
-    let file = |(path, content): (&String, &Option<Vec<u8>>)| {
-        let kind = match tree.place(path) {
-            Some(place) if place.executable && place.link.is_none() => FileKind::Executable,
-            _ => FileKind::Plain,
+impl Source {
+    /// Returns the same commit with files replaced, added (mode 0644) or removed (`None`), as a source with its own
+    /// digest. Modes are kept. Nothing is written if nothing differs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read, or the new one cannot be written.
+    pub fn with_changes(
+        &self,
+        files: &BTreeMap<String, Option<Vec<u8>>>,
+        cache: &Path,
+    ) -> Result<Source> {
+        let tree = self.tree()?;
+        let file = |(path, content): (&String, &Option<Vec<u8>>)| {
+            let kind = match tree.place(path) {
+                Some(place) if place.executable && place.link.is_none() => FileKind::Executable,
+                _ => FileKind::Plain,
+            };
+            let file = content.clone().map(|content| File { content, kind });
+            (path.clone(), file)
         };
-        let file = content.clone().map(|content| File { content, kind });
-        (path.clone(), file)
-    };
-    create(source, &tree, contents.iter().map(file).collect(), cache)
-}
+        create(self, &tree, files.iter().map(file).collect(), cache)
+    }
 
-pub(super) fn with_files(source: &Source, files: &Files, cache: &Path) -> Result<Source> {
-    create(source, &source.tree()?, files.clone(), cache)
+    /// Returns the same commit with the files that a patch produced, with their kinds.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the archive cannot be read, or the new one cannot be written.
+    pub fn with_files(&self, files: &Files, cache: &Path) -> Result<Source> {
+        create(self, &self.tree()?, files.clone(), cache)
+    }
 }
 
 fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<Source> {
@@ -43,7 +56,7 @@ fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Resul
     }
     let mut same = Vec::new();
     for (path, file) in &files {
-        if in_tree(tree, path)? == *file {
+        if tree.file(path)? == *file {
             same.push(path.clone());
         }
     }
@@ -59,11 +72,7 @@ fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Resul
     if held.is_none() {
         let aside = tempfile::NamedTempFile::new_in(&folder)?;
         write(source, &files, aside.as_file())?;
-        make_readable(aside.as_file())?;
-        aside
-            .persist(&archive)
-            .map_err(|e| SandboxError::from(e.error))?;
-        held = archive_cache::acquire_lease(&archive)?;
+        held = archive_cache::store(aside, &archive)?;
     }
     Ok(Source {
         archive,
@@ -130,7 +139,6 @@ fn write(source: &Source, files: &Files, to: &std::fs::File) -> Result<()> {
         append(&mut builder, Path::new(path), file, time)?;
     }
     builder.into_inner()?.flush()?;
-    to.sync_data()?;
     Ok(())
 }
 
@@ -140,24 +148,13 @@ fn append(
     file: &File,
     time: u64,
 ) -> Result<()> {
-    let mut header = tar::Header::new_gnu();
-    header.set_mtime(time);
-    header.set_uid(0);
-    header.set_gid(0);
-    if file.kind == FileKind::Link {
-        header.set_entry_type(tar::EntryType::Symlink);
-        header.set_mode(0o777);
-        header.set_size(0);
-        builder.append_link(&mut header, path, OsStr::from_bytes(&file.content))?;
-        return Ok(());
-    }
-    header.set_entry_type(tar::EntryType::Regular);
-    header.set_mode(if file.kind == FileKind::Executable {
-        0o755
-    } else {
-        0o644
-    });
-    header.set_size(file.content.len() as u64);
-    builder.append_data(&mut header, path, file.content.as_slice())?;
-    Ok(())
+    let content = file.content.as_slice();
+    append_file(
+        builder,
+        path,
+        file.kind,
+        content,
+        content.len() as u64,
+        time,
+    )
 }

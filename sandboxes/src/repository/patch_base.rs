@@ -1,6 +1,9 @@
 //! The base of a patch: the files of an archive, overlaid with earlier changes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Tree;
@@ -26,6 +29,16 @@ pub enum FileKind {
     Link,
 }
 
+impl FileKind {
+    /// Returns the mode of a file that is not a link.
+    pub(super) fn mode(self) -> u32 {
+        match self {
+            FileKind::Executable => 0o755,
+            _ => 0o644,
+        }
+    }
+}
+
 /// Files by path. `None` stands for a deleted file.
 pub type Files = BTreeMap<String, Option<File>>;
 
@@ -36,7 +49,17 @@ impl Tree {
     ///
     /// Fails if the archive cannot be read.
     pub fn file(&self, path: &str) -> Result<Option<File>> {
-        in_tree(self, path)
+        let Some(place) = self.place(path) else {
+            return Ok(None);
+        };
+        let (content, kind) = match &place.link {
+            Some(target) => (target.as_os_str().as_bytes().to_vec(), FileKind::Link),
+            None if place.executable => {
+                (self.read(path)?.unwrap_or_default(), FileKind::Executable)
+            }
+            None => (self.read(path)?.unwrap_or_default(), FileKind::Plain),
+        };
+        Ok(Some(File { content, kind }))
     }
 }
 
@@ -53,7 +76,7 @@ impl<'a> Base<'a> {
     pub(super) fn file(&self, path: &str) -> Result<Option<File>> {
         match self.changed.get(path) {
             Some(file) => Ok(file.clone()),
-            None => in_tree(self.tree, path),
+            None => self.tree.file(path),
         }
     }
 
@@ -105,19 +128,6 @@ impl<'a> Base<'a> {
     }
 }
 
-pub(super) fn in_tree(tree: &Tree, path: &str) -> Result<Option<File>> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let Some(place) = tree.place(path) else {
-        return Ok(None);
-    };
-    let (content, kind) = match &place.link {
-        Some(target) => (target.as_os_str().as_bytes().to_vec(), FileKind::Link),
-        None if place.executable => (tree.read(path)?.unwrap_or_default(), FileKind::Executable),
-        None => (tree.read(path)?.unwrap_or_default(), FileKind::Plain),
-    };
-    Ok(Some(File { content, kind }))
-}
-
 /// Returns whether a path stays in the tree and outside git's own folder.
 pub(super) fn is_plain(path: &str) -> bool {
     let odd = |part: &str| ["", ".", ".."].contains(&part) || part.eq_ignore_ascii_case(".git");
@@ -125,26 +135,17 @@ pub(super) fn is_plain(path: &str) -> bool {
 }
 
 fn write(file: &File, target: &Path) -> Result<()> {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-    use std::os::unix::fs::PermissionsExt as _;
     if file.kind == FileKind::Link {
         std::os::unix::fs::symlink(OsStr::from_bytes(&file.content), target)?;
         return Ok(());
     }
     std::fs::write(target, &file.content)?;
-    let mode = match file.kind {
-        FileKind::Executable => 0o755,
-        _ => 0o644,
-    };
-    std::fs::set_permissions(target, std::fs::Permissions::from_mode(mode))?;
-    Ok(())
+    let permissions = std::fs::Permissions::from_mode(file.kind.mode());
+    Ok(std::fs::set_permissions(target, permissions)?)
 }
 
 /// Returns all files below a folder of the host.
 pub(super) fn read_folder(root: &Path) -> Result<BTreeMap<String, File>> {
-    use std::os::unix::ffi::OsStrExt as _;
-    use std::os::unix::fs::PermissionsExt as _;
     let mut files = BTreeMap::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(below) = folders.pop() {

@@ -12,7 +12,14 @@ use super::{OpenOptions, Repository, clone, snapshot, status, submodules};
 use crate::error::SandboxError;
 use crate::sandbox::Result;
 
-pub(super) fn open(
+/// Opens a repository at a revision, or at its head. The location is a path (a work tree, a bare repository, a
+/// subfolder of a work tree, a plain folder), or a URL to clone into the cache.
+///
+/// # Errors
+///
+/// Kind `Input` if the path is missing or not a repository, or the revision is unknown (with the nearest names). Kind
+/// `Unavailable` if a remote cannot be reached.
+pub fn open(
     location: &str,
     revision: Option<&str>,
     cache: &Path,
