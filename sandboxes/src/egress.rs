@@ -39,7 +39,7 @@ use pages::Pages;
 #[cfg(fuzzing)]
 pub use relay::carry_frames;
 use relay::{AbortOnDrop, Relay};
-use upstream::{TrustedService, Upstream};
+use upstream::Upstream;
 
 /// Settings for the network access of builds.
 #[derive(Debug, Clone, Default)]
@@ -123,7 +123,8 @@ struct Index {
     id: String,
     /// Name of the index in uv.
     name: Option<String>,
-    trusted: TrustedService,
+    /// Address with the user and password. A service that the user chose may have any address.
+    url: Url,
 }
 
 /// Network access of one sandbox, closed when dropped.
@@ -243,11 +244,8 @@ impl Egress {
                 variables.insert((*name).to_owned(), value.to_owned());
             }
         };
-        set(
-            &["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"],
-            &proxy,
-        );
-        set(&["all_proxy", "ALL_PROXY"], &proxy);
+        set(&["http_proxy", "https_proxy", "all_proxy"], &proxy);
+        set(&["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"], &proxy);
         set(&["no_proxy", "NO_PROXY"], "127.0.0.1,localhost,::1");
         // The host waits for servers, and downloads the whole file before it answers with a range.
         set(&["UV_HTTP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"], "300");
@@ -389,7 +387,7 @@ impl Index {
         Ok(Index {
             id: downloads::key(&[&upstream::redacted(&url)])[..16].to_owned(),
             name,
-            trusted: TrustedService { url },
+            url,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Errors of sandboxes. They are never shown to a model.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -210,6 +211,13 @@ impl SandboxError {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// Returns the causes of an error, innermost last.
+pub(crate) fn sources<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |&cause| cause.source())
 }
 
 impl From<std::io::Error> for SandboxError {

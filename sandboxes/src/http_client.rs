@@ -1,10 +1,11 @@
 //! HTTP clients that all use the same TLS library, and descriptions of their failures.
 
-use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 
 use rustls::crypto::{CryptoProvider, ring};
+
+use crate::error::sources;
 
 /// Returns a builder for clients that use rustls with ring. Makes ring the process's default provider if it has none.
 pub fn builder() -> reqwest::ClientBuilder {
@@ -25,20 +26,33 @@ pub enum ConnectFailure {
 impl ConnectFailure {
     /// Returns the reason if the request failed because its address has no server.
     pub fn of(error: &reqwest::Error) -> Option<Self> {
-        let mut next = error.source();
-        while let Some(cause) = next {
+        sources(error).find_map(|cause| {
             let io = cause.downcast_ref::<io::Error>();
             if io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused) {
                 return Some(ConnectFailure::Refused);
             }
             // The types of these errors are private.
-            if ["dns error", "error resolving DNS"].contains(&cause.to_string().as_str()) {
-                return Some(ConnectFailure::UnknownHost);
-            }
-            next = cause.source();
-        }
-        None
+            let is_dns = ["dns error", "error resolving DNS"].contains(&cause.to_string().as_str());
+            is_dns.then_some(ConnectFailure::UnknownHost)
+        })
     }
+}
+
+/// Decodes percent escapes such as `%40`.
+pub(crate) fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        let digit = |at: usize| more.get(at).and_then(|b| char::from(*b).to_digit(16));
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            bytes.push((high * 16 + low) as u8);
+            rest = &more[2..];
+        } else {
+            bytes.push(*first);
+            rest = more;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns whether a host, as in a URL, is this machine.
@@ -62,15 +76,8 @@ pub fn describe(error: &reqwest::Error) -> String {
 /// Lists the causes of an error, innermost last, or the error itself if it has none. The address is left out, because
 /// it may contain secrets.
 pub fn causes(error: &reqwest::Error) -> Vec<String> {
-    let mut causes: Vec<String> = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if causes.last() != Some(&text) {
-            causes.push(text);
-        }
-        next = cause.source();
-    }
+    let mut causes: Vec<_> = sources(error).map(|cause| cause.to_string()).collect();
+    causes.dedup();
     if causes.is_empty() {
         let text = error.to_string();
         causes.push(match error.url() {

@@ -1,11 +1,10 @@
 //! Converts errors of bollard and the engine into errors with a kind and a hint.
 
-use std::error::Error as _;
 use std::io;
 
 use bollard::errors::Error;
 
-use crate::error::{ErrorKind, SandboxError, Shortage};
+use crate::error::{ErrorKind, SandboxError, Shortage, sources};
 use crate::sandbox::Result;
 
 /// Converts an error. `doing` is the attempted action, and completes "failed to …".
@@ -94,7 +93,7 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
 
 /// Converts a failure of the connection.
 fn lost(doing: &str, error: &Error) -> SandboxError {
-    let causes: Vec<_> = std::iter::successors(error.source(), |&cause| cause.source()).collect();
+    let causes: Vec<_> = sources(error).collect();
     let deepest = causes
         .last()
         .map_or_else(|| error.to_string(), |cause| cause.to_string());

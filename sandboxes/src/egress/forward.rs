@@ -133,7 +133,7 @@ pub(super) async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> 
     let headers = pick(request.headers(), &REQUEST_HEADERS);
     let got = inner
         .upstream
-        .get(request.method(), url, &headers, None, user_hosts, false)
+        .get(request.method(), url, &headers, None, user_hosts)
         .await;
     match got {
         Ok(response) => pass_response(response),

@@ -13,8 +13,9 @@ use super::page::{self, HTML, JSON};
 use super::pages::{CachedPage, PageBody};
 use super::response::{Body, full_response, text};
 use super::transfer::{self, FileRequest};
-use super::upstream::{Refusal, percent_decoded, redacted};
+use super::upstream::{Refusal, redacted};
 use super::{Index, Inner, forward};
+use crate::http_client::percent_decoded;
 
 /// Maximum bytes of a page.
 const MAX_PAGE_LEN: usize = 48 << 20;
@@ -25,20 +26,8 @@ const LONG_PAGE: usize = 1 << 20;
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
 const ACCEPT_HTML: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9";
 
-/// The reason why a page is not available.
-struct IndexFailure {
-    status: StatusCode,
-    why: String,
-}
-
-impl IndexFailure {
-    fn new(status: StatusCode, why: impl Into<String>) -> IndexFailure {
-        IndexFailure {
-            status,
-            why: why.into(),
-        }
-    }
-}
+/// The status and the reason if a page is not available.
+type IndexFailure = (StatusCode, String);
 
 /// Handles `GET …/index/ID/simple/PROJECT/`.
 pub(super) async fn page(
@@ -62,7 +51,7 @@ pub(super) async fn page(
             headers.insert(header::CACHE_CONTROL, fresh);
             response
         }
-        Err(failure) => text(failure.status, &failure.why),
+        Err((status, why)) => text(status, &why),
     }
 }
 
@@ -72,7 +61,6 @@ async fn find(
     project: &str,
     json: bool,
 ) -> Result<Arc<CachedPage>, IndexFailure> {
-    let nothing = || IndexFailure::new(StatusCode::NOT_FOUND, "unknown project");
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return Err(nothing());
     };
@@ -80,8 +68,7 @@ async fn find(
     if project.is_empty() || project.starts_with('.') || !project.chars().all(fits) {
         return Err(nothing());
     }
-    let kind = if json { "j" } else { "h" };
-    let name = key(&[&redacted(&index.trusted.url), project, kind]);
+    let name = key(&[&redacted(&index.url), project, form_of(json)]);
     if let Some(page) = inner.pages.get(&name) {
         return Ok(page);
     }
@@ -103,7 +90,7 @@ async fn find(
     };
     let Some(page) = inner.pages.insert(name.clone(), page).await else {
         let why = "too many pages of package indexes are being read";
-        return Err(IndexFailure::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
     };
     if new {
         let (downloads, held) = (inner.downloads.clone(), page.clone());
@@ -125,10 +112,10 @@ async fn fetch(
 ) -> Result<Page, IndexFailure> {
     let bad = |why: String| {
         inner.note(format!("package index: {why}"));
-        IndexFailure::new(StatusCode::BAD_GATEWAY, why)
+        (StatusCode::BAD_GATEWAY, why)
     };
     let _turn = inner.at_once.acquire().await;
-    let url = index.trusted.url.join(&format!("{project}/"));
+    let url = index.url.join(&format!("{project}/"));
     let url = url.map_err(|e| bad(e.to_string()))?;
     let mut headers = HeaderMap::new();
     let accept = if json { ACCEPT } else { ACCEPT_HTML };
@@ -145,24 +132,23 @@ async fn fetch(
             &Method::GET,
             url.clone(),
             &headers,
-            Some(&index.trusted),
+            Some(&index.url),
             &inner.hosts,
-            true,
         )
         .await
-        .map_err(|refusal| failed(inner, &refusal))?;
+        .map_err(|refusal| failed(inner, refusal))?;
     let status = response.status();
     if let (StatusCode::NOT_MODIFIED, Some(mut page)) = (status, cached_page) {
         page.renew();
         return Ok(page);
     }
     if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
-        return Err(IndexFailure::new(StatusCode::NOT_FOUND, "unknown project"));
+        return Err(nothing());
     }
     if !status.is_success() {
         let why = format!("{} returned {status}", redacted(&url));
         inner.note(format!("package index: {why}"));
-        return Err(IndexFailure::new(status, why));
+        return Err((status, why));
     }
     let (etag, kind) = {
         let text = |name: HeaderName| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
@@ -191,7 +177,7 @@ async fn fetch(
     }
     let place = format!(
         "../../../../files/{}/{}/{project}/",
-        if json { "j" } else { "h" },
+        form_of(json),
         index.id
     );
     let _reading = inner.reading.acquire().await;
@@ -201,15 +187,25 @@ async fn fetch(
     Ok(Page::new(etag, is_json, files, body))
 }
 
-fn failed(inner: &Inner, refusal: &Refusal) -> IndexFailure {
+fn nothing() -> IndexFailure {
+    (StatusCode::NOT_FOUND, "unknown project".to_owned())
+}
+
+/// Returns the form of a page as a part of addresses: JSON or HTML.
+fn form_of(json: bool) -> &'static str {
+    if json { "j" } else { "h" }
+}
+
+fn failed(inner: &Inner, refusal: Refusal) -> IndexFailure {
     match refusal {
         Refusal::Forbidden(host) => {
-            inner.refused(host);
-            IndexFailure::new(StatusCode::FORBIDDEN, refusal.text())
+            inner.refused(&host);
+            let why = format!("a build may not reach {host}");
+            (StatusCode::FORBIDDEN, why)
         }
         Refusal::Failed(why) => {
             inner.note(format!("package index: {why}"));
-            IndexFailure::new(StatusCode::BAD_GATEWAY, why)
+            (StatusCode::BAD_GATEWAY, why)
         }
     }
 }
@@ -225,12 +221,12 @@ pub(super) async fn file(
 ) -> Response<Body> {
     let page = match find(&inner, id, project, kind == "j").await {
         Ok(page) => page,
-        Err(failure) => return text(failure.status, &failure.why),
+        Err((status, why)) => return text(status, &why),
     };
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return text(StatusCode::NOT_FOUND, "unknown index");
     };
-    let trusted = index.trusted.clone();
+    let index_url = index.url.clone();
     let name = percent_decoded(file);
     let files = &page.page.head.files;
     let metadata = || {
@@ -279,12 +275,12 @@ pub(super) async fn file(
     let get = async move {
         let (upstream, hosts) = (&of.upstream, &of.hosts);
         upstream
-            .get(&method, url, &range_headers, Some(&trusted), hosts, true)
+            .get(&method, url, &range_headers, Some(&index_url), hosts)
             .await
     };
     if let Some(range) = range.filter(|_| has_digest && !head) {
         let answer = transfer::range(inner.clone(), file_request, range.clone(), get).await;
-        return answer.unwrap_or_else(|refusal| refused(&inner, &refusal));
+        return answer.unwrap_or_else(|refusal| refused(&inner, refusal));
     }
     match get.await {
         Ok(response) if head || range.is_some() || !response.status().is_success() => {
@@ -306,11 +302,11 @@ pub(super) async fn file(
             response
         }
         Ok(response) => transfer::serve_fetched(inner, file_request, response),
-        Err(refusal) => refused(&inner, &refusal),
+        Err(refusal) => refused(&inner, refusal),
     }
 }
 
-fn refused(inner: &Inner, refusal: &Refusal) -> Response<Body> {
-    let failure = failed(inner, refusal);
-    text(failure.status, &failure.why)
+fn refused(inner: &Inner, refusal: Refusal) -> Response<Body> {
+    let (status, why) = failed(inner, refusal);
+    text(status, &why)
 }

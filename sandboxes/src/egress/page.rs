@@ -10,6 +10,8 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::http_client::percent_decoded;
+
 pub(super) const JSON: &str = "application/vnd.pypi.simple.v1+json";
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 
@@ -157,7 +159,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), 
             continue;
         }
         let last = target.path().rsplit('/').next().unwrap_or_default();
-        let name = super::upstream::percent_decoded(last);
+        let name = percent_decoded(last);
         if !is_name(&name) || !is_distribution(&name) {
             continue;
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::TryStreamExt;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper::header::{self, HeaderValue};
@@ -36,12 +37,9 @@ pub(super) struct FileRequest {
 
 type Parts = mpsc::Sender<io::Result<Bytes>>;
 
-fn body(parts: mpsc::Receiver<io::Result<Bytes>>) -> Body {
-    let stream = futures::stream::unfold(parts, |mut parts| async move {
-        let part = parts.recv().await?;
-        Some((part.map(Frame::data), parts))
-    });
-    StreamBody::new(stream).boxed_unsync()
+fn body(mut parts: mpsc::Receiver<io::Result<Bytes>>) -> Body {
+    let stream = futures::stream::poll_fn(move |context| parts.poll_recv(context));
+    StreamBody::new(stream.map_ok(Frame::data)).boxed_unsync()
 }
 
 /// A digest check of data in transit, which holds the last part back until the digest matches.

@@ -16,8 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::hosts::{Host, is_public, literal};
-use crate::error::SandboxError;
-use crate::http_client;
+use crate::error::{SandboxError, sources};
+use crate::http_client::{self, percent_decoded};
 use crate::plain_file::{self, Links, MAX_DOCUMENT};
 use crate::sandbox::Result;
 
@@ -28,41 +28,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time without data in a response.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A service that the user chose. It may have any address and gets the user's credentials.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct TrustedService {
-    /// URL with user and password.
-    pub url: Url,
-}
-
-impl TrustedService {
-    /// Returns whether a URL has the service's scheme, host and port.
-    pub(super) fn is_same_origin(&self, url: &Url) -> bool {
-        self.url.origin() == url.origin()
-    }
-
-    fn login(&self) -> Option<(String, Option<String>)> {
-        let decoded = |text: &str| percent_decoded(text);
-        let user = decoded(self.url.username());
-        let password = self.url.password().map(decoded);
-        (!user.is_empty() || password.is_some()).then_some((user, password))
-    }
-}
-
-pub(super) fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, more)) = rest.split_first() {
-        let digit = |at: usize| more.get(at).and_then(|b| char::from(*b).to_digit(16));
-        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
-            bytes.push((high * 16 + low) as u8);
-            rest = &more[2..];
-        } else {
-            bytes.push(*first);
-            rest = more;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Returns the user and password in the address of a package index.
+fn login(url: &Url) -> Option<(String, Option<String>)> {
+    let user = percent_decoded(url.username());
+    let password = url.password().map(percent_decoded);
+    (!user.is_empty() || password.is_some()).then_some((user, password))
 }
 
 pub(super) struct Upstream {
@@ -80,15 +50,6 @@ pub(super) enum Refusal {
     /// The build may not reach this host. Contains the host for the hint.
     Forbidden(String),
     Failed(String),
-}
-
-impl Refusal {
-    pub(super) fn text(&self) -> String {
-        match self {
-            Refusal::Forbidden(host) => format!("a build may not reach {host}"),
-            Refusal::Failed(why) => why.clone(),
-        }
-    }
 }
 
 impl Upstream {
@@ -177,20 +138,19 @@ impl Upstream {
         })
     }
 
-    /// Sends a request and follows redirects, each checked like the first URL. The credentials are sent only to
-    /// `index`.
+    /// Sends a request. Redirects of a package index are followed, each checked like the first URL. The credentials in
+    /// the address of the index are sent only to its own server.
     pub(super) async fn get(
         &self,
         method: &Method,
         url: Url,
         headers: &HeaderMap,
-        index: Option<&TrustedService>,
+        index: Option<&Url>,
         hosts: &[Host],
-        redirects: bool,
     ) -> std::result::Result<Response, Refusal> {
         let mut url = url;
         for _ in 0..MAX_REDIRECTS {
-            let own = index.filter(|index| index.is_same_origin(&url));
+            let own = index.filter(|index| index.origin() == url.origin());
             let is_named = own.is_some()
                 || matches!((url.host_str(), url.port_or_known_default()),
                     (Some(host), Some(port)) if hosts.iter().any(|h| h.matches(host, port)));
@@ -201,11 +161,11 @@ impl Upstream {
             let mut request = client
                 .request(method.clone(), url.clone())
                 .headers(headers.clone());
-            if let Some((user, password)) = own.and_then(TrustedService::login) {
+            if let Some((user, password)) = own.and_then(login) {
                 request = request.basic_auth(user, password);
             }
             let response = request.send().await.map_err(|e| explain(&url, e))?;
-            if !(redirects && response.status().is_redirection()) {
+            if !(index.is_some() && response.status().is_redirection()) {
                 return Ok(response);
             }
             let next = response
@@ -352,16 +312,13 @@ impl Resolve for PublicOnly {
 struct Private;
 
 fn explain(url: &Url, error: reqwest::Error) -> Refusal {
-    let mut causes = vec![error.to_string()];
-    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(&error);
-    while let Some(cause) = next {
-        if cause.is::<Private>() {
-            return Refusal::Forbidden(url.host_str().unwrap_or_default().to_owned());
-        }
-        causes.push(cause.to_string());
-        next = cause.source();
+    let causes: Vec<_> = sources(&error).collect();
+    if causes.iter().any(|cause| cause.is::<Private>()) {
+        return Refusal::Forbidden(url.host_str().unwrap_or_default().to_owned());
     }
-    let why = causes.pop().unwrap_or_default();
+    let why = causes
+        .last()
+        .map_or_else(|| error.to_string(), |cause| cause.to_string());
     Refusal::Failed(format!(
         "error sending request for {}: {why}",
         redacted(url)

@@ -3,6 +3,7 @@
 use super::Token;
 use super::git::Credential;
 use crate::error::SandboxError;
+use crate::http_client::percent_decoded;
 use crate::sandbox::Result;
 
 /// Returns the protocols that git may use for a URL: its own, and those that a user's `insteadOf` usually leads to.
@@ -70,7 +71,7 @@ pub(super) fn split_credentials(
     let login = match login {
         Some(login) => {
             let (user, password) = login.split_once(':').unwrap_or((login, ""));
-            Some((decoded(user), decoded(password)))
+            Some((percent_decoded(user), percent_decoded(password)))
         }
         // A token is never sent over an unencrypted connection.
         None => token
@@ -85,28 +86,6 @@ pub(super) fn split_credentials(
             password,
         });
     (clean, credential)
-}
-
-/// Decodes percent escapes such as `%40`.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let code = tail
-            .get(..2)
-            .and_then(|d| u8::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
-        match code {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
