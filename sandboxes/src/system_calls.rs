@@ -76,10 +76,10 @@ pub fn refused() -> impl Iterator<Item = SystemCall> {
 /// Most of them are allowed in namespaces. [`refused`] already contains the rest: keyrings, `bpf`, `perf_event_open`,
 /// `userfaultfd`, `io_uring`, file handles, quotas, memory and descriptors of other processes.
 pub fn shared_names() -> impl Iterator<Item = SystemCall> {
-    [SHARED_NAMES, SHARED_NAMES_RECENT]
-        .into_iter()
-        .flatten()
-        .copied()
+    let recent = ALLOWED_RECENTLY
+        .iter()
+        .filter(|call| call.name().contains("xattr"));
+    SHARED_NAMES.iter().chain(recent).copied()
 }
 
 /// Flags `CLONE_NEW…`: mounts, control groups, names, messages, users, processes, network.
@@ -184,14 +184,6 @@ numbered_by_libc! {
         // This one acts on other processes.
         SYS_process_mrelease
 }
-
-/// Newer than libc's list; their numbers are the same on every architecture.
-const SHARED_NAMES_RECENT: &[SystemCall] = &[
-    call("SYS_setxattrat", Some(463)),
-    call("SYS_getxattrat", Some(464)),
-    call("SYS_listxattrat", Some(465)),
-    call("SYS_removexattrat", Some(466)),
-];
 
 numbered_by_libc! {
     REFUSED_EVERYWHERE, any(target_arch = "x86_64", target_arch = "aarch64"):

@@ -49,6 +49,9 @@ const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"
 /// The zone of sandboxes, as in the images of Python. Programs read its name from the link at `/etc/localtime`.
 const TIME_ZONE: &str = "/usr/share/zoneinfo/Etc/UTC";
 
+/// Flags of mounts that ignore set-user-id bits and device nodes.
+const NO_DEVICES: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
+
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
 pub(super) fn flags(network: bool) -> i32 {
@@ -69,14 +72,10 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     let root = setup.root.as_path();
     let mut lacking = Vec::new();
     mount_plain("/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
-    mount_new(
-        "tmpfs",
-        root,
-        "tmpfs",
-        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-        "mode=755,size=16m",
-    )?;
-    system(root)?;
+    mount_new("tmpfs", root, "tmpfs", NO_DEVICES, "mode=755,size=16m")?;
+    for path in SYSTEM {
+        expose(root, Path::new(path))?;
+    }
     let host_name = random_host_name()?;
     configuration(root, &host_name, setup.network)?;
     devices(root)?;
@@ -96,7 +95,7 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     pivot_root(".", ".").doing("change the root")?;
     umount2(".", MntFlags::MNT_DETACH).doing("detach the old root")?;
     chdir("/").doing("enter the new root")?;
-    set_attributes(Path::new("/"), Attributes::READ_ONLY, false)?;
+    set_attributes(Path::new("/"), libc::MOUNT_ATTR_RDONLY, false)?;
     sethostname(&host_name).doing("set the host name")?;
     if !setup.network && loopback().is_err() {
         lacking.push("no loopback".to_owned());
@@ -104,19 +103,18 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     Ok(lacking)
 }
 
-fn system(root: &Path) -> Result<()> {
-    for folder in SYSTEM {
-        let host = Path::new(folder);
-        match fs::symlink_metadata(host) {
-            Ok(metadata) if metadata.is_symlink() => {
-                let target = fs::read_link(host).doing(format_args!("read {folder}"))?;
-                symlink(target, below(root, host)).doing(format_args!("link {folder}"))?;
-            }
-            Ok(metadata) if metadata.is_dir() => bind_read_only(root, host)?,
-            _ => {}
+/// Shows a file or folder of the host if it exists, a link as a link.
+fn expose(root: &Path, host: &Path) -> Result<()> {
+    match fs::symlink_metadata(host) {
+        Ok(metadata) if metadata.is_symlink() => {
+            let inside = below(root, host);
+            inside.parent().map_or(Ok(()), make_folder)?;
+            let target = fs::read_link(host).doing(format_args!("read {}", host.display()))?;
+            symlink(target, &inside).doing(format_args!("link {}", host.display()))
         }
+        Ok(_) => bind_read_only(root, host),
+        Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 fn bind_read_only(root: &Path, host: &Path) -> Result<()> {
@@ -140,18 +138,9 @@ fn random_host_name() -> Result<String> {
 fn configuration(root: &Path, host_name: &str, network: bool) -> Result<()> {
     let etc = root.join("etc");
     make_folder(&etc)?;
-    for path in ETC_READ_ONLY.iter().map(Path::new) {
-        // A link here leads below /usr, or to another of these paths.
-        match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_symlink() => {
-                let inside = below(root, path);
-                inside.parent().map_or(Ok(()), make_folder)?;
-                let target = fs::read_link(path).doing(format_args!("read {}", path.display()))?;
-                symlink(target, &inside).doing(format_args!("link {}", path.display()))?;
-            }
-            Ok(_) => bind_read_only(root, path)?,
-            Err(_) => {}
-        }
+    // A link here leads below /usr, or to another of these paths.
+    for path in ETC_READ_ONLY {
+        expose(root, Path::new(path))?;
     }
     let write = |name: &str, content: &[u8]| {
         fs::write(etc.join(name), content).doing(format_args!("write /etc/{name}"))
@@ -201,22 +190,13 @@ fn devices(root: &Path) -> Result<()> {
     }
     let pts = dev.join("pts");
     make_folder(&pts)?;
-    mount_new(
-        "devpts",
-        &pts,
-        "devpts",
-        MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC,
-        "newinstance,ptmxmode=0666,mode=620",
-    )?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+    let options = "newinstance,ptmxmode=0666,mode=620";
+    mount_new("devpts", &pts, "devpts", flags, options)?;
     let shm = dev.join("shm");
     make_folder(&shm)?;
-    mount_new(
-        "shm",
-        &shm,
-        "tmpfs",
-        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-        "mode=1777,size=256m,nr_inodes=64k",
-    )?;
+    let options = "mode=1777,size=256m,nr_inodes=64k";
+    mount_new("shm", &shm, "tmpfs", NO_DEVICES, options)?;
     for (name, target) in [
         ("ptmx", "pts/ptmx"),
         ("fd", "/proc/self/fd"),
@@ -271,12 +251,12 @@ fn bind(root: &Path, entry: &Bind) -> Result<()> {
         Some(&entry.host),
         MsFlags::MS_BIND | MsFlags::MS_REC,
     )?;
-    let access = if entry.writable {
-        Attributes::NOSUID_NODEV
-    } else {
-        Attributes::READ_ONLY | Attributes::NOSUID_NODEV
+    let access = match entry.writable {
+        true => 0,
+        false => libc::MOUNT_ATTR_RDONLY,
     };
-    set_attributes(&inside, access, true)
+    let no_devices = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    set_attributes(&inside, access | no_devices, true)
 }
 
 fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<()> {
@@ -297,37 +277,15 @@ fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<()> {
     );
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr");
     make_folder(inside)?;
-    mount_new(
-        "overlay",
-        inside,
-        "overlay",
-        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-        &options,
-    )
-}
-
-#[repr(C)]
-struct MountAttr {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    userns: u64,
-}
-
-struct Attributes;
-
-impl Attributes {
-    const READ_ONLY: u64 = 1;
-    /// Ignores set-user-id bits and device nodes.
-    const NOSUID_NODEV: u64 = 2 | 4;
+    mount_new("overlay", inside, "overlay", NO_DEVICES, &options)
 }
 
 fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<()> {
-    let attributes = MountAttr {
-        set,
-        clear: 0,
+    let attributes = libc::mount_attr {
+        attr_set: set,
+        attr_clr: 0,
         propagation: 0,
-        userns: 0,
+        userns_fd: 0,
     };
     let name = CString::new(path.as_os_str().as_bytes()).doing("change a mount")?;
     let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
@@ -339,7 +297,7 @@ fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<()> {
             name.as_ptr(),
             flags,
             &raw const attributes,
-            size_of::<MountAttr>(),
+            size_of::<libc::mount_attr>(),
         )
     };
     if result == 0 {

@@ -9,62 +9,50 @@ use nix::unistd::Pid;
 
 /// Returns all descendants of a process.
 pub(super) fn descendants(root: Pid) -> Vec<Pid> {
+    // Some kernels do not list children.
+    let parents = match Path::new("/proc/thread-self/children").exists() {
+        true => None,
+        false => Some(parents()),
+    };
     let mut pids = vec![root];
     let mut next = 0;
-    if !Path::new("/proc/thread-self/children").exists() {
-        return by_parents(root);
-    }
-    while let Some(parent) = pids.get(next).copied() {
+    while let Some(process) = pids.get(next).copied() {
         next += 1;
-        for thread in fs::read_dir(format!("/proc/{parent}/task"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            pids.extend(
-                children
-                    .split_whitespace()
-                    .filter_map(|pid| Some(Pid::from_raw(pid.parse().ok()?))),
-            );
+        match &parents {
+            Some(all) => {
+                let children = all.iter().filter(|(_, parent)| *parent == process);
+                pids.extend(children.map(|(child, _)| *child));
+            }
+            None => pids.extend(children(process)),
         }
     }
     pids.split_off(1)
 }
 
-/// Returns all descendants on kernels that do not list children.
-fn by_parents(root: Pid) -> Vec<Pid> {
-    let mut pairs = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<i32>().ok());
-        if let Some(pid) = pid
-            && let Some(parent) = parent(Pid::from_raw(pid))
-        {
-            pairs.push((pid, parent.as_raw()));
-        }
-    }
-    let mut pids = vec![root.as_raw()];
-    let mut next = 0;
-    while let Some(parent) = pids.get(next).copied() {
-        pids.extend(
-            pairs
-                .iter()
-                .filter(|(_, of)| *of == parent)
-                .map(|(pid, _)| *pid),
-        );
-        next += 1;
-    }
-    pids.into_iter().skip(1).map(Pid::from_raw).collect()
+fn children(process: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let lists = threads.map(|thread| fs::read_to_string(thread.path().join("children")));
+    let list = lists.flatten().collect::<String>();
+    list.split_whitespace().filter_map(parse_pid).collect()
+}
+
+/// Returns all processes of the machine with their parents.
+fn parents() -> Vec<(Pid, Pid)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| parse_pid(entry.file_name().to_str()?));
+    pids.filter_map(|pid| Some((pid, parent(pid)?))).collect()
+}
+
+fn parse_pid(text: &str) -> Option<Pid> {
+    Some(Pid::from_raw(text.parse().ok()?))
 }
 
 pub(super) fn parent(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program's name in parentheses may contain anything, so fields are counted from the last parenthesis.
     let (_, rest) = stat.rsplit_once(')')?;
-    Some(Pid::from_raw(rest.split_whitespace().nth(1)?.parse().ok()?))
+    parse_pid(rest.split_whitespace().nth(1)?)
 }
 
 /// A mapping of a file, or of memory that is shared like a file.
