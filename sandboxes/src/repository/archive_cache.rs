@@ -66,15 +66,8 @@ pub(crate) fn evict_archives(cache: &Path, max_bytes: u64) -> Result<()> {
             archives.push((metadata.modified()?, metadata.blocks() * 512, path));
         }
     }
-    let mut bytes: u64 = archives.iter().map(|(_, bytes, _)| bytes).sum();
-    if bytes <= max_bytes {
+    if !evict(archives, max_bytes, remove)? {
         return Ok(());
-    }
-    archives.sort();
-    for (_, freed, archive) in archives {
-        if bytes > max_bytes && remove(&archive)? {
-            bytes -= freed;
-        }
     }
     for record in with_ending(&folder, "json")? {
         let text = std::fs::read(&record).unwrap_or_default();
@@ -86,15 +79,37 @@ pub(crate) fn evict_archives(cache: &Path, max_bytes: u64) -> Result<()> {
     Ok(())
 }
 
+/// Removes the least recently used entries, given with their last use and size, until the rest take at most `max_bytes`
+/// bytes. Returns whether it removed any; `remove` keeps those in use.
+pub(super) fn evict(
+    mut entries: Vec<(SystemTime, u64, PathBuf)>,
+    max_bytes: u64,
+    remove: fn(&Path) -> Result<bool>,
+) -> Result<bool> {
+    let all: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+    let mut bytes = all;
+    entries.sort();
+    for (_, freed, path) in entries {
+        if bytes > max_bytes && remove(&path)? {
+            bytes -= freed;
+        }
+    }
+    Ok(bytes < all)
+}
+
+/// Returns whether no process holds the lock of an entry, and none did for a while.
+pub(super) fn is_idle(lock: &File, min_idle: Duration) -> Result<bool> {
+    // The time is read while the lock is held, because then no process can start to use the entry.
+    let is_free = lock.try_lock().is_ok();
+    Ok(is_free && lock.metadata()?.modified()?.elapsed().unwrap_or_default() >= min_idle)
+}
+
 /// Removes an archive unless it is in use. Returns whether it was removed.
 fn remove(archive: &Path) -> Result<bool> {
     let Ok(file) = File::open(archive) else {
         return Ok(false);
     };
-    // The time is checked again, because now no process can start to use the archive.
-    if file.try_lock().is_err()
-        || file.metadata()?.modified()?.elapsed().unwrap_or_default() < MIN_IDLE
-    {
+    if !is_idle(&file, MIN_IDLE)? {
         return Ok(false);
     }
     removed(std::fs::remove_file(archive.with_extension("notes")))?;
@@ -109,7 +124,8 @@ fn removed(result: io::Result<()>) -> Result<()> {
     }
 }
 
-fn with_ending(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+/// Returns the paths in a folder that end in `.ENDING`; none if the folder does not exist.
+pub(super) fn with_ending(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -69,7 +69,10 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
             };
         }
     } else {
-        std::fs::write(own.join("HEAD"), head(&from.own)?)?;
+        let path = from.own.join("HEAD");
+        let head = read_ref(&path)?
+            .ok_or_else(|| unexpected_content(&path, "names neither a branch nor a commit"))?;
+        std::fs::write(own.join("HEAD"), head + "\n")?;
         copy_refs(from, own)?;
         if reflogs {
             copy_logs(from, own)?;
@@ -165,21 +168,18 @@ pub(super) fn quoted(path: &Path) -> Vec<u8> {
     line
 }
 
-/// Returns the content of `HEAD`: a ref or a hash. Old versions of git used a symbolic link, which git still reads.
-fn head(folder: &Path) -> Result<String> {
-    let path = folder.join("HEAD");
-    let text = match std::fs::read_link(&path) {
+/// Returns the content of the file of a ref: a hash, or the name of another ref. Returns `None` if it is neither. Old
+/// versions of git used a symbolic link, which git still reads.
+fn read_ref(path: &Path) -> Result<Option<String>> {
+    let text = match std::fs::read_link(path) {
         Ok(target) => format!("ref: {}", target.display()),
-        Err(_) => git_files::line(&path, limits::SMALL_FILE)?.unwrap_or_default(),
+        Err(_) => git_files::line(path, limits::SMALL_FILE)?.unwrap_or_default(),
     };
-    match text.strip_prefix("ref:").map(str::trim) {
-        Some(name) if is_ref(name) => Ok(format!("ref: {name}\n")),
-        None if is_hash(&text) => Ok(text + "\n"),
-        _ => Err(unexpected_content(
-            &path,
-            "names neither a branch nor a commit",
-        )),
-    }
+    Ok(match text.strip_prefix("ref:").map(str::trim) {
+        Some(name) if is_ref(name) => Some(format!("ref: {name}")),
+        None if is_hash(&text) => Some(text),
+        _ => None,
+    })
 }
 
 fn too_many() -> SandboxError {
@@ -210,16 +210,11 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
             if !is_ref(&name) {
                 continue;
             }
-            let path = git_folder.join(&name);
-            let text = match std::fs::read_link(&path) {
-                Ok(target) => format!("ref: {}", target.display()),
-                Err(_) => git_files::line(&path, limits::SMALL_FILE)?.unwrap_or_default(),
-            };
-            match text.strip_prefix("ref:").map(str::trim) {
-                Some(target) if is_ref(target) => symbolic.push((name, target.to_owned())),
-                None if is_hash(&text) => drop(refs.insert(name, text)),
+            match read_ref(&git_folder.join(&name))? {
+                Some(target) if target.starts_with("ref: ") => symbolic.push((name, target)),
+                Some(hash) => drop(refs.insert(name, hash)),
                 // Like git, this ignores broken refs.
-                _ => {}
+                None => {}
             }
         }
     }
@@ -237,7 +232,7 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        std::fs::write(path, format!("ref: {target}\n"))?;
+        std::fs::write(path, target + "\n")?;
     }
     Ok(())
 }
