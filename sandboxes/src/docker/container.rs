@@ -23,6 +23,7 @@ use super::images::Image;
 use super::owner;
 use super::parent_death::{self, ContainerAttachment};
 use crate::error::{ErrorKind, SandboxError};
+use crate::mutex::lock;
 use crate::sandbox::{Command, Paths, Process, Result, SandboxInfo, Spec};
 
 pub(super) struct Container {
@@ -287,16 +288,11 @@ impl Container {
     }
 
     pub(super) fn uploads(&self) -> BTreeSet<PathBuf> {
-        self.uploads
-            .lock()
-            .map(|list| list.clone())
-            .unwrap_or_default()
+        lock(&self.uploads).clone()
     }
 
     pub(super) fn record_upload(&self, path: &Path) {
-        if let Ok(mut list) = self.uploads.lock() {
-            list.insert(path.to_owned());
-        }
+        lock(&self.uploads).insert(path.to_owned());
     }
 }
 

@@ -4,13 +4,14 @@
 //! only after a significant change, and at long intervals.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use bollard::query_parameters::{InspectContainerOptions, KillContainerOptions};
 
 use super::engine::Engine;
 use crate::local::{DiskUsage, FileSystem, disk_usage};
+use crate::mutex::lock;
 use crate::sandbox::Limits;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -42,8 +43,7 @@ impl DiskWatch {
 
     /// Returns the reason if the container was ended for its size.
     pub(super) fn why(&self) -> Option<String> {
-        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        why.clone()
+        lock(&self.why).clone()
     }
 }
 
@@ -151,7 +151,7 @@ impl DiskWatchTask {
         let Some(watch) = self.watch.upgrade() else {
             return;
         };
-        *watch.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        *lock(&watch.why) = Some(why);
         let killed = self
             .engine
             .api

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 
 use super::protocol::{self, Reply, Request, Setup, Task};
 use crate::error::{SandboxError, Shortage};
+use crate::mutex::lock;
 use crate::sandbox::{Process, Result};
 
 /// Maximum time for setting up a jail, and for its end.
@@ -45,21 +46,13 @@ struct ClientState {
 }
 
 impl ClientState {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<i32>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn dead(&self) -> SandboxError {
-        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = lock(&self.why);
         let text = match why.as_deref() {
             Some(why) => format!("reach the sandbox: it was stopped because {why}"),
             None => "reach the sandbox: it has ended".to_owned(),
         };
         SandboxError::dead(text)
-    }
-
-    fn is_dead(&self) -> bool {
-        self.dead.load(Ordering::Acquire)
     }
 }
 
@@ -124,17 +117,17 @@ async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<ClientState>) {
         let (id, code) = match reply {
             Reply::Exited { id, code } => (id, code),
             Reply::Ended { why } => {
-                *shared.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                *lock(&shared.why) = Some(why);
                 break;
             }
             Reply::Ready { .. } | Reply::Failed { .. } => continue,
         };
-        if let Some(waiting) = shared.waiting().remove(&id) {
+        if let Some(waiting) = lock(&shared.waiting).remove(&id) {
             let _ = waiting.send(code);
         }
     }
     shared.dead.store(true, Ordering::Release);
-    shared.waiting().clear();
+    lock(&shared.waiting).clear();
 }
 
 impl Jail {
@@ -166,9 +159,9 @@ impl Jail {
         let Some(socket) = socket.as_mut() else {
             return Err(self.shared.dead());
         };
-        self.shared.waiting().insert(id, exit_sender);
-        if self.shared.is_dead() {
-            self.shared.waiting().clear();
+        lock(&self.shared.waiting).insert(id, exit_sender);
+        if self.shared.dead.load(Ordering::Acquire) {
+            lock(&self.shared.waiting).clear();
             return Err(self.shared.dead());
         }
         let sent = async {
@@ -184,7 +177,7 @@ impl Jail {
         match sent.await {
             Ok(()) => Ok(ended),
             Err(_) => {
-                self.shared.waiting().remove(&id);
+                lock(&self.shared.waiting).remove(&id);
                 Err(self.shared.dead())
             }
         }
@@ -235,7 +228,7 @@ impl Jail {
             }
             Err(_) => keeper.kill().await?,
         }
-        self.shared.waiting().clear();
+        lock(&self.shared.waiting).clear();
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use nix::dir::Type;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
@@ -22,6 +22,7 @@ use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, 
 
 use super::file_equality::has_equal_file;
 use super::openat2::{entries, open_beneath, open_folder};
+use crate::mutex::lock;
 
 /// Set-user-id and set-group-id bits, which no copy keeps.
 pub(super) const SETID_BITS: u32 = 0o6000;
@@ -132,16 +133,12 @@ impl<'a> TreeCopy<'a> {
                 scope.spawn(|| copy.run_worker());
             }
         });
-        let failure = copy.lock().failure.take();
+        let failure = lock(&copy.state).failure.take();
         failure.map_or(Ok(copy), Err)
     }
 
-    fn lock(&self) -> MutexGuard<'_, CopyQueue> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn run_worker(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.failure.is_some() || (state.waiting.is_empty() && state.busy == 0) {
                 self.changed.notify_all();
@@ -157,7 +154,7 @@ impl<'a> TreeCopy<'a> {
             state.busy += 1;
             drop(state);
             let result = self.folder(&folder);
-            state = self.lock();
+            state = lock(&self.state);
             state.busy -= 1;
             match result {
                 Ok(folders) => state.waiting.extend(folders),
@@ -231,7 +228,7 @@ impl<'a> TreeCopy<'a> {
         };
         let stat = fstat(&source)?;
         let has_other_names = stat.st_nlink > 1;
-        if has_other_names && self.link_to_copy(&self.lock_copied(), folder, name, &stat)? {
+        if has_other_names && self.link_to_copy(&lock(&self.copied), folder, name, &stat)? {
             return Ok(());
         }
         let model = match &folder.model {
@@ -241,7 +238,7 @@ impl<'a> TreeCopy<'a> {
             }
             None => None,
         };
-        let mut copied = has_other_names.then(|| self.lock_copied());
+        let mut copied = has_other_names.then(|| lock(&self.copied));
         if let Some(copied) = &mut copied {
             // Another thread may have copied it under another name meanwhile.
             if self.link_to_copy(copied, folder, name, &stat)? {
@@ -273,10 +270,6 @@ impl<'a> TreeCopy<'a> {
             false => io::copy(&mut source, &mut target).map(drop)?,
         }
         self.finish(&target, &stat)
-    }
-
-    fn lock_copied(&self) -> MutexGuard<'_, HashMap<(u64, u64), CopiedFile>> {
-        self.copied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Links a further name of a file that was copied already to the copy. Returns false if that is not possible.

@@ -6,10 +6,11 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::program_writer::{self, Content};
 use super::state_store::{Cache, with_context};
+use crate::mutex::lock;
 use crate::sandbox::Result;
 
 /// Permission bit of readable files. The user inside must be able to read a linked file, which belongs to this
@@ -66,7 +67,7 @@ impl LinkedFiles {
         let source = File::open(from).map_err(with_context("open", from))?;
         let metadata = source.metadata()?;
         let version = version(&metadata, mode);
-        let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copies = lock(&self.0);
         if let Some(copy) = copies.get(&version).filter(|copy| copy.path.exists()) {
             return Ok(copy.path.clone());
         }

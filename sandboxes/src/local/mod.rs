@@ -33,7 +33,7 @@ mod tree_archive;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
@@ -44,6 +44,7 @@ pub(crate) use python::candidates as python_candidates;
 pub use python::{Interpreter, find as find_python};
 pub(crate) use size::{DiskUsage, FileSystem, disk_usage};
 
+use crate::mutex::lock;
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
 use linked_files::LinkedFiles;
 use state_store::Cache;
@@ -139,16 +140,11 @@ impl LocalContext {
     }
 
     fn interpreter(&self, version: &str) -> Result<Interpreter> {
-        let lock = || {
-            self.interpreters
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if let Some(interpreter) = lock().get(version) {
+        if let Some(interpreter) = lock(&self.interpreters).get(version) {
             return Ok(interpreter.clone());
         }
         let interpreter = python::find(version)?;
-        lock().insert(version.to_owned(), interpreter.clone());
+        lock(&self.interpreters).insert(version.to_owned(), interpreter.clone());
         Ok(interpreter)
     }
 }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{SandboxError, Shortage};
+use crate::mutex::lock;
 use crate::programs::{command_outside_cwd, named};
 use crate::sandbox::Result;
 
@@ -187,11 +188,11 @@ fn ask(candidate: &Path, version: &str) -> Result<Option<Interpreter>> {
     let file = std::fs::metadata(candidate).ok();
     let state = file.map(|f| (f.dev(), f.ino(), f.size(), f.mtime(), f.mtime_nsec()));
     let answer = {
-        let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = lock(&ANSWERS);
         let key = (candidate.to_owned(), state);
         Arc::clone(answers.entry(key).or_default())
     };
-    let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut answer = lock(&answer);
     // The shim of a version manager can lead to an interpreter that was removed.
     let is_removed =
         |it: &Option<Interpreter>| it.as_ref().is_some_and(|it| !it.executable.is_file());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufRead, AsyncWriteExt, BufReader};
 
 use super::LocalContext;
 use super::client::{Jail, ReapOnDrop, launch};
@@ -93,7 +93,12 @@ impl Drop for LocalSandbox {
 
 impl LocalSandbox {
     /// Runs a file task with this input, and returns its output.
-    async fn file_task(&self, task: Task, path: &Path, input: Input<'_>) -> Result<Vec<u8>> {
+    async fn file_task(
+        &self,
+        task: Task,
+        path: &Path,
+        mut input: impl AsyncBufRead + Send + Unpin,
+    ) -> Result<Vec<u8>> {
         let Process {
             mut stdin,
             stdout,
@@ -102,15 +107,7 @@ impl LocalSandbox {
         } = self.jail.start(task).await?;
         let feed = async move {
             // The exit code reports an early end of the task.
-            match input {
-                Input::Bytes(bytes) => stdin.write_all(bytes).await.ok(),
-                Input::File(file) => {
-                    // Each read of a file is a separate blocking task, so reads must be large.
-                    let mut file = tokio::io::BufReader::with_capacity(1 << 20, file);
-                    let copied = tokio::io::copy_buf(&mut file, &mut stdin).await;
-                    copied.ok().map(drop)
-                }
-            }
+            let _ = tokio::io::copy_buf(&mut input, &mut stdin).await;
         };
         let name = || path.display().to_string();
         let reading = async {
@@ -201,9 +198,11 @@ fn unpack_saved(mut archive: fs::File, folder: &Path, owner: Option<u32>) -> Res
     Ok(super::removal::remove_tree(&aside)?)
 }
 
-enum Input<'a> {
-    Bytes(&'a [u8]),
-    File(tokio::fs::File),
+async fn open(path: &Path) -> Result<BufReader<tokio::fs::File>> {
+    let file = tokio::fs::File::open(path).await;
+    let file = file.map_err(with_context("open", path))?;
+    // Each read of a file is a separate blocking task, so reads must be large.
+    Ok(BufReader::with_capacity(1 << 20, file))
 }
 
 #[async_trait]
@@ -221,9 +220,7 @@ impl Sandbox for LocalSandbox {
             path: path.to_owned(),
             mode,
         };
-        self.file_task(task, path, Input::Bytes(content))
-            .await
-            .map(drop)
+        self.file_task(task, path, content).await.map(drop)
     }
 
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
@@ -231,16 +228,12 @@ impl Sandbox for LocalSandbox {
             let from = from.to_owned();
             return blocking(move || store.add_file(&relative, &from, mode)).await;
         }
-        let file = tokio::fs::File::open(from)
-            .await
-            .map_err(with_context("open", from))?;
+        let file = open(from).await?;
         let task = Task::Upload {
             path: path.to_owned(),
             mode,
         };
-        self.file_task(task, path, Input::File(file))
-            .await
-            .map(drop)
+        self.file_task(task, path, file).await.map(drop)
     }
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
@@ -248,22 +241,18 @@ impl Sandbox for LocalSandbox {
             let archive = archive.to_owned();
             return blocking(move || store.unpack(&relative, &archive)).await;
         }
-        let file = tokio::fs::File::open(archive)
-            .await
-            .map_err(with_context("open", archive))?;
+        let file = open(archive).await?;
         let task = Task::Unpack {
             folder: folder.to_owned(),
         };
-        self.file_task(task, folder, Input::File(file))
-            .await
-            .map(drop)
+        self.file_task(task, folder, file).await.map(drop)
     }
 
     async fn download(&self, path: &Path) -> Result<Vec<u8>> {
         let task = Task::Download {
             path: path.to_owned(),
         };
-        self.file_task(task, path, Input::Bytes(&[])).await
+        self.file_task(task, path, &b""[..]).await
     }
 
     async fn spawn(&self, command: &Command) -> Result<Process> {
