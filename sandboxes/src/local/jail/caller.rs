@@ -6,8 +6,6 @@ use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
 
-type SysResult<T> = std::result::Result<T, Errno>;
-
 /// Maximum path length that the kernel accepts, including the zero byte.
 const MAX_PATH: usize = 4096;
 
@@ -27,18 +25,18 @@ impl Caller<'_> {
 
     /// Checks that the thread still waits. Otherwise its number, and files opened through it, may belong to another
     /// process.
-    pub(super) fn still_waits(&self) -> SysResult<()> {
+    pub(super) fn still_waits(&self) -> nix::Result<()> {
         let mut id = self.id;
         control(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
     }
 
-    fn read(&self, address: u64, buffer: &mut [u8]) -> SysResult<usize> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> nix::Result<usize> {
         let memory = File::open(format!("{}/mem", self.folder())).map_err(|_| Errno::EPERM)?;
         self.still_waits()?;
         memory.read_at(buffer, address).map_err(|_| Errno::EFAULT)
     }
 
-    pub(super) fn bytes<const N: usize>(&self, address: u64) -> SysResult<[u8; N]> {
+    pub(super) fn bytes<const N: usize>(&self, address: u64) -> nix::Result<[u8; N]> {
         let mut bytes = [0; N];
         match self.read(address, &mut bytes)? {
             read if read == N => Ok(bytes),
@@ -47,7 +45,7 @@ impl Caller<'_> {
     }
 
     /// Reads a string that ends with a zero byte.
-    pub(super) fn path(&self, address: u64) -> SysResult<Vec<u8>> {
+    pub(super) fn path(&self, address: u64) -> nix::Result<Vec<u8>> {
         let mut text = vec![0; MAX_PATH];
         let read = self.read(address, &mut text)?;
         text.truncate(read);
@@ -61,7 +59,7 @@ impl Caller<'_> {
     }
 
     /// Returns the status flags of one of the thread's sockets.
-    pub(super) fn flags(&self, socket: i32) -> SysResult<i32> {
+    pub(super) fn flags(&self, socket: i32) -> nix::Result<i32> {
         let folder = self.folder();
         let opened = fs::read_link(format!("{folder}/fd/{socket}")).map_err(|_| Errno::EBADF)?;
         if !opened.to_string_lossy().starts_with("socket:") {
@@ -81,7 +79,7 @@ pub(super) fn control<T>(
     listener: &OwnedFd,
     request: libc::Ioctl,
     argument: &mut T,
-) -> SysResult<()> {
+) -> nix::Result<()> {
     // SAFETY: every caller passes the structure that the request is defined for, and it outlives the call.
     let result = unsafe { libc::ioctl(listener.as_raw_fd(), request, argument) };
     Errno::result(result).map(drop)

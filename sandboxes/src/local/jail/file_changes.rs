@@ -18,8 +18,6 @@ use nix::unistd::{Gid, Uid, fchownat, truncate};
 use super::super::protocol::Setup;
 use super::caller::Caller;
 
-type SysResult<T> = std::result::Result<T, Errno>;
-
 /// Number of a call that is newer than libc's list. It is the same on every architecture.
 const SYS_FCHMODAT2: i64 = 452;
 
@@ -59,7 +57,7 @@ impl OwnFolders {
         }
     }
 
-    fn check(&self, file: &OwnedFd) -> SysResult<()> {
+    fn check(&self, file: &OwnedFd) -> nix::Result<()> {
         let place = PathBuf::from(readlink(own_path(file).as_str())?);
         match self.folders.iter().any(|folder| place.starts_with(folder)) {
             true => Ok(()),
@@ -86,7 +84,7 @@ pub(super) fn perform(
     caller: &Caller<'_>,
     number: i64,
     arguments: [u64; 6],
-) -> SysResult<()> {
+) -> nix::Result<()> {
     let (target, change) = parse(caller, number, arguments)?;
     let file = open(caller, &target)?;
     folders.check(&file)?;
@@ -112,7 +110,7 @@ pub(super) fn perform(
     }
 }
 
-fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> SysResult<(Target, Change)> {
+fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> nix::Result<(Target, Change)> {
     let [a, b, c, d, e, _] = arguments;
     let here = AT_FDCWD.as_raw_fd() as u64;
     let at = |folder, path, flags| Target::Path {
@@ -131,7 +129,7 @@ fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> SysResult<(Ta
         libc::SYS_fchown => (Target::Descriptor(a), Change::Owner(b, c)),
         libc::SYS_fchownat => (at(a, b, e), Change::Owner(c, d)),
         libc::SYS_truncate => (at(here, a, 0), Change::Length(b)),
-        libc::SYS_utimensat => (either(a, b, d), nanoseconds(caller, c)?),
+        libc::SYS_utimensat => (either(a, b, d), times(caller, c, nanoseconds)?),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chmod => (at(here, a, 0), Change::Mode(b)),
         #[cfg(target_arch = "x86_64")]
@@ -142,19 +140,17 @@ fn parse(caller: &Caller<'_>, number: i64, arguments: [u64; 6]) -> SysResult<(Ta
             Change::Owner(b, c),
         ),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_futimesat => (either(a, b, 0), microseconds(caller, c)?),
+        libc::SYS_futimesat => (either(a, b, 0), times(caller, c, microseconds)?),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_utimes => (at(here, a, 0), microseconds(caller, b)?),
+        libc::SYS_utimes => (at(here, a, 0), times(caller, b, microseconds)?),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_utime => (at(here, a, 0), seconds(caller, b)?),
+        libc::SYS_utime => (at(here, a, 0), times(caller, b, seconds)?),
         _ => return Err(Errno::ENOSYS),
     })
 }
 
-const NOW: Change = Change::Times(TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW);
-
 /// Reads numbers of eight bytes from the caller's memory.
-fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> SysResult<[i64; N]> {
+fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> nix::Result<[i64; N]> {
     let mut numbers = [0; N];
     for (offset, number) in (0..).step_by(8).zip(&mut numbers) {
         *number = i64::from_ne_bytes(caller.bytes(address.wrapping_add(offset))?);
@@ -162,47 +158,43 @@ fn numbers<const N: usize>(caller: &Caller<'_>, address: u64) -> SysResult<[i64;
     Ok(numbers)
 }
 
-fn nanoseconds(caller: &Caller<'_>, address: u64) -> SysResult<Change> {
-    if address == 0 {
-        return Ok(NOW);
-    }
+/// Times of access and change, each in seconds and nanoseconds.
+type Times = [(i64, i64); 2];
+
+/// Returns the change of times that `read` finds in the caller's memory. Without an address, both times are now.
+fn times(
+    caller: &Caller<'_>,
+    address: u64,
+    read: fn(&Caller<'_>, u64) -> nix::Result<Times>,
+) -> nix::Result<Change> {
+    let [access, change] = match address {
+        0 => [TimeSpec::UTIME_NOW; 2],
+        _ => read(caller, address)?.map(|(seconds, rest)| TimeSpec::new(seconds, rest)),
+    };
+    Ok(Change::Times(access, change))
+}
+
+fn nanoseconds(caller: &Caller<'_>, address: u64) -> nix::Result<Times> {
     let [access, access_rest, change, change_rest] = numbers(caller, address)?;
-    Ok(Change::Times(
-        TimeSpec::new(access, access_rest),
-        TimeSpec::new(change, change_rest),
-    ))
+    Ok([(access, access_rest), (change, change_rest)])
 }
 
 #[cfg(target_arch = "x86_64")]
-fn microseconds(caller: &Caller<'_>, address: u64) -> SysResult<Change> {
-    if address == 0 {
-        return Ok(NOW);
+fn microseconds(caller: &Caller<'_>, address: u64) -> nix::Result<Times> {
+    let times = nanoseconds(caller, address)?;
+    match times.iter().all(|(_, rest)| (0..1_000_000).contains(rest)) {
+        true => Ok(times.map(|(seconds, rest)| (seconds, rest * 1000))),
+        false => Err(Errno::EINVAL),
     }
-    let [access, access_rest, change, change_rest] = numbers(caller, address)?;
-    let valid = 0..1_000_000;
-    if !valid.contains(&access_rest) || !valid.contains(&change_rest) {
-        return Err(Errno::EINVAL);
-    }
-    Ok(Change::Times(
-        TimeSpec::new(access, access_rest * 1000),
-        TimeSpec::new(change, change_rest * 1000),
-    ))
 }
 
 #[cfg(target_arch = "x86_64")]
-fn seconds(caller: &Caller<'_>, address: u64) -> SysResult<Change> {
-    if address == 0 {
-        return Ok(NOW);
-    }
-    let [access, change] = numbers(caller, address)?;
-    Ok(Change::Times(
-        TimeSpec::new(access, 0),
-        TimeSpec::new(change, 0),
-    ))
+fn seconds(caller: &Caller<'_>, address: u64) -> nix::Result<Times> {
+    Ok(numbers(caller, address)?.map(|seconds| (seconds, 0)))
 }
 
 /// Opens the file that the caller names, without rights to read or write it.
-fn open(caller: &Caller<'_>, target: &Target) -> SysResult<OwnedFd> {
+fn open(caller: &Caller<'_>, target: &Target) -> nix::Result<OwnedFd> {
     let plain = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let descriptor = |number: u64| {
         let path = match number as i32 {

@@ -19,8 +19,6 @@ use super::error::{JailError, StepContext};
 use super::file_changes::{self, OwnFolders};
 use super::filter_options::FilterOptions;
 
-type SysResult<T> = std::result::Result<T, Errno>;
-
 /// Timeout for connecting to the relay, which listens on this machine's loopback and accepts at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -138,7 +136,7 @@ impl Mediator {
     }
 
     /// Replaces the caller's socket with a connection to the relay. No other address is allowed.
-    fn connect(&self, caller: &Caller<'_>, arguments: [u64; 6]) -> SysResult<()> {
+    fn connect(&self, caller: &Caller<'_>, arguments: [u64; 6]) -> nix::Result<()> {
         let [socket, address, length, ..] = arguments;
         if length < size_of::<libc::sockaddr_in>() as u64 {
             return Err(Errno::EACCES);

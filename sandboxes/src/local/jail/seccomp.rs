@@ -4,13 +4,12 @@
 use std::os::fd::OwnedFd;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op,
-    SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule, apply_filter,
+    BpfProgram, SeccompAction, SeccompCmpOp as Op, SeccompFilter, SeccompRule as Rule, apply_filter,
 };
 
 use super::super::protocol::Isolation;
 use super::error::{Result, StepContext};
-use super::filter_options::{FilterOptions, Rules};
+use super::filter_options::{FilterOptions, Rules, rule};
 use super::{mediation, unbounded_calls};
 use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
 
@@ -53,8 +52,8 @@ pub(super) fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
     if handed_over.is_empty() {
         return Ok(None);
     }
-    let rules = handed_over.into_iter().map(|number| (number, vec![]));
-    let filter = program(rules.collect(), allow, SeccompAction::Trace(0)).doing(BUILD)?;
+    let rules = always(handed_over);
+    let filter = program(rules, allow, SeccompAction::Trace(0)).doing(BUILD)?;
     mediation::apply(filter).map(Some)
 }
 
@@ -62,7 +61,7 @@ pub(super) fn apply(options: FilterOptions) -> Result<Option<OwnedFd>> {
 /// without attributes that a file system does not support.
 fn attributes() -> Rules {
     let calls = system_calls::shared_names().filter(|call| call.name().contains("xattr"));
-    numbers(calls).map(|number| (number, vec![])).collect()
+    always(numbers(calls))
 }
 
 fn error(number: i32) -> SeccompAction {
@@ -76,13 +75,13 @@ fn numbers(calls: impl Iterator<Item = SystemCall>) -> impl Iterator<Item = i64>
 /// Returns all calls that exist inside; the others, `clone3` included, do not.
 fn known_calls() -> Rules {
     let by_argument = BY_ARGUMENT.iter().map(|rule| rule.call);
-    numbers(
-        system_calls::allowed()
-            .chain(system_calls::refused())
-            .chain(by_argument),
-    )
-    .map(|number| (number, vec![]))
-    .collect()
+    let calls = system_calls::allowed().chain(system_calls::refused());
+    always(numbers(calls.chain(by_argument)))
+}
+
+/// Returns rules that always match these calls.
+fn always(calls: impl IntoIterator<Item = i64>) -> Rules {
+    calls.into_iter().map(|number| (number, vec![])).collect()
 }
 
 /// Returns the rules of all calls that fail with this error for some values of an argument.
@@ -101,26 +100,29 @@ fn rules_by_argument(error: i32) -> Result<Rules, seccompiler::BackendError> {
 
 /// Returns the rules of a call that is refused for these values of an argument.
 fn refused(index: u8, refused: Refused) -> Result<Vec<Rule>, seccompiler::BackendError> {
-    let is = |op, value: u32| Condition::new(index, Length::Dword, op, value.into());
-    let one = |condition| Rule::new(vec![condition]);
+    let is = |op, value: &u32| (index, op, u64::from(*value));
     match refused {
-        Refused::Values(values) => (values.iter())
-            .map(|value| one(is(Op::Eq, *value)?))
-            .collect(),
-        Refused::AllBut(values) => {
-            let conditions: Result<_, _> = values.iter().map(|value| is(Op::Ne, *value)).collect();
-            Ok(vec![Rule::new(conditions?)?])
+        Refused::Values(values) => {
+            let rules = values.iter().map(|value| rule(&[is(Op::Eq, value)]));
+            rules.collect()
         }
-        Refused::AnyBit(bits) => (bits.iter())
-            .map(|bit| one(is(Op::MaskedEq(u64::from(*bit)), *bit)?))
-            .collect(),
+        Refused::AllBut(values) => {
+            let others: Vec<_> = values.iter().map(|value| is(Op::Ne, value)).collect();
+            Ok(vec![rule(&others)?])
+        }
+        Refused::AnyBit(bits) => {
+            let rules = bits
+                .iter()
+                .map(|bit| rule(&[is(Op::MaskedEq((*bit).into()), bit)]));
+            rules.collect()
+        }
     }
 }
 
 /// Returns the rules of all refused calls.
 fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = rules_by_argument(libc::EPERM)?;
-    rules.extend(numbers(system_calls::refused()).map(|number| (number, vec![])));
+    rules.extend(always(numbers(system_calls::refused())));
     if !options.memory_is_counted {
         rules.insert(libc::SYS_memfd_create, vec![]);
     }
@@ -128,13 +130,10 @@ fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
         return Ok(rules);
     }
     for ioctl in ATTRIBUTE_IOCTLS {
-        let same = Condition::new(1, Length::Dword, Op::Eq, ioctl)?;
         let refused = rules.entry(libc::SYS_ioctl).or_default();
-        refused.push(Rule::new(vec![same])?);
+        refused.push(rule(&[(1, Op::Eq, ioctl)])?);
     }
-    for number in numbers(system_calls::shared_names()) {
-        rules.insert(number, vec![]);
-    }
+    rules.extend(always(numbers(system_calls::shared_names())));
     for number in mediation::mediated(options) {
         rules.remove(&number);
     }
@@ -154,36 +153,31 @@ fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
 fn other_kinds(argument: u8, kinds: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let others = (0..=0xf).filter(|kind| !kinds.contains(kind));
     others
-        .map(|kind| {
-            let same = Condition::new(argument, Length::Dword, Op::MaskedEq(0xf), kind)?;
-            Rule::new(vec![same])
-        })
+        .map(|kind| rule(&[(argument, Op::MaskedEq(0xf), kind)]))
         .collect()
 }
 
 /// Refuses sockets that can send to an address without `connect`, and TCP Fast Open, which can do so too. Returns the
 /// rules for `socket`.
 fn tcp_alone(rules: &mut Rules) -> Result<Vec<Rule>, seccompiler::BackendError> {
-    let is_not = |index, value: i32| Condition::new(index, Length::Dword, Op::Ne, value as u64);
-    let mut socket = vec![Rule::new(vec![is_not(0, libc::AF_INET)?])?];
+    let is_not = |index, value: i32| (index, Op::Ne, value as u64);
+    let mut socket = vec![rule(&[is_not(0, libc::AF_INET)])?];
     socket.extend(other_kinds(1, &[libc::SOCK_STREAM as u64])?);
-    let other = vec![is_not(2, 0)?, is_not(2, libc::IPPROTO_TCP)?];
-    socket.push(Rule::new(other)?);
+    socket.push(rule(&[is_not(2, 0), is_not(2, libc::IPPROTO_TCP)])?);
     for (number, flags) in [
         (libc::SYS_sendto, 3),
         (libc::SYS_sendmsg, 2),
         (libc::SYS_sendmmsg, 3),
     ] {
         let bit = libc::MSG_FASTOPEN as u64;
-        let fast_open = Condition::new(flags, Length::Dword, Op::MaskedEq(bit), bit)?;
-        rules.insert(number, vec![Rule::new(vec![fast_open])?]);
+        let fast_open = rule(&[(flags, Op::MaskedEq(bit), bit)])?;
+        rules.insert(number, vec![fast_open]);
     }
     Ok(socket)
 }
 
 /// Restricts calls that take the number of a process or a user, which may be outside, to the calling process (0).
 fn restrict_to_self(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
-    let other = |index| Condition::new(index, Length::Dword, Op::Ne, 0);
     for number in [
         libc::SYS_prlimit64,
         libc::SYS_sched_setaffinity,
@@ -191,15 +185,14 @@ fn restrict_to_self(rules: &mut Rules) -> Result<(), seccompiler::BackendError> 
         libc::SYS_sched_setparam,
         libc::SYS_sched_setscheduler,
     ] {
-        rules.insert(number, vec![Rule::new(vec![other(0)?])?]);
+        rules.insert(number, vec![rule(&[(0, Op::Ne, 0)])?]);
     }
     for (number, users) in [
         (libc::SYS_setpriority, libc::PRIO_USER as u64),
         (libc::SYS_ioprio_set, 3),
     ] {
-        let all_of_a_user = Condition::new(0, Length::Dword, Op::Eq, users)?;
-        let refused = vec![Rule::new(vec![other(1)?])?, Rule::new(vec![all_of_a_user])?];
-        rules.insert(number, refused);
+        let all_of_a_user = rule(&[(0, Op::Eq, users)])?;
+        rules.insert(number, vec![rule(&[(1, Op::Ne, 0)])?, all_of_a_user]);
     }
     Ok(())
 }

@@ -105,7 +105,7 @@ fn confine(setup: &Setup, accounting: Accounting) -> Result<(Confinement, Option
         memory_is_counted: accounting.memory_is_counted,
     };
     let mut mediated = None;
-    let confined = match setup.isolation {
+    let (mut lacking, reach) = match setup.isolation {
         Isolation::Namespaces => {
             let mut lacking = namespaces::enter(setup)?;
             user_mapping::drop_privileges(
@@ -116,47 +116,32 @@ fn confine(setup: &Setup, accounting: Accounting) -> Result<(Confinement, Option
             if !accounting.memory_is_counted && kernel_memory::socket_buffers().is_none() {
                 lacking.push("the memory of sockets is not counted".to_owned());
             }
-            Confinement {
-                lacking,
-                reach: SignalScope::Inside,
-            }
+            (lacking, SignalScope::Inside)
         }
         Isolation::Landlock => {
             // Orphans become children of this process, so that it can wait for killed ones.
             prctl::set_child_subreaper(true).doing("become the reaper")?;
             user_mapping::drop_privileges(setup.owner, user_mapping::RetainedPrivileges::Search)?;
-            let landlock::Enforcement {
-                missing_protections: lacking,
-                signals_stay_inside,
-                truncates,
-            } = landlock::apply(setup)?;
+            let enforced = landlock::apply(setup)?;
             mediated = seccomp::apply(FilterOptions {
-                landlock_truncates: truncates,
+                landlock_truncates: enforced.truncates,
                 ..options
             })?;
-            Confinement {
-                lacking,
-                // No other process runs as that user.
-                reach: match signals_stay_inside || setup.owner.is_some() {
-                    true => SignalScope::Inside,
-                    false => SignalScope::Outside,
-                },
-            }
+            // No other process runs as that user.
+            let reach = match enforced.signals_stay_inside || setup.owner.is_some() {
+                true => SignalScope::Inside,
+                false => SignalScope::Outside,
+            };
+            (enforced.missing_protections, reach)
         }
-        Isolation::None => Confinement {
-            lacking: Vec::new(),
-            reach: SignalScope::Outside,
-        },
+        Isolation::None => (Vec::new(), SignalScope::Outside),
     };
-    let mut confined = confined;
     if geteuid().is_root() {
-        confined
-            .lacking
-            .push("no limit on processes, because the user is root".to_owned());
+        lacking.push("no limit on processes, because the user is root".to_owned());
     }
     // The change of user clears this setting, so it must come after that.
     prctl::set_pdeathsig(Signal::SIGKILL).doing("tie the supervisor to the keeper")?;
-    Ok((confined, mediated))
+    Ok((Confinement { lacking, reach }, mediated))
 }
 
 /// Sends a signal to every process of the sandbox. Returns true if it reached all of them.
