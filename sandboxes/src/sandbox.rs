@@ -124,14 +124,12 @@ pub struct ImageBuild<'a> {
     pub log: &'a (dyn Fn(&str) + Send + Sync),
 }
 
-/// Specification of a sandbox.
+/// Specification of a sandbox. No sandbox has network access; builds reach package indexes through a relay (see
+/// [`crate::egress`]).
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// State, image or bare system that the sandbox starts from.
     pub start: SandboxSource,
-    /// Network access while it runs. Off for tools and for builds, which reach package indexes through a relay (see
-    /// [`crate::egress`]).
-    pub network: bool,
     /// Port of the relay on the host's loopback, the only address that the sandbox may connect to. Used only if
     /// [`Backend::has_own_loopback`] returns false.
     pub host_port: Option<u16>,
@@ -148,11 +146,10 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Returns the spec of a sandbox with the default limits: without network, not as root.
+    /// Returns the spec of a sandbox with the default limits, not as root.
     pub fn new(start: SandboxSource, purpose: impl Into<String>) -> Spec {
         Spec {
             start,
-            network: false,
             host_port: None,
             root: false,
             limits: Limits::default(),

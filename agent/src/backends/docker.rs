@@ -6,7 +6,7 @@ use testwright_sandboxes::docker::{Docker, DockerSettings, EngineSecurity};
 
 use super::GuaranteeStatus::{No, Partly, Yes};
 use super::guarantee::PACKAGE_INDEX_ONLY;
-use super::{Connector, Examination, Guarantee, ca_bundle, proxies};
+use super::{Connector, Examination, Guarantee};
 use testwright_config::error::Result;
 use testwright_config::settings::{Pull, Settings};
 
@@ -47,8 +47,6 @@ async fn docker(settings: &Settings) -> Result<Docker> {
         base: settings.docker.base.clone(),
         pull: settings.docker.pull != Pull::Never,
         user: settings.docker.user.clone().unwrap_or(defaults.user),
-        ca_bundle: ca_bundle(settings),
-        proxies: proxies(settings),
         registry_answers: Some(settings.cache.join("registry-answers.json")),
     })
     .await?;

@@ -13,7 +13,7 @@ use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
 use super::archive::{self, Ids};
-use super::container_config::{CA_BUNDLE, STORE, WORKSPACE, WRITABLE, container_config};
+use super::container_config::{STORE, WORKSPACE, WRITABLE, container_config};
 use super::container_guard::ContainerGuard;
 use super::disk::DiskWatch;
 use super::engine::Engine;
@@ -121,7 +121,7 @@ impl Container {
         Ok(container)
     }
 
-    /// Creates testwright's folders, and adds the certificates.
+    /// Creates testwright's folders.
     async fn create_directories(&self) -> Result<()> {
         if !self.image.state {
             let list = [
@@ -130,16 +130,6 @@ impl Container {
             ];
             self.upload_archive(Path::new("/"), Tar::Whole(archive::folders(&list)?))
                 .await?;
-        }
-        if let (true, Some(bundle)) = (self.spec.network, &self.engine.settings.ca_bundle) {
-            let content = tokio::fs::read(bundle).await.map_err(|e| {
-                SandboxError::input(format!("read the CA bundle {}: {e}", bundle.display()))
-            })?;
-            let relative = Path::new(CA_BUNDLE)
-                .strip_prefix("/")
-                .unwrap_or(Path::new(CA_BUNDLE));
-            let tar = archive::file(relative, &content, 0o644, Ids::ROOT)?;
-            self.upload_archive(Path::new("/"), Tar::Whole(tar)).await?;
         }
         Ok(())
     }
@@ -167,22 +157,6 @@ impl Container {
             ("HOME".to_owned(), home.to_owned()),
             ("TMPDIR".to_owned(), "/tmp".to_owned()),
         ]);
-        if self.spec.network {
-            if self.engine.settings.ca_bundle.is_some() {
-                let names = [
-                    "SSL_CERT_FILE",
-                    "REQUESTS_CA_BUNDLE",
-                    "PIP_CERT",
-                    "CURL_CA_BUNDLE",
-                    "GIT_SSL_CAINFO",
-                ];
-                env.extend(names.map(|name| (name.to_owned(), CA_BUNDLE.to_owned())));
-            }
-            for (name, value) in &self.engine.settings.proxies {
-                env.insert(name.to_uppercase(), value.clone());
-                env.insert(name.to_lowercase(), value.clone());
-            }
-        }
         env.extend(self.spec.env.clone());
         env
     }
@@ -316,17 +290,12 @@ fn isolation(spec: &Spec, user: Ids) -> String {
     } else {
         format!("user {}", user.uid)
     };
-    let network = if spec.network {
-        "network"
-    } else {
-        "no network"
-    };
     let capabilities = if spec.root {
         "capabilities of an installer"
     } else {
         "capabilities dropped"
     };
-    format!("container, {user}, {network}, {capabilities}")
+    format!("container, {user}, no network, {capabilities}")
 }
 
 /// Returns a name that no other process, on any machine, is likely to choose at the same moment.

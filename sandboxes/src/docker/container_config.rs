@@ -12,7 +12,6 @@ use crate::sandbox::{Result, Spec};
 
 pub(super) const WORKSPACE: &str = "/testbed";
 pub(super) const STORE: &str = "/opt/testwright";
-pub(super) const CA_BUNDLE: &str = "/opt/testwright/ca-bundle.pem";
 
 /// Folders that tools can write in testwright's images: their own, and those that Debian opens to all users.
 pub(super) const WRITABLE: [&str; 5] = [WORKSPACE, "/tmp", "/var/tmp", "/home", "/run/lock"];
@@ -40,7 +39,7 @@ pub(super) fn container_config(
         ulimits.push(ulimit("nproc", 16384));
     }
     let host = HostConfig {
-        network_mode: (!spec.network).then(|| "none".to_owned()),
+        network_mode: Some("none".to_owned()),
         memory: Some(whole(limits.memory)),
         memory_swap: Some(whole(limits.memory)),
         pids_limit: Some(whole(limits.processes)),

@@ -1,13 +1,9 @@
 //! Settings of the container engine.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 /// Settings of the `docker` backend.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DockerSettings {
     /// Address of the engine: `unix:///path`, `tcp://host:port` or `ssh://user@host`. Default: `DOCKER_HOST`, otherwise
     /// the first usual socket of Docker or Podman that answers.
@@ -20,10 +16,6 @@ pub struct DockerSettings {
     pub pull: bool,
     /// User that tools run as, `UID` or `UID:GID`; `0` for root.
     pub user: String,
-    /// Certificates to trust in sandboxes with network access: a PEM file on this machine, copied into the sandbox.
-    pub ca_bundle: Option<PathBuf>,
-    /// Environment variables in sandboxes with network access, such as `HTTPS_PROXY` and `NO_PROXY`.
-    pub proxies: BTreeMap<String, String>,
     /// File that caches answers of registries; `None` to ask each time.
     pub registry_answers: Option<PathBuf>,
 }
@@ -35,8 +27,6 @@ impl Default for DockerSettings {
             base: None,
             pull: true,
             user: "1000:1000".to_owned(),
-            ca_bundle: None,
-            proxies: BTreeMap::new(),
             registry_answers: None,
         }
     }

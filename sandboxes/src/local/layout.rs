@@ -86,7 +86,6 @@ pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Re
     }
     Ok(Setup {
         isolation: inner.isolation,
-        network: spec.network,
         host_port: spec.host_port,
         root: folder.join("root"),
         binds,
@@ -223,22 +222,10 @@ pub(super) fn host_path(inner: &LocalContext, spec: &Spec, text: &String) -> Str
 
 /// Describes the isolation, for [`crate::SandboxInfo::isolation`].
 pub(super) fn describe(inner: &LocalContext, spec: &Spec, lacking: &[String]) -> String {
-    let network = if spec.network {
-        "with network"
-    } else {
-        "no network"
-    };
-    let summary = match inner.isolation {
-        Isolation::Namespaces => {
-            let namespaces = if spec.network {
-                "user, mount, pid, ipc, uts"
-            } else {
-                "user, mount, pid, network, ipc, uts"
-            };
-            format!(
-                "namespaces ({namespaces}), own root, seccomp, no capabilities, user 1000, {network}"
-            )
-        }
+    let mut text = match inner.isolation {
+        Isolation::Namespaces => "namespaces (user, mount, pid, network, ipc, uts), own root, \
+            seccomp, no capabilities, user 1000, no network"
+            .to_owned(),
         Isolation::Landlock => {
             let network = match spec.host_port {
                 None => "no network, not even loopback".to_owned(),
@@ -248,7 +235,6 @@ pub(super) fn describe(inner: &LocalContext, spec: &Spec, lacking: &[String]) ->
         }
         Isolation::None => "none".to_owned(),
     };
-    let mut text = summary;
     for lack in lacking {
         text.push_str("; ");
         text.push_str(lack);

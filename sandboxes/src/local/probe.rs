@@ -87,7 +87,6 @@ fn set_up(
     let root = nix::unistd::geteuid().is_root();
     let setup = Setup {
         isolation,
-        network: false,
         host_port: None,
         root: here("root"),
         binds: Vec::new(),

@@ -31,7 +31,6 @@ pub enum Isolation {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
     pub isolation: Isolation,
-    pub network: bool,
     /// Port of the relay on 127.0.0.1, to which the keeper connects; only without a network namespace.
     pub host_port: Option<u16>,
     /// Mount point of the jail's root file system (an empty folder, `Namespaces` only).

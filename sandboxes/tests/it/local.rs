@@ -72,7 +72,7 @@ impl Subject for LocalSubject {
 
     fn without(&self) -> &'static [&'static str] {
         match self.0 {
-            Isolation::Landlock => &["loopback inside", "network on request"],
+            Isolation::Landlock => &["loopback inside"],
             _ => &[],
         }
     }

@@ -111,7 +111,7 @@ fn start_supervisor(
     cgroup: Option<&cgroup::Cgroup>,
 ) -> Result<(Pid, bool)> {
     let flags = match setup.isolation {
-        Isolation::Namespaces => namespaces::flags(setup.network),
+        Isolation::Namespaces => namespaces::FLAGS,
         Isolation::Landlock | Isolation::None => 0,
     };
     let (mut ours, theirs) = UnixStream::pair().doing("make a socket")?;

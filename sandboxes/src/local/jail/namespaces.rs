@@ -43,8 +43,6 @@ pub(super) const ETC_READ_ONLY: &[&str] = &[
     "/etc/debian_version",
     "/etc/os-release",
 ];
-/// Configuration that is needed with network access.
-const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 
 /// The zone of sandboxes, as in the images of Python. Programs read its name from the link at `/etc/localtime`.
 const TIME_ZONE: &str = "/usr/share/zoneinfo/Etc/UTC";
@@ -54,18 +52,13 @@ const NO_DEVICES: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 
-pub(super) fn flags(network: bool) -> i32 {
-    let own = libc::CLONE_NEWUSER
-        | libc::CLONE_NEWNS
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS;
-    if network {
-        own
-    } else {
-        own | libc::CLONE_NEWNET
-    }
-}
+/// Flags for the namespaces of a sandbox.
+pub(super) const FLAGS: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWNET;
 
 /// Builds the root file system and enters it. Returns the protections that are not in force.
 pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
@@ -77,7 +70,7 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
         expose(root, Path::new(path))?;
     }
     let host_name = random_host_name()?;
-    configuration(root, &host_name, setup.network)?;
+    configuration(root, &host_name)?;
     devices(root)?;
     if !mount_proc(root)? {
         lacking.push("no /proc".to_owned());
@@ -97,7 +90,7 @@ pub(super) fn enter(setup: &Setup) -> Result<Vec<String>> {
     chdir("/").doing("enter the new root")?;
     set_attributes(Path::new("/"), libc::MOUNT_ATTR_RDONLY, false)?;
     sethostname(&host_name).doing("set the host name")?;
-    if !setup.network && loopback().is_err() {
+    if loopback().is_err() {
         lacking.push("no loopback".to_owned());
     }
     Ok(lacking)
@@ -135,7 +128,7 @@ fn random_host_name() -> Result<String> {
     Ok(hex(&bytes))
 }
 
-fn configuration(root: &Path, host_name: &str, network: bool) -> Result<()> {
+fn configuration(root: &Path, host_name: &str) -> Result<()> {
     let etc = root.join("etc");
     make_folder(&etc)?;
     // A link here leads below /usr, or to another of these paths.
@@ -166,14 +159,6 @@ fn configuration(root: &Path, host_name: &str, network: bool) -> Result<()> {
     // Without the file, the C library uses UTC.
     if Path::new(TIME_ZONE).exists() {
         symlink(TIME_ZONE, etc.join("localtime")).doing("link /etc/localtime")?;
-    }
-    if network {
-        for path in ETC_NETWORK {
-            // These are often links into /run, so their content is copied.
-            if let (Ok(content), Some(name)) = (fs::read(path), Path::new(path).file_name()) {
-                write(&name.to_string_lossy(), &content)?;
-            }
-        }
     }
     Ok(())
 }

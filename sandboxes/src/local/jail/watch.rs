@@ -25,11 +25,6 @@ pub(super) struct SupervisorExit {
     pub why: Option<String>,
 }
 
-/// Returns whether the sandbox has its own namespaces for everything that the kernel holds for it.
-fn has_own_kernel_objects(setup: &Setup) -> bool {
-    setup.isolation == Isolation::Namespaces && !setup.network
-}
-
 /// Joins namespaces of the sandbox, and returns whether that succeeded. In them this process can read what an ordinary
 /// user cannot: folders that sandboxed code has closed, sockets and System V objects. Must be called before the
 /// supervisor protects itself.
@@ -39,7 +34,7 @@ pub(super) fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cg
         flags |= CloneFlags::CLONE_NEWUSER;
     }
     let is_all_counted = cgroup.is_some_and(|cgroup| cgroup.counts_internet_sockets);
-    if !is_all_counted && has_own_kernel_objects(setup) {
+    if !is_all_counted {
         flags |= CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
     }
     flags.is_empty() || open(supervisor).is_some_and(|process| setns(process, flags).is_ok())
@@ -55,7 +50,8 @@ pub(super) fn wait_for_end(
     let descriptor = open(supervisor);
     let mut disk = DiskWatch::new(setup, supervisor);
     let watched = cgroup.is_none() && setup.isolation != Isolation::None;
-    let sees_kernel = has_joined && has_own_kernel_objects(setup);
+    // Only then does the sandbox have its own namespaces for everything that the kernel holds for it.
+    let sees_kernel = has_joined && setup.isolation == Isolation::Namespaces;
     let mut memory =
         watched.then(|| MemoryWatch::new(setup.limits.memory, supervisor, sees_kernel));
     let watches_sockets =

@@ -42,8 +42,6 @@ pub(crate) enum Fault {
     JoinArguments,
     OneAtATime,
     // Faults in isolation.
-    Network,
-    NoNetwork,
     ExposeHost,
     LeakVariables,
     Root,
@@ -105,8 +103,6 @@ impl FaultyBackend {
     fn spoil(&self, spec: &Spec) -> Spec {
         let mut spec = spec.clone();
         match self.fault {
-            Fault::Network => spec.network = true,
-            Fault::NoNetwork => spec.network = false,
             Fault::ExposeHost => spec.mounts.push(Mount {
                 host: host_folder(),
                 inside: host_folder(),

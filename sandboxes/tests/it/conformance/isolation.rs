@@ -18,17 +18,12 @@ pub(super) fn checks() -> Vec<Check> {
         Check {
             name: "no TCP to the host",
             what: CheckFn::Making(|g| no_tcp(g).boxed()),
-            fault: Fault::Network,
+            fault: Fault::NoIsolation,
         },
         Check {
             name: "no datagrams to the host",
             what: CheckFn::Making(|g| no_udp(g).boxed()),
-            fault: Fault::Network,
-        },
-        Check {
-            name: "network on request",
-            what: CheckFn::Making(|g| network(g).boxed()),
-            fault: Fault::NoNetwork,
+            fault: Fault::NoIsolation,
         },
         Check {
             name: "loopback inside",
@@ -146,20 +141,6 @@ print('tried')",
         .set_read_timeout(Some(Duration::from_millis(300)))
         .unwrap();
     ensure(receiver.recv(&mut [0; 8]).is_err(), "a datagram came out")
-}
-
-async fn network(ground: Fixture<'_>) -> Verdict {
-    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let mut spec = ground.spec();
-    spec.network = true;
-    let sandbox = ground.sandbox(&spec).await?;
-    let (_, text) = python(sandbox.as_ref(), &connect_script(&host_addresses(), port)).await?;
-    stop(sandbox).await?;
-    ensure(
-        text.contains("connected"),
-        format!("the host cannot be reached: {text}"),
-    )
 }
 
 async fn loopback(sandbox: &dyn Sandbox) -> Verdict {
