@@ -171,15 +171,13 @@ pub enum SandboxSource {
     Saved(String),
 }
 
-/// A host folder that is visible inside a sandbox.
+/// A host folder that is visible inside a sandbox, where processes cannot write to it.
 #[derive(Debug, Clone)]
 pub struct Mount {
     /// Path on the host.
     pub host: PathBuf,
     /// Path inside the sandbox.
     pub inside: PathBuf,
-    /// Whether processes inside cannot write to it.
-    pub read_only: bool,
 }
 
 /// Resource limits of one sandbox.

@@ -86,14 +86,11 @@ fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
 fn mounts(spec: &Spec) -> Result<Option<Vec<Mount>>> {
     let mut list = Vec::new();
     for mount in &spec.mounts {
-        if !mount.read_only {
-            std::fs::create_dir_all(&mount.host)?;
-        }
         list.push(Mount {
             typ: Some(MountType::BIND),
             source: Some(std::path::absolute(&mount.host)?.display().to_string()),
             target: Some(mount.inside.display().to_string()),
-            read_only: Some(mount.read_only),
+            read_only: Some(true),
             ..Mount::default()
         });
     }

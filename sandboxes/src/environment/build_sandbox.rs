@@ -67,14 +67,12 @@ impl Build<'_> {
         let mut mounts = vec![Mount {
             host: program,
             inside: PathBuf::from(PROGRAM),
-            read_only: true,
         }];
         let rust = self.rust_toolchain()?;
         // The compiler finds its parts by its own path, which is the host's under any isolation.
         mounts.extend(rust.map(|folder| Mount {
             host: folder.to_owned(),
             inside: folder.to_owned(),
-            read_only: true,
         }));
         let spec = Spec {
             host_port: port.as_ref().map(|port| port.port),

@@ -79,10 +79,7 @@ pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Re
             let text = format!("mount {}: {e}", mount.host.display());
             SandboxError::input(text)
         })?;
-        if !mount.read_only {
-            give_to_owner(&host, dirs.owner)?;
-        }
-        binds.push(bind(&host, &mount.inside, !mount.read_only));
+        binds.push(bind(&host, &mount.inside, false));
     }
     Ok(Setup {
         isolation: inner.isolation,
@@ -95,26 +92,6 @@ pub(super) fn setup(inner: &LocalContext, spec: &Spec, dirs: &SandboxDirs) -> Re
         limits: spec.limits.clone(),
         env: environment(inner, spec, dirs, &paths),
     })
-}
-
-/// Gives a mounted folder to the user inside, if this process is root: that user exists nowhere else, so it could not
-/// write there.
-fn give_to_owner(folder: &Path, owner: Option<u32>) -> Result<()> {
-    use std::os::unix::fs::{MetadataExt, lchown};
-    if !nix::unistd::geteuid().is_root() {
-        return Ok(());
-    }
-    let owner = owner.unwrap_or(0);
-    let metadata = fs::symlink_metadata(folder)?;
-    if metadata.uid() == owner {
-        return Ok(());
-    }
-    if metadata.is_dir() {
-        for entry in fs::read_dir(folder)? {
-            give_to_owner(&entry?.path(), Some(owner))?;
-        }
-    }
-    Ok(lchown(folder, Some(owner), Some(owner))?)
 }
 
 fn environment(

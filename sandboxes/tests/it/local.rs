@@ -256,45 +256,28 @@ async fn removal_of_used_state_finishes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mounts_are_visible_and_optionally_read_only() {
+async fn mounts_are_visible_but_read_only() {
     let cache = cache();
     let host = tempfile::tempdir().unwrap();
-    let (read, write) = (host.path().join("read"), host.path().join("write"));
-    for folder in [&read, &write] {
-        std::fs::create_dir(folder).unwrap();
-        std::fs::write(folder.join("file"), "from the host\n").unwrap();
-    }
+    let folder = host.path().join("read");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("file"), "from the host\n").unwrap();
     for backend in each(&cache).iter().take(2) {
         let mut spec = spec(bare_start());
-        for (host, inside, read_only) in [
-            (&read, "/caches/read", true),
-            (&write, "/caches/write", false),
-        ] {
-            spec.mounts.push(Mount {
-                host: host.clone(),
-                inside: inside.into(),
-                read_only,
-            });
-        }
+        spec.mounts.push(Mount {
+            host: folder.clone(),
+            inside: "/caches/read".into(),
+        });
         spec.env
-            .insert("CACHE".to_owned(), "/caches/write".to_owned());
+            .insert("CACHE".to_owned(), "/caches/read".to_owned());
         let sandbox = backend.start(&spec).await.unwrap();
-        let text = shell(
-            sandbox.as_ref(),
-            "cat \"$CACHE/file\"; echo inside > \"$CACHE/new\"",
-        )
-        .await;
+        let text = shell(sandbox.as_ref(), "cat \"$CACHE/file\"").await;
         assert_eq!(text, "from the host\n");
         let command = Command::new(["cp", "/dev/null", "/caches/read/file"]);
         let out = output(sandbox.as_ref(), &command, Duration::from_secs(60))
             .await
             .unwrap();
         assert_ne!(out.code, 0);
-        assert_eq!(
-            std::fs::read_to_string(write.join("new")).unwrap(),
-            "inside\n"
-        );
-        std::fs::remove_file(write.join("new")).unwrap();
         sandbox.stop().await.unwrap();
     }
 }

@@ -106,7 +106,6 @@ impl FaultyBackend {
             Fault::ExposeHost => spec.mounts.push(Mount {
                 host: host_folder(),
                 inside: host_folder(),
-                read_only: false,
             }),
             Fault::LeakVariables => spec
                 .env

@@ -33,7 +33,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check {
             name: "the host's files cannot be written",
             what: CheckFn::Making(|g| no_host_writes(g).boxed()),
-            fault: Fault::ExposeHost,
+            fault: Fault::NoIsolation,
         },
         Check {
             name: "system files cannot be written",

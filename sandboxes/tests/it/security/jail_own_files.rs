@@ -136,7 +136,6 @@ async fn files_outside_keep_modes_and_times() {
     spec.mounts.push(Mount {
         host: mount_folder.clone(),
         inside: "/shown".into(),
-        read_only: true,
     });
     let sandbox = backend.start(&spec).await.unwrap();
     let script = CHANGE_OUTSIDE

@@ -298,7 +298,6 @@ async fn writable_files_grant_no_rights() {
     spec.mounts.push(testwright_sandboxes::sandbox::Mount {
         host: host.path().to_owned(),
         inside: "/caches".into(),
-        read_only: false,
     });
     let sandbox = backend.start(&spec).await.unwrap();
     let mounts = run_script(&*sandbox, "cat /proc/self/mountinfo").await;
