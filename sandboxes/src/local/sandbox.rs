@@ -18,7 +18,7 @@ use super::state_store::{SavedState, StateLease, with_context};
 use super::store::Store;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{
-    Command, Process, Result, Sandbox, SandboxInfo, SandboxSource, Spec, read_all, read_messages,
+    Command, Process, Result, Sandbox, SandboxInfo, Spec, read_all, read_messages,
 };
 
 pub(super) struct LocalSandbox {
@@ -277,26 +277,13 @@ impl Sandbox for LocalSandbox {
         let (inner, spec, dirs) = (self.inner.clone(), self.spec.clone(), self.dirs.clone());
         let copied = blocking(move || {
             let owned = inner.cache.new_sandbox(&spec.purpose)?;
-            let state = match &spec.start {
-                SandboxSource::Saved(_) => {
-                    dirs.state.as_ref().map(StateLease::duplicate).transpose()?
-                }
-                _ => None,
-            };
             let copy = SandboxDirs {
                 owner: inner.owner(&owned.id),
                 owned,
-                state,
+                state: dirs.state.as_ref().map(StateLease::duplicate).transpose()?,
                 python: dirs.python.clone(),
             };
-            let filled = fill(
-                &inner,
-                &spec,
-                &copy,
-                &copy.owned.folder,
-                Some(&dirs.owned.folder),
-            );
-            filled.map(|()| copy)
+            fill(&inner, &spec, &copy, Some(&dirs.owned.folder)).map(|()| copy)
         });
         let copied = copied.await;
         self.jail.run_task(Task::Thaw).await?;
@@ -327,19 +314,13 @@ impl Sandbox for LocalSandbox {
             let made_from = dirs.state.as_ref().map(|state| state.folder.as_path());
             inner.cache.save(&name, state, made_from, |folder| {
                 let from = &dirs.owned.folder;
-                let copy = |source: &Path, target: &Path, files: CopyMode<'_>| {
-                    copy_tree(source, target, files, None).map_err(with_context("copy", source))
+                let copy = |source: &Path, target: &Path, files: CopyMode<'_>, owner| {
+                    copy_tree(source, target, files, owner).map_err(with_context("copy", source))
                 };
-                let workspace = folder.join("workspace");
+                let (workspace, owner) = (folder.join("workspace"), inner.owner_of_states());
                 match packed {
-                    Some(archive) => unpack_saved(archive, &workspace, inner.owner_of_states())?,
-                    None => copy_tree(
-                        &from.join("workspace"),
-                        &workspace,
-                        CopyMode::Copy,
-                        inner.owner_of_states(),
-                    )
-                    .map_err(with_context("copy", from))?,
+                    Some(archive) => unpack_saved(archive, &workspace, owner)?,
+                    None => copy(&from.join("workspace"), &workspace, CopyMode::Copy, owner)?,
                 }
                 let (source, store) = (from.join("store"), folder.join("store"));
                 if shared.is_none() {
@@ -352,16 +333,16 @@ impl Sandbox for LocalSandbox {
                     let files = there
                         .as_deref()
                         .map_or(CopyMode::Copy, CopyMode::CopyOrLink);
-                    return copy(&source, &store, files);
+                    return copy(&source, &store, files, None);
                 }
                 // Tools cannot write these files, so they need no copies.
                 let Some(shared) = &shared else {
-                    return copy(&source, &store, CopyMode::Link);
+                    return copy(&source, &store, CopyMode::Link, None);
                 };
                 fs::create_dir(&store)?;
                 copy_entries(&source, &store, CopyMode::Link, None, Some("env"))
                     .map_err(with_context("copy", &source))?;
-                copy(shared, &store.join("env"), CopyMode::Link)
+                copy(shared, &store.join("env"), CopyMode::Link, None)
             })
         })
         .await

@@ -67,16 +67,14 @@ pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDi
         return Err(SandboxError::not_found(message).hint("build the environment again"));
     }
     let owned = inner.cache.new_sandbox(&spec.purpose)?;
-    let folder = owned.folder.clone();
-    let owner = inner.owner(&owned.id);
     let dirs = SandboxDirs {
+        owner: inner.owner(&owned.id),
         owned,
-        owner,
         state,
         python,
     };
-    let from = dirs.state.as_ref().map(|state| state.folder.clone());
-    fill(inner, spec, &dirs, &folder, from.as_deref())?;
+    let from = dirs.state.as_ref().map(|state| state.folder.as_path());
+    fill(inner, spec, &dirs, from)?;
     Ok(dirs)
 }
 
@@ -90,10 +88,9 @@ pub(super) fn fill(
     inner: &LocalContext,
     spec: &Spec,
     dirs: &SandboxDirs,
-    folder: &Path,
     from: Option<&Path>,
 ) -> Result<()> {
-    let owner = dirs.owner;
+    let (folder, owner) = (&dirs.owned.folder, dirs.owner);
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     fs::create_dir(folder.join("root"))?;
     let overlaid = dirs.overlaid(inner, spec);

@@ -88,7 +88,7 @@ pub(super) fn clone(
         ] {
             git.run(&["config", key, value])?;
         }
-        fetch(&git, &url, &REFSPECS)?;
+        fetch(&git, &url)?;
         if let Some(revision) = revision {
             fetch_missing(&git, &url, revision)?;
         }
@@ -110,7 +110,7 @@ fn refresh(
     if options.offline || (fixed && known_commit.is_some()) {
         return Ok(());
     }
-    match fetch(git, url, &REFSPECS) {
+    match fetch(git, url) {
         Ok(()) => {}
         Err(error) if known_commit.is_some() => {
             notes.push(format!(
@@ -147,9 +147,9 @@ fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
     Ok(())
 }
 
-fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
+fn fetch(git: &Git, url: &str) -> Result<()> {
     let mut arguments = vec![NO_BLOBS_FILTER, "--prune", "origin"];
-    arguments.extend(refspecs);
+    arguments.extend(REFSPECS);
     let output = fetch_isolated(git, url, &arguments, b"", limits::CLONE)?;
     if output.ok {
         Ok(())
