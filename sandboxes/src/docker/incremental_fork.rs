@@ -120,7 +120,7 @@ fn read_survey(output: &[u8], roots: &[&str]) -> FileScan {
 }
 
 /// Changes to make in the fork.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Plan {
     remove: BTreeSet<Vec<u8>>,
     copy: BTreeSet<Vec<u8>>,
@@ -128,12 +128,6 @@ struct Plan {
 
 /// Plans the changes. `theirs` lists the fork's entries in the changed folders.
 fn plan(survey: &FileScan, theirs: &Entries) -> Result<Plan> {
-    let mut plan = Plan::default();
-    for (path, kind) in theirs {
-        if survey.present.get(path) != Some(kind) {
-            plan.remove.insert(path.clone());
-        }
-    }
     for (path, kind) in &survey.present {
         if theirs.get(path) != Some(kind) && !survey.changed.contains_key(path) {
             return Err(unsure(format!(
@@ -142,13 +136,15 @@ fn plan(survey: &FileScan, theirs: &Entries) -> Result<Plan> {
             )));
         }
     }
-    for (path, kind) in &survey.changed {
-        // Sockets are useless without their process.
-        if *kind != b's' {
-            plan.copy.insert(path.clone());
-        }
-    }
-    Ok(plan)
+    let replaced = theirs
+        .iter()
+        .filter(|(path, kind)| survey.present.get(*path) != Some(*kind));
+    // Sockets are useless without their process.
+    let copied = survey.changed.iter().filter(|(_, kind)| **kind != b's');
+    Ok(Plan {
+        remove: replaced.map(|(path, _)| path.clone()).collect(),
+        copy: copied.map(|(path, _)| path.clone()).collect(),
+    })
 }
 
 async fn transfer(original: &Container, fork: &Container, survey: FileScan) -> Result<()> {

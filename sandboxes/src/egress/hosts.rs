@@ -35,7 +35,7 @@ impl Host {
             Some(name) => (true, name),
             None => (false, name),
         };
-        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let name = name.trim_matches(['[', ']']);
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         if name.is_empty() || !name.chars().all(fits) {
             return Err(refused());
@@ -67,7 +67,7 @@ impl Host {
 
     /// Returns whether the rule allows this port of a host, given as a name in any case or as an IP address.
     pub fn matches(&self, host: &str, port: u16) -> bool {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = host.trim_matches(['[', ']']);
         let host = host.trim_end_matches('.').to_lowercase();
         let name = if self.below {
             host.strip_suffix(&self.name)
@@ -84,10 +84,7 @@ impl Host {
 
 /// Returns the IP address if the host's name is one.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse()
-        .ok()
+    host.trim_matches(['[', ']']).parse().ok()
 }
 
 /// Returns whether an address belongs to the internet, and not to this machine, its network, or a cloud's internal

@@ -228,7 +228,7 @@ impl Upstream {
         let uri = url.as_str().parse().map_err(|e| failed(&e))?;
         let work = async {
             let Some(proxy) = self.matcher.intercept(&uri) else {
-                let bare = host.trim_start_matches('[').trim_end_matches(']');
+                let bare = host.trim_matches(['[', ']']);
                 let addresses = tokio::net::lookup_host((bare, port)).await?;
                 let is_allowed = |address: &SocketAddr| is_named || is_public(address.ip());
                 let allowed: Vec<SocketAddr> = addresses.filter(is_allowed).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use serde::{Deserialize, Serialize};
@@ -73,11 +73,7 @@ pub(super) fn describe(interpreter: &Interpreter) -> Result<String> {
     const QUESTION: &str = "import sys, sysconfig
 print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('HOST_GNU_TYPE'))";
     let executable = interpreter.executable.display();
-    let out = command_outside_cwd(&interpreter.executable)
-        .args(["-I", "-S", "-c", QUESTION])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()?;
+    let out = question(&interpreter.executable, QUESTION).output()?;
     if !out.status.success() {
         let text = format!("ask {executable} for its version");
         return Err(SandboxError::system(text));
@@ -208,12 +204,7 @@ fn query(candidate: &Path) -> Result<Option<Vec<u8>>> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
-    let mut command = command_outside_cwd(candidate);
-    command
-        .args(["-I", "-S", "-c", QUESTION])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    match command.output() {
+    match question(candidate, QUESTION).output() {
         Ok(out) if out.status.success() => Ok(Some(out.stdout)),
         Ok(_) => Ok(None),
         Err(error) => match Shortage::reported_by_spawn(&error) {
@@ -221,6 +212,16 @@ print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_execut
             None => Ok(None),
         },
     }
+}
+
+/// Returns a command that runs code in a Python, without its site packages.
+fn question(python: &Path, code: &str) -> Command {
+    let mut command = command_outside_cwd(python);
+    command
+        .args(["-I", "-S", "-c", code])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    command
 }
 
 fn read_answer(printed: Vec<u8>) -> Option<Interpreter> {

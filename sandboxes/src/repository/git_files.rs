@@ -11,31 +11,20 @@ use crate::sandbox::Result;
 
 /// Opens a plain file. Returns `None` if the path does not exist or is a folder.
 pub(super) fn open(path: &Path, max_bytes: u64) -> Result<Option<File>> {
-    match plain_file::open(path, Links::Refuse, max_bytes) {
-        Ok(file) => Ok(Some(file)),
-        Err(e)
-            if matches!(
-                e.kind(),
-                Io::NotFound | Io::NotADirectory | Io::IsADirectory
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(e) if e.kind() == Io::InvalidData => Err(refused(path, &e.to_string())),
-        Err(e) => Err(unreadable(path, &e)),
-    }
+    if_plain(path, plain_file::open(path, Links::Refuse, max_bytes))
+}
+
+fn if_plain<T>(path: &Path, result: std::io::Result<T>) -> Result<Option<T>> {
+    result.map(Some).or_else(|e| match e.kind() {
+        Io::NotFound | Io::NotADirectory | Io::IsADirectory => Ok(None),
+        Io::InvalidData => Err(refused(path, &e.to_string())),
+        _ => Err(unreadable(path, &e)),
+    })
 }
 
 /// Returns the content of a plain file.
 pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
-    let Some(file) = open(path, max_bytes)? else {
-        return Ok(None);
-    };
-    match plain_file::read_all(file, max_bytes) {
-        Ok(content) => Ok(Some(content)),
-        Err(e) if e.kind() == Io::InvalidData => Err(refused(path, &e.to_string())),
-        Err(e) => Err(unreadable(path, &e)),
-    }
+    if_plain(path, plain_file::read(path, Links::Refuse, max_bytes))
 }
 
 /// Returns the trimmed text of a plain file.
