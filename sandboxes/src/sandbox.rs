@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -340,6 +341,14 @@ pub trait Sandbox: Send + Sync {
 
     /// Ends all processes and removes the sandbox. Stopping it twice is not an error.
     async fn stop(&self) -> Result<()>;
+}
+
+/// Returns an id that no other process, on any machine, is likely to choose at the same moment.
+pub(crate) fn unique_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{:x}-{now:x}-{count:x}", std::process::id())
 }
 
 /// Maximum bytes of a process's output, and of a file that is read from a sandbox.

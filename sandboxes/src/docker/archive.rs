@@ -35,8 +35,8 @@ fn header(kind: tar::EntryType, mode: u32, ids: Ids) -> tar::Header {
     header.set_mode(mode);
     header.set_uid(ids.uid);
     header.set_gid(ids.gid);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    header.set_mtime(now.map(|d| d.as_secs()).unwrap_or_default());
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    header.set_mtime(now.as_secs());
     header.set_size(0);
     header
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use bollard::query_parameters::{
     ContainerArchiveInfoOptions, CreateContainerOptions, DownloadFromContainerOptions,
@@ -24,7 +24,7 @@ use super::owner;
 use super::parent_death::{self, ContainerAttachment};
 use crate::error::{ErrorKind, SandboxError};
 use crate::mutex::lock;
-use crate::sandbox::{Command, Paths, Process, Result, SandboxInfo, Spec};
+use crate::sandbox::{Command, Paths, Process, Result, SandboxInfo, Spec, unique_id};
 
 pub(super) struct Container {
     pub engine: Engine,
@@ -298,15 +298,6 @@ fn isolation(spec: &Spec, user: Ids) -> String {
     format!("container, {user}, no network, {capabilities}")
 }
 
-/// Returns a name that no other process, on any machine, is likely to choose at the same moment.
-pub(super) fn unique() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map(|d| d.as_micros()).unwrap_or_default();
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{:x}-{now:x}-{count}", std::process::id())
-}
-
 fn container_name(purpose: &str) -> String {
     let clean = |c: char| {
         if c.is_ascii_alphanumeric() || "_.-".contains(c) {
@@ -316,5 +307,5 @@ fn container_name(purpose: &str) -> String {
         }
     };
     let purpose: String = purpose.chars().take(60).map(clean).collect();
-    format!("testwright-{purpose}-{}", unique())
+    format!("testwright-{purpose}-{}", unique_id())
 }

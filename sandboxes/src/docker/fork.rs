@@ -7,7 +7,7 @@ use bollard::models::ContainerConfig;
 use bollard::query_parameters::CommitContainerOptions;
 
 use super::archive::Ids;
-use super::container::{Container, tool_user, unique};
+use super::container::{Container, tool_user};
 use super::container_config::WRITABLE;
 use super::error::EngineResult;
 use super::images::{self, Image};
@@ -16,7 +16,7 @@ use super::owner;
 use super::size;
 use super::stop_processes;
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Result, Sandbox, output};
+use crate::sandbox::{Command, Result, Sandbox, output, unique_id};
 
 /// Saves the state as an image. It gets its name last, so an interrupted save leaves no state.
 pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     chown_workspace(container).await?;
     let engine = &container.engine;
     let tag = images::state_tag(name);
-    let unfinished = format!("{}:{}", images::UNFINISHED, unique());
+    let unfinished = format!("{}:{}", images::UNFINISHED, unique_id());
     let mut labels = owner::labels("state", "", container.image.foreign);
     labels.insert("testwright.state".to_owned(), name.to_owned());
     let below = size::steps(engine, &container.image_id).await?;
@@ -140,7 +140,7 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
             Err(error) => tracing::debug!(%error, "forking by a commit"),
         }
     }
-    let image = format!("testwright/fork:{}", unique());
+    let image = format!("testwright/fork:{}", unique_id());
     let labels = owner::labels("fork", &container.spec.purpose, container.image.foreign);
     commit(container, &image, labels).await?;
     let start = Image {

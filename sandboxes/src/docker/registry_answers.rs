@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +40,7 @@ impl RegistryAnswer {
 }
 
 fn seconds() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs()
+    UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
 }
 
 /// Returns the answer for an image, unless it has expired.

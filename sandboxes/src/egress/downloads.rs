@@ -83,8 +83,7 @@ impl Page {
 }
 
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
+    UNIX_EPOCH.elapsed().unwrap_or_default().as_secs()
 }
 
 /// Returns a hexadecimal digest of the parts.

@@ -30,10 +30,9 @@ mod state_store;
 mod store;
 mod tree_archive;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -44,7 +43,6 @@ pub(crate) use python::candidates as python_candidates;
 pub use python::{Interpreter, find as find_python};
 pub(crate) use size::{DiskUsage, FileSystem, disk_usage};
 
-use crate::mutex::lock;
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
 use linked_files::LinkedFiles;
 use state_store::Cache;
@@ -98,7 +96,6 @@ pub struct LocalContext {
     overlay: bool,
     memory_is_counted: bool,
     root: bool,
-    interpreters: Mutex<HashMap<String, Interpreter>>,
     linked_files: LinkedFiles,
 }
 
@@ -138,15 +135,6 @@ impl LocalContext {
     fn owner_of_states(&self) -> Option<u32> {
         (self.root && self.isolation == Isolation::Namespaces).then_some(SANDBOX_UID)
     }
-
-    fn interpreter(&self, version: &str) -> Result<Interpreter> {
-        if let Some(interpreter) = lock(&self.interpreters).get(version) {
-            return Ok(interpreter.clone());
-        }
-        let interpreter = python::find(version)?;
-        lock(&self.interpreters).insert(version.to_owned(), interpreter.clone());
-        Ok(interpreter)
-    }
 }
 
 impl Local {
@@ -168,7 +156,6 @@ impl Local {
                 overlay: probe.overlay,
                 memory_is_counted: probe.memory_is_counted,
                 root,
-                interpreters: Mutex::default(),
                 linked_files: LinkedFiles::default(),
             }),
         })
@@ -249,10 +236,10 @@ impl Backend for Local {
     /// Describes the system and the interpreter: both are this machine's own, and virtual environments name the
     /// interpreter's path.
     async fn machine(&self, python: Option<&str>) -> Result<String> {
-        let (inner, python) = (self.inner.clone(), python.map(str::to_owned));
+        let python = python.map(str::to_owned);
         tokio::task::spawn_blocking(move || {
             let python = match python {
-                Some(version) => python::describe(&inner.interpreter(&version)?)?,
+                Some(version) => python::describe(&python::find(&version)?)?,
                 None => String::new(),
             };
             Ok(format!("{}\n{python}", python::system()))
@@ -261,10 +248,10 @@ impl Backend for Local {
     }
 
     async fn check_python(&self, version: &str) -> Result<()> {
-        let (inner, version) = (self.inner.clone(), version.to_owned());
+        let version = version.to_owned();
         let check = move || match python::is_release_installed(&version) {
             true => Ok(()),
-            false => inner.interpreter(&version).map(drop),
+            false => python::find(&version).map(drop),
         };
         tokio::task::spawn_blocking(check).await?
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::LocalContext;
 use super::copy::{CopyMode, copy_entries, copy_tree};
 use super::protocol::Isolation;
-use super::python::Interpreter;
+use super::python::{self, Interpreter};
 use super::state_store::{LockedFolder, StateLease, with_context};
 use crate::error::SandboxError;
 use crate::sandbox::{Result, SandboxSource, Spec};
@@ -51,7 +51,7 @@ pub(super) fn is_real_folder(path: &Path) -> bool {
 
 pub(super) fn create_dirs(inner: &LocalContext, spec: &Spec) -> Result<SandboxDirs> {
     let (state, python) = match &spec.start {
-        SandboxSource::Python(version) => (None, Some(inner.interpreter(version)?)),
+        SandboxSource::Python(version) => (None, Some(python::find(version)?)),
         SandboxSource::Image(name) => return Err(no_images(name)),
         SandboxSource::Saved(name) => {
             let state = inner.cache.use_state(name)?;

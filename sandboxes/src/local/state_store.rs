@@ -11,7 +11,6 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +19,7 @@ use super::removal::remove_tree;
 use super::size::own_bytes;
 use crate::error::SandboxError;
 use crate::private;
-use crate::sandbox::{Paths, Result};
+use crate::sandbox::{Paths, Result, unique_id};
 
 /// Prefix of the name of a state that is being removed.
 const TRASH_PREFIX: &str = ".gone-";
@@ -71,7 +70,7 @@ impl Cache {
     }
 
     pub(super) fn new_sandbox(&self, purpose: &str) -> Result<LockedFolder> {
-        self.own("sandboxes", &unique_id(purpose))
+        self.own("sandboxes", &sandbox_id(purpose))
     }
 
     fn own(&self, kind: &str, id: &str) -> Result<LockedFolder> {
@@ -126,7 +125,7 @@ impl Cache {
         made_from: Option<&Path>,
         fill: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<()> {
-        let aside = self.own("states", &format!(".new-{}", unique_id("")))?;
+        let aside = self.own("states", &format!(".new-{}", unique_id()))?;
         let filled = fill(&aside.folder).and_then(|()| {
             fs::write(aside.folder.join("lock"), b"")?;
             state.bytes = own_bytes(&aside.folder, made_from)?;
@@ -146,7 +145,7 @@ impl Cache {
         let trash = self
             .root
             .join("states")
-            .join(format!("{TRASH_PREFIX}{}", unique_id("")));
+            .join(format!("{TRASH_PREFIX}{}", unique_id()));
         match fs::rename(self.state_folder(name), &trash) {
             Ok(()) => {
                 remove_unused(&trash);
@@ -245,23 +244,16 @@ fn with_lock(folder: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-pub(super) fn unique_id(purpose: &str) -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::UNIX_EPOCH
-        .elapsed()
-        .unwrap_or_default()
-        .as_nanos() as u64;
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let unique = format!("{:x}-{:x}-{count:x}", std::process::id(), now);
+/// Returns an id for a sandbox that starts with its purpose.
+fn sandbox_id(purpose: &str) -> String {
     let purpose: String = purpose
         .chars()
         .filter(char::is_ascii_alphanumeric)
         .take(24)
         .collect();
-    if purpose.is_empty() {
-        unique
-    } else {
-        format!("{purpose}-{unique}")
+    match purpose.as_str() {
+        "" => unique_id(),
+        purpose => format!("{purpose}-{}", unique_id()),
     }
 }
 

@@ -9,9 +9,9 @@ use super::LocalContext;
 use super::copy::{CopyMode, copy_entries};
 use super::program_writer::{self, Content};
 use super::sandbox_dirs::SandboxDirs;
-use super::state_store::{unique_id, with_context};
+use super::state_store::with_context;
 use crate::error::SandboxError;
-use crate::sandbox::Result;
+use crate::sandbox::{Result, unique_id};
 
 /// The store of one sandbox. Sandboxed code cannot change the folders on the way to a file.
 pub(super) struct Store {
@@ -43,7 +43,7 @@ impl Store {
 
     /// Writes a file atomically, so that no process sees an incomplete one.
     fn write_content(&self, target: &Path, content: Content<'_>, mode: u32) -> Result<()> {
-        let aside = target.with_file_name(format!(".new-{}", unique_id("")));
+        let aside = target.with_file_name(format!(".new-{}", unique_id()));
         let written = program_writer::write(&self.inner.launcher, &aside, content, mode)
             .and_then(|()| chown(&aside, self.dirs.owner, self.dirs.owner))
             .and_then(|()| fs::rename(&aside, target));
