@@ -1,6 +1,5 @@
 //! Checks of an untrusted folder of objects before git opens its files, because git would block on a pipe.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::git_files::{self, unexpected_content, unreadable};
@@ -21,41 +20,35 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
         let text = format!("read {}: it does not exist", objects.display());
         SandboxError::input(text)
     })?;
-    let mut seen = BTreeSet::from([first.clone()]);
-    let mut all = vec![first.clone()];
-    let mut level = vec![first];
-    for depth in 0.. {
-        let mut next = Vec::new();
-        for folder in level {
-            check_plain_files(&folder)?;
-            let list = git_files::line(&folder.join("info/alternates"), limits::SMALL_FILE)?;
-            let list = list.unwrap_or_default();
-            for line in list
-                .lines()
-                .filter(|l| !l.is_empty() && !l.starts_with('#'))
-            {
-                // Like git, this skips missing folders.
-                let Ok(path) = folder.join(unquote(line)).canonicalize() else {
-                    continue;
-                };
-                if path.is_dir() && seen.insert(path.clone()) {
-                    all.push(path.clone());
-                    next.push(path);
-                }
-            }
-        }
-        if all.len() > COUNT || (depth >= MAX_ALTERNATES_DEPTH && !next.is_empty()) {
-            return Err(unexpected_content(
-                &objects.join("info/alternates"),
-                "refers to too many folders",
-            ));
-        }
-        if next.is_empty() {
+    let mut all = vec![(first, 0)];
+    for next in 0.. {
+        let Some((folder, depth)) = all.get(next).cloned() else {
             break;
+        };
+        check_plain_files(&folder)?;
+        let list = git_files::line(&folder.join("info/alternates"), limits::SMALL_FILE)?;
+        let list = list.unwrap_or_default();
+        for line in list
+            .lines()
+            .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        {
+            // Like git, this skips missing folders.
+            let Ok(path) = folder.join(unquote(line)).canonicalize() else {
+                continue;
+            };
+            if !path.is_dir() || all.iter().any(|(known, _)| *known == path) {
+                continue;
+            }
+            if all.len() == COUNT || depth == MAX_ALTERNATES_DEPTH {
+                return Err(unexpected_content(
+                    &objects.join("info/alternates"),
+                    "refers to too many folders",
+                ));
+            }
+            all.push((path, depth + 1));
         }
-        level = next;
     }
-    Ok(all)
+    Ok(all.into_iter().map(|(folder, _)| folder).collect())
 }
 
 /// Checks loose objects, packs and the files beside them.

@@ -16,8 +16,8 @@ use crate::sandbox::Limits;
 const NAME: &str = "testwright-";
 
 pub(super) struct Cgroup {
-    /// Folders of the groups; dropping removes them from this list one by one.
-    folders: Vec<PathBuf>,
+    /// Dropping removes it.
+    folder: PathBuf,
     /// Whether the kernel also counts buffers of TCP and UDP.
     pub counts_internet_sockets: bool,
 }
@@ -31,13 +31,9 @@ impl Cgroup {
     }
 
     pub(super) fn add(&self, process: Pid) -> io::Result<()> {
-        self.folders
-            .iter()
-            .try_for_each(|folder| fs::write(folder.join("cgroup.procs"), process.to_string()))
+        fs::write(self.folder.join("cgroup.procs"), process.to_string())
     }
-}
 
-impl Cgroup {
     /// Returns whether the kernel killed a process because the group ran out of memory.
     pub(super) fn ran_out(&self) -> bool {
         let killed = |text: String| {
@@ -46,12 +42,9 @@ impl Cgroup {
                 .find_map(|line| line.strip_prefix("oom_kill "))?;
             count.trim().parse::<u64>().ok()
         };
-        self.folders
+        ["memory.events", "memory.oom_control"]
             .iter()
-            .flat_map(|folder| {
-                ["memory.events", "memory.oom_control"].map(|file| folder.join(file))
-            })
-            .filter_map(|file| killed(fs::read_to_string(file).ok()?))
+            .filter_map(|file| killed(fs::read_to_string(self.folder.join(file)).ok()?))
             .any(|count| count > 0)
     }
 }
@@ -60,9 +53,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         // The kernel needs a moment to release the last process.
         for _ in 0..50 {
-            self.folders
-                .retain(|folder| fs::remove_dir(folder).is_err() && folder.exists());
-            if self.folders.is_empty() {
+            if fs::remove_dir(&self.folder).is_ok() || !self.folder.exists() {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -102,7 +93,7 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Writes the limits. Returns `None` if a required one fails.
+/// Writes the limits of a new group. Returns `None` if a required one fails.
 fn set(folder: PathBuf, limits: &[(&str, String, bool)]) -> Option<PathBuf> {
     for (file, value, needed) in limits {
         if fs::write(folder.join(file), value).is_err() && *needed {
@@ -132,33 +123,31 @@ fn create_v2(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
         ],
     )?;
     Some(Cgroup {
-        folders: vec![folder],
+        folder,
         counts_internet_sockets: true,
     })
 }
 
 fn create_v1(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
-    let group = |controller: &str| {
-        let own = own.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            controllers
-                .split(',')
-                .any(|c| c == controller)
-                .then_some(path)
-        })?;
-        create_group(&mounted("cgroup", Some(controller))?, own, name)
-    };
+    let own = own.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|controller| controller == "memory")
+            .then_some(path)
+    })?;
+    let folder = create_group(&mounted("cgroup", Some("memory"))?, own, name)?;
     // The number of processes is limited by their user anyway, and each group that a process joins costs milliseconds.
     let memory = limits.memory.to_string();
-    let memory = set(
-        group("memory")?,
+    let folder = set(
+        folder,
         &[
             ("memory.limit_in_bytes", memory.clone(), true),
             ("memory.memsw.limit_in_bytes", memory, false),
         ],
     )?;
     Some(Cgroup {
-        folders: vec![memory],
+        folder,
         counts_internet_sockets: false,
     })
 }

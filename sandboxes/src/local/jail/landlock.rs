@@ -4,6 +4,8 @@
 //! protect modes, owners and times of the same user's files. As root, each sandbox is therefore a separate user;
 //! otherwise the keeper makes these calls ([`super::mediation`]).
 
+use std::path::Path;
+
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
@@ -43,30 +45,24 @@ pub(super) struct Enforcement {
 /// Confines this process and its children.
 pub(super) fn apply(setup: &Setup) -> Result<Enforcement> {
     let abi = ABI::V9;
-    let (writable, readable): (Vec<_>, Vec<_>) = setup.binds.iter().partition(|bind| bind.writable);
     let read = AccessFs::from_read(abi);
     let all = AccessFs::from_all(abi);
+    let system = SYSTEM.iter().chain(ETC_READ_ONLY).chain(READABLE);
+    let system = system.map(|path| (Path::new(path), read));
+    let devices = WRITABLE.iter().map(|path| (Path::new(path), all));
+    let binds = setup.binds.iter();
+    let binds = binds.map(|bind| (bind.host.as_path(), if bind.writable { all } else { read }));
+    let rules = system
+        .chain(devices)
+        .chain(binds)
+        .flat_map(|(path, access)| path_beneath_rules([path], access));
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)
         .and_then(|set| set.handle_access(AccessNet::from_all(abi)))
         .and_then(|set| set.scope(Scope::from_all(abi)))
         .and_then(|set| set.create())
-        .and_then(|set| set.add_rules(path_beneath_rules(SYSTEM.iter().chain(ETC_READ_ONLY), read)))
-        .and_then(|set| set.add_rules(path_beneath_rules(READABLE, read)))
-        .and_then(|set| {
-            set.add_rules(path_beneath_rules(
-                readable.iter().map(|bind| &bind.host),
-                read,
-            ))
-        })
-        .and_then(|set| {
-            set.add_rules(path_beneath_rules(
-                writable.iter().map(|bind| &bind.host),
-                all,
-            ))
-        })
-        .and_then(|set| set.add_rules(path_beneath_rules(WRITABLE, all)))
+        .and_then(|set| set.add_rules(rules))
         .and_then(|set| set.restrict_self())
         .doing("apply Landlock")?;
     if status.ruleset == RulesetStatus::NotEnforced {
