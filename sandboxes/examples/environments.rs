@@ -156,8 +156,8 @@ async fn one(
             .iter()
             .filter(|p| !environment.packages.contains(*p));
         report.push_str(&format!(
-            ", with the patch (applied {:?}) also: {:?}",
-            applied.how,
+            ", with the patch (notes {:?}) also: {:?}",
+            applied.notes,
             more.collect::<Vec<_>>()
         ));
     } else if let Some(script) = &arguments.script {

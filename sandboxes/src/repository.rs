@@ -47,7 +47,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use apply::{AppliedPatch, ApplyMethod, apply};
+pub use apply::{AppliedPatch, apply};
 pub(crate) use archive::{EMPTY_SUBMODULES, LFS_POINTERS};
 pub(crate) use archive_cache::{ArchiveLease, evict_archives};
 pub(crate) use clone_cache::evict_clones as make_room_for_clones;

@@ -6,7 +6,7 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, BuildEvent, Environment};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::{self, AppliedPatch, ApplyMethod, Files, Source, Tree};
+use testwright_sandboxes::repository::{self, AppliedPatch, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
@@ -259,7 +259,6 @@ impl Harness {
         if patch.trim().is_empty() {
             return Ok(AppliedPatch {
                 files: Files::new(),
-                how: ApplyMethod::Exactly,
                 notes: Vec::new(),
             });
         }

@@ -1,7 +1,9 @@
 //! Application of a patch on the host, in a folder that contains only the files in the patch.
 //!
 //! It follows the public harnesses of the benchmarks: `git apply`, then `git apply` ignoring whitespace, then GNU
-//! `patch` with some fuzz. The method is reported, because these tools differ in what they accept.
+//! `patch` with some fuzz. Notes report what was tolerated, because these tools differ in what they accept.
+
+use std::path::Path;
 
 use super::Tree;
 use super::accepted::{Accepted, accepted};
@@ -19,23 +21,8 @@ mod tests;
 pub struct AppliedPatch {
     /// The files that differ from the previous ones, with their new content.
     pub files: Files,
-    /// Method that succeeded. Stricter ones were tried first.
-    pub how: ApplyMethod,
     /// Notes on adjustments that made the patch apply, such as the amount of fuzz.
     pub notes: Vec<String>,
-}
-
-/// Method of applying a patch, from the strictest to the most lenient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ApplyMethod {
-    /// `git apply`.
-    Exactly,
-    /// `git apply` after removing the carriage returns at its line ends.
-    WithoutCarriageReturns,
-    /// `git apply --ignore-whitespace`.
-    IgnoringWhitespace,
-    /// `patch --fuzz=5`.
-    WithFuzz,
 }
 
 /// Applies a patch to the files of a tree, some of which were `changed` before.
@@ -55,53 +42,39 @@ pub fn apply(tree: &Tree, changed: &Files, patch: &str) -> Accepted<AppliedPatch
         notes.push("the patch's last line had no line end".to_owned());
     }
     let paths = touched_paths(&text);
-    let attempt = |how: ApplyMethod, patch: &str| -> Accepted<AppliedPatch> {
+    let attempt = |run: &dyn Fn(&Path) -> Accepted<Vec<String>>| -> Accepted<AppliedPatch> {
         let folder = tempfile::tempdir()?;
         accepted!(write_base_files(&base, &text, folder.path())?);
         let before = read_folder(folder.path())?;
-        let notes = match how {
-            ApplyMethod::WithFuzz => apply_with_fuzz(folder.path(), patch)?,
-            ApplyMethod::IgnoringWhitespace => {
-                git_apply(folder.path(), patch, &["--ignore-whitespace"])?
-                    .map(|()| vec!["differences in whitespace were ignored".to_owned()])
-            }
-            ApplyMethod::WithoutCarriageReturns => {
-                git_apply(folder.path(), patch, &[])?.map(|()| {
-                    vec![
-                        "carriage returns at the ends of the patch's lines were ignored".to_owned(),
-                    ]
-                })
-            }
-            ApplyMethod::Exactly => git_apply(folder.path(), patch, &[])?.map(|()| Vec::new()),
-        };
-        let notes = accepted!(notes);
+        let further = accepted!(run(folder.path())?);
         let files = difference(before, read_folder(folder.path())?);
-        match files.keys().find(|path| !is_plain(path)) {
-            Some(path) => Ok(Err(format!("invalid path '{path}'"))),
-            // `patch` skips anything that it cannot read.
-            None if files.is_empty() && how == ApplyMethod::WithFuzz => {
-                Ok(Err("the patch contains no changes".to_owned()))
-            }
-            None => Ok(Ok(AppliedPatch { files, how, notes })),
+        if let Some(path) = files.keys().find(|path| !is_plain(path)) {
+            return Ok(Err(format!("invalid path '{path}'")));
         }
+        let notes = notes.iter().cloned().chain(further).collect();
+        Ok(Ok(AppliedPatch { files, notes }))
     };
-    let with_notes = |applied: AppliedPatch| {
-        let notes = notes.iter().cloned().chain(applied.notes).collect();
-        Ok(Ok(AppliedPatch { notes, ..applied }))
+    let by_git = |patch: &str, options: &[&str], note: Option<&str>| {
+        attempt(&|folder| {
+            let result = git_apply(folder, patch, options)?;
+            Ok(result.map(|()| note.map(str::to_owned).into_iter().collect()))
+        })
     };
 
-    let reason = match attempt(ApplyMethod::Exactly, &text)? {
-        Ok(applied) => return with_notes(applied),
+    let reason = match by_git(&text, &[], None)? {
+        Ok(applied) => return Ok(Ok(applied)),
         Err(reason) => reason,
     };
     if has_carriage_returns(&text) {
         let plain = text.replace("\r\n", "\n");
-        if let Ok(applied) = attempt(ApplyMethod::WithoutCarriageReturns, &plain)? {
-            return with_notes(applied);
+        let note = "carriage returns at the ends of the patch's lines were ignored";
+        if let Ok(applied) = by_git(&plain, &[], Some(note))? {
+            return Ok(Ok(applied));
         }
     }
-    if let Ok(applied) = attempt(ApplyMethod::IgnoringWhitespace, &text)? {
-        return with_notes(applied);
+    let note = "differences in whitespace were ignored";
+    if let Ok(applied) = by_git(&text, &["--ignore-whitespace"], Some(note))? {
+        return Ok(Ok(applied));
     }
     // git rejects these on principle, but `patch` is less careful.
     let careful = paths.iter().any(|path| !is_plain(path))
@@ -123,9 +96,10 @@ pub fn apply(tree: &Tree, changed: &Files, patch: &str) -> Accepted<AppliedPatch
     if careful || through_link()? {
         return Ok(Err(reason));
     }
-    match attempt(ApplyMethod::WithFuzz, &text) {
-        Ok(Ok(applied)) => with_notes(applied),
-        Ok(Err(_)) => Ok(Err(reason)),
+    match attempt(&|folder| apply_with_fuzz(folder, &text)) {
+        // `patch` skips anything that it cannot read.
+        Ok(Ok(applied)) if !applied.files.is_empty() => Ok(Ok(applied)),
+        Ok(_) => Ok(Err(reason)),
         Err(error) if error.kind == ErrorKind::Unavailable => {
             Ok(Err(format!("{reason}\n({})", error.message)))
         }
@@ -172,7 +146,7 @@ fn is_for_ed(line: &str) -> bool {
 }
 
 /// Runs GNU `patch` and returns its messages about hunks that are not in their place.
-fn apply_with_fuzz(folder: &std::path::Path, patch: &str) -> Accepted<Vec<String>> {
+fn apply_with_fuzz(folder: &Path, patch: &str) -> Accepted<Vec<String>> {
     let mut command = process::limited("patch");
     for name in [
         "POSIXLY_CORRECT",
