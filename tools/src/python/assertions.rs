@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::constants::is_constant;
-use super::nodes::{code_children, named_children};
+use super::nodes::{code_children, is_scope, named_children};
 use super::tokens::{code_tokens, tokens};
 
 /// An assert statement.
@@ -119,18 +119,14 @@ fn collect(
     if node.end_byte() <= stretch.start || stretch.end <= node.start_byte() {
         return;
     }
+    let is_inside = stretch.start <= node.start_byte() && node.end_byte() <= stretch.end;
     if node.kind() == "assert_statement" {
-        if stretch.start <= node.start_byte() && node.end_byte() <= stretch.end {
+        if is_inside {
             assertions.extend(assertion(module, node, depth > 1));
         }
         return;
     }
-    let is_inside = stretch.start <= node.start_byte() && node.end_byte() <= stretch.end;
-    let is_scope = matches!(
-        node.kind(),
-        "function_definition" | "class_definition" | "lambda"
-    );
-    let depth = depth + usize::from(is_inside && is_scope);
+    let depth = depth + usize::from(is_inside && is_scope(node));
     for child in named_children(node) {
         collect(module, child, stretch, depth, assertions);
     }

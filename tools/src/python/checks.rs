@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::constants::is_constant;
-use super::nodes::named_children;
+use super::nodes::descendants;
 
 /// Functions and context managers that check, in addition to names that begin with `assert`.
 const CHECKS: [&str; 6] = [
@@ -21,7 +21,7 @@ const CHECKS: [&str; 6] = [
 pub fn contains_check(source: &str) -> bool {
     // The source of a method has the indentation of its class.
     let module = Module::parse(dedented(source));
-    holds_check(&module, module.root())
+    descendants(module.root(), |_| true).any(|node| is_check(&module, node))
 }
 
 fn dedented(source: &str) -> String {
@@ -35,24 +35,14 @@ fn dedented(source: &str) -> String {
     lines.map(cut).collect()
 }
 
-fn holds_check(module: &Module, node: Node<'_>) -> bool {
-    let is_check = match node.kind() {
-        "assert_statement" => node
-            .named_child(0)
-            .is_some_and(|condition| !is_constant(condition) && condition.kind() != "string"),
-        "call" => node
-            .child_by_field_name("function")
-            .is_some_and(|function| {
-                let name = module
-                    .source(function)
-                    .rsplit('.')
-                    .next()
-                    .unwrap_or_default();
-                name.starts_with("assert") || CHECKS.contains(&name)
-            }),
-        _ => false,
-    };
-    is_check || named_children(node).any(|child| holds_check(module, child))
+fn is_check(module: &Module, node: Node<'_>) -> bool {
+    if node.kind() == "assert_statement" {
+        let condition = node.named_child(0);
+        return condition.is_some_and(|node| !is_constant(node) && node.kind() != "string");
+    }
+    let function = module.called_function(node);
+    let name = function.and_then(|function| function.rsplit('.').next());
+    name.is_some_and(|name| name.starts_with("assert") || CHECKS.contains(&name))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::assertions::bare;
-use super::nodes::{code_children, named_children};
+use super::constants::is_constant;
+use super::nodes::{code_children, definition_of, descendants, is_scope, named_children};
 
 /// Decorators that neither expect an exception nor skip the body of a test, besides most marks of pytest.
 const DECORATORS: [&str; 6] = [
@@ -64,15 +65,11 @@ pub fn constant_failure(source: &str, first: usize, failed: Option<usize>) -> Op
 
 /// Returns the function of the source, unless it has a decorator that may expect an exception.
 fn test_function(module: &Module) -> Option<Node<'_>> {
-    let root = module.root();
-    let definition = code_children(root).next()?;
-    if definition.kind() != "decorated_definition" {
-        return (definition.kind() == "function_definition").then_some(definition);
-    }
-    let mut children = named_children(definition);
+    let statement = code_children(module.root()).next()?;
+    let mut children = named_children(statement);
     let expects_error =
         children.any(|child| child.kind() == "decorator" && !is_harmless(module.source(child)));
-    let function = definition.child_by_field_name("definition")?;
+    let function = definition_of(statement);
     (!expects_error && function.kind() == "function_definition").then_some(function)
 }
 
@@ -168,54 +165,37 @@ fn checks_only_literals(module: &Module, statement: Node<'_>) -> bool {
 
 /// Returns the dotted name of the function that an expression statement calls.
 fn called<'m>(module: &'m Module, statement: Node<'_>) -> Option<&'m str> {
-    if statement.kind() != "expression_statement" {
-        return None;
-    }
-    let call = statement.named_child(0)?;
-    let function = call.child_by_field_name("function")?;
-    (call.kind() == "call").then(|| module.source(function))
+    let is_expression = statement.kind() == "expression_statement";
+    module.called_function(statement.named_child(0).filter(|_| is_expression)?)
 }
 
 /// Returns whether an expression consists of literals and operators.
 fn is_literal(expression: Node<'_>) -> bool {
-    let mut nodes = vec![expression];
-    while let Some(node) = nodes.pop() {
-        match node.kind() {
-            "integer" | "float" | "true" | "false" | "none" | "ellipsis" | "comment" => {}
-            "string" => {
-                if named_children(node).any(|part| part.kind() == "interpolation") {
-                    return false;
-                }
-            }
+    let is_compound = |node: Node<'_>| {
+        matches!(
+            node.kind(),
             "parenthesized_expression"
-            | "unary_operator"
-            | "not_operator"
-            | "boolean_operator"
-            | "comparison_operator"
-            | "binary_operator"
-            | "concatenated_string"
-            | "list"
-            | "tuple"
-            | "set"
-            | "dictionary"
-            | "pair" => nodes.extend(named_children(node)),
-            _ => return false,
-        }
-    }
-    true
+                | "unary_operator"
+                | "not_operator"
+                | "boolean_operator"
+                | "comparison_operator"
+                | "binary_operator"
+                | "concatenated_string"
+                | "list"
+                | "tuple"
+                | "set"
+                | "dictionary"
+                | "pair"
+        )
+    };
+    descendants(expression, is_compound)
+        .all(|node| is_compound(node) || is_constant(node) || node.kind() == "comment")
 }
 
 /// Returns whether a statement may end the test without a failure.
 fn may_leave(statement: Node<'_>) -> bool {
-    let mut nodes = vec![statement];
-    while let Some(node) = nodes.pop() {
-        match node.kind() {
-            "return_statement" | "yield" => return true,
-            "function_definition" | "class_definition" | "lambda" => {}
-            _ => nodes.extend(named_children(node)),
-        }
-    }
-    false
+    let mut nodes = descendants(statement, |node| !is_scope(node));
+    nodes.any(|node| matches!(node.kind(), "return_statement" | "yield"))
 }
 
 #[cfg(test)]

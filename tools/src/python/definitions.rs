@@ -6,7 +6,7 @@ use serde::Serialize;
 use tree_sitter::Node;
 
 use super::Module;
-use super::nodes::{code_children, named_children};
+use super::nodes::{code_children, definition_of, named_children};
 
 /// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -82,13 +82,8 @@ impl Module {
     fn collect(&self, node: Node<'_>, prefix: &str, definitions: &mut Vec<Definition>) {
         for child in named_children(node) {
             match child.kind() {
-                "decorated_definition" => {
-                    if let Some(inner) = child.child_by_field_name("definition") {
-                        definitions.extend(self.definition(child, inner, prefix));
-                    }
-                }
-                "class_definition" | "function_definition" => {
-                    definitions.extend(self.definition(child, child, prefix))
+                "decorated_definition" | "class_definition" | "function_definition" => {
+                    definitions.extend(self.definition(child, definition_of(child), prefix))
                 }
                 // Statements that contain blocks, and parse errors.
                 kind if kind.ends_with("_statement")

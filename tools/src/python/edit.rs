@@ -4,9 +4,11 @@
 
 use std::collections::HashSet;
 
+use tree_sitter::Node;
+
 use super::definitions::last_line;
 use super::indentation::{Steps, indentation, step};
-use super::nodes::{code_children, named_children};
+use super::nodes::{code_children, descendants};
 use super::tokens::is_docstring;
 use super::{Binding, Definition, Module, SyntaxError};
 pub use crate::workspace::LineEnding;
@@ -172,19 +174,11 @@ fn wrapped(text: &str, indent: &str) -> String {
 
 /// Returns the lines that begin inside a string other than a docstring.
 fn lines_in_strings(module: &Module) -> HashSet<usize> {
-    let mut lines = HashSet::new();
-    let mut open = vec![module.root()];
-    while let Some(node) = open.pop() {
-        if is_docstring(node) {
-            continue;
-        }
-        if node.kind() == "string" {
-            lines.extend(node.start_position().row + 2..=node.end_position().row + 1);
-            continue;
-        }
-        open.extend(named_children(node));
-    }
-    lines
+    let enters = |node: Node<'_>| node.kind() != "string" && !is_docstring(node);
+    descendants(module.root(), enters)
+        .filter(|node| node.kind() == "string")
+        .flat_map(|node| node.start_position().row + 2..=node.end_position().row + 1)
+        .collect()
 }
 
 /// The place where code is inserted.

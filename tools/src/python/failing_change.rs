@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::assertions::bare;
-use super::nodes::{code_children, field_children, named_children};
+use super::nodes::{code_children, definition_of, field_children, named_children};
 
 /// A number that no test expects.
 const NUMBER: &str = "70712483";
@@ -73,18 +73,11 @@ impl<'m> Changes<'m> {
     /// Visits the tests of a module or class. `prefix` comes before the names of its tests.
     fn visit_block(&mut self, block: Node<'m>, prefix: &str) {
         for statement in named_children(block) {
-            match statement.kind() {
-                "decorated_definition" => {
-                    let mut parts = named_children(statement);
-                    let is_plain = parts.all(|part| {
-                        part.kind() != "decorator" || is_plain_decorator(self.module.source(part))
-                    });
-                    let definition = statement.child_by_field_name("definition");
-                    if let Some(definition) = definition.filter(|_| is_plain) {
-                        self.visit_definition(definition, prefix);
-                    }
-                }
-                _ => self.visit_definition(statement, prefix),
+            let is_plain = named_children(statement).all(|part| {
+                part.kind() != "decorator" || is_plain_decorator(self.module.source(part))
+            });
+            if is_plain {
+                self.visit_definition(definition_of(statement), prefix);
             }
         }
     }

@@ -80,6 +80,12 @@ impl Module {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
+    /// Returns the dotted name of the function that a call is for; `None` for other nodes.
+    pub(crate) fn called_function(&self, node: Node<'_>) -> Option<&str> {
+        let function = node.child_by_field_name("function")?;
+        (node.kind() == "call").then(|| self.source(function))
+    }
+
     /// Returns the syntax errors in order, at most one for each line.
     pub fn errors(&self) -> Vec<SyntaxError> {
         let mut errors = Vec::new();

@@ -23,3 +23,35 @@ pub(super) fn field_children<'t>(
         .collect();
     children.into_iter()
 }
+
+/// Returns the class or function below its decorators; other nodes stay as they are.
+pub(super) fn definition_of(node: Node<'_>) -> Node<'_> {
+    match node.kind() {
+        "decorated_definition" => node.child_by_field_name("definition").unwrap_or(node),
+        _ => node,
+    }
+}
+
+/// Returns a node and all nodes below it, but nothing below a node that `enters` rejects. This does not recurse,
+/// because a submitted test may nest deeply. The order is unspecified.
+pub(super) fn descendants<'t>(
+    node: Node<'t>,
+    enters: impl Fn(Node<'t>) -> bool,
+) -> impl Iterator<Item = Node<'t>> {
+    let mut open = vec![node];
+    std::iter::from_fn(move || {
+        let node = open.pop()?;
+        if enters(node) {
+            open.extend(named_children(node));
+        }
+        Some(node)
+    })
+}
+
+/// Returns whether a node is a class or a function, whose body does not run where it is defined.
+pub(super) fn is_scope(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "function_definition" | "class_definition" | "lambda"
+    )
+}

@@ -9,7 +9,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::names::undefined_names;
-use super::nodes::named_children;
+use super::nodes::descendants;
 use super::standard_library::is_standard_library;
 
 /// Returns the dotted names of code that the source of a test function replaces, apart from the standard library and
@@ -21,9 +21,7 @@ pub(crate) fn replaced_code(test_source: &str, own_names: &BTreeSet<String>) -> 
         .map(|undefined| undefined.name)
         .collect();
     let mut replaced = BTreeSet::new();
-    // An explicit stack, because a submitted test may nest deeply.
-    let mut nodes = vec![module.root()];
-    while let Some(node) = nodes.pop() {
+    for node in descendants(module.root(), |_| true) {
         let target = match node.kind() {
             "call" => called_target(&module, node),
             "assignment" => assigned_target(&module, node),
@@ -38,7 +36,6 @@ pub(crate) fn replaced_code(test_source: &str, own_names: &BTreeSet<String>) -> 
                 replaced.insert(name);
             }
         }
-        nodes.extend(named_children(node));
     }
     replaced.into_iter().collect()
 }
@@ -56,7 +53,7 @@ pub(crate) fn own_names(file: &Module) -> BTreeSet<String> {
 
 /// Returns the target of a call that replaces an attribute, and whether the call names it as text.
 fn called_target(module: &Module, call: Node<'_>) -> Option<(String, bool)> {
-    let function = module.source(call.child_by_field_name("function")?);
+    let function = module.called_function(call)?;
     let name = function.rsplit('.').next()?;
     let is_patch = name == "patch" || function.contains("patch.");
     if !is_patch && !matches!(name, "setattr" | "delattr") {

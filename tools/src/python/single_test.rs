@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::nodes::{code_children, named_children};
+use super::nodes::{code_children, definition_of, descendants, named_children};
 use super::{Module, TestFunction};
 
 /// A test file with one test. Its text is `before`, `header`, `body`, `after`.
@@ -64,9 +64,7 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
         // A class that inherits the test contains nothing else.
         kept: kept_test.id.split("::").collect(),
     };
-    let mut cuts = Vec::new();
-    strip(module, module.root(), &removed_tests, &mut cuts);
-    cuts.sort_by_key(|cut| cut.bytes.start);
+    let cuts = cuts(module, &removed_tests);
     let text = module.text();
     let start = line_start(text, kept_test.bytes.start);
     if !text.get(start..kept_test.bytes.start)?.trim().is_empty() {
@@ -80,7 +78,7 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
         .find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
     let def_indent = text.get(start..kept_test.bytes.start)?;
     let indent = match first_line {
-        Some(line) if header_is_whole_line(text, header) => {
+        Some(line) if text[..header].ends_with('\n') => {
             line[..line.len() - line.trim_start().len()].to_owned()
         }
         _ => format!("{def_indent}    "),
@@ -88,7 +86,7 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
     Some(SingleTest {
         before: with_cuts(text, 0..start, &cuts),
         header: text.get(start..header)?.to_owned(),
-        body: ended(body),
+        body: format!("{}\n", body.strip_suffix('\n').unwrap_or(body)),
         after: with_cuts(text, end..text.len(), &cuts),
         indent,
     })
@@ -103,22 +101,16 @@ pub fn without_tests(module: &Module, tests: &[TestFunction]) -> String {
         functions: bytes.map(|bytes| (bytes.start, bytes.end)).collect(),
         kept: Vec::new(),
     };
-    let mut cuts = Vec::new();
-    strip(module, module.root(), &removed_tests, &mut cuts);
-    cuts.sort_by_key(|cut| cut.bytes.start);
     let text = module.text();
-    with_cuts(text, 0..text.len(), &cuts)
+    with_cuts(text, 0..text.len(), &cuts(module, &removed_tests))
 }
 
-fn header_is_whole_line(text: &str, end: usize) -> bool {
-    text.get(..end).is_some_and(|header| header.ends_with('\n'))
-}
-
-fn ended(body: &str) -> String {
-    match body.ends_with('\n') {
-        true => body.to_owned(),
-        false => format!("{body}\n"),
-    }
+/// Returns the cuts that remove the tests, in the order of the text.
+fn cuts(module: &Module, removed_tests: &RemovedTests<'_>) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    strip(module, module.root(), removed_tests, &mut cuts);
+    cuts.sort_by_key(|cut| cut.bytes.start);
+    cuts
 }
 
 /// Returns the offset after the colon of `def`, or after its line if the body is on other lines.
@@ -128,7 +120,7 @@ fn header_end(module: &Module, test: &TestFunction) -> Option<usize> {
         .descendant_for_byte_range(test.bytes.start, test.bytes.end)?;
     let whole = std::iter::successors(Some(node), |node| node.parent())
         .find(|node| node.byte_range() == test.bytes && node.kind().ends_with("_definition"))?;
-    let inner = whole.child_by_field_name("definition").unwrap_or(whole);
+    let inner = definition_of(whole);
     let mut cursor = inner.walk();
     let colon = inner
         .children(&mut cursor)
@@ -160,7 +152,7 @@ fn strip(
             continue;
         }
         remaining += usize::from(!super::tokens::is_docstring(*statement));
-        let inner = definition(*statement);
+        let inner = definition_of(*statement);
         if inner.kind() != "function_definition" {
             inner_blocks(inner, &mut |block| {
                 strip(module, block, removed_tests, cuts);
@@ -188,7 +180,7 @@ fn is_emptied_class(
     statement: Node<'_>,
     removed_tests: &RemovedTests<'_>,
 ) -> bool {
-    let class = definition(statement);
+    let class = definition_of(statement);
     if class.kind() != "class_definition" {
         return false;
     }
@@ -205,26 +197,8 @@ fn is_emptied_class(
 
 /// Returns whether an identifier of this name occurs outside of the node.
 fn is_named(module: &Module, name: &str, outside: Node<'_>) -> bool {
-    let mut open = vec![module.root()];
-    while let Some(node) = open.pop() {
-        if node.id() == outside.id() {
-            continue;
-        }
-        if node.kind() == "identifier" && module.source(node) == name {
-            return true;
-        }
-        open.extend(named_children(node));
-    }
-    false
-}
-
-fn definition(statement: Node<'_>) -> Node<'_> {
-    match statement.kind() {
-        "decorated_definition" => statement
-            .child_by_field_name("definition")
-            .unwrap_or(statement),
-        _ => statement,
-    }
+    let mut nodes = descendants(module.root(), |node| node.id() != outside.id());
+    nodes.any(|node| node.kind() == "identifier" && module.source(node) == name)
 }
 
 /// Visits the blocks of a statement, including those of its clauses.

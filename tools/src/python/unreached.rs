@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::definitions::last_line;
-use super::nodes::named_children;
+use super::nodes::{descendants, is_scope, named_children};
 
 /// Returns the first and last lines of the assertions after the failed line, in the branch that failed. `first` is the
 /// line of the file at which the source begins; lines are counted from 1. Assertions that a loop or a `try` may have
@@ -18,7 +18,9 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
     statements_after(module.root(), row, true, &mut skipped);
     let mut lines = Vec::new();
     for statement in skipped {
-        assertions(&module, statement, &mut lines);
+        let enters = |node: Node<'_>| !is_scope(node) && !is_assertion(&module, node);
+        let assertions = descendants(statement, enters).filter(|node| is_assertion(&module, *node));
+        lines.extend(assertions.map(|node| (node.start_position().row + 1, last_line(node))));
     }
     lines.sort_unstable();
     let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -54,28 +56,13 @@ fn statements_after<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<
     statements_after(children[at], row, false, out);
 }
 
-fn assertions(module: &Module, node: Node<'_>, out: &mut Vec<(usize, usize)>) {
-    let is_assertion = match node.kind() {
-        "assert_statement" => true,
-        "call" => {
-            let function = node.child_by_field_name("function");
-            let name = function.map(|function| module.source(function));
-            let last = name.and_then(|name| name.rsplit('.').next());
-            last.is_some_and(|last| {
-                last.starts_with("assert") || matches!(last, "raises" | "warns" | "fail")
-            })
-        }
-        "function_definition" | "class_definition" | "lambda" => return,
-        _ => false,
-    };
-    if is_assertion {
-        let first = node.start_position().row + 1;
-        out.push((first, last_line(node)));
-        return;
-    }
-    for child in named_children(node) {
-        assertions(module, child, out);
-    }
+fn is_assertion(module: &Module, node: Node<'_>) -> bool {
+    let function = module.called_function(node);
+    let last = function.and_then(|name| name.rsplit('.').next());
+    node.kind() == "assert_statement"
+        || last.is_some_and(|last| {
+            last.starts_with("assert") || matches!(last, "raises" | "warns" | "fail")
+        })
 }
 
 #[cfg(test)]

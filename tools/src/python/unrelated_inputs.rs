@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tree_sitter::Node;
 
 use super::Module;
-use super::nodes::named_children;
+use super::nodes::descendants;
 
 /// Something that no behaviour depends on, in the order in which it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,25 +50,19 @@ impl Input {
 pub fn unrelated_inputs(test_source: &str) -> Vec<&'static str> {
     let module = Module::parse(test_source);
     let mut reader = InputReader::new(&module);
-    // An explicit stack, because a submitted test may nest deeply.
-    let mut nodes = vec![module.root()];
-    while let Some(node) = nodes.pop() {
+    for node in descendants(module.root(), may_hold_code) {
         reader.visit(node);
-        nodes.extend(children_to_visit(node));
     }
     reader.finish().into_iter().map(Input::phrase).collect()
 }
 
-/// Returns the children that may contain code: not those of imports and docstrings.
-fn children_to_visit(node: Node<'_>) -> Vec<Node<'_>> {
+/// Returns whether the children of a node may contain code: not those of imports and docstrings.
+fn may_hold_code(node: Node<'_>) -> bool {
     match node.kind() {
-        "import_statement" | "import_from_statement" | "comment" => return Vec::new(),
-        "expression_statement" if node.named_child(0).is_some_and(|c| c.kind() == "string") => {
-            return Vec::new();
-        }
-        _ => {}
+        "import_statement" | "import_from_statement" | "comment" => false,
+        "expression_statement" => node.named_child(0).is_none_or(|c| c.kind() != "string"),
+        _ => true,
     }
-    named_children(node).collect()
 }
 
 /// Attributes of functions and code objects that lead to bytecode.

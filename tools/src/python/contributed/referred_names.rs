@@ -178,12 +178,9 @@ impl<'m> ReferredNames<'m> {
     }
 
     fn calls_by_name(&self, call: Node<'m>) -> bool {
-        let function = call.child_by_field_name("function");
-        function.is_some_and(|function| {
-            let text = self.module.source(function);
-            let last = text.rsplit('.').next().unwrap_or(text);
-            NAMING_CALLS.contains(&last)
-        })
+        let function = self.module.called_function(call);
+        let last = function.and_then(|name| name.rsplit('.').next());
+        last.is_some_and(|last| NAMING_CALLS.contains(&last))
     }
 
     fn strings(&self, node: Node<'m>, out: &mut BTreeSet<ReferredName>) {

@@ -11,7 +11,7 @@ use tree_sitter::Node;
 
 use super::referred_names::{ReferredName, ReferredNames};
 use crate::python::Module;
-use crate::python::nodes::named_children;
+use crate::python::nodes::{definition_of, descendants, is_scope, named_children};
 use crate::python::tokens::tokens;
 use crate::workspace::Layout;
 
@@ -167,12 +167,7 @@ impl<'m> TestFileReader<'m, '_> {
     /// Reads the statements of a module (if `owner` is empty) or of a class.
     fn block(&mut self, block: Node<'m>, owner: &str) {
         for statement in named_children(block) {
-            let inner = match statement.kind() {
-                "decorated_definition" => statement
-                    .child_by_field_name("definition")
-                    .unwrap_or(statement),
-                _ => statement,
-            };
+            let inner = definition_of(statement);
             match inner.kind() {
                 "function_definition" => {
                     let Some(name) = self.name_of(inner) else {
@@ -309,20 +304,17 @@ impl<'m> TestFileReader<'m, '_> {
     /// Returns the names that a statement binds.
     fn targets(&self, statement: Node<'m>) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        let mut open = vec![statement];
-        while let Some(node) = open.pop() {
+        for node in descendants(statement, |node| !is_scope(node)) {
             let bound = match node.kind() {
                 "assignment" | "augmented_assignment" | "for_statement" => {
                     node.child_by_field_name("left")
                 }
                 "as_pattern_target" => Some(node),
-                "function_definition" | "class_definition" | "lambda" => continue,
                 _ => None,
             };
             if let Some(target) = bound {
                 self.identifiers(target, &mut names);
             }
-            open.extend(named_children(node));
         }
         // A call such as `parser.add(x)` at module level may change the object that it names.
         if let Some(call) = statement.named_child(0).filter(|c| c.kind() == "call")

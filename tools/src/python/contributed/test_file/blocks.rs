@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tree_sitter::Node;
 
 use super::{Test, TestFileReader, hash};
-use crate::python::nodes::named_children;
+use crate::python::nodes::{definition_of, named_children};
 use crate::python::tokens::tokens;
 
 impl<'m> TestFileReader<'m, '_> {
@@ -48,13 +48,5 @@ impl<'m> TestFileReader<'m, '_> {
             added.spans.push(statement.byte_range());
             tests.push(self.test(id, unit, statement, blocks.clone()));
         }
-    }
-}
-
-/// Returns the definition below its decorators.
-fn definition_of(node: Node<'_>) -> Node<'_> {
-    match node.kind() {
-        "decorated_definition" => node.child_by_field_name("definition").unwrap_or(node),
-        _ => node,
     }
 }
