@@ -9,7 +9,8 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::index::binding_name;
-use super::nodes::named_children;
+use super::nodes::{field_children, named_children};
+use super::offsets::line_of;
 use super::{Binding, FoundDefinition, Kind, Module, RepositoryIndex, outer_uses};
 
 /// A use of a class or function of the repository.
@@ -66,11 +67,8 @@ impl<'m> ReferenceFinder<'m> {
         let here = path.trim_end_matches(".py").replace('/', ".");
         let here = index.module_of(path).map_or(here, str::to_owned);
         let name = |binding: &Binding| binding_name(binding, &binding.local, &here, false);
-        let line = |at: usize| {
-            let before = module.text().get(..at).unwrap_or_default();
-            before.matches('\n').count() + 1
-        };
-        let lines = line(stretch.start)..=line(stretch.end);
+        let text = module.text();
+        let lines = line_of(text, stretch.start)..=line_of(text, stretch.end);
         let (mut imported, mut local) = (HashMap::new(), HashMap::new());
         for import in module.imports() {
             let is_local = lines.contains(&import.first);
@@ -109,25 +107,20 @@ impl<'m> ReferenceFinder<'m> {
         }
         match node.kind() {
             "identifier" => nodes.push(node),
-            "attribute" if split_chain(self.module, node).is_some() => nodes.push(node),
             "attribute" => {
                 nodes.push(node);
-                if let Some(object) = node.child_by_field_name("object") {
-                    self.chains(object, nodes);
+                if split_chain(self.module, node).is_none() {
+                    self.chains_in(field_children(node, "object"), nodes);
                 }
             }
             "import_statement" | "import_from_statement" | "type" => {}
-            "keyword_argument" => {
-                if let Some(value) = node.child_by_field_name("value") {
-                    self.chains(value, nodes);
-                }
-            }
-            _ => {
-                for child in named_children(node) {
-                    self.chains(child, nodes);
-                }
-            }
+            "keyword_argument" => self.chains_in(field_children(node, "value"), nodes),
+            _ => self.chains_in(named_children(node), nodes),
         }
+    }
+
+    fn chains_in(&self, children: impl Iterator<Item = Node<'m>>, nodes: &mut Vec<Node<'m>>) {
+        children.for_each(|child| self.chains(child, nodes));
     }
 
     /// Finds variables that are set to `Class(…)`.
@@ -213,12 +206,8 @@ impl<'m> ReferenceFinder<'m> {
             None => return None,
         };
         bound.iter().find_map(|dotted| {
-            let mut dotted = dotted.clone();
-            for name in &members {
-                dotted.push('.');
-                dotted.push_str(name);
-            }
-            self.index.resolve(&dotted)
+            let names = [&[dotted.as_str()][..], members.as_slice()].concat();
+            self.index.resolve(&names.join("."))
         })
     }
 }

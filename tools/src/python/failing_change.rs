@@ -8,6 +8,7 @@ use tree_sitter::Node;
 use super::Module;
 use super::assertions::bare;
 use super::nodes::{code_children, definition_of, field_children, named_children};
+use super::offsets::line_start;
 
 /// A number that no test expects.
 const NUMBER: &str = "70712483";
@@ -128,10 +129,8 @@ impl<'m> Changes<'m> {
 
     /// Returns the text that separates the statements of a block.
     fn separator(&self, block: Node<'m>) -> String {
-        let before = self.module.text().get(..block.start_byte());
-        let before = before.unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        let indentation = before.get(line_start..).unwrap_or_default();
+        let (text, start) = (self.module.text(), block.start_byte());
+        let indentation = text.get(line_start(text, start)..start).unwrap_or_default();
         match indentation.trim().is_empty() {
             true => format!("\n{indentation}"),
             false => "; ".to_owned(),

@@ -5,8 +5,9 @@ use tree_sitter::Node;
 
 use super::indentation::indentation;
 use super::nodes::{field_children, named_children};
+use super::offsets::line_start;
 use super::standard_library::is_standard_library;
-use super::{Binding, Definition, Import, Kind, Module, in_function};
+use super::{Binding, Import, Module, in_function};
 
 /// Maximum columns of a line that is extended by a name, unless the file has longer ones.
 const MAX_COLUMNS: usize = 79;
@@ -152,7 +153,7 @@ fn replaced_once(
         return result.ok().map(|imported| imported.text);
     }
     // Add it on its own line below.
-    let row = text[..bytes.start].rfind('\n').map_or(0, |end| end + 1);
+    let row = line_start(text, bytes.start);
     let indent = indentation(&text[row..bytes.start]);
     let end = bytes.end - removed_range.len();
     let (above, below) = without.split_at(end);
@@ -185,7 +186,8 @@ enum ImportState {
 fn state(module: &Module, new_binding: &Binding) -> Result<ImportState, ImportError> {
     let existing = module.imports();
     let defined = module.outline();
-    let at_module_level = |import: &&Import| import.top_level || !is_inside(&defined, import.first);
+    let at_module_level =
+        |import: &&Import| import.top_level || in_function(&defined, import.first).is_none();
     let mut module_imports = existing.iter().filter(at_module_level);
     if module_imports.any(|import| import.bindings.contains(new_binding)) {
         return Ok(ImportState::There);
@@ -227,10 +229,6 @@ fn are_nested(a: &str, b: &str) -> bool {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     is_in(a, b) || is_in(b, a)
-}
-
-fn is_inside(outline: &[Definition], line: usize) -> bool {
-    in_function(outline, line).is_some_and(|d| matches!(d.kind, Kind::Function | Kind::Class))
 }
 
 /// Adds the name to a statement that imports from the same module; `None` if there is no such statement, or no room.

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::resolve::absolute_module;
+use super::offsets::line_of;
+use super::resolve::{absolute_module, dotted_name};
 use super::{Binding, Definition, Kind, Module};
 
 /// Maximum number of modules through which a name is followed.
@@ -161,7 +162,7 @@ impl RepositoryIndex {
 
 impl File {
     fn found(&self, path: &str, definition: &Definition) -> FoundDefinition {
-        let body = |of: &Definition| (self.line(of.body.start), of.last);
+        let body = |of: &Definition| (line_of(&self.text, of.body.start), of.last);
         let methods = definition.children.iter();
         let methods: Vec<(usize, usize)> = methods
             .filter(|child| definition.kind == Kind::Class && child.kind == Kind::Function)
@@ -179,11 +180,6 @@ impl File {
                 false => methods,
             },
         }
-    }
-
-    fn line(&self, at: usize) -> usize {
-        let before = self.text.get(..at).unwrap_or_default();
-        before.matches('\n').count() + 1
     }
 }
 
@@ -227,20 +223,6 @@ fn bases(signature: &str) -> Vec<&str> {
                     .all(|c| c.is_alphanumeric() || c == '_' || c == '.')
         })
         .collect()
-}
-
-/// Returns the name of a module, starting from its outermost package folder.
-fn dotted_name(path: &str, is_package: &dyn Fn(&str) -> bool) -> String {
-    let parts: Vec<&str> = path.trim_end_matches(".py").split('/').collect();
-    let mut start = parts.len() - 1;
-    while start > 0 && is_package(&parts[..start].join("/")) {
-        start -= 1;
-    }
-    let mut name = parts[start..].to_vec();
-    if name.len() > 1 {
-        name.pop_if(|last| *last == "__init__");
-    }
-    name.join(".")
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod index;
 mod module;
 mod names;
 mod nodes;
+mod offsets;
 mod placebo;
 mod replaced_code;
 mod resolve;
@@ -51,9 +52,11 @@ pub use names::{
     OuterNames, OuterUse, UndefinedName, new_undefined_names, outer_names, outer_uses,
     undefined_names,
 };
+pub(crate) use offsets::line_of;
 pub use placebo::{LineNumbers, placebo};
 pub(crate) use replaced_code::{own_names, replaced_code};
-pub use resolve::{ImportSuggestion, module_name, suggest};
+pub(crate) use resolve::package_start;
+pub use resolve::suggest;
 pub use scopes::{Scope, scopes};
 pub use single_test::{SingleTest, single_test, without_tests};
 pub use standard_library::is_standard_library;

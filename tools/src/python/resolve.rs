@@ -8,36 +8,35 @@ use regex::Regex;
 use super::Module;
 use crate::workspace::{MAX_TEXT_LEN, read_text};
 
-/// A way to import a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportSuggestion {
-    /// An absolute import statement that binds the name.
-    pub statement: String,
-    /// Number of places in the repository that support it.
-    pub weight: usize,
-}
-
 /// Returns the dotted name under which a file is imported, starting from its outermost package folder.
-pub fn module_name(root: &Path, path: &str) -> String {
+pub(super) fn dotted_name(path: &str, is_package: &dyn Fn(&str) -> bool) -> String {
     let parts: Vec<&str> = path.trim_end_matches(".py").split('/').collect();
-    let mut start = parts.len() - 1;
-    while start > 0
-        && root
-            .join(parts[..start].join("/"))
-            .join("__init__.py")
-            .is_file()
-    {
-        start -= 1;
-    }
-    let mut name = parts[start..].to_vec();
-    if name.last() == Some(&"__init__") {
-        name.pop();
+    let mut name = parts[name_start(&parts, is_package)..].to_vec();
+    if name.len() > 1 {
+        name.pop_if(|last| *last == "__init__");
     }
     name.join(".")
 }
 
-/// Returns at most three import statements for `name`, best first. `files` are the repository's files.
-pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestion> {
+/// Returns the index of the part of a path with which its dotted name begins.
+pub(crate) fn package_start(root: &Path, parts: &[&str]) -> usize {
+    name_start(parts, &|folder| is_package(root, folder))
+}
+
+fn name_start(parts: &[&str], is_package: &dyn Fn(&str) -> bool) -> usize {
+    let mut start = parts.len() - 1;
+    while start > 0 && is_package(&parts[..start].join("/")) {
+        start -= 1;
+    }
+    start
+}
+
+fn is_package(root: &Path, folder: &str) -> bool {
+    root.join(folder).join("__init__.py").is_file()
+}
+
+/// Returns at most three absolute import statements that bind `name`, best first. `files` are the repository's files.
+pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<String> {
     let escaped = regex::escape(name);
     let (Ok(import), Ok(definition)) = (
         Regex::new(&format!(
@@ -49,7 +48,10 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
     ) else {
         return Vec::new();
     };
+    // Numbers of places in the repository that support a statement.
     let mut weights: HashMap<String, usize> = HashMap::new();
+    let mut add =
+        |statement: String, weight: usize| *weights.entry(statement).or_default() += weight;
     for path in files.iter().filter(|p| p.ends_with(".py")) {
         let Some(text) = read_text(&root.join(path), MAX_TEXT_LEN) else {
             continue;
@@ -58,8 +60,11 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
             continue;
         }
         let mut here = None;
-        let mut here = || here.get_or_insert_with(|| module_name(root, path)).clone();
-        let is_package = path.ends_with("/__init__.py");
+        let mut here = || {
+            here.get_or_insert_with(|| dotted_name(path, &|folder| is_package(root, folder)))
+                .clone()
+        };
+        let is_package_file = path.ends_with("/__init__.py");
         for line in import.find_iter(&text) {
             let module = Module::parse(format!(
                 "{}\n",
@@ -71,37 +76,30 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
                 }
                 let mut absolute = binding.clone();
                 if binding.module.starts_with('.') {
-                    let Some(from) = absolute_module(&here(), is_package, &binding.module) else {
+                    let Some(from) = absolute_module(&here(), is_package_file, &binding.module)
+                    else {
                         continue;
                     };
                     absolute.module = from;
                 }
-                *weights.entry(absolute.statement()).or_default() += 1;
-                if is_package {
-                    *weights
-                        .entry(format!("from {} import {name}", here()))
-                        .or_default() += 3;
+                add(absolute.statement(), 1);
+                if is_package_file {
+                    add(format!("from {} import {name}", here()), 3);
                 }
             }
         }
         let is_test = path.contains("test");
         if !is_test && definition.is_match(&text) {
-            *weights
-                .entry(format!("from {} import {name}", here()))
-                .or_default() += 2;
+            add(format!("from {} import {name}", here()), 2);
         }
     }
-    let mut suggestions: Vec<ImportSuggestion> = weights
-        .into_iter()
-        .map(|(statement, weight)| ImportSuggestion { statement, weight })
-        .collect();
-    suggestions.sort_by(|a, b| {
-        (b.weight, a.statement.len())
-            .cmp(&(a.weight, b.statement.len()))
-            .then_with(|| a.statement.cmp(&b.statement))
-    });
+    let mut suggestions: Vec<(String, usize)> = weights.into_iter().collect();
+    suggestions.sort_by(|(a, weight), (b, other)| (other, a.len(), a).cmp(&(weight, b.len(), b)));
     suggestions.truncate(3);
     suggestions
+        .into_iter()
+        .map(|(statement, _)| statement)
+        .collect()
 }
 
 /// Converts `..x` in module `here` to an absolute name.

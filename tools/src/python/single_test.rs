@@ -6,6 +6,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::nodes::{code_children, definition_of, descendants, named_children};
+use super::offsets::line_start;
 use super::{Module, TestFunction};
 
 /// A test file with one test. Its text is `before`, `header`, `body`, `after`.
@@ -222,10 +223,6 @@ fn before_empty_lines(text: &str, mut start: usize) -> usize {
         start = line;
     }
     start
-}
-
-fn line_start(text: &str, at: usize) -> usize {
-    text[..at].rfind('\n').map_or(0, |line| line + 1)
 }
 
 /// Returns the offset after the line end; the same offset if it is already at the start of a line.

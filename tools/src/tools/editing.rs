@@ -107,7 +107,7 @@ pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &
     for name in names.iter().take(8) {
         let suggestions: Vec<String> = suggest(workspace.root(), &files, &name.name)
             .into_iter()
-            .map(|f| format!("`{}`", f.statement))
+            .map(|statement| format!("`{statement}`"))
             .collect();
         let line = after.text().lines().nth(name.line - 1).unwrap_or_default();
         out.push_str(&format!(

@@ -1,7 +1,7 @@
 //! Replaces text in a file: finds where it occurs, and explains the refusal if it is missing or ambiguous.
 
 use super::line_numbers::cut;
-use crate::python::{Module, flatten};
+use crate::python::{Module, flatten, line_of};
 use crate::tool::{Result, refusal};
 use crate::visible::visible;
 
@@ -92,10 +92,6 @@ fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
         excerpts.push(format!("      … and {} more", places.len() - MAX_PLACES));
     }
     excerpts.join("\n")
-}
-
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    text[..at].matches('\n').count() + 1
 }
 
 /// Shows the part of the file that is most similar to the text, with line numbers.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dependencies::used_by;
 use super::test_file::TestFile;
+use crate::python::offsets::{line_of, line_start};
 use crate::python::{Binding, Import, Module, joined_imports};
 use crate::workspace::Layout;
 
@@ -88,16 +89,11 @@ fn with_used_names(excerpt: Excerpt, imports: &[Import], names: &BTreeSet<&str>)
 
 /// Returns the excerpt, extended to the beginning of its first line.
 fn excerpt(path: &str, text: &str, span: Range<usize>) -> Excerpt {
-    let before = text.get(..span.start).unwrap_or_default();
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let source = text.get(line_start(text, span.start)..span.end);
     Excerpt {
         path: path.to_owned(),
-        line: before.matches('\n').count() + 1,
-        source: text
-            .get(start..span.end)
-            .unwrap_or_default()
-            .trim_end()
-            .to_owned(),
+        line: line_of(text, span.start),
+        source: source.unwrap_or_default().trim_end().to_owned(),
     }
 }
 

@@ -28,21 +28,14 @@ fn definitions_and_exports_are_suggested() {
         std::fs::write(path, text).unwrap();
     }
     let paths: Vec<String> = files.iter().map(|(p, _)| (*p).to_owned()).collect();
-    let best = |name: &str| {
-        suggest(folder.path(), &paths, name)
-            .into_iter()
-            .next()
-            .map(|f| f.statement)
-    };
+    let best = |name: &str| suggest(folder.path(), &paths, name).into_iter().next();
     assert_eq!(best("Thing").unwrap(), "from pkg import Thing");
     assert_eq!(best("alone").unwrap(), "from pkg.core import alone");
     assert_eq!(best("LIMIT").unwrap(), "from pkg.sub.deep import LIMIT");
     assert_eq!(best("np").unwrap(), "import numpy as np");
     assert_eq!(best("pytest").unwrap(), "import pytest");
     assert_eq!(best("nothing"), None);
-    assert_eq!(
-        module_name(folder.path(), "src/pkg/sub/deep.py"),
-        "pkg.sub.deep"
-    );
-    assert_eq!(module_name(folder.path(), "tests/test_a.py"), "test_a");
+    let module_name = |path| dotted_name(path, &|part| is_package(folder.path(), part));
+    assert_eq!(module_name("src/pkg/sub/deep.py"), "pkg.sub.deep");
+    assert_eq!(module_name("tests/test_a.py"), "test_a");
 }

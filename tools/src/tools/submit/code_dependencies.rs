@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::python::Module;
+use crate::python::{Module, package_start};
 use crate::tools::contribution::lossy;
 use crate::workspace::Change;
 use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
@@ -169,18 +169,10 @@ impl Target {
     fn new(path: &str, is_folder: bool, workspace: &Workspace) -> Target {
         // Imports may begin in the nearest parent folder that is not a package.
         let parts: Vec<&str> = path.split('/').collect();
-        let is_package = |parts: &[&str]| {
-            let init = workspace.root().join(parts.join("/")).join("__init__.py");
-            !parts.is_empty() && init.is_file()
-        };
-        let mut root = parts.len() - 1;
-        while is_package(&parts[..root]) {
-            root -= 1;
-        }
         Target {
             path: path.to_owned(),
             is_folder,
-            min_parts: parts.len() - root,
+            min_parts: parts.len() - package_start(workspace.root(), &parts),
         }
     }
 

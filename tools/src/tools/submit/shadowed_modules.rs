@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::code_dependencies::is_script;
 use crate::process::{self, Command};
+use crate::python::package_start;
 use crate::tool::Result;
 use crate::workspace::Change;
 use crate::workspace::{FileChange, Workspace, is_conftest};
@@ -88,18 +89,12 @@ fn imported_as(workspace: &Workspace, path: &str) -> Option<(String, String)> {
         None if file.ends_with(".so") => file.split('.').next()?,
         None => return None,
     };
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    let mut name = stem;
-    loop {
-        let folder = workspace.root().join(parts.join("/"));
-        if !folder.join("__init__.py").is_file() {
-            break;
-        }
-        let Some(last) = parts.pop() else { break };
-        name = last;
-    }
+    let folders = folder.split('/').filter(|part| !part.is_empty());
+    let parts: Vec<&str> = folders.chain([stem]).collect();
+    let start = package_start(workspace.root(), &parts);
+    let name = parts[start];
     let is_module = name != "conftest" && name != "__init__" && !name.is_empty();
-    is_module.then(|| (parts.join("/"), name.to_owned()))
+    is_module.then(|| (parts[..start].join("/"), name.to_owned()))
 }
 
 /// Returns whether no module of this name could be imported from there before.
