@@ -20,6 +20,7 @@ pub mod python;
 pub mod registry;
 pub mod runners;
 pub mod server;
+mod similarity;
 pub mod split_mix;
 pub mod test_run;
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::process::{self, interrupt};
 use crate::python::STACK;
 use crate::registry;
 use crate::runners;
+use crate::similarity::most_similar;
 use crate::tool::{AnyTool, Context, Effect, Result, ToolAnswer, ToolError, refusal};
 use crate::visible::visible;
 use crate::workspace::Workspace;
@@ -151,15 +152,10 @@ pub fn with_visible_text(result: Result<ToolAnswer>) -> Result<ToolAnswer> {
 /// Fails if there is no such tool; the error names the nearest ones.
 pub fn find(name: &str) -> Result<&'static dyn AnyTool> {
     registry::find(name).ok_or_else(|| {
-        let mut names: Vec<&str> = registry::for_models().map(|tool| tool.name()).collect();
-        names.sort_by(|a, b| {
-            let near = |n: &str| strsim::jaro_winkler(name, n);
-            near(b).total_cmp(&near(a))
-        });
-        names.truncate(3);
+        let near = most_similar(registry::for_models().map(|tool| tool.name()), name);
         refusal!(
             "There is no tool `{name}`. The nearest are: {}.",
-            names.join(", ")
+            near.join(", ")
         )
     })
 }
@@ -335,8 +331,5 @@ pub fn listed(tool: &dyn AnyTool) -> Tool {
 }
 
 fn object(schema: Value) -> JsonObject {
-    match schema {
-        Value::Object(schema) => schema,
-        _ => JsonObject::new(),
-    }
+    serde_json::from_value(schema).unwrap_or_default()
 }

@@ -399,7 +399,7 @@ impl Workspace {
 
     /// Returns at most five paths that are closest to a mistyped path, best first.
     pub fn nearest(&self, path: &str) -> Vec<String> {
-        files::nearest(&self.files(), path, 5)
+        files::nearest(&self.files(), path)
     }
 
     /// Resolves a path that did not come from [`Workspace::resolve`].

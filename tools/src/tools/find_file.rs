@@ -82,7 +82,7 @@ pub fn list(
     } else {
         match by_part(&files, pattern) {
             matches if matches.is_empty() => {
-                let near = crate::workspace::nearest(&files, pattern, 5);
+                let near = crate::workspace::nearest(&files, pattern);
                 if !near.is_empty() {
                     let text = format!(
                         "No file's path holds `{pattern}`. The nearest are:\n{}\n",

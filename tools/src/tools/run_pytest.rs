@@ -10,6 +10,7 @@ use crate::outcomes::report::TestReport;
 use crate::outcomes::{covers, file_of, text};
 use crate::python::{Module, flatten, unreached_assertions};
 use crate::runners::{self, Options};
+use crate::similarity::most_similar;
 use crate::tool::{Context, Reply, Result, Tool};
 use crate::workspace::Workspace;
 
@@ -166,21 +167,12 @@ fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
     };
     let layout = workspace.layout();
     let outline = Module::parse(source).outline();
-    let mut names: Vec<String> = flatten(&outline)
-        .into_iter()
+    let tests = flatten(&outline).into_iter();
+    let names = tests
         .filter(|d| layout.is_test_function(&d.name))
-        .map(|d| d.qualified.replace('.', "::"))
-        .collect();
-    let base_name = name.split('[').next().unwrap_or(name);
-    names.sort_by(|a, b| {
-        let near = |n: &str| strsim::jaro_winkler(base_name, n);
-        near(b).total_cmp(&near(a))
-    });
-    names
-        .iter()
-        .take(3)
-        .map(|n| format!("{path}::{n}"))
-        .collect()
+        .map(|d| d.qualified.replace('.', "::"));
+    let near = most_similar(names, name.split('[').next().unwrap_or(name));
+    near.iter().map(|n| format!("{path}::{n}")).collect()
 }
 
 /// Returns the failing tests of a report.

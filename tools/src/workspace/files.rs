@@ -5,6 +5,7 @@ use std::path::Path;
 use ignore::WalkBuilder;
 
 use super::ignore_rules::IgnoreRules;
+use crate::similarity::ranked;
 
 /// Returns a walk over everything below `start` that git would not ignore. The workspace need not be a git
 /// repository. Ignore files above it and the user's own are not used.
@@ -63,29 +64,19 @@ pub(super) fn files(root: &Path) -> Vec<String> {
     paths
 }
 
-/// Implements [`super::Workspace::nearest`].
-pub fn nearest(files: &[String], target: &str, max_count: usize) -> Vec<String> {
+/// Returns at most five of these files, which are sorted, that are closest to a mistyped path, best first.
+pub fn nearest(files: &[String], target: &str) -> Vec<String> {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let (name, target) = (base(target), target.trim_start_matches("./"));
-    let mut scored: Vec<(f64, &String)> = files
-        .iter()
-        .map(|file| {
-            let score = if file.ends_with(target) {
-                3.0
-            } else if base(file) == name {
-                2.0 + strsim::jaro_winkler(file, target)
-            } else {
-                strsim::jaro_winkler(&base(file), &name)
-                    + strsim::normalized_levenshtein(file, target) / 2.0
-            };
-            (score, file)
-        })
-        .filter(|(score, _)| *score > 1.1)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    scored
-        .into_iter()
-        .take(max_count)
-        .map(|(_, file)| file.clone())
-        .collect()
+    let score = |file: &str| {
+        if file.ends_with(target) {
+            3.0
+        } else if base(file) == name {
+            2.0 + strsim::jaro_winkler(file, target)
+        } else {
+            strsim::jaro_winkler(&base(file), &name)
+                + strsim::normalized_levenshtein(file, target) / 2.0
+        }
+    };
+    ranked(files, score, 1.1).take(5).cloned().collect()
 }

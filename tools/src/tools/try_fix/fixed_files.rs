@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::FixEdit;
 use crate::python::edit::LineEnding;
 use crate::python::{Definition, Module, flatten};
+use crate::similarity::most_similar;
 use crate::tool::{Result, ToolError, refusal};
 use crate::tools::replacement::find_text;
 use crate::workspace::{Workspace, forward};
@@ -168,18 +169,14 @@ fn definition(path: &str, now: &str, name: &str, new: &str) -> Result<(usize, us
         [one] => one,
         [] => {
             let outline = module.outline();
-            let mut names: Vec<&str> = flatten(&outline)
+            let names = flatten(&outline).into_iter().map(|d| &d.qualified);
+            let near: Vec<&str> = most_similar(names, name)
                 .into_iter()
-                .map(|d| d.qualified.as_str())
+                .map(String::as_str)
                 .collect();
-            names.sort_by(|a, b| {
-                let near = |n: &str| strsim::jaro_winkler(name, n);
-                near(b).total_cmp(&near(a))
-            });
-            names.truncate(3);
             return Err(refusal!(
                 "There is no `{name}` in `{path}`. The nearest are: {}.",
-                names.join(", ")
+                near.join(", ")
             ));
         }
         many => {
