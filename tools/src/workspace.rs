@@ -438,6 +438,12 @@ pub fn forward(path: &Path) -> String {
     }
 }
 
+/// Returns whether a path is this folder, or leads to something inside it. `.` is the root.
+pub(crate) fn is_at_or_below(path: &str, folder: &str) -> bool {
+    let inside = path.strip_prefix(folder);
+    folder == "." || inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn refuse_missing(path: &str, e: &std::io::Error) -> ToolError {
     match e.kind() {
         std::io::ErrorKind::NotFound => refusal!("There is no file `{path}`."),

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution::named_or_contributed;
+use super::line_numbers::listed;
 use super::run_pytest::deadline;
 use crate::coverage::{Coverage, Measure};
 use crate::outcomes::report::TestReport;
@@ -86,10 +87,9 @@ impl Tool for Cover {
         let (report, coverage) = runners::run_measured(checkout, &ids, &options, Some(&measure))?;
         let coverage = coverage.unwrap_or_default();
         let mut covered = CoverResult {
-            hit: BTreeMap::new(),
-            missed: Vec::new(),
             problem: coverage.problem.clone(),
             report,
+            ..CoverResult::default()
         };
         for (file, lines) in &wanted_lines.lines {
             let source = context.workspace.read_text(Path::new(file))?;
@@ -150,13 +150,7 @@ impl CoverResult {
         }
         let hit: usize = self.hit.values().map(Vec::len).sum();
         out.push_str(&format!("Wanted lines that run: {hit}. Still missed:\n"));
-        for missed in self.missed.iter().take(MAX_SHOWN) {
-            out.push_str(&format!("{missed}\n"));
-        }
-        if self.missed.len() > MAX_SHOWN {
-            out.push_str(&format!("… {} more.\n", self.missed.len() - MAX_SHOWN));
-        }
-        out
+        out + &listed(&self.missed, MAX_SHOWN, |more| format!("… {more} more."))
     }
 }
 
@@ -194,12 +188,7 @@ mod tests {
             files: [("a.py".to_owned(), ran)].into(),
             ..Coverage::default()
         };
-        let mut covered = CoverResult {
-            report: TestReport::default(),
-            hit: BTreeMap::new(),
-            missed: Vec::new(),
-            problem: None,
-        };
+        let mut covered = CoverResult::default();
         covered.add(
             "a.py",
             &Module::parse(source),

@@ -18,17 +18,10 @@ pub struct CreateFile;
 pub struct CreateFileArgs {
     /// The file.
     #[schemars(example = "tests/test_new.py")]
-    path: String,
+    pub(super) path: String,
     /// The complete content.
     #[schemars(extend("plain" = true), example = "def test_one():\n    assert True\n")]
-    content: String,
-}
-
-impl CreateFileArgs {
-    /// Creates arguments from a path and the content of the new file.
-    pub fn new(path: String, content: String) -> Self {
-        CreateFileArgs { path, content }
-    }
+    pub(super) content: String,
 }
 
 impl Tool for CreateFile {

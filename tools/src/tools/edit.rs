@@ -4,11 +4,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::create_file::{self, CreateFile};
+use super::create_file::{CreateFile, CreateFileArgs};
 use super::editing::{self, EditAction, EditResult};
 use super::replacement::replace_text;
-use super::revert::{self, Revert};
-use super::rewrite_function::{self, RewriteFunction};
+use super::revert::{Revert, RevertArgs};
+use super::rewrite_function::{RewriteFunction, RewriteFunctionArgs};
 use crate::python::Module;
 use crate::python::edit::LineEnding;
 use crate::tool::{Context, Reply, Result, Tool, ToolError};
@@ -52,7 +52,8 @@ impl Tool for Edit {
             if old.is_some() || args.function.is_some() {
                 return Err(ToolError::refused("Say by `new` what comes instead."));
             }
-            return Tool::call(&Revert, context, revert::RevertArgs::new(args.path));
+            let path = Some(args.path);
+            return Tool::call(&Revert, context, RevertArgs { path });
         };
         let old = match (old, args.function) {
             (Some(_), Some(_)) => {
@@ -61,15 +62,20 @@ impl Tool for Edit {
                 ));
             }
             (None, Some(name)) => {
-                let rewritten = rewrite_function::RewriteFunctionArgs::new(args.path, name, new);
+                let rewritten = RewriteFunctionArgs {
+                    path: args.path,
+                    name,
+                    code: new,
+                    imports: Vec::new(),
+                };
                 return Tool::call(&RewriteFunction, context, rewritten);
             }
             (old, None) => old.unwrap_or_default(),
         };
         let resolved = context.workspace.resolve(&args.path)?;
         if old.is_empty() && !context.workspace.root().join(&resolved).exists() {
-            let create_args = create_file::CreateFileArgs::new(args.path, new);
-            return Tool::call(&CreateFile, context, create_args);
+            let (path, content) = (args.path, new);
+            return Tool::call(&CreateFile, context, CreateFileArgs { path, content });
         }
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;

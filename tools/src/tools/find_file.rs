@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::line_numbers::count;
+use super::line_numbers::{count, listed};
 use super::path_glob::path_glob;
 use crate::tool::{Context, Effect, Reply, Result, Tool, refusal};
-use crate::workspace::{Workspace, forward};
+use crate::workspace::{Workspace, forward, is_at_or_below};
 
 const MAX_SHOWN: usize = 50;
 
@@ -65,60 +65,38 @@ pub fn list(
         if !workspace.root().join(&relative).is_dir() {
             return Err(refusal!("There is no folder `{folder}`."));
         }
-        let prefix = forward(&relative);
-        files.retain(|f| {
-            prefix == "."
-                || f.strip_prefix(&prefix)
-                    .is_some_and(|rest| rest.starts_with('/'))
-        });
+        let folder = forward(&relative);
+        files.retain(|file| is_at_or_below(file, &folder));
     }
     let pattern = name.trim();
     if pattern.is_empty() {
         return Err(refusal!("`{field}` is empty."));
     }
-    let matches: Vec<String> = if pattern.contains(['*', '?', '[']) {
+    let mut nearest = Vec::new();
+    let files: Vec<String> = if pattern.contains(['*', '?', '[']) {
         let glob = path_glob(pattern)?;
         files.into_iter().filter(|f| glob.is_match(f)).collect()
     } else {
-        match by_part(&files, pattern) {
-            matches if matches.is_empty() => {
-                let near = crate::workspace::nearest(&files, pattern);
-                if !near.is_empty() {
-                    let text = format!(
-                        "No file's path holds `{pattern}`. The nearest are:\n{}\n",
-                        near.join("\n")
-                    );
-                    let data = FileList {
-                        nearest: near,
-                        ..FileList::default()
-                    };
-                    return Ok(Reply::new(text, data));
-                }
-                matches
-            }
-            matches => matches,
+        let matches = by_part(&files, pattern);
+        if matches.is_empty() {
+            nearest = crate::workspace::nearest(&files, pattern);
         }
+        matches
     };
-    if matches.is_empty() {
-        let text = format!("No file fits `{pattern}`.");
-        return Ok(Reply::new(text, FileList::default()));
-    }
-    let mut text = format!("{}\n", count(matches.len(), "file"));
-    for path in matches.iter().take(MAX_SHOWN) {
-        text.push_str(path);
-        text.push('\n');
-    }
-    if matches.len() > MAX_SHOWN {
-        text.push_str(&format!(
-            "… and {} more. Narrow it with `path` or a stricter `{field}`.\n",
-            matches.len() - MAX_SHOWN
-        ));
-    }
-    let data = FileList {
-        files: matches,
-        ..FileList::default()
+    let text = if !nearest.is_empty() {
+        format!(
+            "No file's path holds `{pattern}`. The nearest are:\n{}\n",
+            nearest.join("\n")
+        )
+    } else if files.is_empty() {
+        format!("No file fits `{pattern}`.")
+    } else {
+        let listed = listed(&files, MAX_SHOWN, |more| {
+            format!("… and {more} more. Narrow it with `path` or a stricter `{field}`.")
+        });
+        format!("{}\n{listed}", count(files.len(), "file"))
     };
-    Ok(Reply::new(text, data))
+    Ok(Reply::new(text, FileList { files, nearest }))
 }
 
 /// Returns files with the part in their name, exact names first; otherwise files with the part in their path.

@@ -1,5 +1,7 @@
 //! Formats lines of a file for several tools.
 
+use std::fmt::Display;
+
 /// Maximum characters of a line that is shown whole.
 const MAX_WIDTH: usize = 400;
 
@@ -28,6 +30,23 @@ pub(super) fn plain(text: &str, first: usize, last: usize) -> String {
         out.push('\n');
         out
     })
+}
+
+/// Lists at most `max_lines` lines; `more` formats the number of those left out.
+pub(super) fn listed(
+    lines: &[impl Display],
+    max_lines: usize,
+    more: impl FnOnce(usize) -> String,
+) -> String {
+    let mut shown: Vec<String> = lines
+        .iter()
+        .take(max_lines)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    if lines.len() > max_lines {
+        shown.push(more(lines.len() - max_lines) + "\n");
+    }
+    shown.concat()
 }
 
 /// Cuts a line to at most `width` characters, with a note of how many are left out.

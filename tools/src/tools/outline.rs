@@ -6,7 +6,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::line_numbers::{count, cut};
+use super::line_numbers::{count, cut, listed};
+use super::unknown_name::unknown;
 use crate::python::{Definition, Kind, Module, flatten, plain_name};
 use crate::tool::{Context, Effect, Reply, Result, Tool};
 use crate::workspace::{Workspace, forward};
@@ -24,23 +25,12 @@ pub struct Outline;
 pub struct OutlineArgs {
     /// The file.
     #[schemars(example = "src/package/module.py")]
-    path: String,
+    pub(super) path: String,
     /// Show only this class or function.
     #[schemars(extend("unlisted" = true))]
-    within: Option<String>,
+    pub(super) within: Option<String>,
     /// Only names that contain this.
-    name: Option<String>,
-}
-
-impl OutlineArgs {
-    /// Creates arguments for a whole file.
-    pub fn new(path: String) -> Self {
-        OutlineArgs {
-            path,
-            within: None,
-            name: None,
-        }
-    }
+    pub(super) name: Option<String>,
 }
 
 /// Classes and functions of a file.
@@ -91,11 +81,7 @@ impl Tool for Outline {
         if let Some(within) = &args.within {
             outline = module.find(within);
             if outline.is_empty() {
-                return Err(super::unknown_name::unknown(
-                    &module,
-                    &display_path,
-                    &plain_name(within),
-                ));
+                return Err(unknown(&module, &display_path, &plain_name(within)));
             }
         }
         let mut out = format!(
@@ -116,7 +102,7 @@ impl Tool for Outline {
                     definitions.push(definition);
                 }
                 if lines.is_empty() && !outline.is_empty() {
-                    return Err(super::unknown_name::unknown(&module, &display_path, &name));
+                    return Err(unknown(&module, &display_path, &name));
                 }
             }
             None => {
@@ -135,16 +121,11 @@ impl Tool for Outline {
                 .map(OutlinedDefinition::from_definition)
                 .collect(),
         };
-        for line in lines.iter().take(MAX_SHOWN) {
-            out.push_str(line);
-            out.push('\n');
-        }
-        if lines.len() > MAX_SHOWN {
-            out.push_str(&format!(
-                "… and {} more; name a class with `within`, or a part of the names with `name`.\n",
-                lines.len() - MAX_SHOWN
-            ));
-        }
+        out.push_str(&listed(&lines, MAX_SHOWN, |more| {
+            format!(
+                "… and {more} more; name a class with `within`, or a part of the names with `name`."
+            )
+        }));
         if args.within.is_none() && args.name.is_none() {
             out.push_str(&fixtures(context.workspace, &relative));
         }

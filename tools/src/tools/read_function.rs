@@ -10,15 +10,15 @@ use grep_regex::RegexMatcherBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::line_numbers::{count, lines_between, plain};
-use super::outline::{self, FileOutline, Outline};
+use super::line_numbers::{count, cut, lines_between, listed, plain};
+use super::outline::{FileOutline, Outline, OutlineArgs};
 use super::path_glob::path_glob;
 use super::unknown_name::unknown;
 use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, joined_imports, outer_names,
     plain_name,
 };
-use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError, refusal};
 use crate::workspace::{Workspace, forward};
 
 const MAX_LINES: usize = 300;
@@ -83,7 +83,11 @@ impl Tool for ReadFunction {
         let mut name = match (args.name.as_deref().map(str::trim), &path) {
             (Some(name), _) => name.to_owned(),
             (None, Some(path)) => {
-                let outline = outline::OutlineArgs::new(path.clone());
+                let outline = OutlineArgs {
+                    path: path.clone(),
+                    within: None,
+                    name: None,
+                };
                 let Reply { text, data } = Tool::call(&Outline, context, outline)?;
                 let data = ReadDefinitions {
                     definitions: Vec::new(),
@@ -177,53 +181,39 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>>
         }
         candidates.retain(|c| !c.found.is_empty());
     }
-    let distinct: usize = candidates
-        .iter()
-        .map(|c| {
+    let distinct: HashSet<(&str, &str)> = (candidates.iter())
+        .flat_map(|c| {
             c.found
                 .iter()
-                .map(|d| &d.qualified)
-                .collect::<HashSet<_>>()
-                .len()
+                .map(|d| (c.path.as_str(), d.qualified.as_str()))
         })
-        .sum();
+        .collect();
+    let distinct = distinct.len();
     match (distinct, candidates.first()) {
         (1, Some(only)) => Ok(read(&only.path, &only.module, &only.found)),
         (0, _) | (_, None) => {
             others.sort();
             others.dedup();
             others.truncate(5);
-            Err(ToolError::Refused(if others.is_empty() {
-                format!(
-                    "Nothing in the repository defines `{name}`. `search` finds names in other roles."
-                )
-            } else {
-                format!(
-                    "Nothing in the repository defines `{name}`. There is: {}.",
-                    others.join(", ")
-                )
-            }))
+            let hint = match others.is_empty() {
+                true => "`search` finds names in other roles.".to_owned(),
+                false => format!("There is: {}.", others.join(", ")),
+            };
+            Err(refusal!(
+                "Nothing in the repository defines `{name}`. {hint}"
+            ))
         }
         _ => {
-            let mut text = format!(
-                "`{name}` is defined in {distinct} places; give `path` or a longer name:\n"
-            );
-            let lines: Vec<String> = candidates
-                .iter()
-                .flat_map(|c| {
-                    c.found
-                        .iter()
-                        .map(|d| format!("{}:{}  {}", c.path, d.line, d.qualified))
-                })
-                .collect();
-            for line in lines.iter().take(CANDIDATES) {
-                text.push_str(line);
-                text.push('\n');
+            let mut lines: Vec<String> = Vec::new();
+            for candidate in &candidates {
+                let path = &candidate.path;
+                let places = candidate.found.iter();
+                lines.extend(places.map(|d| format!("{path}:{}  {}", d.line, d.qualified)));
             }
-            if lines.len() > CANDIDATES {
-                text.push_str(&format!("… and {} more\n", lines.len() - CANDIDATES));
-            }
-            Err(ToolError::Refused(text))
+            let lines = listed(&lines, CANDIDATES, |more| format!("… and {more} more"));
+            Err(refusal!(
+                "`{name}` is defined in {distinct} places; give `path` or a longer name:\n{lines}"
+            ))
         }
     }
 }
@@ -281,10 +271,7 @@ fn show(path: &str, module: &Module, definitions: &[Definition]) -> String {
     let dependencies = ModuleDependencies::new(module, definitions);
     if !dependencies.imports.is_empty() {
         out.push_str("\nIts imports:\n");
-        for import in dependencies.imports {
-            out.push_str(&import);
-            out.push('\n');
-        }
+        out.push_str(&(dependencies.imports.join("\n") + "\n"));
     }
     if !dependencies.constants.is_empty() {
         out.push_str("\nIts constants:\n");
@@ -292,7 +279,7 @@ fn show(path: &str, module: &Module, definitions: &[Definition]) -> String {
     }
     if !dependencies.definitions.is_empty() {
         out.push_str("\nIt also uses:\n");
-        out.extend(dependencies.definitions);
+        out.push_str(&dependencies.definitions);
     }
     out
 }
@@ -311,7 +298,7 @@ fn long_class(module: &Module, class: &Definition) -> String {
             "  {}-{} {}\n",
             child.first,
             child.last,
-            super::line_numbers::cut(&child.signature, 160)
+            cut(&child.signature, 160)
         ));
     }
     out
@@ -322,7 +309,7 @@ struct ModuleDependencies {
     imports: Vec<String>,
     constants: Vec<String>,
     /// Line and signature.
-    definitions: Vec<String>,
+    definitions: String,
 }
 
 impl ModuleDependencies {
@@ -379,26 +366,16 @@ impl ModuleDependencies {
                 names.join(", ")
             ));
         }
-        let used: Vec<&Definition> = (outline.iter())
-            .filter(|d| names.bound.contains(&d.name))
-            .filter(|d| {
-                !targets
-                    .iter()
-                    .any(|f| d.first <= f.first && f.last <= d.last)
-            })
-            .collect();
-        let mut definitions: Vec<String> = (used.iter().take(DEFINITIONS))
-            .map(|d| {
-                format!(
-                    "{} {}\n",
-                    d.line,
-                    super::line_numbers::cut(&d.signature, 120)
-                )
-            })
-            .collect();
-        if used.len() > DEFINITIONS {
-            definitions.push(format!("… and {} more\n", used.len() - DEFINITIONS));
-        }
+        let is_around = |d: &Definition| {
+            let mut targets = targets.iter();
+            targets.any(|f| d.first <= f.first && f.last <= d.last)
+        };
+        let used = outline
+            .iter()
+            .filter(|d| names.bound.contains(&d.name) && !is_around(d));
+        let lines = used.map(|d| format!("{} {}", d.line, cut(&d.signature, 120)));
+        let lines: Vec<String> = lines.collect();
+        let definitions = listed(&lines, DEFINITIONS, |more| format!("… and {more} more"));
         ModuleDependencies {
             imports,
             constants,

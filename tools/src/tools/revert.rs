@@ -7,8 +7,7 @@ use serde::Deserialize;
 
 use super::editing::{EditAction, EditResult};
 use crate::tool::{Context, Reply, Result, Tool, ToolError};
-use crate::workspace::Change;
-use crate::workspace::forward;
+use crate::workspace::{Change, forward, is_at_or_below};
 
 /// A tool that restores files to the base commit.
 pub struct Revert;
@@ -19,14 +18,7 @@ pub struct Revert;
 pub struct RevertArgs {
     /// Default: all that you changed.
     #[schemars(example = "tests/test_module.py")]
-    path: Option<String>,
-}
-
-impl RevertArgs {
-    /// Creates arguments that restore a file, or everything in a folder.
-    pub fn new(path: String) -> Self {
-        RevertArgs { path: Some(path) }
-    }
+    pub(super) path: Option<String>,
 }
 
 impl Tool for Revert {
@@ -47,20 +39,14 @@ impl Tool for Revert {
                 true => plain_path.to_owned(),
                 false => forward(&workspace.resolve(path)?),
             };
-            let inside = format!("{relative}/");
             let all: Vec<String> = changes.iter().map(|c| c.path.clone()).collect();
-            changes
-                .retain(|c| relative == "." || c.path == relative || c.path.starts_with(&inside));
+            changes.retain(|change| is_at_or_below(&change.path, &relative));
             if changes.is_empty() {
-                let text = match all.is_empty() {
-                    true => {
-                        format!("`{relative}` is as it was at the start; so is everything else.\n")
-                    }
-                    false => format!(
-                        "`{relative}` is as it was at the start. What differs: {}.\n",
-                        all.join(", ")
-                    ),
+                let rest = match all.is_empty() {
+                    true => "; so is everything else".to_owned(),
+                    false => format!(". What differs: {}", all.join(", ")),
                 };
+                let text = format!("`{relative}` is as it was at the start{rest}.\n");
                 return Ok(Reply::new(text, EditResult::default()));
             }
         }

@@ -21,29 +21,17 @@ pub struct RewriteFunction;
 pub struct RewriteFunctionArgs {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
-    path: String,
+    pub(super) path: String,
     /// `function` or `Class.method`.
     #[schemars(example = "TestParse.test_empty")]
-    name: String,
+    pub(super) name: String,
     /// As in `insert_function`; its decorators stay unless there are some here. Empty: delete.
     #[schemars(example = "def test_empty(self):\n    assert parse('') == []\n")]
-    code: String,
+    pub(super) code: String,
     /// Import statements that the code needs.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
-    imports: Vec<String>,
-}
-
-impl RewriteFunctionArgs {
-    /// Creates arguments that add no imports besides those in the code.
-    pub fn new(path: String, name: String, code: String) -> Self {
-        RewriteFunctionArgs {
-            path,
-            name,
-            code,
-            imports: Vec::new(),
-        }
-    }
+    pub(super) imports: Vec<String>,
 }
 
 impl Tool for RewriteFunction {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::find_file::{self, FileList};
-use super::line_numbers::{count, cut};
+use super::line_numbers::{count, cut, listed};
 use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
 use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError, refusal};
@@ -171,16 +171,12 @@ fn not_shown(files: &[FileMatches]) -> String {
     if files.is_empty() {
         return String::new();
     }
-    let mut text = "\nNot shown:\n".to_owned();
-    for file in files.iter().take(MAX_NAMED) {
-        let matches = count(file.total, "match");
-        text.push_str(&format!("  {}: {matches}\n", file.path));
-    }
-    if files.len() > MAX_NAMED {
-        let more = count(files.len() - MAX_NAMED, "file");
-        text.push_str(&format!("  … and {more} more\n"));
-    }
-    text
+    let lines = files
+        .iter()
+        .map(|file| format!("  {}: {}", file.path, count(file.total, "match")));
+    let lines: Vec<String> = lines.collect();
+    let more = |more: usize| format!("  … and {} more", count(more, "file"));
+    format!("\nNot shown:\n{}", listed(&lines, MAX_NAMED, more))
 }
 
 fn answer(

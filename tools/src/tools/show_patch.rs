@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::line_numbers::{count, cut};
+use super::line_numbers::{count, cut, listed};
 use crate::tool::{Context, Effect, Reply, Result, Tool};
-use crate::workspace::forward;
+use crate::workspace::{forward, is_at_or_below};
 
 /// Maximum lines of a patch that are shown.
 const SHOWN: usize = 300;
@@ -49,9 +49,7 @@ impl Tool for ShowPatch {
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
             let relative = forward(&workspace.resolve(path)?);
-            let inside = format!("{relative}/");
-            changes
-                .retain(|c| relative == "." || c.path == relative || c.path.starts_with(&inside));
+            changes.retain(|change| is_at_or_below(&change.path, &relative));
         }
         if changes.is_empty() {
             let data = ShownPatch {
@@ -61,20 +59,12 @@ impl Tool for ShowPatch {
             return Ok(Reply::new("Nothing differs from the start.\n", data));
         }
         let patch = workspace.patch(&changes);
-        let mut out = String::new();
-        for line in patch.lines().take(SHOWN) {
-            out.push_str(&cut(line, WIDTH));
-            out.push('\n');
-        }
-        let total = patch.lines().count();
-        if total > SHOWN {
-            let paths: Vec<&str> = changes.iter().map(|c| c.path.as_str()).collect();
-            out.push_str(&format!(
-                "… {} more. Changed files: {}. Give `path` to see one.\n",
-                count(total - SHOWN, "line"),
-                paths.join(", ")
-            ));
-        }
+        let lines: Vec<String> = patch.lines().map(|line| cut(line, WIDTH)).collect();
+        let paths: Vec<&str> = changes.iter().map(|c| c.path.as_str()).collect();
+        let mut out = listed(&lines, SHOWN, |more| {
+            let (lines, paths) = (count(more, "line"), paths.join(", "));
+            format!("… {lines} more. Changed files: {paths}. Give `path` to see one.")
+        });
         for (path, size) in changes
             .iter()
             .filter_map(|c| Some((&c.path, c.oversized?)))
