@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use globset::Glob;
 
+use super::changes::LINK;
 use crate::outcomes::{CollectedItem, file_of};
 use crate::python::ContributedTest;
 use crate::runners;
@@ -226,12 +227,15 @@ fn part_of(text: &str, item: &CollectedItem, all: &[CollectedItem]) -> String {
 
 /// Returns whether a change can be undone and made again.
 fn can_be_reverted(change: &FileChange) -> bool {
-    const LINK: u32 = 0o120_000;
     change.oversized.is_none() && change.mode != Some(LINK) && change.base_mode != Some(LINK)
 }
 
 /// Does some work without these changes, and makes them again.
-fn without<T>(
+///
+/// # Errors
+///
+/// Fails if the work fails, or the files cannot be changed.
+pub(super) fn without<T>(
     workspace: &mut Workspace,
     changes: &[FileChange],
     work: impl FnOnce(&Workspace) -> Result<T>,

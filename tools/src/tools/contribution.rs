@@ -43,22 +43,20 @@ pub fn of_changes(changes: &[FileChange], layout: &Layout) -> Vec<ContributedTes
 }
 
 fn of_file(change: &FileChange, layout: &Layout) -> Vec<ContributedTest> {
-    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(lossy);
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(decode_source);
     let after = text(&change.now).unwrap_or_default();
     python::contributed(&change.path, text(&change.base).as_deref(), &after, layout)
 }
 
-/// Decodes bytes for inspection; characters that are not valid in the file's encoding are replaced.
-pub fn lossy(bytes: &[u8]) -> String {
-    decode_source(bytes)
+/// Returns the contributed tests that still exist.
+pub fn present(contributed: &[ContributedTest]) -> impl Iterator<Item = &ContributedTest> {
+    let tests = contributed.iter();
+    tests.filter(|test| test.change != Change::Deleted)
 }
 
 /// Returns the node ids of the contributed tests that still exist.
 pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
-    let present = contributed
-        .iter()
-        .filter(|test| test.change != Change::Deleted);
-    present.map(|test| test.id.clone()).collect()
+    present(contributed).map(|test| test.id.clone()).collect()
 }
 
 /// Returns whether the requested tests include contributed ones.

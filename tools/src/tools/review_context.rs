@@ -6,11 +6,10 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::contribution;
 use crate::outcomes::file_of;
 use crate::python::{Definition, Excerpt, Kind, Module, used_code};
 use crate::tool::{Audience, Context, Effect, Reply, Result, Tool};
-use crate::workspace::{FileChange, Workspace, added_lines};
+use crate::workspace::{FileChange, Workspace, added_lines, decode_source};
 
 /// Maximum lines of one excerpt, and of all excerpts of a kind.
 const MAX_LINES: usize = 28;
@@ -83,9 +82,9 @@ fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<
         let Some(now) = change.and_then(|change| change.now.as_deref()) else {
             continue;
         };
-        let now = contribution::lossy(now);
+        let now = decode_source(now);
         let base = change.and_then(|change| change.base.as_deref());
-        let added = added_lines(&contribution::lossy(base.unwrap_or_default()), &now);
+        let added = added_lines(&decode_source(base.unwrap_or_default()), &now);
         let prefix = format!("{file}::");
         let ids: Vec<&str> = tests
             .iter()

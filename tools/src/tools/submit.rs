@@ -22,16 +22,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::contribution;
+use super::line_numbers::count;
 use super::run_pytest::failing;
 use crate::outcomes::RECORDER_NAMES;
-use crate::outcomes::report::TestReport;
 use crate::outcomes::text::one_line;
 use crate::python::Module;
-use crate::tool::{Context, Reply, Result, Route, Tool};
+use crate::tool::{Context, Reply, Result, Route, Tool, ToolError};
 use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
-use crate::workspace::FileChange;
+use crate::workspace::{FileChange, decode_source};
 use split_patch::SplitPatch;
 
 /// A tool that gathers the facts about a submission, for the gate.
@@ -102,17 +102,10 @@ fn static_problems(kept_changes: &[FileChange], contributed: &[ContributedTest])
             "No test function was added or changed.".to_owned(),
         );
     }
-    for test in contributed
-        .iter()
-        .filter(|test| test.change == Change::Deleted)
-    {
-        add(
-            ProblemKind::DeletedTests,
-            format!(
-                "The existing test {} was deleted or renamed; put it back.",
-                test.id
-            ),
-        );
+    let is_deleted = |test: &&ContributedTest| test.change == Change::Deleted;
+    for ContributedTest { id, .. } in contributed.iter().filter(is_deleted) {
+        let text = format!("The existing test {id} was deleted or renamed; put it back.");
+        add(ProblemKind::DeletedTests, text);
     }
     for change in kept_changes {
         if let Some(name) = introduced_recorder_name(change) {
@@ -123,14 +116,11 @@ fn static_problems(kept_changes: &[FileChange], contributed: &[ContributedTest])
             add(ProblemKind::Settings, text);
         }
     }
-    for change in kept_changes
-        .iter()
-        .filter(|change| change.path.ends_with(".py"))
-    {
+    let is_python = |change: &&FileChange| change.path.ends_with(".py");
+    for change in kept_changes.iter().filter(is_python) {
         let module = |bytes: &Option<Vec<u8>>| {
-            bytes
-                .as_deref()
-                .map(|b| Module::parse(contribution::lossy(b)))
+            let text = bytes.as_deref().map(decode_source);
+            text.map(Module::parse)
         };
         let (base, Some(now)) = (module(&change.base), module(&change.now)) else {
             continue;
@@ -162,27 +152,18 @@ fn introduced_recorder_name(change: &FileChange) -> Option<&'static str> {
 fn summary(submission: &Submission) -> String {
     let mut lines = Vec::new();
     let present = contribution::ids(&submission.contributed);
-    lines.push(match present.len() {
-        1 => "1 contributed test.".to_owned(),
-        many => format!("{many} contributed tests."),
-    });
-    lines.extend(
-        submission
-            .problems
-            .iter()
-            .map(|problem| problem.text.clone()),
-    );
+    lines.push(count(present.len(), "contributed test") + ".");
+    let problems = submission.problems.iter();
+    lines.extend(problems.map(|problem| problem.text.clone()));
     for test in failures::contributed_failures(&submission.old, &submission.contributed) {
         let line = test.failure.as_ref().map(one_line).unwrap_or_default();
         let reruns = submission
             .reruns
             .iter()
             .filter(|rerun| !rerun.has_placebo());
-        let again = reruns
-            .clone()
-            .filter(|rerun| fails(&rerun.report, &test.id))
-            .count();
-        let all = reruns.count();
+        let (again, others): (Vec<_>, Vec<_>) =
+            reruns.partition(|rerun| failing(&rerun.report).any(|failed| failed.id == test.id));
+        let (again, all) = (again.len(), again.len() + others.len());
         lines.push(format!(
             "{} fails: {line} (again in {again} of {all} reruns)",
             test.id
@@ -202,16 +183,20 @@ fn summary(submission: &Submission) -> String {
     lines.join("\n")
 }
 
-fn fails(report: &TestReport, id: &str) -> bool {
-    failing(report).any(|test| test.id == id)
-}
-
 fn changed_file(change: &FileChange, reason: Option<String>) -> ChangedFile {
     ChangedFile {
         path: change.path.clone(),
         change: change.change,
         kept: reason.is_none(),
         reason,
+    }
+}
+
+/// Accepts a file that cannot be written or restored.
+fn unless_refused(written: Result<()>) -> Result<()> {
+    match written {
+        Err(ToolError::Refused(_)) | Ok(()) => Ok(()),
+        Err(broken) => Err(broken),
     }
 }
 

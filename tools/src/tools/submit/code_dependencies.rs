@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::python::{Module, package_start};
-use crate::tools::contribution::lossy;
-use crate::workspace::Change;
-use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
+use crate::workspace::{
+    Change, FileChange, Layout, Workspace, decode_source, is_at_or_below, is_conftest,
+};
 
 /// Top-level folders whose modules are not installed.
 const SCRIPT_FOLDERS: &[&str] = &[
@@ -126,7 +126,7 @@ fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Tex
         let Ok(bytes) = workspace.read(Path::new(path)) else {
             continue;
         };
-        let text = lossy(&bytes);
+        let text = decode_source(&bytes);
         if !names.iter().any(|name| text.contains(name)) {
             continue;
         }
@@ -236,12 +236,9 @@ impl Text {
     }
 
     fn uses(&self, target: &Target) -> bool {
-        let leads = |path: &String, to: &str| {
-            path.strip_prefix(to)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let imports = self.relative.iter().any(|path| leads(path, &target.path))
-            || (target.ends()).any(|end| self.absolute.iter().any(|path| leads(path, end)));
+        let lead = |paths: &[String], to: &str| paths.iter().any(|path| is_at_or_below(path, to));
+        let imports = lead(&self.relative, &target.path)
+            || target.ends().any(|end| lead(&self.absolute, end));
         imports || (target.is_folder && self.names(target))
     }
 

@@ -3,13 +3,10 @@
 use crate::outcomes::report::{TestReport, TestResult, belongs_to_test};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
-use crate::tools::submission::{Change, ContributedTest};
+use crate::tools::submission::ContributedTest;
 
 pub(super) fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
-    let mut present = contributed
-        .iter()
-        .filter(|test| test.change != Change::Deleted);
-    present.any(|test| belongs_to_test(id, &test.id))
+    contribution::present(contributed).any(|test| belongs_to_test(id, &test.id))
 }
 
 /// Returns the contributed tests that failed.
@@ -26,13 +23,9 @@ pub(super) fn failing_ids(old: &TestReport, contributed: &[ContributedTest]) -> 
         .map(|test| test.id.clone())
         .collect();
     for error in &old.collection_errors {
-        let inside = |id: &String| {
-            id.strip_prefix(&error.id)
-                .is_some_and(|rest| rest.starts_with("::"))
-        };
-        for id in contribution::ids(contributed).into_iter().filter(inside) {
-            if !ids.contains(&id) {
-                ids.push(id);
+        for test in contribution::present(contributed) {
+            if is_in_module(&test.id, &error.id) && !ids.contains(&test.id) {
+                ids.push(test.id.clone());
             }
         }
     }
@@ -41,9 +34,10 @@ pub(super) fn failing_ids(old: &TestReport, contributed: &[ContributedTest]) -> 
 
 /// Returns whether a module or package, by its node id, contains a contributed test.
 pub(super) fn is_contributed_in(module: &str, contributed: &[ContributedTest]) -> bool {
-    let is_inside = |id: &String| {
-        id.strip_prefix(module)
-            .is_some_and(|rest| rest.starts_with("::"))
-    };
-    contribution::ids(contributed).iter().any(is_inside)
+    contribution::present(contributed).any(|test| is_in_module(&test.id, module))
+}
+
+fn is_in_module(id: &str, module: &str) -> bool {
+    let inside = id.strip_prefix(module);
+    inside.is_some_and(|rest| rest.starts_with("::"))
 }

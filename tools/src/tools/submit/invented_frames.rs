@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use crate::outcomes::report::{Failure, Frame, Place, TestReport};
-use crate::tools::contribution::lossy;
 use crate::tools::submission::ContributedTest;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, decode_source};
 
 use super::failures::{contributed_failures, is_contributed_in};
 
@@ -65,7 +64,7 @@ fn other_line(workspace: &Workspace, frame: &Frame) -> Option<String> {
     if !is_comparable {
         return None;
     }
-    let text = lossy(&workspace.read(Path::new(&frame.file)).ok()?);
+    let text = decode_source(&workspace.read(Path::new(&frame.file)).ok()?);
     let line = text.split('\n').nth(frame.line as usize - 1);
     let line: String = (line.unwrap_or_default().trim().chars())
         .take(MAX_CODE_CHARS)

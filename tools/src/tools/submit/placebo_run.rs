@@ -14,12 +14,13 @@ use crate::metadata;
 use crate::outcomes::report::TestReport;
 use crate::python::{self, LineNumbers};
 use crate::runners::{self, Options};
-use crate::tool::{Context, Result, ToolError};
+use crate::tool::{Context, Result};
 use crate::tools::submission::{ContributedTest, Rerun};
 use crate::workspace::{FileChange, Workspace, decode_source, forward, is_conftest, open_regular};
 
 use super::failures::{contributed_failures, failing_ids};
 use super::reruns::random_bytes;
+use super::unless_refused;
 
 /// Maximum number of files that tests ran and that get a placebo.
 const MAX_EXECUTED_FILES: usize = 30;
@@ -167,6 +168,7 @@ fn run_with_placebo(
     let written = files.iter().try_for_each(|file| {
         let written = context.workspace.write_text(&file.path, &file.changed_text);
         remove_bytecode(context.workspace.root(), &file.path);
+        // The run goes without the placebo of a file that cannot be written.
         unless_refused(written)
     });
     let report = written.and_then(|()| run_with_older_files(context, aged, ids));
@@ -176,14 +178,6 @@ fn run_with_placebo(
         unless_refused(restored)?;
     }
     report
-}
-
-/// Accepts a file that cannot be written; the run then goes without its placebo.
-fn unless_refused(written: Result<()>) -> Result<()> {
-    match written {
-        Err(ToolError::Refused(_)) | Ok(()) => Ok(()),
-        Err(broken) => Err(broken),
-    }
 }
 
 /// Removes the bytecode of a file, which Python may use without looking at the source.

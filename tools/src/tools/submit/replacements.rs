@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::outcomes::file_of;
 use crate::outcomes::report::{TestReport, belongs_to_test};
 use crate::python::{Module, own_names, replaced_code};
-use crate::tools::contribution::lossy;
 use crate::tools::submission::{Change, ContributedTest};
-use crate::workspace::FileChange;
+use crate::workspace::{FileChange, decode_source};
 
 use super::failures::failing_ids;
 
@@ -31,7 +30,7 @@ pub(super) fn add_replaced_code(
         let names = names_by_path
             .entry(module.map_or("", |change| change.path.as_str()))
             .or_insert_with(|| match module.and_then(|change| change.now.as_deref()) {
-                Some(bytes) => own_names(&Module::parse(lossy(bytes))),
+                Some(bytes) => own_names(&Module::parse(decode_source(bytes))),
                 None => BTreeSet::new(),
             });
         test.replaced_code = replaced_code(&test.source, names);

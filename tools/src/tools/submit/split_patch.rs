@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::tool::{Result, ToolError};
+use crate::tool::Result;
 use crate::tools::changes::LINK;
 use crate::tools::collected_tests::collected_files;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
@@ -18,6 +18,7 @@ const MAX_FILE_LEN: usize = 2 << 20;
 const MAX_PATCH_LEN: usize = 4 << 20;
 
 /// The changes, sorted.
+#[derive(Default)]
 pub(crate) struct SplitPatch {
     /// Changes that are part of the patch.
     pub kept: Vec<FileChange>,
@@ -36,11 +37,7 @@ type DropReason = (String, Option<ProblemKind>);
 /// Fails if the workspace cannot be read or changed.
 pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch> {
     let changes = workspace.changes()?;
-    let mut parts = SplitPatch {
-        kept: Vec::new(),
-        files: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut parts = SplitPatch::default();
     let mut put_back = Vec::new();
     let mut bytes = 0;
     let used = used_by_code(workspace, &changes);
@@ -66,11 +63,8 @@ pub(crate) fn split_patch(workspace: &mut Workspace) -> Result<SplitPatch> {
         parts.files.push(super::changed_file(change, reason));
     }
     for change in put_back {
-        match workspace.restore(super::path(change)) {
-            // A generated file of the environment stays unchanged, and is not part of the patch.
-            Err(ToolError::Refused(_)) | Ok(()) => {}
-            Err(broken) => return Err(broken),
-        }
+        // A generated file of the environment stays unchanged, and is not part of the patch.
+        super::unless_refused(workspace.restore(super::path(change)))?;
     }
     Ok(parts)
 }
