@@ -63,6 +63,22 @@ pub struct Command {
     pub max_output_bytes: usize,
 }
 
+impl Command {
+    /// Creates a command for the interpreter of the environment, without input. Its streams are merged, and none of its
+    /// output is kept.
+    pub fn python(config: &Config, args: Vec<OsString>, directory: impl Into<PathBuf>) -> Self {
+        Command {
+            program: config.python.clone(),
+            args,
+            directory: directory.into(),
+            env: environment(config),
+            stdin: Vec::new(),
+            merge: true,
+            max_output_bytes: 0,
+        }
+    }
+}
+
 /// The reason why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
@@ -72,6 +88,16 @@ pub enum ExitReason {
     Signal(i32),
     /// The program was killed at its deadline.
     Deadline,
+}
+
+impl ExitReason {
+    /// Returns the exit status; `None` if a signal or the deadline ended the program.
+    pub fn exit_code(self) -> Option<i32> {
+        match self {
+            ExitReason::Exit(code) => Some(code),
+            ExitReason::Signal(_) | ExitReason::Deadline => None,
+        }
+    }
 }
 
 /// The end and the output of a program.
@@ -95,10 +121,7 @@ impl ProcessOutput {
 
     /// Returns the exit status; `None` if a signal or the deadline ended the program.
     pub fn exit_code(&self) -> Option<i32> {
-        match self.ended {
-            ExitReason::Exit(code) => Some(code),
-            ExitReason::Signal(_) | ExitReason::Deadline => None,
-        }
+        self.ended.exit_code()
     }
 }
 

@@ -88,8 +88,11 @@ pub fn perform(request: Request) -> Result<TestRunResult> {
     process::adopt_orphans()?;
     let checkout = Checkout::open(request.config)?;
     let measure = request.coverage.as_ref();
-    let (report, coverage) = runners::run_measured(&checkout, &request.ids, &options, measure)?;
-    Ok(TestRunResult { report, coverage })
+    let ran = runners::run_in(&checkout, &request.ids, &options, measure, None)?;
+    Ok(TestRunResult {
+        report: ran.report,
+        coverage: ran.coverage,
+    })
 }
 
 /// Creates the folders of a configuration.

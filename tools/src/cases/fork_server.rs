@@ -4,24 +4,19 @@
 //! about tests: a forked process becomes exactly the program that would be started otherwise.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::config::Config;
-use crate::process::{self, BackgroundProcess, Command, ProcessOutput, ProcessReport, REPORT_FD};
-use crate::runners::{Control, FORKING, Launcher, Module, anonymous_file};
+use crate::process::{BackgroundProcess, Command, ProcessOutput, ProcessReport, REPORT_FD};
+use crate::runners::{Control, FORKING, Launcher, MAX_IMPORT_BYTES, MODULE_SYNTAX, Module};
 use crate::tool::Result;
 
 const PROGRAM: &str = include_str!("fork_server.py");
 /// Time limit for a fork, and for the imports before it.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum bytes of module names in one request, and the JSON overhead of each module.
-const MAX_IMPORT_BYTES: usize = 64 << 10;
-const MODULE_SYNTAX: usize = 8;
 
 pub(super) struct ForkServer {
     control: Control,
@@ -47,21 +42,14 @@ impl ForkServer {
         std::fs::write(&program, PROGRAM)?;
         let (module, source) = FORKING;
         std::fs::write(folder.join(format!("{module}.py")), source)?;
-        let mut env = process::environment(config);
-        env.insert("PYTHONHASHSEED".to_owned(), hash_seed.to_string());
         let settings = json!({ "package": package });
-        env.insert("TESTWRIGHT_FORK_SERVER".to_owned(), settings.to_string());
-        let command = Command {
-            program: config.python.clone(),
-            args: vec![OsString::from(program)],
-            directory: root.to_owned(),
-            env,
-            stdin: Vec::new(),
-            merge: true,
-            max_output_bytes: 0,
-        };
+        let mut command = Command::python(config, vec![program.into()], root);
+        command.env.extend([
+            ("PYTHONHASHSEED".to_owned(), hash_seed.to_string()),
+            ("TESTWRIGHT_FORK_SERVER".to_owned(), settings.to_string()),
+        ]);
         let (control, stdin) = Control::pair()?;
-        let process = BackgroundProcess::start(&command, stdin, &anonymous_file()?)?;
+        let process = BackgroundProcess::start(&command, stdin)?;
         let mut server = ForkServer {
             control,
             hash_seed,
@@ -111,17 +99,6 @@ impl ForkServer {
             self.control.receive(Instant::now() + START_TIMEOUT);
         self.is_broken |= sent.is_err() || answer.is_none();
     }
-
-    fn fork(&mut self, command: &Command, output: [OwnedFd; 2], deadline: Instant) -> Result<i32> {
-        let program: Vec<_> = command
-            .args
-            .iter()
-            .map(|arg| arg.to_string_lossy())
-            .collect();
-        let request = json!({ "program": program, "environ": command.env, "report": REPORT_FD });
-        let until = deadline.min(Instant::now() + START_TIMEOUT);
-        self.control.fork(&request, &output, until)
-    }
 }
 
 impl Launcher for ForkServer {
@@ -134,16 +111,12 @@ impl Launcher for ForkServer {
         if self.is_broken {
             return None;
         }
-        let (output, writer) = std::io::pipe().ok()?;
-        let reported = report.writer().ok()?;
-        let fork = || self.fork(command, [writer.into(), reported], deadline);
-        let ran = process::run_forked(
-            fork,
-            output.into(),
-            command.max_output_bytes,
-            deadline,
-            report,
-        );
+        let args = command.args.iter().map(|arg| arg.to_string_lossy());
+        let program: Vec<_> = args.collect();
+        let request = json!({ "program": program, "environ": command.env, "report": REPORT_FD });
+        let fork_deadline = deadline.min(Instant::now() + START_TIMEOUT);
+        let (control, keep) = (&mut self.control, command.max_output_bytes);
+        let ran = control.run(&request, keep, fork_deadline, deadline, report);
         self.is_broken = ran.is_err();
         ran.ok()
     }

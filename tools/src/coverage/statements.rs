@@ -2,7 +2,6 @@
 //! the same code need it only once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -56,19 +55,11 @@ pub fn statements(
     std::fs::create_dir_all(&private)?;
     let program = private.join("statements.py");
     std::fs::write(&program, PROGRAM)?;
-    let command = Command {
-        program: config.python.clone(),
-        args: vec![
-            OsString::from("-I"),
-            program.into(),
-            package.as_os_str().to_owned(),
-        ],
-        directory: config.workspace.clone(),
-        env: process::environment(config),
-        stdin: serde_json::to_vec(files).map_err(|e| ToolError::Broken(e.to_string()))?,
-        merge: false,
-        max_output_bytes: MAX_OUTPUT_LEN,
-    };
+    let args = vec!["-I".into(), program.into(), package.into()];
+    let mut command = Command::python(config, args, &config.workspace);
+    command.stdin = serde_json::to_vec(files).map_err(|e| ToolError::Broken(e.to_string()))?;
+    command.merge = false;
+    command.max_output_bytes = MAX_OUTPUT_LEN;
     let ran = process::run(&command, Instant::now() + TIMEOUT)?;
     serde_json::from_str(&ran.stdout.text()).map_err(|e| {
         let stderr = ran.stderr.text();

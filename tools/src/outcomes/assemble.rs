@@ -6,9 +6,7 @@ use std::time::Duration;
 use super::classify::Classifier;
 use super::events::{CollectedItem, PluginEvent, RawFailure, RawPhase};
 use super::normalize::normalize;
-use super::report::{
-    CollectionError, Failure, Outcome, Phase, Place, TestReport, TestResult, WarningLine,
-};
+use super::report::{CollectionError, Outcome, Phase, Place, TestReport, TestResult, WarningLine};
 use crate::process::ExitReason;
 
 /// pytest's exit status for unusable arguments.
@@ -103,25 +101,17 @@ impl Session {
                 }
             }
             PluginEvent::Logged { id, when, outcome } => {
-                if let Some(course) = self.courses.get_mut(&id) {
-                    course.log(when, &outcome);
-                }
+                self.update(&id, |course| course.log(when, &outcome));
             }
             PluginEvent::Items { items } => self.items = items,
             PluginEvent::Executed { id, files } => {
-                if let Some(course) = self.courses.get_mut(&id) {
-                    course.executed = files;
-                }
+                self.update(&id, |course| course.executed = files);
             }
-            PluginEvent::End { id } => {
-                if let Some(course) = self.courses.get_mut(&id) {
-                    course.ended = true;
-                }
-            }
+            PluginEvent::End { id } => self.update(&id, |course| course.ended = true),
             PluginEvent::Limit { id } => {
                 self.rest_timed_out = true;
-                if let Some(course) = id.and_then(|id| self.courses.get_mut(&id)) {
-                    course.cut = true;
+                if let Some(id) = id {
+                    self.update(&id, |course| course.cut = true);
                 }
             }
             PluginEvent::InternalError { text, own } => {
@@ -131,6 +121,12 @@ impl Session {
             PluginEvent::Warnings { warnings } => self.warnings = warnings,
             PluginEvent::Imported { modules } => self.imported = modules,
             PluginEvent::Finish {} => self.finished = true,
+        }
+    }
+
+    fn update(&mut self, id: &str, change: impl FnOnce(&mut TestProgress)) {
+        if let Some(course) = self.courses.get_mut(id) {
+            change(course);
         }
     }
 
@@ -152,9 +148,12 @@ impl Session {
     }
 
     /// Returns the conftest files that prevented pytest from starting, relative to the workspace.
-    pub fn broken_conftests(&self) -> Vec<&str> {
-        let failed = self.collection_errors.iter().map(|(id, _)| id.as_str());
-        failed.filter(|id| id.ends_with("conftest.py")).collect()
+    pub fn broken_conftests(&self) -> Vec<String> {
+        let failed = self.collection_errors.iter().map(|(id, _)| id);
+        failed
+            .filter(|id| id.ends_with("conftest.py"))
+            .cloned()
+            .collect()
     }
 
     /// Builds the report on `requested_ids`, including the ids below them. `ended` says how the process ended.
@@ -169,13 +168,10 @@ impl Session {
             printed,
             timed_out: ended == ExitReason::Deadline,
             rest_timed_out: self.rest_timed_out,
-            exit_code: match ended {
-                ExitReason::Exit(code) => Some(code),
-                ExitReason::Signal(_) | ExitReason::Deadline => None,
-            },
+            exit_code: ended.exit_code(),
+            warnings: std::mem::take(&mut self.warnings),
             ..TestReport::default()
         };
-        report.warnings = std::mem::take(&mut self.warnings);
         let death = describe_end(ended, self.internal_error.as_ref());
         report.runner_error = self.runner_error(&report);
         for id in &self.order {
@@ -185,7 +181,7 @@ impl Session {
         }
         let begun: HashSet<&String> = self.order.iter().collect();
         for id in self.planned.iter().filter(|id| !begun.contains(id)) {
-            report.tests.push(without_run(id, Outcome::Absent, None));
+            report.tests.push(TestResult::new(id, Outcome::Absent));
         }
         for (id, raw) in &self.collection_errors {
             report.collection_errors.push(CollectionError {
@@ -207,15 +203,13 @@ impl Session {
     /// Returns the error that kept the runner from running tests; code under test has no part in it.
     fn runner_error(&self, report: &TestReport) -> Option<String> {
         if let Some(error) = &self.internal_error {
-            let mut lines = error.text.lines().map(str::trim).rev();
-            let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
+            let last = last_line(&error.text).unwrap_or_default().trim();
             return Some(format!("{}: {last}", error.subject()));
         }
         let is_stopped = self.started || report.timed_out || !self.collection_errors.is_empty();
-        let mut lines = report.printed.lines().map(str::trim).rev();
-        let last = lines
-            .find(|line| !line.is_empty())
-            .unwrap_or("it printed nothing");
+        let last = last_line(&report.printed)
+            .unwrap_or("it printed nothing")
+            .trim();
         (!is_stopped).then(|| format!("the test runner did not start: {last}"))
     }
 
@@ -227,11 +221,9 @@ impl Session {
         classifier: &Classifier<'_>,
         report: &mut TestReport,
     ) {
-        let last_line = report.printed.lines().rfind(|line| !line.trim().is_empty());
-        let message = format!(
-            "{death} while the tests were being collected; printed last: {}",
-            last_line.unwrap_or("nothing")
-        );
+        let last_line = last_line(&report.printed).unwrap_or("nothing");
+        let message =
+            format!("{death} while the tests were being collected; printed last: {last_line}");
         let raw = RawFailure::without_exception("process", message);
         for id in requested_ids.iter().map(|id| file_of(id)) {
             if report.collection_errors.iter().all(|e| e.id != id) {
@@ -257,37 +249,31 @@ impl Session {
             }
             let out: Vec<&String> = self.deselected.iter().filter(|d| covers(id, d)).collect();
             if !out.is_empty() {
-                for id in out {
-                    let mut result = without_run(id, Outcome::Skipped, None);
-                    "deselected by the options of this run or of the repository"
-                        .clone_into(&mut result.captured);
-                    report.tests.push(result);
-                }
+                let reason = "deselected by the options of this run or of the repository";
+                report
+                    .tests
+                    .extend(out.into_iter().map(|id| skipped(id, reason.to_owned())));
                 continue;
             }
-            let mut skipped = self.skipped_modules.iter();
-            if let Some((_, reason)) = skipped.find(|(module, _)| covers(module, id)) {
-                let mut result = without_run(id, Outcome::Skipped, None);
-                result.captured = normalize(reason, classifier.root);
-                report.tests.push(result);
+            let mut skipped_modules = self.skipped_modules.iter();
+            if let Some((_, reason)) = skipped_modules.find(|(module, _)| covers(module, id)) {
+                let reason = normalize(reason, classifier.root);
+                report.tests.push(skipped(id, reason));
                 continue;
             }
-            let above = report
-                .collection_errors
-                .iter()
-                .find(|e| is_above(&e.id, id));
-            match above.map(|e| e.failure.clone()) {
+            let mut errors = report.collection_errors.iter();
+            let above = errors.find(|error| is_above(&error.id, id));
+            match above.map(|error| error.failure.clone()) {
                 // The collection errors already contain a requested file or folder.
-                Some(failure) if id.contains("::") => {
-                    report
-                        .tests
-                        .push(without_run(id, Outcome::Error, Some(failure)));
-                }
+                Some(failure) if id.contains("::") => report.tests.push(TestResult {
+                    failure: Some(failure),
+                    ..TestResult::new(id, Outcome::Error)
+                }),
                 Some(_) => {}
                 None if self.missing.contains(id) || !self.collected => {
                     report.not_found.push(id.clone());
                 }
-                None => report.tests.push(without_run(id, Outcome::Absent, None)),
+                None => report.tests.push(TestResult::new(id, Outcome::Absent)),
             }
         }
     }
@@ -398,11 +384,16 @@ impl TestProgress {
     }
 }
 
-fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResult {
+fn skipped(id: &str, reason: String) -> TestResult {
     TestResult {
-        failure,
-        ..TestResult::new(id, outcome)
+        captured: reason,
+        ..TestResult::new(id, Outcome::Skipped)
     }
+}
+
+/// Returns the last line of a text that is not blank.
+pub(crate) fn last_line(text: &str) -> Option<&str> {
+    text.lines().rfind(|line| !line.trim().is_empty())
 }
 
 fn describe_end(ended: ExitReason, internal_error: Option<&InternalError>) -> String {
@@ -444,8 +435,12 @@ fn is_above(broken: &str, id: &str) -> bool {
     folder.is_some_and(|folder| id.starts_with(folder))
 }
 
-/// Adds the results of a further run to those of an earlier one.
-pub fn merge_reports(mut first: TestReport, second: TestReport) -> TestReport {
+/// Combines the reports of several runs, in their order.
+pub fn merge_reports(reports: impl IntoIterator<Item = TestReport>) -> TestReport {
+    reports.into_iter().reduce(merged).unwrap_or_default()
+}
+
+fn merged(mut first: TestReport, second: TestReport) -> TestReport {
     first.tests.extend(second.tests);
     for error in second.collection_errors {
         if first.collection_errors.iter().all(|e| e.id != error.id) {

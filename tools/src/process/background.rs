@@ -1,6 +1,5 @@
 //! A process that keeps running after a tool has answered. Its process tree survives while other programs come and go.
 
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
@@ -15,13 +14,14 @@ pub struct BackgroundProcess {
 }
 
 impl BackgroundProcess {
-    /// Starts a program that reads from a descriptor and prints into a file. `stdin` and `keep` of the command are
-    /// ignored.
+    /// Starts a program that reads from a descriptor; its output is lost. `stdin` and `max_output_bytes` of the command
+    /// are ignored.
     ///
     /// # Errors
     ///
     /// Fails if the program cannot be started.
-    pub fn start(command: &Command, stdin: OwnedFd, output: &File) -> Result<Self> {
+    pub fn start(command: &Command, stdin: OwnedFd) -> Result<Self> {
+        let output = tempfile::tempfile()?;
         let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
         let streams = [stdin.into(), stdout.into(), stderr.into()];
         let child = launch(command, streams.map(|fd: Stdio| fd), None)?;

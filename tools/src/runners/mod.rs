@@ -16,7 +16,7 @@ use crate::process::{self, Command, ProcessOutput};
 use crate::workspace::Checkout;
 
 pub use pytest::enable_warm_runs;
-pub(crate) use pytest::{Control, FORKING, Module, anonymous_file};
+pub(crate) use pytest::{Control, FORKING, MAX_IMPORT_BYTES, MODULE_SYNTAX, Module};
 
 /// Options of a test run.
 #[derive(Debug, Clone)]
@@ -88,22 +88,7 @@ impl Options {
 ///
 /// Returns `Broken` if the runner cannot be started.
 pub fn run(checkout: &Checkout, ids: &[String], options: &Options) -> Result<TestReport> {
-    Ok(run_measured(checkout, ids, options, None)?.0)
-}
-
-/// Runs tests like [`run`], and measures which lines of some files ran, if requested.
-///
-/// # Errors
-///
-/// Fails like [`run`], or if the measurement cannot be prepared or read.
-pub fn run_measured(
-    checkout: &Checkout,
-    ids: &[String],
-    options: &Options,
-    measure: Option<&Measure>,
-) -> Result<(TestReport, Option<Coverage>)> {
-    let ran = run_in(checkout, ids, options, measure, None)?;
-    Ok((ran.report, ran.coverage))
+    Ok(run_in(checkout, ids, options, None, None)?.report)
 }
 
 /// Collects the tests below `ids`, as [`run`] would, without running them. Only pytest can do so; other runners find
@@ -149,7 +134,12 @@ pub(crate) struct DetailedRun {
     pub items: Vec<CollectedItem>,
 }
 
-/// Runs tests like [`run_measured`], with an optional launcher for the processes.
+/// Runs tests like [`run`], and measures which lines of some files ran, if requested. `launcher` starts the processes, if
+/// it can.
+///
+/// # Errors
+///
+/// Fails like [`run`], or if the measurement cannot be prepared or read.
 pub(crate) fn run_in<'a>(
     checkout: &'a Checkout,
     ids: &[String],
@@ -234,19 +224,15 @@ impl Run<'_> {
             }
         }
         let (mut is_whole, mut imported) = (true, Vec::new());
-        let mut all: Option<TestReport> = None;
+        let mut reports = Vec::new();
         for (folder, ids) in parts {
             folder.clone_into(&mut self.folder);
-            let report = pytest::run(self, &ids)?;
+            reports.push(pytest::run(self, &ids)?);
             is_whole &= self.is_whole;
             imported.append(&mut self.imported);
-            all = Some(match all {
-                Some(first) => merge_reports(first, report),
-                None => report,
-            });
         }
         (self.is_whole, self.imported) = (is_whole, imported);
-        Ok(all.unwrap_or_default())
+        Ok(merge_reports(reports))
     }
 
     /// Runs one process until it ends or its deadline passes.

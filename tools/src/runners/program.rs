@@ -10,7 +10,7 @@ use super::recording::{MAX_PRINTED_BYTES, Recording};
 use crate::config::RunnerKind;
 use crate::error::{Result, ToolError};
 use crate::outcomes::report::TestReport;
-use crate::outcomes::{Classifier, Session, normalize, seconds};
+use crate::outcomes::{Classifier, Session, last_line, normalize, seconds};
 use crate::process::Command;
 
 const MODULE: &str = "testwright_program";
@@ -40,24 +40,17 @@ pub(super) fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result
     let program = recording.modules.join(format!("{MODULE}.py"));
     let mut args = vec![OsString::from(program)];
     args.extend(config.runner.options.iter().map(OsString::from));
-    let command = Command {
-        program: config.python.clone(),
-        args,
-        directory: root.to_owned(),
-        env: recording.environment()?,
-        stdin: Vec::new(),
-        merge: true,
-        max_output_bytes: MAX_PRINTED_BYTES,
-    };
+    let mut command = Command::python(config, args, root);
+    command.env = recording.environment()?;
+    command.max_output_bytes = MAX_PRINTED_BYTES;
     let finished = run.process(command, &mut recording.report)?;
     let session = Session::new(recording.read());
     run.is_whole = session.is_whole();
     let printed = normalize(&finished.stdout.text(), root);
     if !session.started && !finished.timed_out() {
-        let last_line = printed.lines().rfind(|line| !line.trim().is_empty());
+        let last_line = last_line(&printed).unwrap_or("it printed nothing");
         return Err(ToolError::Broken(format!(
-            "the tests could not be run with {name}: {}",
-            last_line.unwrap_or("it printed nothing")
+            "the tests could not be run with {name}: {last_line}"
         )));
     }
     let classifier = Classifier {

@@ -30,7 +30,8 @@ pub(super) struct Recording {
     pub modules: PathBuf,
     /// The environment of the program.
     pub env: BTreeMap<String, String>,
-    settings: Value,
+    /// The settings of the program.
+    pub settings: Value,
     settings_path: PathBuf,
     /// Link to the home folder, under another name.
     home: Option<PathBuf>,
@@ -114,16 +115,6 @@ impl Recording {
             home,
             report,
         })
-    }
-
-    /// Sets a setting that only this runner has.
-    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.settings[name] = value.into();
-    }
-
-    /// Returns the settings of the program.
-    pub(super) fn settings(&self) -> &Value {
-        &self.settings
     }
 
     /// Writes the settings, and returns the complete environment of the program.

@@ -84,11 +84,11 @@ impl Tool for Cover {
             whole: None,
         };
         let checkout = context.workspace.checkout();
-        let (report, coverage) = runners::run_measured(checkout, &ids, &options, Some(&measure))?;
-        let coverage = coverage.unwrap_or_default();
+        let ran = runners::run_in(checkout, &ids, &options, Some(&measure), None)?;
+        let coverage = ran.coverage.unwrap_or_default();
         let mut covered = CoverResult {
             problem: coverage.problem.clone(),
-            report,
+            report: ran.report,
             ..CoverResult::default()
         };
         for (file, lines) in &wanted_lines.lines {

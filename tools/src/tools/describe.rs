@@ -17,7 +17,7 @@ const TEST_FOLDERS: usize = 3;
 pub struct Describe;
 
 /// Facts about a workspace, for the first prompt.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct WorkspaceFacts {
     /// `None` if the interpreter did not answer.
     python: Option<String>,
@@ -39,14 +39,7 @@ impl Tool for Describe {
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, context: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
-        let mut facts = WorkspaceFacts {
-            python: None,
-            pytest: None,
-            files: 0,
-            test_files: 0,
-            folders: BTreeMap::new(),
-            test_folders: Vec::new(),
-        };
+        let mut facts = WorkspaceFacts::default();
         let mut test_folders: BTreeMap<String, usize> = BTreeMap::new();
         for path in context.workspace.files() {
             facts.files += 1;
@@ -85,16 +78,10 @@ if found:
     print(found[0])
 else:
     import pytest; print(pytest.__version__)";
-    let command = Command {
-        program: config.python.clone(),
-        args: vec!["-c".into(), QUESTION.into()],
-        // Do not run in the workspace: the repository may be pytest itself, in the middle of an edit.
-        directory: config.scratch.clone(),
-        env: process::environment(config),
-        stdin: Vec::new(),
-        merge: false,
-        max_output_bytes: 1000,
-    };
+    // Do not run in the workspace: the repository may be pytest itself, in the middle of an edit.
+    let mut command = Command::python(config, vec!["-c".into(), QUESTION.into()], &config.scratch);
+    command.merge = false;
+    command.max_output_bytes = 1000;
     let deadline = context.deadline_after(Duration::from_secs(20));
     // A sandbox without an interpreter still has files to inspect.
     let printed = process::run(&command, deadline)
@@ -124,10 +111,9 @@ fn text(facts: &WorkspaceFacts) -> String {
             })
             .collect();
         let remaining = facts.test_folders.len().saturating_sub(TEST_FOLDERS);
-        let suffix = if remaining > 0 {
-            format!(" and {remaining} more folders")
-        } else {
-            String::new()
+        let suffix = match remaining {
+            0 => String::new(),
+            more => format!(" and {more} more folders"),
         };
         lines.push(format!(
             "{}, in {}{suffix}.",

@@ -58,7 +58,10 @@ impl Tool for RunPython {
         let snippet = folder.join("snippet.py");
         std::fs::write(&snippet, &args.code)?;
         let root = context.workspace.root().to_owned();
-        let mut env = process::environment(config);
+        // The streams are merged, to keep the order of writing.
+        let mut command = Command::python(config, vec![snippet.clone().into()], &root);
+        command.max_output_bytes = MAX_OUTPUT_BYTES;
+        let env = &mut command.env;
         let path = match env.get("PYTHONPATH") {
             Some(path) => format!("{}:{path}", root.display()),
             None => root.display().to_string(),
@@ -66,16 +69,6 @@ impl Tool for RunPython {
         env.insert("PYTHONPATH".into(), path);
         // Unbuffered, so that output before the deadline is not lost.
         env.insert("PYTHONUNBUFFERED".into(), "1".into());
-        let command = Command {
-            program: config.python.clone(),
-            args: vec![snippet.clone().into()],
-            directory: root.clone(),
-            env,
-            stdin: Vec::new(),
-            // Merge the streams, to keep the order of writing.
-            merge: true,
-            max_output_bytes: MAX_OUTPUT_BYTES,
-        };
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
         let finished = process::run(&command, limit.at)?;
         let clean = |text: String| {

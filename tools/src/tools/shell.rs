@@ -54,18 +54,11 @@ impl Tool for Shell {
             .into_iter()
             .find(|path| Path::new(path).exists())
             .ok_or_else(|| ToolError::refused("There is no shell in this sandbox."))?;
-        let mut env = process::environment(config);
-        env.insert("PYTHONUNBUFFERED".into(), "1".into());
-        env.insert("PAGER".into(), "cat".into());
-        let command = Command {
-            program: shell.into(),
-            args: vec!["-c".into(), args.command.into()],
-            directory: root.clone(),
-            env,
-            stdin: Vec::new(),
-            merge: true,
-            max_output_bytes: MAX_OUTPUT_BYTES,
-        };
+        let mut command = Command::python(config, vec!["-c".into(), args.command.into()], &root);
+        command.program = shell.into();
+        command.max_output_bytes = MAX_OUTPUT_BYTES;
+        command.env.insert("PYTHONUNBUFFERED".into(), "1".into());
+        command.env.insert("PAGER".into(), "cat".into());
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
         let finished = process::run(&command, limit.at)?;
         let mut ran = ProgramResult::new(&finished, |text| with_relative_paths(&text, &root));

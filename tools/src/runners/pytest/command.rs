@@ -46,25 +46,20 @@ pub(super) struct Arguments {
     pub keyword: Option<String>,
 }
 
-/// A process to start, and the recording of its run.
-pub(super) struct RecordedCommand {
-    pub command: Command,
-    pub recording: Recording,
-}
-
 /// Returns the folder of pytest's cache, inside the folder of a run.
 fn cache(folder: &Path) -> PathBuf {
     folder.join("cache")
 }
 
-/// Writes the plugin and its settings. `ids` selects the tests to run in the files.
+/// Writes the plugin and its settings. Returns the process to start, and the recording of its run. `ids` selects the
+/// tests to run in the files.
 pub(super) fn prepare(
     config: &Config,
     root: &Path,
     arguments: &Arguments,
     ids: &[String],
     options: &Options,
-) -> Result<RecordedCommand> {
+) -> Result<(Command, Recording)> {
     let modules = [(MODULE, PLUGIN), GUARD, COLLECTION_FAILURE, PROCESS_STATE];
     let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
     // Plugins create folders in it before pytest creates it.
@@ -79,7 +74,7 @@ pub(super) fn prepare_server(
     root: &Path,
     arguments: &Arguments,
     ids: &[String],
-) -> Result<RecordedCommand> {
+) -> Result<(Command, Recording)> {
     let modules = [
         (MODULE, PLUGIN),
         GUARD,
@@ -109,8 +104,8 @@ fn with_command(
     mut recording: Recording,
     cache: &Path,
     plugins: &[&str],
-) -> Result<RecordedCommand> {
-    recording.set("cache", cache.display().to_string());
+) -> Result<(Command, Recording)> {
+    recording.settings["cache"] = cache.display().to_string().into();
     let modules = recording.modules.display();
     let path = match recording.env.get("PYTHONPATH") {
         Some(path) => format!("{modules}:{path}"),
@@ -147,16 +142,10 @@ fn with_command(
         "" => root.to_owned(),
         folder => root.join(folder),
     };
-    let command = Command {
-        program: config.python.clone(),
-        args,
-        directory,
-        env: recording.environment()?,
-        stdin: Vec::new(),
-        merge: true,
-        max_output_bytes: MAX_PRINTED_BYTES,
-    };
-    Ok(RecordedCommand { command, recording })
+    let mut command = Command::python(config, args, directory);
+    command.env = recording.environment()?;
+    command.max_output_bytes = MAX_PRINTED_BYTES;
+    Ok((command, recording))
 }
 
 /// Makes a path of the workspace relative to a folder that contains it.

@@ -17,21 +17,21 @@ use serde_json::{Value, json};
 
 use super::super::Run;
 use super::super::recording::{MAX_PRINTED_BYTES, Recording};
-use super::command::{Arguments, RecordedCommand, prepare_server};
+use super::command::{Arguments, prepare_server};
 use crate::error::Result;
 use crate::outcomes::Session;
-use crate::process::{self, BackgroundProcess, ProcessOutput};
+use crate::process::{BackgroundProcess, ProcessOutput};
 use crate::workspace::{Layout, Stamps};
 
-pub(crate) use control::{Control, anonymous_file};
+pub(crate) use control::Control;
 
 /// A forked run may take at most this many times as long as one in a new process, which loads everything; then a new
 /// process is started instead. A lock that was held during the fork would never be released.
 const FORK_TIMEOUT_FACTOR: u32 = 3;
 const MIN_FORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes of module names in one request, and the JSON overhead of each module.
-const MAX_IMPORT_BYTES: usize = 64 << 10;
-const MODULE_SYNTAX: usize = 8;
+pub(crate) const MAX_IMPORT_BYTES: usize = 64 << 10;
+pub(crate) const MODULE_SYNTAX: usize = 8;
 /// Minimum startup time that justifies a server.
 const MIN_START_TIME: Duration = Duration::from_millis(300);
 
@@ -151,10 +151,10 @@ impl Server {
         let Some(loaded) = Stamps::take(checkout.root()) else {
             return Ok(None);
         };
-        let RecordedCommand { command, recording } =
+        let (command, recording) =
             prepare_server(checkout.config(), checkout.root(), arguments, ids)?;
         let (importer, stdin) = Control::pair()?;
-        let process = BackgroundProcess::start(&command, stdin, &anonymous_file()?)?;
+        let process = BackgroundProcess::start(&command, stdin)?;
         let mut server = Server {
             arguments: arguments.clone(),
             importer,
@@ -166,7 +166,7 @@ impl Server {
             _recording: recording,
         };
         server.import_from_now_on(imports);
-        let settings = server._recording.settings().clone();
+        let settings = server._recording.settings.clone();
         server.ask_to_collect(&settings, ids, loaded, &[])?;
         Ok(Some(server))
     }
@@ -199,7 +199,7 @@ impl Server {
             "imports": self.imports,
         });
         self.importer
-            .send(&request, &[anonymous_file()?.into(), peer])?;
+            .send(&request, &[tempfile::tempfile()?.into(), peer])?;
         self.collector = Some(Collector {
             control,
             ids: ids.to_vec(),
@@ -218,7 +218,7 @@ impl Server {
         let patience = (self.took * FORK_TIMEOUT_FACTOR).max(MIN_FORK_TIMEOUT);
         let deadline = run.options.deadline.min(Instant::now() + patience);
         let now = Stamps::take(run.checkout.root())?;
-        let settings = recording.settings().clone();
+        let settings = recording.settings.clone();
         let is_current = (self.collector.as_ref())
             .is_some_and(|collector| collector.ids == ids && collector.files == now);
         if !is_current {
@@ -229,19 +229,11 @@ impl Server {
             collector.control.receive::<Value>(deadline)?;
             collector.is_ready = true;
         }
-        let (output, writer) = std::io::pipe().ok()?;
-        let reported = recording.report.writer().ok()?;
         let request = json!({ "settings": settings });
+        let report = &mut recording.report;
         let control = &mut collector.control;
-        let fork = || control.fork(&request, &[writer.into(), reported], deadline);
-        process::run_forked(
-            fork,
-            output.into(),
-            MAX_PRINTED_BYTES,
-            deadline,
-            &mut recording.report,
-        )
-        .ok()
+        let ran = control.run(&request, MAX_PRINTED_BYTES, deadline, deadline, report);
+        ran.ok()
     }
 
     fn collect_again(

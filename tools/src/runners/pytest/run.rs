@@ -44,11 +44,7 @@ fn run_with_addopts(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Resu
     run.items.append(&mut session.items);
     let printed = normalize(&finished.stdout.text(), root);
 
-    let conftests: Vec<String> = session
-        .broken_conftests()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let conftests = session.broken_conftests();
     let (started, plans_nothing) = (session.started, session.plans_nothing());
     let classifier = Classifier {
         layout: checkout.layout(),
@@ -77,10 +73,8 @@ fn run_with_addopts(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Resu
     }
 
     let affected = |id: &String| {
-        let folders = conftests
-            .iter()
-            .filter_map(|c| c.strip_suffix("conftest.py"));
-        folders.into_iter().any(|folder| id.starts_with(folder))
+        let mut folders = (conftests.iter()).filter_map(|c| c.strip_suffix("conftest.py"));
+        folders.any(|folder| id.starts_with(folder))
     };
     let (beneath, other_ids): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(affected);
     let split = failed_to_start && !other_ids.is_empty() && !beneath.is_empty();
@@ -95,7 +89,7 @@ fn run_with_addopts(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Resu
     report.contradicted |=
         finished.exit_code() == Some(0) && has_failures(&report) && !options.collect_only;
     if split {
-        report = merge_reports(report, run_with_addopts(run, &other_ids, addopts)?);
+        report = merge_reports([report, run_with_addopts(run, &other_ids, addopts)?]);
     }
     Ok(report)
 }
@@ -107,21 +101,19 @@ fn one_process(
     ids: &[String],
 ) -> Result<(Session, ProcessOutput)> {
     let (config, root) = (run.checkout.config(), run.checkout.root());
-    let mut prepared = prepare(config, root, arguments, ids, run.options)?;
+    let (mut command, mut recording) = prepare(config, root, arguments, ids, run.options)?;
     let is_warm = fork_server::is_possible(run);
-    if is_warm
-        && let Some(finished) = fork_server::run(run, arguments, ids, &mut prepared.recording)
-    {
-        let session = Session::new(prepared.recording.read());
+    if is_warm && let Some(finished) = fork_server::run(run, arguments, ids, &mut recording) {
+        let session = Session::new(recording.read());
         if session.is_whole() {
             fork_server::preload(&session.imported);
             return Ok((session, finished));
         }
         fork_server::stop();
-        prepared = prepare(config, root, arguments, ids, run.options)?;
+        (command, recording) = prepare(config, root, arguments, ids, run.options)?;
     }
-    let finished = run.process(prepared.command, &mut prepared.recording.report)?;
-    let session = Session::new(prepared.recording.read());
+    let finished = run.process(command, &mut recording.report)?;
+    let session = Session::new(recording.read());
     if is_warm && session.is_whole() && !finished.timed_out() {
         fork_server::start(run, arguments, ids, finished.took, &session);
     }
@@ -140,18 +132,9 @@ fn run_files_separately(
     files: &[String],
     addopts: Addopts,
 ) -> Result<TestReport> {
-    let mut all: Option<TestReport> = None;
-    for file in files {
-        let of_file: Vec<String> = ids
-            .iter()
-            .filter(|id| file_of(id) == file)
-            .cloned()
-            .collect();
-        let report = run_with_addopts(run, &of_file, addopts)?;
-        all = Some(match all {
-            Some(first) => merge_reports(first, report),
-            None => report,
-        });
-    }
-    Ok(all.unwrap_or_default())
+    let reports = files.iter().map(|file| {
+        let of_file = ids.iter().filter(|id| file_of(id) == file).cloned();
+        run_with_addopts(run, &of_file.collect::<Vec<_>>(), addopts)
+    });
+    Ok(merge_reports(reports.collect::<Result<Vec<_>>>()?))
 }

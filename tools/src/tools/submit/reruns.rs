@@ -113,9 +113,7 @@ pub(super) fn with_others(
     };
     let mut reruns = Vec::new();
     for ((order, _), count) in CONDITIONS.into_iter().zip(of_conditions) {
-        let Some(report) = reports.by_ref().take(count).reduce(outcomes::merge_reports) else {
-            return Ok(None);
-        };
+        let report = outcomes::merge_reports(reports.by_ref().take(count));
         if !agree(&old, &report, contributed) {
             return Ok(None);
         }
@@ -173,15 +171,10 @@ pub(super) fn one_by_one(
     for (order, parts) in CONDITIONS {
         let mut options = order.options(context.share_of_time(parts))?;
         options.whole_values.clone_from(&ids);
-        let mut all: Option<TestReport> = None;
-        for group in order.groups(&ids) {
-            let report = runners::run(context.workspace.checkout(), group, &options)?;
-            all = Some(match all {
-                Some(first) => outcomes::merge_reports(first, report),
-                None => report,
-            });
-        }
-        reruns.push(rerun(order, all.unwrap_or_default()));
+        let groups = order.groups(&ids).into_iter();
+        let reports = groups.map(|ids| runners::run(context.workspace.checkout(), ids, &options));
+        let reports = reports.collect::<Result<Vec<_>>>()?;
+        reruns.push(rerun(order, outcomes::merge_reports(reports)));
     }
     Ok(reruns)
 }

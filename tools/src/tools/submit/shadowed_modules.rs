@@ -139,15 +139,9 @@ fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<S
         .iter()
         .filter(|name| !matches!(**name, "test" | "tests" | "testing"));
     args.extend(candidates.map(|name| (*name).into()));
-    let command = Command {
-        program: config.python.clone(),
-        args,
-        directory: PathBuf::from("/"),
-        env: process::environment(config),
-        stdin: Vec::new(),
-        merge: false,
-        max_output_bytes: 1 << 20,
-    };
+    let mut command = Command::python(config, args, "/");
+    command.merge = false;
+    command.max_output_bytes = 1 << 20;
     let finished = process::run(&command, Instant::now() + TIMEOUT)?;
     let printed = finished.stdout.text();
     let mut module_names = BTreeSet::new();

@@ -1,7 +1,6 @@
 //! A socket for requests with descriptors, and their answers.
 
-use std::fs::File;
-use std::io::{IoSlice, Seek, SeekFrom};
+use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Result, ToolError};
-use crate::process::interrupt;
+use crate::process::{self, ProcessOutput, ProcessReport, interrupt};
 
 /// Maximum bytes of an answer.
 const MAX_ANSWER_LEN: usize = 4096;
@@ -65,18 +64,25 @@ impl Control {
         Ok(())
     }
 
-    /// Asks for a new process with these descriptors, and returns its id.
-    pub(crate) fn fork(
+    /// Asks for a new process, which must exist at `fork_deadline`, and waits for its end. Keeps at most `keep` bytes of
+    /// its output.
+    pub(crate) fn run(
         &mut self,
         request: &Value,
-        output: &[OwnedFd],
+        keep: usize,
+        fork_deadline: Instant,
         deadline: Instant,
-    ) -> Result<i32> {
-        self.send(request, output)?;
-        let forked: Option<ForkResponse> = self.receive(deadline);
-        forked
-            .map(|forked| forked.pid)
-            .ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
+        report: &mut ProcessReport,
+    ) -> Result<ProcessOutput> {
+        let (output, writer) = std::io::pipe()?;
+        let writers: [OwnedFd; 2] = [writer.into(), report.writer()?];
+        let fork = move || {
+            self.send(request, &writers)?;
+            let forked: Option<ForkResponse> = self.receive(fork_deadline);
+            let pid = forked.map(|forked| forked.pid);
+            pid.ok_or_else(|| ToolError::Broken("the fork server created no process".to_owned()))
+        };
+        process::run_forked(fork, output.into(), keep, deadline, report)
     }
 
     /// Receives the next answer; `None` after the deadline, an interruption or the end of the connection.
@@ -103,11 +109,4 @@ impl Control {
             return serde_json::from_slice(buffer.get(..length)?).ok();
         }
     }
-}
-
-/// Creates a file without a name.
-pub(crate) fn anonymous_file() -> Result<File> {
-    let mut file = tempfile::tempfile()?;
-    file.seek(SeekFrom::End(0))?;
-    Ok(file)
 }
