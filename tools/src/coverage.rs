@@ -107,10 +107,8 @@ pub(crate) struct Measurement {
     /// The hook that measures the processes that the program starts.
     hook: PathBuf,
     result: PathBuf,
-    statements: BTreeMap<String, BTreeSet<u32>>,
-    executed: BTreeMap<String, BTreeSet<u32>>,
-    called: BTreeMap<String, BTreeSet<u32>>,
-    counts: BTreeMap<String, BTreeMap<u32, u64>>,
+    /// Measured lines by requested path.
+    lines: BTreeMap<String, MeasuredLines>,
     counted: bool,
     until: BTreeMap<String, BTreeSet<u32>>,
     /// The workspace, if all of it is measured.
@@ -118,6 +116,15 @@ pub(crate) struct Measurement {
     contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
     problems: Vec<String>,
     lost: u32,
+}
+
+/// Lines of one file: see [`CoveredLines`].
+#[derive(Default)]
+struct MeasuredLines {
+    statements: BTreeSet<u32>,
+    executed: BTreeSet<u32>,
+    called: BTreeSet<u32>,
+    counts: BTreeMap<u32, u64>,
 }
 
 #[derive(Deserialize)]
@@ -152,10 +159,7 @@ impl Measurement {
             driver,
             hook,
             result: folder.join("result.json"),
-            statements: BTreeMap::new(),
-            executed: BTreeMap::new(),
-            called: BTreeMap::new(),
-            counts: BTreeMap::new(),
+            lines: BTreeMap::new(),
             counted: measure.counted,
             until: measure.until.clone(),
             whole: measure.whole.clone().map(|whole| (root.to_owned(), whole)),
@@ -209,16 +213,7 @@ impl Measurement {
                 }
             }
             None => {
-                let how = match ended {
-                    ExitReason::Deadline => "the deadline passed".to_owned(),
-                    ExitReason::Signal(signal) => {
-                        format!("the process was ended by signal {signal}")
-                    }
-                    ExitReason::Exit(status) => {
-                        format!("the process ended with exit status {status}")
-                    }
-                };
-                self.add_problem(format!("{how} before its coverage was written"));
+                self.add_problem(format!("{ended} before its coverage was written"));
             }
         }
         for child in self.children()? {
@@ -235,15 +230,14 @@ impl Measurement {
 
     /// Lists the data files `RESULT.PID.child`, one for each process that the program started.
     fn children(&self) -> Result<Vec<PathBuf>> {
-        let (Some(folder), Some(name)) = (self.result.parent(), self.result.file_name()) else {
+        let Some(folder) = self.result.parent() else {
             return Ok(Vec::new());
         };
-        let prefix = format!("{}.", name.to_string_lossy());
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(&prefix) && name.ends_with(".child") {
+            if name.starts_with("result.json.") && name.ends_with(".child") {
                 paths.push(path);
             }
         }
@@ -257,18 +251,13 @@ impl Measurement {
             .map_err(|e| ToolError::Broken(format!("could not read the measured lines: {e}")))?;
         self.contexts.extend(report.contexts);
         for (name, lines) in report.files {
-            let statements = self.statements.entry(name.clone()).or_default();
-            statements.extend(lines.statements);
-            let called = self.called.entry(name.clone()).or_default();
-            called.extend(lines.called);
-            let counts = self.counts.entry(name.clone()).or_default();
+            let measured = self.lines.entry(name).or_default();
+            measured.statements.extend(lines.statements);
+            measured.executed.extend(lines.executed);
+            measured.called.extend(lines.called);
             for (line, times) in lines.counts {
-                *counts.entry(line).or_default() += times;
+                *measured.counts.entry(line).or_default() += times;
             }
-            self.executed
-                .entry(name)
-                .or_default()
-                .extend(lines.executed);
         }
         Ok(report.problems)
     }
@@ -281,26 +270,22 @@ impl Measurement {
 
     /// Returns what all programs ran.
     pub(crate) fn finish(mut self) -> Coverage {
-        let lines =
-            |numbers: Option<BTreeSet<u32>>| numbers.unwrap_or_default().into_iter().collect();
-        let names: Vec<String> = match self.whole {
-            Some(_) => self.executed.keys().cloned().collect(),
-            None => std::mem::take(&mut self.files).into_keys().collect(),
+        if self.whole.is_none() {
+            self.lines.retain(|name, _| self.files.contains_key(name));
+            for name in self.files.into_keys() {
+                self.lines.entry(name).or_default();
+            }
+        }
+        let covered = |lines: MeasuredLines| CoveredLines {
+            statements: lines.statements.into_iter().collect(),
+            executed: lines.executed.into_iter().collect(),
+            called: lines.called.into_iter().collect(),
+            counts: lines.counts,
         };
-        let files = names.into_iter().map(|name| {
-            let of_file = CoveredLines {
-                statements: lines(self.statements.remove(&name)),
-                executed: lines(self.executed.remove(&name)),
-                called: lines(self.called.remove(&name)),
-                counts: self.counts.remove(&name).unwrap_or_default(),
-            };
-            (name, of_file)
-        });
-        let files = files.collect();
-        let problem = (!self.problems.is_empty()).then(|| self.problems.join("; "));
+        let files = self.lines.into_iter();
         Coverage {
-            files,
-            problem,
+            files: files.map(|(name, lines)| (name, covered(lines))).collect(),
+            problem: (!self.problems.is_empty()).then(|| self.problems.join("; ")),
             lost: self.lost,
             contexts: self.contexts,
         }

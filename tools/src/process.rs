@@ -14,6 +14,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -88,6 +89,16 @@ pub enum ExitReason {
     Signal(i32),
     /// The program was killed at its deadline.
     Deadline,
+}
+
+impl fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ExitReason::Exit(code) => write!(f, "the process ended with exit status {code}"),
+            ExitReason::Signal(signal) => write!(f, "the process was ended by signal {signal}"),
+            ExitReason::Deadline => f.write_str("the deadline passed"),
+        }
+    }
 }
 
 impl ExitReason {

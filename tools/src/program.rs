@@ -17,9 +17,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::config::Config;
 use crate::process::confinement;
-use crate::server::ServeError;
 use crate::test_run::{make_folders, side_by_side};
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
@@ -45,7 +46,6 @@ const USAGE: &str = "usage: toolbox serve --config JSON
 enum ProgramFailure {
     Usage(String),
     Tool(ToolError),
-    Serve(ServeError),
 }
 
 impl From<ToolError> for ProgramFailure {
@@ -72,38 +72,25 @@ pub fn main() -> ExitCode {
             eprintln!("toolbox: {error}");
             ExitCode::from(3)
         }
-        Err(ProgramFailure::Serve(error)) => {
-            eprintln!("toolbox: {error}");
-            ExitCode::from(3)
-        }
     }
 }
 
 fn run(mut args: Vec<String>) -> Result<(), ProgramFailure> {
     let config = option(&mut args, "--config")?;
-    let data = args
-        .iter()
-        .position(|a| a == "--data")
-        .map(|at| args.remove(at))
-        .is_some();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["--version" | "-V"] => print(&format!("toolbox {}", env!("CARGO_PKG_VERSION"))),
         ["serve"] => {
             side_by_side::enable(NAME);
             let workspace = open(config)?;
-            server::serve(workspace).map_err(ProgramFailure::Serve)
+            Ok(server::serve(workspace)?)
         }
         ["peek"] => {
-            let request = serde_json::from_reader(std::io::stdin().lock())
-                .map_err(|e| ProgramFailure::Usage(format!("the request cannot be read: {e}")))?;
-            let findings = leakage::find(Path::new("/"), &request);
+            let findings = leakage::find(Path::new("/"), &read_request()?);
             print(&json(&findings)?)
         }
         ["test"] => {
-            let request = serde_json::from_reader(std::io::stdin().lock())
-                .map_err(|e| ProgramFailure::Usage(format!("the request cannot be read: {e}")))?;
-            let request: test_run::Request = request;
+            let request: test_run::Request = read_request()?;
             make_folders(&request.config)?;
             confinement::confine_programs(&request.config);
             let answer = test_run::perform(request);
@@ -117,11 +104,8 @@ fn run(mut args: Vec<String>) -> Result<(), ProgramFailure> {
         ["cases"] => {
             let mut requests = std::io::stdin().lock();
             let mut first = String::new();
-            requests
-                .read_line(&mut first)
-                .map_err(|e| ProgramFailure::Tool(e.into()))?;
-            let settings: cases::Settings = serde_json::from_str(&first)
-                .map_err(|e| ProgramFailure::Usage(format!("the settings cannot be read: {e}")))?;
+            requests.read_line(&mut first).map_err(ToolError::from)?;
+            let settings: cases::Settings = parse(&first, "the settings cannot be read")?;
             make_folders(&settings.config)?;
             confinement::confine_programs(&settings.config);
             let served = cases::serve(settings, requests, std::io::stdout());
@@ -134,9 +118,8 @@ fn run(mut args: Vec<String>) -> Result<(), ProgramFailure> {
             let error = confinement::become_program(&config, program, arguments);
             Err(ToolError::Broken(format!("could not start {program}: {error}")).into())
         }
-        ["call", name, arguments] => {
-            let arguments = serde_json::from_str(arguments)
-                .map_err(|e| ProgramFailure::Usage(format!("the arguments are not JSON: {e}")))?;
+        ["call", name, arguments, flags @ ..] if matches!(flags, [] | ["--data"]) => {
+            let arguments = parse(arguments, "the arguments are not JSON")?;
             let tool = server::find(name)?;
             side_by_side::enable(NAME);
             let mut workspace = open(config)?;
@@ -144,10 +127,9 @@ fn run(mut args: Vec<String>) -> Result<(), ProgramFailure> {
             let answer =
                 server::with_visible_text(server::call(tool, &mut workspace, arguments, time))?;
             process::end_everything();
-            print(&if data {
-                format!("{:#}", answer.data)
-            } else {
-                answer.text
+            print(&match flags {
+                [] => answer.text,
+                _ => format!("{:#}", answer.data),
             })
         }
         _ => Err(ProgramFailure::Usage("unknown command".to_owned())),
@@ -156,15 +138,23 @@ fn run(mut args: Vec<String>) -> Result<(), ProgramFailure> {
 
 fn read(config: Option<String>) -> Result<Config, ProgramFailure> {
     let json = config.ok_or_else(|| ProgramFailure::Usage("--config is missing".to_owned()))?;
-    serde_json::from_str(&json)
-        .map_err(|e| ProgramFailure::Usage(format!("the configuration cannot be read: {e}")))
+    parse(&json, "the configuration cannot be read")
+}
+
+fn parse<T: DeserializeOwned>(json: &str, failure: &str) -> Result<T, ProgramFailure> {
+    serde_json::from_str(json).map_err(|e| ProgramFailure::Usage(format!("{failure}: {e}")))
+}
+
+fn read_request<T: DeserializeOwned>() -> Result<T, ProgramFailure> {
+    let request = serde_json::from_reader(std::io::stdin().lock());
+    request.map_err(|e| ProgramFailure::Usage(format!("the request cannot be read: {e}")))
 }
 
 fn open(config: Option<String>) -> Result<Workspace, ProgramFailure> {
     let config = read(config)?;
     make_folders(&config)?;
     confinement::confine_programs(&config);
-    process::adopt_orphans().map_err(|e| ToolError::Broken(e.to_string()))?;
+    process::adopt_orphans().map_err(ToolError::from)?;
     Ok(Workspace::open(config)?)
 }
 

@@ -17,7 +17,7 @@ use rmcp::model::{
     JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     ToolAnnotations,
 };
-use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -36,26 +36,12 @@ pub const NAME: &str = "testwright-toolbox";
 /// Key in a request's `_meta`: milliseconds that the call may take.
 pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
 
-/// The reason why the toolbox could not serve its client.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The signal handling, the runtime or a thread could not be set up.
-    #[error(transparent)]
-    Start(#[from] std::io::Error),
-    /// The client did not complete the MCP handshake.
-    #[error(transparent)]
-    Handshake(#[from] Box<ServerInitializeError>),
-    /// The task that serves the client panicked or was cancelled.
-    #[error(transparent)]
-    Service(#[from] tokio::task::JoinError),
-}
-
 /// Serves until the client closes the stream, then ends all running work.
 ///
 /// # Errors
 ///
 /// Fails if a thread, the interrupt or the connection with the client cannot be set up, or serving fails.
-pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
+pub fn serve(workspace: Workspace) -> Result<()> {
     runners::enable_warm_runs();
     interrupt::enable()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -63,19 +49,18 @@ pub fn serve(workspace: Workspace) -> Result<(), ServeError> {
         .build()?;
     let server = start_worker(workspace)?;
     let streams = stdio::stdio(runtime.handle());
+    let broken = |e: &dyn std::fmt::Display| ToolError::Broken(e.to_string());
     let result = runtime.block_on(async {
-        let service = server
-            .serve((streams.input, streams.output))
-            .await
-            .map_err(Box::new)?;
-        Ok(service.waiting().await?)
+        let service = server.serve((streams.input, streams.output)).await;
+        let ended = service.map_err(|e| broken(&e))?.waiting().await;
+        ended.map(drop).map_err(|e| broken(&e))
     });
     process::end_everything();
     // Wait until the last answers are written; this fails if the client is gone.
     let _ = streams.writer.join();
     // Do not wait for the threads: they may be blocked on stdin or in a tool.
     runtime.shutdown_background();
-    result.map(drop)
+    result
 }
 
 /// Serves on any stream, for the fuzz targets: `answer` replaces the thread that runs tools.

@@ -27,27 +27,8 @@ pub struct Request {
     pub ids: Vec<String>,
     /// Time limit in seconds; tests that ended before it are reported.
     pub seconds: u64,
-    /// Value of `PYTHONHASHSEED`.
-    #[serde(default)]
-    pub hash_seed: u32,
-    /// Name of the user, and of a link to the home folder; `None` for the usual ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// Whether to run the tests in reverse order.
-    #[serde(default)]
-    pub reversed: bool,
-    /// Whether to run each test in its own process, forked once all tests are collected.
-    #[serde(default)]
-    pub alone: bool,
-    /// Tests for which to fill [`crate::outcomes::report::TestResult::executed`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trace: Vec<String>,
-    /// Tests whose assertion messages show whole values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub whole_values: Vec<String>,
-    /// Number that must differ between concurrent runs in the same folders.
-    #[serde(default)]
-    pub lane: usize,
+    /// Other options of the run, except for its deadline.
+    pub options: Options,
     /// Lines to measure; `None` for no coverage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Measure>,
@@ -76,14 +57,10 @@ pub fn perform(request: Request) -> Result<TestRunResult> {
         return Err(refusal!("`{name}` is not a path relative to the workspace"));
     }
     let seconds = request.seconds.min(MAX_TEST_SECONDS);
-    let mut options = Options::with_deadline(begun + Duration::from_secs(seconds));
-    options.hash_seed = request.hash_seed;
-    options.user.clone_from(&request.user);
-    options.reversed = request.reversed;
-    options.alone = request.alone;
-    options.trace.clone_from(&request.trace);
-    options.whole_values.clone_from(&request.whole_values);
-    options.lane = request.lane;
+    let options = Options {
+        deadline: begun + Duration::from_secs(seconds),
+        ..request.options
+    };
     make_folders(&request.config)?;
     process::adopt_orphans()?;
     let checkout = Checkout::open(request.config)?;

@@ -16,6 +16,7 @@ use testwright_tools::DIGEST;
 use testwright_tools::coverage::Measure;
 use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::program as toolbox;
+use testwright_tools::runners::Options;
 use testwright_tools::test_run::{Request, TestRunResult};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
@@ -346,13 +347,11 @@ impl Harness {
             config,
             ids: run.ids.clone(),
             seconds: self.test_time.as_secs(),
-            hash_seed: run.hash_seed,
-            user: other_user(run.hash_seed),
-            reversed: false,
-            alone: false,
-            trace: Vec::new(),
-            whole_values: Vec::new(),
-            lane: 0,
+            options: Options {
+                hash_seed: run.hash_seed,
+                user: other_user(run.hash_seed),
+                ..Options::with_deadline(Instant::now())
+            },
             coverage: measure,
         };
         let request = encode(&request)?;

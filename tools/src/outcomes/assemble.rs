@@ -399,9 +399,8 @@ pub(crate) fn last_line(text: &str) -> Option<&str> {
 fn describe_end(ended: ExitReason, internal_error: Option<&InternalError>) -> String {
     match (ended, internal_error) {
         (ExitReason::Deadline, _) => "the deadline came".to_owned(),
-        (ExitReason::Signal(signal), _) => format!("the process was ended by signal {signal}"),
         (ExitReason::Exit(_), Some(error)) => format!("{}:\n{}\n", error.subject(), error.text),
-        (ExitReason::Exit(code), None) => format!("the process ended with exit status {code}"),
+        _ => ended.to_string(),
     }
 }
 

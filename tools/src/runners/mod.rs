@@ -7,6 +7,8 @@ mod recording;
 use std::collections::HashSet;
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
 use crate::error::Result;
@@ -19,9 +21,11 @@ pub use pytest::enable_warm_runs;
 pub(crate) use pytest::{Control, FORKING, MAX_IMPORT_BYTES, MODULE_SYNTAX, Module};
 
 /// Options of a test run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Options {
     /// The time when the run must end; tests that ended before it are reported.
+    #[serde(skip, default = "Instant::now")]
     pub deadline: Instant,
     /// Value of `PYTHONHASHSEED`.
     pub hash_seed: u32,

@@ -97,21 +97,16 @@ struct Running {
 
 impl Running {
     fn start(checkout: &Checkout, index: usize, job: &Job) -> Result<Running> {
-        let remaining_time = job
-            .options
-            .deadline
-            .saturating_duration_since(Instant::now());
+        let deadline = job.options.deadline;
+        let remaining_time = deadline.saturating_duration_since(Instant::now());
         let request = Request {
             config: checkout.config().clone(),
             ids: job.ids.clone(),
             seconds: remaining_time.as_secs().max(1),
-            hash_seed: job.options.hash_seed,
-            user: job.options.user.clone(),
-            reversed: job.options.reversed,
-            alone: job.options.alone,
-            trace: job.options.trace.clone(),
-            whole_values: job.options.whole_values.clone(),
-            lane: index + 1,
+            options: Options {
+                lane: index + 1,
+                ..job.options.clone()
+            },
             coverage: None,
         };
         let request = serde_json::to_vec(&request)
@@ -143,7 +138,7 @@ impl Running {
             child,
             output: std::os::fd::OwnedFd::from(output).into(),
             written: Vec::new(),
-            end: job.options.deadline + GRACE_PERIOD,
+            end: deadline + GRACE_PERIOD,
         })
     }
 

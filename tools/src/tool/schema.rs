@@ -57,7 +57,7 @@ pub(super) fn parameters<A: JsonSchema>() -> Value {
         .into_generator()
         .into_root_schema_for::<A>()
         .to_value();
-    clean(&mut schema, true);
+    clean(&mut schema);
     if let Some(object) = schema.as_object_mut() {
         // The tool's description already says what the struct is for.
         object.remove("description");
@@ -68,50 +68,47 @@ pub(super) fn parameters<A: JsonSchema>() -> Value {
     schema
 }
 
-fn clean(value: &mut Value, is_schema: bool) {
+fn clean(value: &mut Value) {
     let Some(object) = value.as_object_mut() else {
         if let Some(items) = value.as_array_mut() {
-            items.iter_mut().for_each(|item| clean(item, true));
+            items.iter_mut().for_each(clean);
         }
         return;
     };
-    if is_schema {
-        for key in ["title", "$schema", "format"] {
-            object.remove(key);
+    for key in ["title", "$schema", "format"] {
+        object.remove(key);
+    }
+    // Line ends inside a paragraph come from source wrapping.
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        let paragraphs: Vec<String> = text.split("\n\n").map(|p| p.replace('\n', " ")).collect();
+        *text = paragraphs.join("\n\n");
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if let Some(Value::Array(types)) = object.get("type") {
+        let plain: Vec<&Value> = types.iter().filter(|t| *t != "null").collect();
+        if let [only] = plain.as_slice() {
+            let only = (*only).clone();
+            object.insert("type".to_owned(), only);
         }
-        // Line ends inside a paragraph come from source wrapping.
-        if let Some(Value::String(text)) = object.get_mut("description") {
-            let paragraphs: Vec<String> =
-                text.split("\n\n").map(|p| p.replace('\n', " ")).collect();
-            *text = paragraphs.join("\n\n");
-        }
-        if object.get("default").is_some_and(Value::is_null) {
-            object.remove("default");
-        }
-        if let Some(Value::Array(types)) = object.get("type") {
-            let plain: Vec<&Value> = types.iter().filter(|t| *t != "null").collect();
-            if let [only] = plain.as_slice() {
-                let only = (*only).clone();
-                object.insert("type".to_owned(), only);
+    }
+    if let Some(Value::Array(choices)) = object.get("anyOf") {
+        let plain: Vec<&Value> = choices
+            .iter()
+            .filter(|c| c.get("type") != Some(&"null".into()))
+            .collect();
+        if let [Value::Object(only)] = plain.as_slice() {
+            let only = only.clone();
+            object.remove("anyOf");
+            for (key, inner) in only {
+                object.entry(key).or_insert(inner);
             }
         }
-        if let Some(Value::Array(choices)) = object.get("anyOf") {
-            let plain: Vec<&Value> = choices
-                .iter()
-                .filter(|c| c.get("type") != Some(&"null".into()))
-                .collect();
-            if let [Value::Object(only)] = plain.as_slice() {
-                let only = only.clone();
-                object.remove("anyOf");
-                for (key, inner) in only {
-                    object.entry(key).or_insert(inner);
-                }
-            }
-        }
-        // `minimum: 0` of unsigned numbers tells a model nothing useful.
-        if object.get("minimum") == Some(&0.into()) {
-            object.remove("minimum");
-        }
+    }
+    // `minimum: 0` of unsigned numbers tells a model nothing useful.
+    if object.get("minimum") == Some(&0.into()) {
+        object.remove("minimum");
     }
     for (key, inner) in object.iter_mut() {
         match key.as_str() {
@@ -121,11 +118,11 @@ fn clean(value: &mut Value, is_schema: bool) {
                     .into_iter()
                     .flat_map(|p| p.values_mut())
                 {
-                    clean(property, true);
+                    clean(property);
                 }
             }
             "examples" | "default" | "enum" | "const" | "required" => {}
-            _ => clean(inner, true),
+            _ => clean(inner),
         }
     }
 }

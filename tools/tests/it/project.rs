@@ -214,13 +214,7 @@ impl Project {
             config: self.config.clone(),
             ids: ids.iter().map(|id| (*id).to_owned()).collect(),
             seconds: 100,
-            hash_seed: 0,
-            user: None,
-            reversed: false,
-            alone: false,
-            trace: Vec::new(),
-            whole_values: Vec::new(),
-            lane: 0,
+            options: Options::with_deadline(Instant::now()),
             coverage: None,
         }
     }

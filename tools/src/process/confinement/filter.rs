@@ -56,20 +56,16 @@ type Rules = BTreeMap<i64, Vec<Rule>>;
 
 /// Returns a filter for programs that must not reach these threads of this process.
 pub(super) fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
-    let is = |index: u8, value: i32| {
-        let value = u64::from(value.cast_unsigned());
-        Condition::new(index, Length::Dword, Op::Eq, value)
-    };
+    let equals = |index: u8, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
+    let is = |index: u8, value: i32| equals(index, u64::from(value.cast_unsigned()));
     let group = nix::unistd::getpgrp().as_raw();
     let mut rules: Rules = REFUSED_CALLS
         .iter()
         .map(|number| (*number, vec![]))
         .collect();
     let mut add = |number: i64, conditions: Vec<Condition>| -> Result<(), BackendError> {
-        rules
-            .entry(number)
-            .or_default()
-            .push(Rule::new(conditions)?);
+        let rule = Rule::new(conditions)?;
+        rules.entry(number).or_default().push(rule);
         Ok(())
     };
     for (number, index) in TARGETED_CALLS {
@@ -86,28 +82,18 @@ pub(super) fn program(threads: &[i32]) -> Result<BpfProgram, BackendError> {
         // priority.
         add(libc::SYS_setpriority, vec![is(0, 0)?, is(1, *thread)?])?;
         add(libc::SYS_ioprio_set, vec![is(0, 1)?, is(1, *thread)?])?;
-        add(
-            libc::SYS_fcntl,
-            vec![
-                Condition::new(1, Length::Dword, Op::Eq, F_SETOWN)?,
-                is(2, *thread)?,
-            ],
-        )?;
     }
     for (number, of_group, of_user) in [(libc::SYS_setpriority, 1, 2), (libc::SYS_ioprio_set, 2, 3)]
     {
         add(number, vec![is(0, of_group)?, is(1, group)?])?;
         add(number, vec![is(0, of_user)?])?;
     }
-    for target in [-1, -group, 1] {
-        let owner = Condition::new(1, Length::Dword, Op::Eq, F_SETOWN)?;
-        add(libc::SYS_fcntl, vec![owner, is(2, target)?])?;
+    for target in threads.iter().chain(&[-1, -group, 1]) {
+        add(libc::SYS_fcntl, vec![equals(1, F_SETOWN)?, is(2, *target)?])?;
     }
-    let owner = Condition::new(1, Length::Dword, Op::Eq, F_SETOWN_EX)?;
-    add(libc::SYS_fcntl, vec![owner])?;
+    add(libc::SYS_fcntl, vec![equals(1, F_SETOWN_EX)?])?;
     for request in SET_OWNER_IOCTLS {
-        let request = Condition::new(1, Length::Dword, Op::Eq, request)?;
-        add(libc::SYS_ioctl, vec![request])?;
+        add(libc::SYS_ioctl, vec![equals(1, request)?])?;
     }
     let filter = SeccompFilter::new(
         rules,

@@ -6,7 +6,7 @@ use super::*;
 fn outcomes_do_not_depend_on_measuring() {
     let project = project();
     let mut request = request(&project, &["tests"], &["pkg/__init__.py"]);
-    request.reversed = true;
+    request.options.reversed = true;
     let with = answer(&request);
     request.coverage = None;
     // The request needs no archive of the base commit.

@@ -181,7 +181,7 @@ fn unittest_runs_requested_ids() {
         "tests/gone.py",
     ];
     let mut request = project.request(&ids);
-    request.reversed = true;
+    request.options.reversed = true;
     let report = answer(&request).report;
     let expected = [
         ("G::test_inherited", Outcome::Passed),
