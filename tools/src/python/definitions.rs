@@ -170,12 +170,6 @@ impl Module {
             source: self.source(string),
         })
     }
-
-    /// Returns the innermost class or function around a line.
-    pub fn enclosing(&self, line: usize) -> Option<Definition> {
-        let outline = self.outline();
-        in_function(&outline, line).cloned()
-    }
 }
 
 /// Converts a qualified name to the form that this module uses.

@@ -126,12 +126,9 @@ fn replaced_once(
     let (bytes, text) = (statement.byte_range(), module.text());
     let names = module.bindings(statement);
     if names.len() == 1 {
-        return Some(format!(
-            "{}{}{}",
-            &text[..bytes.start],
-            new.statement(),
-            &text[bytes.end..]
-        ));
+        let mut replaced = text.to_owned();
+        replaced.replace_range(bytes, &new.statement());
+        return Some(replaced);
     }
     let at = names.iter().position(|name| name == old)?;
     let nodes: Vec<Node<'_>> = field_children(statement, "name").collect();
@@ -140,15 +137,10 @@ fn replaced_once(
         Some(next) => nodes.get(at)?.start_byte()..next.start_byte(),
         None => nodes.get(at.checked_sub(1)?)?.end_byte()..nodes.get(at)?.end_byte(),
     };
-    let without = format!(
-        "{}{}",
-        &text[..removed_range.start],
-        &text[removed_range.end..]
-    );
-    if statement
-        .parent()
-        .is_some_and(|parent| parent.kind() == "module")
-    {
+    let mut without = text.to_owned();
+    without.replace_range(removed_range.clone(), "");
+    let parent = statement.parent();
+    if parent.is_some_and(|parent| parent.kind() == "module") {
         let result = add_imports(&Module::parse(without), std::slice::from_ref(new), is_own);
         return result.ok().map(|imported| imported.text);
     }
@@ -207,10 +199,8 @@ fn state(module: &Module, new_binding: &Binding) -> Result<ImportState, ImportEr
             wanted: new_binding.statement(),
         });
     }
-    if let Some(own) = defined
-        .iter()
-        .find(|definition| definition.name == new_binding.local)
-    {
+    let mut defined = defined.iter();
+    if let Some(own) = defined.find(|definition| definition.name == new_binding.local) {
         return Err(ImportError::Defined {
             name: new_binding.local.clone(),
             line: own.line,
@@ -223,10 +213,8 @@ fn state(module: &Module, new_binding: &Binding) -> Result<ImportState, ImportEr
 /// Returns whether the packages are equal, or one contains the other. A package may re-export its modules' definitions.
 fn are_nested(a: &str, b: &str) -> bool {
     let is_in = |inner: &str, outer: &str| {
-        !outer.is_empty()
-            && inner
-                .strip_prefix(outer)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        let rest = inner.strip_prefix(outer).filter(|_| !outer.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     is_in(a, b) || is_in(b, a)
 }
@@ -329,14 +317,11 @@ fn group(binding: &Binding, is_own: &dyn Fn(&str) -> bool) -> Group {
 fn with_statement(module: &Module, new_binding: &Binding, is_own: &dyn Fn(&str) -> bool) -> String {
     let outline = module.outline();
     let first_definition = outline.first().map_or(usize::MAX, |d| d.first);
-    let group_of = |import: &Import| {
-        let binding = import.bindings.first();
-        binding.map_or(Group::Package, |binding| group(binding, is_own))
-    };
     let imports: Vec<(Import, Group)> = (module.imports().into_iter())
         .filter(|import| import.top_level && import.last < first_definition)
         .map(|import| {
-            let group = group_of(&import);
+            let binding = import.bindings.first();
+            let group = binding.map_or(Group::Package, |binding| group(binding, is_own));
             (import, group)
         })
         .collect();
@@ -371,10 +356,10 @@ fn with_statement(module: &Module, new_binding: &Binding, is_own: &dyn Fn(&str) 
         while at > 0 && lines[at - 1].starts_with('#') {
             at -= 1;
         }
-        match is_separated && at > header_end(module) {
-            true => (at, vec![statement, String::new()]),
-            false => (later.first - 1, vec![statement, String::new()]),
+        if !is_separated || at <= header_end(module) {
+            at = later.first - 1;
         }
+        (at, vec![statement, String::new()])
     } else {
         let at = imports.last().map_or(0, |(import, _)| import.last);
         match is_separated {
@@ -440,14 +425,10 @@ pub fn read_imports(statements: &[String]) -> Result<Vec<Binding>, ImportError> 
         let root = module.root();
         let only_imports = named_children(root).all(|c| {
             c.kind().starts_with("import_")
-                || c.kind() == "future_import_statement"
-                || c.kind() == "comment"
+                || matches!(c.kind(), "future_import_statement" | "comment")
         });
-        let bindings: Vec<Binding> = module
-            .imports()
-            .into_iter()
-            .flat_map(|i| i.bindings)
-            .collect();
+        let imports = module.imports().into_iter();
+        let bindings: Vec<Binding> = imports.flat_map(|import| import.bindings).collect();
         if root.has_error() || !only_imports || bindings.is_empty() {
             return Err(ImportError::NotAnImport(text.trim().to_owned()));
         }

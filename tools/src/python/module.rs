@@ -102,25 +102,13 @@ impl Module {
     }
 
     fn collect_errors(&self, node: Node<'_>, errors: &mut Vec<SyntaxError>) {
-        let line = node.start_position().row + 1;
         if node.is_missing() {
-            errors.push(SyntaxError {
-                line,
-                what: format!("expected `{}`", node.kind()),
-            });
+            errors.push(error_at(node, &format!("expected `{}`", node.kind())));
         } else if node.is_error() {
-            let text: String = self
-                .source(node)
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .chars()
-                .take(60)
-                .collect();
-            errors.push(SyntaxError {
-                line,
-                what: format!("invalid syntax at `{}`", text.trim()),
-            });
+            let line = self.source(node).lines().next().unwrap_or_default();
+            let text: String = line.chars().take(60).collect();
+            let what = format!("invalid syntax at `{}`", text.trim());
+            errors.push(error_at(node, &what));
         } else if node.has_error() {
             let mut cursor = node.walk();
             for child in node.children(&mut cursor) {

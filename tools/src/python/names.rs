@@ -31,8 +31,8 @@ pub fn undefined_names(module: &Module) -> Vec<UndefinedName> {
     let mut seen = HashSet::new();
     let mut undefined = Vec::new();
     for used in walk.uses.iter().filter(|used| !used.guarded) {
-        if !is_builtin(used.name) && !walk.is_bound(used.name, used.scope) && seen.insert(used.name)
-        {
+        let is_bound = walk.binder(used.name, used.scope).is_some();
+        if !is_bound && !is_builtin(used.name) && seen.insert(used.name) {
             undefined.push(UndefinedName {
                 name: used.name.to_owned(),
                 line: used.line,

@@ -49,7 +49,16 @@ impl Input {
 /// Returns phrases for the things that the source of a test reads and that no behaviour depends on.
 pub fn unrelated_inputs(test_source: &str) -> Vec<&'static str> {
     let module = Module::parse(test_source);
-    let mut reader = InputReader::new(&module);
+    let mut reader = InputReader {
+        module: &module,
+        inputs: BTreeSet::new(),
+        draws: false,
+        seeds: false,
+        names_module_file: false,
+        reads_file: false,
+        writes_file: false,
+        names_folder: false,
+    };
     for node in descendants(module.root(), may_hold_code) {
         reader.visit(node);
     }
@@ -100,20 +109,7 @@ struct InputReader<'m> {
     names_folder: bool,
 }
 
-impl<'m> InputReader<'m> {
-    fn new(module: &'m Module) -> Self {
-        InputReader {
-            module,
-            inputs: BTreeSet::new(),
-            draws: false,
-            seeds: false,
-            names_module_file: false,
-            reads_file: false,
-            writes_file: false,
-            names_folder: false,
-        }
-    }
-
+impl InputReader<'_> {
     fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
             "call" => self.visit_call(node),
@@ -135,15 +131,11 @@ impl<'m> InputReader<'m> {
             "st_mtime" | "st_mtime_ns" | "st_ctime" | "st_ctime_ns" => Input::FileAge,
             _ if CODE_ATTRIBUTES.contains(&name) => Input::Bytecode,
             "testsfailed" => Input::RunRecord,
-            "__file__" => {
-                self.names_module_file = true;
+            _ => {
+                self.names_module_file |= name == "__file__";
+                self.names_folder |= matches!(name, "parent" | "parents");
                 return;
             }
-            "parent" | "parents" => {
-                self.names_folder = true;
-                return;
-            }
-            _ => return,
         };
         self.inputs.insert(input);
     }

@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution::{self, named_or_contributed};
+use super::line_numbers::lines_between;
 use crate::outcomes::report::TestReport;
 use crate::outcomes::{covers, file_of, text};
-use crate::python::{Module, flatten, unreached_assertions};
+use crate::python::{Module, flatten, in_function, unreached_assertions};
 use crate::runners::{self, Options};
 use crate::similarity::most_similar;
 use crate::tool::{Context, Reply, Result, Tool};
@@ -98,20 +99,17 @@ fn not_reached(workspace: &Workspace, report: &TestReport) -> String {
         let Some(frame) = frames.clone().find(|frame| frame.file == file) else {
             continue;
         };
-        let text = workspace
-            .resolve(file)
-            .and_then(|path| workspace.read_text(&path));
-        let Ok(text) = text else { continue };
-        let line = frame.line as usize;
-        let module = Module::parse(text);
-        let Some(definition) = module.enclosing(line) else {
+        let path = workspace.resolve(file);
+        let Ok(text) = path.and_then(|path| workspace.read_text(&path)) else {
             continue;
         };
-        let source = module.text().lines().skip(definition.first - 1);
-        let source: Vec<&str> = source
-            .take(definition.last + 1 - definition.first)
-            .collect();
-        let lines = unreached_assertions(&source.join("\n"), definition.first, line);
+        let line = frame.line as usize;
+        let outline = Module::parse(text.as_str()).outline();
+        let Some(definition) = in_function(&outline, line) else {
+            continue;
+        };
+        let source = lines_between(&text, definition.first, definition.last);
+        let lines = unreached_assertions(&source, definition.first, line);
         let lines: Vec<String> = (lines.iter())
             .map(|(first, last)| match last - first {
                 0 => format!("line {first}"),

@@ -83,7 +83,7 @@ fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Piece
         let own = key.rsplit('.').next();
         for name in unit.names.iter().flat_map(|names| names.iter()) {
             *steps = steps.checked_sub(1 + test.classes.len())?;
-            let (name, scope) = (name.name(), name.scope());
+            let (name, scope) = (name.name.as_str(), name.scope);
             if own == Some(name) {
                 continue;
             }

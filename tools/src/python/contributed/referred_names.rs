@@ -21,18 +21,8 @@ pub(super) enum NameScope {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReferredName {
-    name: String,
-    scope: NameScope,
-}
-
-impl ReferredName {
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn scope(&self) -> NameScope {
-        self.scope
-    }
+    pub name: String,
+    pub scope: NameScope,
 }
 
 /// Calls whose strings are names of fixtures or members.
@@ -125,9 +115,7 @@ impl<'m> ReferredNames<'m> {
     /// value.
     fn parameters(&self, function: Node<'m>, out: &mut BTreeSet<ReferredName>) {
         let name = function.child_by_field_name("name");
-        let name = name
-            .map(|name| self.module.source(name))
-            .unwrap_or_default();
+        let name = name.map_or("", |name| self.module.source(name));
         let is_test = self.layout.is_test_function(name) || name.starts_with("test");
         let decorated = function.parent();
         let decorated = decorated.filter(|parent| parent.kind() == "decorated_definition");
@@ -147,13 +135,14 @@ impl<'m> ReferredNames<'m> {
             if let Some(name) = name.map(|name| self.module.source(name))
                 && !parametrized_names.contains(name)
             {
-                add(
-                    out,
-                    self.fixtures.get(name).unwrap_or(&name),
-                    NameScope::Both,
-                );
+                self.add_fixture(out, name);
             }
         }
+    }
+
+    fn add_fixture(&self, out: &mut BTreeSet<ReferredName>, name: &'m str) {
+        let function = self.fixtures.get(name).unwrap_or(&name);
+        add(out, function, NameScope::Both);
     }
 
     /// Returns the names that `parametrize` gives values itself.
@@ -186,14 +175,7 @@ impl<'m> ReferredNames<'m> {
     fn strings(&self, node: Node<'m>, out: &mut BTreeSet<ReferredName>) {
         for child in named_children(node) {
             match child.kind() {
-                "string_content" => {
-                    let name = self.module.source(child);
-                    add(
-                        out,
-                        self.fixtures.get(name).unwrap_or(&name),
-                        NameScope::Both,
-                    );
-                }
+                "string_content" => self.add_fixture(out, self.module.source(child)),
                 // Visited separately.
                 "call" if self.calls_by_name(child) => {}
                 _ => self.strings(child, out),

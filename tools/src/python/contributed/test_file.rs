@@ -117,31 +117,22 @@ impl TestFile {
                 }
             }
         }
-        let blocks = reader.functions.iter();
-        let blocks: Vec<_> = (blocks.filter(|(name, _)| layout.is_block(name)))
-            .cloned()
-            .collect();
-        for (name, node) in blocks {
-            reader.block_of_tests(vec![name], node, &mut tests);
+        for (name, node) in reader.functions.clone() {
+            if layout.is_block(&name) {
+                reader.block_of_tests(vec![name], node, &mut tests);
+            }
         }
         // A name that is defined twice counts once: the last definition is the one that runs.
-        let mut last: HashMap<String, usize> = HashMap::new();
-        for (at, test) in tests.iter().enumerate() {
-            last.insert(test.id.clone(), at);
-        }
-        let mut at = 0;
-        tests.retain(|test| {
-            at += 1;
-            last.get(&test.id) == Some(&(at - 1))
-        });
+        let mut seen = HashSet::new();
+        tests.reverse();
+        tests.retain(|test| seen.insert(test.id.clone()));
+        tests.reverse();
         tests.sort_by_key(|t| t.line);
         let mut unnamed: HashMap<String, Vec<String>> = HashMap::new();
         for (key, _) in reader.units.iter().filter(|(_, unit)| unit.runs_unnamed) {
             let owner = key.rsplit_once('.').map_or("", |(owner, _)| owner);
-            unnamed
-                .entry(owner.to_owned())
-                .or_default()
-                .push(key.clone());
+            let keys = unnamed.entry(owner.to_owned()).or_default();
+            keys.push(key.clone());
         }
         retain_defined_names(&mut reader.units);
         TestFile {
@@ -174,13 +165,9 @@ impl<'m> TestFileReader<'m, '_> {
                         continue;
                     };
                     self.add(owner, [name.as_str()], statement);
-                    match owner {
-                        "" => self.functions.push((name, statement)),
-                        _ => {
-                            if let Some(at) = self.by_path.get(owner) {
-                                self.classes[*at].functions.push((name, statement));
-                            }
-                        }
+                    match self.by_path.get(owner) {
+                        Some(at) => self.classes[*at].functions.push((name, statement)),
+                        None => self.functions.push((name, statement)),
                     }
                 }
                 "class_definition" => self.class_definition(statement, inner, owner),
@@ -217,16 +204,13 @@ impl<'m> TestFileReader<'m, '_> {
         else {
             return;
         };
-        let path = match owner {
-            "" => name.clone(),
-            _ => format!("{owner}.{name}"),
-        };
+        let path = key(owner, &name);
         // Code that names the class depends on the whole class.
         self.add(owner, [name.as_str()], whole);
         let head = tokens(self.module, whole, &|n| n.id() == body.id());
         let mut names = self.referred.names(whole, Some(body));
         let bases = self.bases(inner);
-        names.retain(|n| !bases.iter().any(|base| base == n.name()));
+        names.retain(|n| !bases.contains(&n.name));
         self.insert("", &format!("class {path}"), hash(&head), &Rc::new(names));
         self.by_path.insert(path.clone(), self.classes.len());
         self.classes.push(Class {
@@ -247,10 +231,8 @@ impl<'m> TestFileReader<'m, '_> {
         }
         let names = Rc::new(self.referred.names(node, None));
         let hash = hash(&tokens(self.module, node, &|_| false));
-        let is_autouse = node.kind() == "decorated_definition" && {
-            named_children(node)
-                .any(|c| c.kind() == "decorator" && self.module.source(c).contains("autouse"))
-        };
+        let is_autouse = named_children(node)
+            .any(|c| c.kind() == "decorator" && self.module.source(c).contains("autouse"));
         for name in bound {
             let unit = self.insert(owner, name, hash, &names);
             unit.runs_unnamed |= is_autouse || IMPLICIT_NAMES.contains(&name);
@@ -275,11 +257,8 @@ impl<'m> TestFileReader<'m, '_> {
     }
 
     fn name_of(&self, node: Node<'m>) -> Option<String> {
-        Some(
-            self.module
-                .source(node.child_by_field_name("name")?)
-                .to_owned(),
-        )
+        let name = node.child_by_field_name("name")?;
+        Some(self.module.source(name).to_owned())
     }
 
     /// Collects the names in the target of an assignment, with class members under their own names.
@@ -378,10 +357,8 @@ impl<'m> TestFileReader<'m, '_> {
         });
         let mut around = class.path.rsplit_once('.').map(|(outer, _)| outer);
         while let Some(path) = around {
-            if !self
-                .class(path)
-                .is_some_and(|c| layout.is_test_class(&c.name))
-            {
+            let class = self.class(path);
+            if !class.is_some_and(|c| layout.is_test_class(&c.name)) {
                 return false;
             }
             around = path.rsplit_once('.').map(|(outer, _)| outer);
@@ -418,9 +395,7 @@ fn retain_defined_names(units: &mut HashMap<String, Unit>) {
     for names in units.values_mut().flat_map(|unit| &mut unit.names) {
         let old = names.clone();
         let (_, new) = replacements.entry(Rc::as_ptr(names)).or_insert_with(|| {
-            let new = old
-                .iter()
-                .filter(|name| defined_names.contains(name.name()));
+            let new = old.iter().filter(|name| defined_names.contains(&name.name));
             (old.clone(), Rc::new(new.cloned().collect()))
         });
         *names = new.clone();

@@ -21,16 +21,6 @@ struct NameScope<'m> {
     bound: HashSet<&'m str>,
 }
 
-impl NameScope<'_> {
-    fn new(kind: ScopeKind, parent: Option<usize>) -> Self {
-        NameScope {
-            kind,
-            parent,
-            bound: HashSet::new(),
-        }
-    }
-}
-
 pub(super) struct Use<'m> {
     pub(super) name: &'m str,
     pub(super) scope: usize,
@@ -56,18 +46,15 @@ impl<'m> Walk<'m> {
     pub(super) fn over(module: &'m Module, annotations: bool) -> Self {
         let mut walk = Walk {
             module,
-            scopes: vec![NameScope::new(ScopeKind::Module, None)],
+            scopes: Vec::new(),
             uses: Vec::new(),
             guards: 0,
             anything_goes: false,
             annotations,
         };
-        walk.visit(module.root(), 0);
+        let scope = walk.open(ScopeKind::Module, None);
+        walk.visit(module.root(), scope);
         walk
-    }
-
-    pub(super) fn is_bound(&self, name: &str, scope: usize) -> bool {
-        self.binder(name, scope).is_some()
     }
 
     /// Returns the scope that binds a name as seen from another; 0 is the module's.
@@ -94,14 +81,25 @@ impl<'m> Walk<'m> {
         self.module.source(node)
     }
 
-    fn open(&mut self, kind: ScopeKind, parent: usize) -> usize {
-        self.scopes.push(NameScope::new(kind, Some(parent)));
+    fn open(&mut self, kind: ScopeKind, parent: Option<usize>) -> usize {
+        self.scopes.push(NameScope {
+            kind,
+            parent,
+            bound: HashSet::new(),
+        });
         self.scopes.len() - 1
     }
 
     fn declare(&mut self, name: &'m str, scope: usize) {
         if let Some(scope) = self.scopes.get_mut(scope) {
             scope.bound.insert(name);
+        }
+    }
+
+    /// Declares the `name` of a definition.
+    fn declare_name(&mut self, node: Node<'m>, scope: usize) {
+        if let Some(name) = node.child_by_field_name("name") {
+            self.declare(self.text(name), scope);
         }
     }
 
@@ -158,10 +156,8 @@ impl<'m> Walk<'m> {
             "type" | "comment" | "ERROR" | "nonlocal_statement" => {}
             "function_definition" | "lambda" => self.function(node, scope),
             "class_definition" => {
-                if let Some(name) = node.child_by_field_name("name") {
-                    self.declare(self.text(name), scope);
-                }
-                let inner = self.open(ScopeKind::Class, scope);
+                self.declare_name(node, scope);
+                let inner = self.open(ScopeKind::Class, Some(scope));
                 self.type_parameters(node, &[scope, inner]);
                 self.field(node, "superclasses", scope);
                 self.field(node, "body", inner);
@@ -170,17 +166,14 @@ impl<'m> Walk<'m> {
             | "set_comprehension"
             | "dictionary_comprehension"
             | "generator_expression" => {
-                let inner = self.open(ScopeKind::Comprehension, scope);
+                let inner = self.open(ScopeKind::Comprehension, Some(scope));
                 self.each(node, inner);
             }
             "assignment" | "for_in_clause" | "for_statement" | "augmented_assignment" => {
                 self.each_binding(node, "left", scope);
             }
             "named_expression" => {
-                let target = self.outside_comprehensions(scope);
-                if let Some(name) = node.child_by_field_name("name") {
-                    self.declare(self.text(name), target);
-                }
+                self.declare_name(node, self.outside_comprehensions(scope));
                 self.field(node, "value", scope);
             }
             "as_pattern" | "except_clause" | "except_group_clause" => {
@@ -224,15 +217,11 @@ impl<'m> Walk<'m> {
 
     fn try_statement(&mut self, node: Node<'m>, scope: usize) {
         let children: Vec<Node<'m>> = named_children(node).collect();
-        let guards = children
-            .iter()
-            .filter(|c| c.kind().starts_with("except"))
-            .any(|c| {
-                let head = self.text(*c).lines().next().unwrap_or_default();
-                head.contains("NameError")
-                    || head.contains("Exception")
-                    || head.trim_end() == "except:"
-            });
+        let mut handlers = children.iter().filter(|c| c.kind().starts_with("except"));
+        let guards = handlers.any(|handler| {
+            let head = self.text(*handler).lines().next().unwrap_or_default();
+            head.contains("NameError") || head.contains("Exception") || head.trim_end() == "except:"
+        });
         let body = node.child_by_field_name("body");
         for child in children {
             let guarded = guards && body.is_some_and(|b| b.id() == child.id());
@@ -243,10 +232,8 @@ impl<'m> Walk<'m> {
     }
 
     fn function(&mut self, node: Node<'m>, scope: usize) {
-        if let Some(name) = node.child_by_field_name("name") {
-            self.declare(self.text(name), scope);
-        }
-        let inner = self.open(ScopeKind::Function, scope);
+        self.declare_name(node, scope);
+        let inner = self.open(ScopeKind::Function, Some(scope));
         self.type_parameters(node, &[scope, inner]);
         if self.annotations {
             self.field(node, "return_type", scope);
@@ -328,12 +315,8 @@ impl<'m> Walk<'m> {
             }
             "class_pattern" => {
                 for child in named_children(node) {
-                    match child.kind() {
-                        "dotted_name" => {
-                            if let Some(first) = child.named_child(0) {
-                                self.visit(first, scope);
-                            }
-                        }
+                    match child.named_child(0) {
+                        Some(first) if child.kind() == "dotted_name" => self.visit(first, scope),
                         _ => self.pattern(child, scope),
                     }
                 }
