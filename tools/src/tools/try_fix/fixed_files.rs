@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::FixEdit;
-use crate::python::edit::LineEnding;
+use crate::python::edit::{LineEnding, reindented};
+use crate::python::indentation::indentation;
 use crate::python::{Definition, Module, flatten};
 use crate::similarity::most_similar;
 use crate::tool::{Result, ToolError, refusal};
@@ -196,27 +197,9 @@ fn definition(path: &str, now: &str, name: &str, new: &str) -> Result<(usize, us
     let bytes = |lines: &[&str]| lines.iter().map(|line| line.len()).sum::<usize>();
     let last = definition.last.min(lines.len());
     let (start, end) = (bytes(&lines[..first - 1]), bytes(&lines[..last]));
-    Ok((start, end, indented(new, definition.indent)))
-}
-
-/// Replaces the common indentation of code with `indent` spaces.
-fn indented(code: &str, indent: usize) -> String {
-    let code = code.trim_matches('\n').trim_end();
-    let margin = code
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| line.len() - line.trim_start().len())
-        .min()
-        .unwrap_or(0);
-    code.lines().fold(String::new(), |mut out, line| {
-        let rest = line.get(margin..).unwrap_or_default();
-        if !rest.trim().is_empty() {
-            out.push_str(&" ".repeat(indent));
-            out.push_str(rest);
-        }
-        out.push('\n');
-        out
-    })
+    let prefix = indentation(lines.get(definition.first - 1).copied().unwrap_or_default());
+    let new = reindented(new.trim_matches('\n').trim_end(), prefix);
+    Ok((start, end, new + "\n"))
 }
 
 fn check(path: &str, was: &str, after: &str) -> Result<()> {

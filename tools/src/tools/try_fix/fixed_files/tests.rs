@@ -35,6 +35,22 @@ fn function_replacement_keeps_decorators() {
 }
 
 #[test]
+fn function_replacement_keeps_tabs_and_strings() {
+    let before = CODE.replace("    ", "\t");
+    let f = Fixture::new(&[("a.py", before.as_bytes())]);
+    let new = "def g(self):\n    return '''\nx\n'''\n";
+    let edit = json!({"path": "a.py", "function": "A.g", "new": new});
+    let edit: FixEdit = serde_json::from_value(edit).unwrap();
+    let mut files = FixedFiles::default();
+    files.add(&f.workspace, &edit).unwrap();
+    let text = files.texts().unwrap().remove(0).1;
+    assert!(
+        text.ends_with("\n\n\tdef g(self):\n\t\treturn '''\nx\n'''\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn edits_use_original_line_numbers() {
     let added = json!({"old": "class A:\n", "new": "import x\n\nclass A:\n"});
     let twice = json!({"old": "return 1", "new": "return 2"});
