@@ -69,7 +69,7 @@ pub struct CaseRun {
 }
 
 /// The result of one [`CaseRun`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseAnswer {
     /// The reason why the file could not be put in place; then nothing ran.
     pub refused: Option<String>,
@@ -85,20 +85,6 @@ pub struct CaseAnswer {
     pub is_clean: bool,
     /// Whether the process was forked from a warm one.
     pub was_warm: bool,
-}
-
-impl CaseAnswer {
-    fn refused(why: String) -> CaseAnswer {
-        CaseAnswer {
-            refused: Some(why),
-            report: TestReport::default(),
-            is_whole: false,
-            coverage: None,
-            names_recorder: None,
-            is_clean: true,
-            was_warm: false,
-        }
-    }
 }
 
 /// The answer to [`CaseRequest::Statements`].
@@ -120,7 +106,11 @@ pub fn serve(settings: Settings, requests: impl BufRead, mut answers: impl Write
             .map_err(|e| refusal!("the request cannot be read: {e}"))?;
         let mut answer = match request {
             CaseRequest::Run(run) => match session.run(&run) {
-                Err(ToolError::Refused(why)) => encode(&CaseAnswer::refused(why))?,
+                Err(ToolError::Refused(why)) => encode(&CaseAnswer {
+                    refused: Some(why),
+                    is_clean: true,
+                    ..CaseAnswer::default()
+                })?,
                 ran => encode(&ran?)?,
             },
             CaseRequest::Statements { files } => {

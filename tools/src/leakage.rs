@@ -64,10 +64,8 @@ pub fn find(root: &Path, request: &Request) -> Findings {
                 continue;
             };
             if kind.is_dir() {
-                if !EXCLUDED_FOLDERS
-                    .iter()
-                    .any(|excluded| path == Path::new(excluded))
-                {
+                let mut excluded = EXCLUDED_FOLDERS.iter().map(Path::new);
+                if !excluded.any(|excluded| path == excluded) {
                     folders.push(path);
                 }
             } else if kind.is_file() {

@@ -136,15 +136,11 @@ impl Workspace {
         if whole.is_dir() {
             return Err(refusal!("`{display_path}` is a folder, not a file."));
         }
-        let near = self.nearest(&display_path);
-        Err(ToolError::Refused(if near.is_empty() {
-            format!("There is no file `{display_path}`.")
-        } else {
-            format!(
-                "There is no file `{display_path}`. The nearest are: {}.",
-                near.join(", ")
-            )
-        }))
+        let nearest = match self.nearest(&display_path).as_slice() {
+            [] => String::new(),
+            near => format!(" The nearest are: {}.", near.join(", ")),
+        };
+        Err(refusal!("There is no file `{display_path}`.{nearest}"))
     }
 
     /// Reads the bytes of a regular file.
@@ -261,9 +257,10 @@ impl Workspace {
         if relative.as_os_str().is_empty() || relative.starts_with(".git") {
             return Err(refusal!("`{display_path}` cannot be written."));
         }
+        let cannot = |e: std::io::Error| cannot_write(&display_path, &e);
         let whole = self.root().join(relative);
         let folder = whole.parent().unwrap_or(self.root());
-        fs::create_dir_all(folder).map_err(|e| cannot_write(&display_path, &e))?;
+        fs::create_dir_all(folder).map_err(cannot)?;
         let old = fs::symlink_metadata(&whole).ok();
         if old.as_ref().is_some_and(fs::Metadata::is_dir) {
             return Err(refusal!("`{display_path}` is a folder, not a file."));
@@ -271,18 +268,12 @@ impl Workspace {
         let mut aside = tempfile::Builder::new()
             .prefix(".testwright-")
             .tempfile_in(folder)
-            .map_err(|e| cannot_write(&display_path, &e))?;
-        std::io::Write::write_all(&mut aside, bytes)
-            .map_err(|e| cannot_write(&display_path, &e))?;
-        let mode = mode
-            .or_else(|| {
-                old.as_ref()
-                    .filter(|o| o.is_file())
-                    .map(|o| o.mode() & 0o7777)
-            })
-            .unwrap_or(0o644);
-        metadata::set_permissions(aside.as_file(), &fs::Permissions::from_mode(mode))
-            .map_err(|e| cannot_write(&display_path, &e))?;
+            .map_err(cannot)?;
+        std::io::Write::write_all(&mut aside, bytes).map_err(cannot)?;
+        let old_file = old.as_ref().filter(|old| old.is_file());
+        let old_mode = old_file.map(|old| old.mode() & 0o7777);
+        let permissions = fs::Permissions::from_mode(mode.or(old_mode).unwrap_or(0o644));
+        metadata::set_permissions(aside.as_file(), &permissions).map_err(cannot)?;
         if let Some(old) = &old {
             self.record_stamp(relative, old);
         }
@@ -293,12 +284,9 @@ impl Workspace {
             && now.as_secs() <= stamp
         {
             let later = UNIX_EPOCH + Duration::from_secs(stamp + 1);
-            metadata::set_modified(aside.as_file(), later)
-                .map_err(|e| cannot_write(&display_path, &e))?;
+            metadata::set_modified(aside.as_file(), later).map_err(cannot)?;
         }
-        aside
-            .persist(&whole)
-            .map_err(|e| cannot_write(&display_path, &e.error))?;
+        aside.persist(&whole).map_err(|e| cannot(e.error))?;
         Ok(())
     }
 
@@ -430,11 +418,9 @@ impl Workspace {
 
 /// Formats a relative path with forward slashes, for display and patches.
 pub fn forward(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    if text.is_empty() {
-        ".".to_owned()
-    } else {
-        text.into_owned()
+    match path.to_string_lossy() {
+        text if text.is_empty() => ".".to_owned(),
+        text => text.into_owned(),
     }
 }
 
@@ -447,9 +433,7 @@ pub(crate) fn is_at_or_below(path: &str, folder: &str) -> bool {
 fn refuse_missing(path: &str, e: &std::io::Error) -> ToolError {
     match e.kind() {
         std::io::ErrorKind::NotFound => refusal!("There is no file `{path}`."),
-        std::io::ErrorKind::PermissionDenied => {
-            refusal!("`{path}` is not readable.")
-        }
+        std::io::ErrorKind::PermissionDenied => refusal!("`{path}` is not readable."),
         _ => ToolError::Broken(format!("{path}: {e}")),
     }
 }

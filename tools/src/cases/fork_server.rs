@@ -20,11 +20,12 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct ForkServer {
     control: Control,
-    hash_seed: u32,
+    pub hash_seed: u32,
     root: PathBuf,
     /// Modules that the server was told to import.
     named: BTreeSet<String>,
-    is_broken: bool,
+    /// Whether the server has failed and must not be used any more.
+    pub is_broken: bool,
     _process: BackgroundProcess,
 }
 
@@ -60,15 +61,6 @@ impl ForkServer {
         };
         server.import(&[]);
         Ok(server)
-    }
-
-    pub(super) fn hash_seed(&self) -> u32 {
-        self.hash_seed
-    }
-
-    /// Returns whether the server has failed and must not be used any more.
-    pub(super) fn is_broken(&self) -> bool {
-        self.is_broken
     }
 
     /// Makes the server import these modules before later forks.

@@ -52,9 +52,9 @@ impl CaseSession {
     }
 
     pub(super) fn statements(&self, files: &[String]) -> Result<BTreeMap<String, Statements>> {
-        let package = self.settings.coverage.as_deref();
-        let package =
-            package.ok_or_else(|| ToolError::refused("There is no coverage.py to ask."))?;
+        let Some(package) = &self.settings.coverage else {
+            return Err(ToolError::refused("There is no coverage.py to ask."));
+        };
         statements(self.checkout.config(), package, files)
     }
 
@@ -62,12 +62,9 @@ impl CaseSession {
         let path = checked_path(&run.path)?;
         let original = OriginalFile::take(self.checkout.root(), &path)?;
         let written = original.replace(&run.source);
-        let answer = match written {
-            Ok(()) => self.run_in_place(run),
-            Err(error) => Err(error),
-        };
+        let answer = written.and_then(|()| self.run_in_place(run));
         let mut is_clean = original.restore().is_ok();
-        if original.existed() {
+        if original.content.is_some() {
             is_clean &= self.snapshot.expect(&path).is_ok();
         }
         // A file that cannot be removed also requires a fresh sandbox.
@@ -81,25 +78,20 @@ impl CaseSession {
         let config = self.checkout.config();
         empty(&config.scratch, &[config.private()])?;
         if let Some(temporary) = &self.settings.temporary {
-            let own = [
-                config.scratch.clone(),
-                config.private(),
-                config.workspace.clone(),
-            ];
-            empty(temporary, &own)?;
+            let (scratch, workspace) = (config.scratch.clone(), config.workspace.clone());
+            empty(temporary, &[scratch, config.private(), workspace])?;
         }
         Ok(self.snapshot.clean()?.is_empty())
     }
 
     fn run_in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer> {
         let time = Duration::from_millis(run.milliseconds).min(MAX_RUN_TIME);
-        let ids: Vec<String> = match run.tests.as_slice() {
-            [] => vec![run.path.clone()],
-            tests => tests
-                .iter()
-                .map(|test| format!("{}::{test}", run.path))
-                .collect(),
-        };
+        let mut ids: Vec<String> = (run.tests.iter())
+            .map(|test| format!("{}::{test}", run.path))
+            .collect();
+        if ids.is_empty() {
+            ids.push(run.path.clone());
+        }
         let mut options = Options::with_deadline(Instant::now() + time);
         options.hash_seed = run.hash_seed;
         options.guarded = true;
@@ -128,9 +120,11 @@ impl CaseSession {
                 runners::run_in(&self.checkout, &ids, &options, measure, None)?
             }
         };
+        let mut recorders = RECORDER_NAMES.iter();
+        let named_recorder = recorders.find(|name| run.source.contains(**name));
         Ok(CaseAnswer {
             refused: None,
-            names_recorder: named_recorder(&run.source).map(str::to_owned),
+            names_recorder: named_recorder.map(|name| (*name).to_owned()),
             report: ran.report,
             is_whole: ran.is_whole,
             coverage: ran.coverage,
@@ -156,7 +150,7 @@ impl CaseSession {
             self.runs <= LEARNING_RUNS || self.runs.is_multiple_of(REPORT_IMPORTS_EVERY);
         let launcher: &mut dyn Launcher = server;
         let ran = runners::run_in(&self.checkout, ids, &options, measure, Some(launcher));
-        if server.is_broken() {
+        if server.is_broken {
             self.servers.swap_remove(at);
             return None;
         }
@@ -167,14 +161,14 @@ impl CaseSession {
 
     /// Returns the index of the server for a hash seed, which is started if necessary.
     fn find_or_start_server(&mut self, hash_seed: u32) -> Option<usize> {
-        let index = self.servers.iter().position(|s| s.hash_seed() == hash_seed);
+        let index = self.servers.iter().position(|s| s.hash_seed == hash_seed);
         if index.is_some() {
             return index;
         }
         let package = self.settings.coverage.as_deref();
         let (config, root) = (self.checkout.config(), self.checkout.root());
         let server = ForkServer::start(config, root, package, hash_seed);
-        let Some(server) = server.ok().filter(|server| !server.is_broken()) else {
+        let Some(server) = server.ok().filter(|server| !server.is_broken) else {
             // Another server would fail to start as well.
             self.settings.warm = false;
             return None;
@@ -192,20 +186,13 @@ fn is_plain(report: &TestReport) -> bool {
         && report.tests.iter().all(|test| is_plain(test.outcome))
 }
 
-/// Returns the name of recording code that the source contains, if any.
-fn named_recorder(source: &str) -> Option<&'static str> {
-    let mut names = RECORDER_NAMES.iter().copied();
-    names.find(|name| source.contains(name))
-}
-
 fn checked_path(path: &str) -> Result<PathBuf> {
     let relative = Path::new(path);
     let is_inside = relative
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
     if path.is_empty() || !is_inside || relative.starts_with(".git") {
-        let text = format!("`{path}` is not a path relative to the workspace");
-        return Err(ToolError::Refused(text));
+        return Err(refusal!("`{path}` is not a path relative to the workspace"));
     }
     Ok(relative.to_owned())
 }
@@ -248,10 +235,6 @@ impl OriginalFile {
             content,
             new_folder,
         })
-    }
-
-    fn existed(&self) -> bool {
-        self.content.is_some()
     }
 
     fn replace(&self, source: &str) -> Result<()> {

@@ -82,12 +82,8 @@ impl Streams<'_> {
             if remaining_time.is_zero() {
                 return Ok(WaitEnd::Deadline);
             }
-            let max_wait = if process.is_some() {
-                remaining_time
-            } else {
-                remaining_time.min(POLL_INTERVAL)
-            };
-            self.step(process.as_ref(), max_wait)?;
+            let interval = process.as_ref().map_or(POLL_INTERVAL, |_| remaining_time);
+            self.step(process.as_ref(), interval.min(remaining_time))?;
         }
     }
 

@@ -90,8 +90,9 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
         Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         other => other,
     };
+    let refused = |what: &str| refuse(tool, schema, what);
     let Value::Object(input_fields) = arguments else {
-        return Err(refuse(tool, schema, "the arguments are not an object"));
+        return Err(refused("the arguments are not an object"));
     };
     let empty = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&empty);
@@ -109,11 +110,7 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
                 (None, true) => "it takes none".to_owned(),
                 (None, false) => format!("it takes {}", names.join(", ")),
             };
-            return Err(refuse(
-                tool,
-                schema,
-                &format!("there is no field `{name}`; {meant}"),
-            ));
+            return Err(refused(&format!("there is no field `{name}`; {meant}")));
         };
         if value.is_null() {
             continue;
@@ -124,11 +121,8 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
             if got.chars().count() > 40 {
                 got = got.chars().take(40).chain("…".chars()).collect();
             }
-            refuse(
-                tool,
-                schema,
-                &format!("`{name}` must be {}, not {got}", with_article(type_name)),
-            )
+            let kind = with_article(type_name);
+            refused(&format!("`{name}` must be {kind}, not {got}"))
         })?;
         fields.insert(name, value);
     }
@@ -136,10 +130,9 @@ fn repair(tool: &str, schema: &Value, arguments: Value) -> Result<Value> {
         let name = name.as_str().unwrap_or_default();
         if !fields.contains_key(name) {
             let description = properties.get(name).and_then(|p| p["description"].as_str());
-            let what = description
-                .map(|d| format!(" ({})", d.trim_end_matches('.')))
-                .unwrap_or_default();
-            return Err(refuse(tool, schema, &format!("`{name}` is missing{what}")));
+            let what = description.map(|d| format!(" ({})", d.trim_end_matches('.')));
+            let what = what.unwrap_or_default();
+            return Err(refused(&format!("`{name}` is missing{what}")));
         }
     }
     Ok(Value::Object(fields))

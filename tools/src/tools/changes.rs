@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::tool::{Audience, Context, MAX_DATA_LEN, NoArguments, Reply, Result, Tool};
-use crate::workspace::Change;
-use crate::workspace::FileChange;
+use crate::workspace::{Change, FileChange};
 
 /// Maximum number of left-out files that are named.
 const MAX_NAMES: usize = 100;
@@ -53,12 +52,11 @@ impl Tool for Changes {
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, context: &mut Context<'_>, _: Self::Args) -> Result<Reply<Self::Data>> {
-        let mut changes = context.workspace.changes()?;
+        let changes = context.workspace.changes()?;
         let all = changes.len();
         // The deletion of a large file can be reported.
         let is_included = |c: &FileChange| c.oversized.is_none() || c.change == Change::Deleted;
-        let (included, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_included);
-        changes = included;
+        let (mut changes, oversized): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_included);
         let mut left_out: Vec<String> = oversized.into_iter().map(|c| c.path).collect();
         left_out.extend(without_the_largest(&mut changes));
         left_out.truncate(MAX_NAMES);

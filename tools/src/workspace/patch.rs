@@ -50,31 +50,23 @@ fn write_file(out: &mut String, changed: &FileChange) {
         changed.base_mode.unwrap_or(0o100_644),
         changed.mode.unwrap_or(0o100_644),
     );
-    let _ = writeln!(out, "diff --git {old} {new}");
-    match (&changed.base, &changed.now) {
-        (None, _) => {
-            let _ = writeln!(out, "new file mode {mode:06o}");
-        }
-        (_, None) => {
-            let _ = writeln!(out, "deleted file mode {base_mode:06o}");
-        }
-        _ if base_mode != mode => {
-            let _ = writeln!(out, "old mode {base_mode:06o}\nnew mode {mode:06o}");
-        }
-        _ => {}
-    }
+    let modes = match (&changed.base, &changed.now) {
+        (None, _) => format!("new file mode {mode:06o}\n"),
+        (_, None) => format!("deleted file mode {base_mode:06o}\n"),
+        _ if base_mode != mode => format!("old mode {base_mode:06o}\nnew mode {mode:06o}\n"),
+        _ => String::new(),
+    };
+    let _ = write!(out, "diff --git {old} {new}\n{modes}");
     if changed.base == changed.now {
         return;
     }
     let before = changed.base.as_deref().unwrap_or_default();
     let after = changed.now.as_deref().unwrap_or_default();
     let ids = (blob(changed.base.as_deref()), blob(changed.now.as_deref()));
-    let suffix = match (
-        changed.base.is_some() && changed.now.is_some(),
-        base_mode == mode,
-    ) {
-        (true, true) => format!(" {mode:06o}"),
-        _ => String::new(),
+    let is_kept = changed.base.is_some() && changed.now.is_some() && base_mode == mode;
+    let suffix = match is_kept {
+        true => format!(" {mode:06o}"),
+        false => String::new(),
     };
     let (Some(old_text), Some(new_text)) = (as_text(before), as_text(after)) else {
         let _ = writeln!(out, "index {}..{}{suffix}\nGIT binary patch", ids.0, ids.1);
@@ -91,15 +83,12 @@ fn write_file(out: &mut String, changed: &FileChange) {
     } else {
         ""
     };
-    match &changed.base {
-        Some(_) => writeln!(out, "--- {old}{end}"),
-        None => writeln!(out, "--- /dev/null"),
+    for (sign, content, name) in [("---", &changed.base, old), ("+++", &changed.now, new)] {
+        let _ = match content {
+            Some(_) => writeln!(out, "{sign} {name}{end}"),
+            None => writeln!(out, "{sign} /dev/null"),
+        };
     }
-    .and_then(|()| match &changed.now {
-        Some(_) => writeln!(out, "+++ {new}{end}"),
-        None => writeln!(out, "+++ /dev/null"),
-    })
-    .unwrap_or_default();
     let is_python = changed.path.ends_with(".py");
     out.push_str(&unified(old_text, new_text, is_python));
 }

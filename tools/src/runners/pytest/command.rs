@@ -22,6 +22,8 @@ const COLLECTION_FAILURE: (&str, &str) = (
     include_str!("collection_failure.py"),
 );
 const PROCESS_STATE: (&str, &str) = ("testwright_process_state", include_str!("process_state.py"));
+/// Names and sources of the modules that every process of pytest loads.
+const MODULES: [(&str, &str); 4] = [(MODULE, PLUGIN), GUARD, COLLECTION_FAILURE, PROCESS_STATE];
 /// Name and source of the module shared by the processes that fork.
 pub(crate) const FORKING: (&str, &str) = ("testwright_forking", include_str!("forking.py"));
 const FORK_SERVER: &str = include_str!("fork_server.py");
@@ -60,8 +62,7 @@ pub(super) fn prepare(
     ids: &[String],
     options: &Options,
 ) -> Result<(Command, Recording)> {
-    let modules = [(MODULE, PLUGIN), GUARD, COLLECTION_FAILURE, PROCESS_STATE];
-    let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
+    let recording = Recording::new(config, root, FOLDER, &MODULES, ids, options)?;
     // Plugins create folders in it before pytest creates it.
     let cache = cache(&recording.folder);
     std::fs::create_dir(&cache)?;
@@ -75,14 +76,7 @@ pub(super) fn prepare_server(
     arguments: &Arguments,
     ids: &[String],
 ) -> Result<(Command, Recording)> {
-    let modules = [
-        (MODULE, PLUGIN),
-        GUARD,
-        COLLECTION_FAILURE,
-        PROCESS_STATE,
-        FORKING,
-        (FORK_SERVER_MODULE, FORK_SERVER),
-    ];
+    let modules = [&MODULES[..], &[FORKING, (FORK_SERVER_MODULE, FORK_SERVER)]].concat();
     let options = Options::with_deadline(Instant::now());
     let recording = Recording::new(config, root, "pytest-server", &modules, ids, &options)?;
     // This must be the cache folder that the forked run uses.

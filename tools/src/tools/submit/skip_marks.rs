@@ -7,7 +7,8 @@
 use tree_sitter::Node;
 
 use crate::python::Module;
-use crate::tools::submission::{Change, ContributedTest};
+use crate::tools::contribution::present;
+use crate::tools::submission::ContributedTest;
 
 /// Returns a message for each mark that a change introduces into a test file.
 pub(super) fn in_file(
@@ -16,38 +17,25 @@ pub(super) fn in_file(
     now: &Module,
     contributed: &[ContributedTest],
 ) -> Vec<String> {
+    let introduced = |marks: &dyn Fn(&Module) -> Vec<String>| -> Vec<String> {
+        let had = base.map(marks).unwrap_or_default();
+        let mut marks = marks(now);
+        marks.retain(|mark| !had.contains(mark));
+        marks
+    };
     let mut problems = Vec::new();
-    for test in contributed {
-        let Some(name) = test
-            .id
-            .strip_prefix(path)
-            .and_then(|rest| rest.strip_prefix("::"))
-        else {
-            continue;
-        };
-        if test.change == Change::Deleted {
-            continue;
-        }
-        let had = base
-            .map(|module| marks_of(module, name))
-            .unwrap_or_default();
-        for mark in marks_of(now, name) {
-            if !had.contains(&mark) {
-                problems.push(format!(
-                    "{} has `{mark}`: then it cannot fail. Take it out.",
-                    test.id
-                ));
-            }
+    for ContributedTest { id, .. } in present(contributed) {
+        let rest = id.strip_prefix(path);
+        if let Some(name) = rest.and_then(|rest| rest.strip_prefix("::")) {
+            let marks = introduced(&|module: &Module| marks_of(module, name)).into_iter();
+            problems.extend(
+                marks.map(|mark| format!("{id} has `{mark}`: then it cannot fail. Take it out.")),
+            );
         }
     }
-    let had = base.map(module_marks).unwrap_or_default();
-    for mark in module_marks(now) {
-        if !had.contains(&mark) {
-            problems.push(format!(
-                "{path} has `pytestmark` with `{mark}`: then no test in it can fail."
-            ));
-        }
-    }
+    problems.extend(introduced(&module_marks).into_iter().map(|mark| {
+        format!("{path} has `pytestmark` with `{mark}`: then no test in it can fail.")
+    }));
     problems
 }
 
@@ -64,11 +52,8 @@ fn marks_of(module: &Module, name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split("::").collect();
     for depth in 1..parts.len() {
         for class in module.find(&parts[..depth].join("::")) {
-            let marks = class
-                .decorators
-                .iter()
-                .filter(|d| is_mark(decorator_name(d)));
-            mark_names.extend(marks.map(|d| decorator_name(d).to_owned()));
+            let names = class.decorators.iter().map(|d| decorator_name(d));
+            mark_names.extend(names.filter(|name| is_mark(name)).map(str::to_owned));
         }
     }
     mark_names
@@ -79,11 +64,8 @@ fn module_marks(module: &Module) -> Vec<String> {
     let root = module.root();
     let mut cursor = root.walk();
     for statement in root.children(&mut cursor) {
-        if module
-            .source(statement)
-            .trim_start()
-            .starts_with("pytestmark")
-        {
+        let source = module.source(statement);
+        if source.trim_start().starts_with("pytestmark") {
             let range = statement.byte_range();
             collect(module, root, &mut mark_names, &|node| {
                 range.start <= node.start_byte() && node.end_byte() <= range.end
@@ -126,12 +108,8 @@ fn is_unapplied_mark(module: &Module, node: Node<'_>) -> bool {
     }
     let mut around = std::iter::successors(node.parent(), Node::parent);
     let is_applied = std::iter::successors(node.parent(), Node::parent).any(|node| {
-        let function = node.child_by_field_name("function");
-        node.kind() == "call"
-            && function.is_some_and(|function| {
-                let name = module.source(function);
-                name.ends_with("add_marker") || name.ends_with("applymarker")
-            })
+        let name = module.called_function(node);
+        name.is_some_and(|name| name.ends_with("add_marker") || name.ends_with("applymarker"))
     });
     let is_body = |node: Node<'_>| {
         let parent = node.parent();
@@ -144,9 +122,8 @@ fn is_unapplied_mark(module: &Module, node: Node<'_>) -> bool {
 fn is_of_parameter_set(module: &Module, node: Node<'_>) -> bool {
     let mut around = std::iter::successors(node.parent(), |node| node.parent());
     around.any(|node| {
-        let function = node.child_by_field_name("function");
-        let name = function.map(|function| module.source(function));
-        node.kind() == "call" && name.is_some_and(|name| name.rsplit('.').next() == Some("param"))
+        let name = module.called_function(node);
+        name.is_some_and(|name| name.rsplit('.').next() == Some("param"))
     })
 }
 
