@@ -85,18 +85,14 @@ impl Classifier<'_> {
             message = format!("{message}\n({cause})");
         }
         let message = normalize(&message, self.root);
-        let missing_name = if self.innermost(raw) == Some(Place::Source) {
-            None
-        } else {
-            missing_name(raw)
-        };
+        let is_of_source = self.innermost(raw) == Some(Place::Source);
         Failure {
             phase,
             class,
             exception: raw.exception.clone(),
             message,
             frames,
-            missing_name,
+            missing_name: missing_name(raw).filter(|_| !is_of_source),
         }
     }
 
@@ -106,17 +102,16 @@ impl Classifier<'_> {
         }
         // SymPy defines `raises` in its package, and pytest's own `raises` is source code in pytest's repository.
         let is_verdict = raw.is("AssertionError") || raw.exception.ends_with("Failed");
-        if is_verdict
-            && ["DID NOT RAISE", "DID NOT WARN"]
-                .iter()
-                .any(|t| raw.message.starts_with(t))
-        {
-            return FailureClass::Assertion;
-        }
+        let mut denials = ["DID NOT RAISE", "DID NOT WARN"].iter();
         match self.innermost(raw) {
+            _ if is_verdict && denials.any(|start| raw.message.starts_with(start)) => {
+                FailureClass::Assertion
+            }
             // `pytest.fail` raises `Failed`.
             Some(Place::Test) if is_verdict => FailureClass::Assertion,
-            _ if self.has_source(raw) => FailureClass::Exception,
+            _ if self.repository(raw).any(|place| place == Place::Source) => {
+                FailureClass::Exception
+            }
             _ => FailureClass::Error,
         }
     }
@@ -124,10 +119,6 @@ impl Classifier<'_> {
     /// Returns the place of the innermost repository frame; hidden helpers do not count.
     fn innermost(&self, raw: &RawFailure) -> Option<Place> {
         self.repository(raw).last()
-    }
-
-    fn has_source(&self, raw: &RawFailure) -> bool {
-        self.repository(raw).any(|place| place == Place::Source)
     }
 
     fn repository<'r>(
@@ -174,10 +165,8 @@ fn missing_name(raw: &RawFailure) -> Option<String> {
         Some(captures.get(1)?.as_str().to_owned())
     });
     let by_attribute = || {
-        let kinds = ["ImportError", "AttributeError", "NameError"];
-        raw.name
-            .clone()
-            .filter(|_| kinds.iter().any(|kind| raw.is(kind)))
+        let mut kinds = ["ImportError", "AttributeError", "NameError"].iter();
+        raw.name.clone().filter(|_| kinds.any(|kind| raw.is(kind)))
     };
     by_message.or_else(by_attribute)
 }

@@ -16,7 +16,7 @@ static VOLATILE_PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let ended = format!(
         r"(\b(?:\d+ (?:{counted})|no tests ran|Ran \d+ tests?),?) in \d+\.\d+ ?s(?:econds)?\b(?: \(\d+:\d\d:\d\d\))?"
     );
-    [
+    compiled(&[
         // Timestamps that servers and loggers put before their lines.
         (
             r"\[\d\d/[A-Z][a-z]{2}/\d{4}[ :]\d\d:\d\d:\d\d[^\]]*\]",
@@ -26,23 +26,24 @@ static VOLATILE_PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b0x[0-9a-fA-F]*\.\.\.", "0x..."),
         (r"/pytest-of-[^/\s]+/pytest-\d+", "/pytest"),
         (ended.as_str(), "$1 in ... s"),
-    ]
-    .into_iter()
-    // The patterns are constant; the tests below compile them.
-    .filter_map(|(pattern, instead)| Some((Regex::new(pattern).ok()?, instead)))
-    .collect()
+    ])
 });
 
 /// Patterns for names that may occur several times in a text, and their placeholders' prefixes.
 static NAMES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
-    [
+    compiled(&[
         (r"\b0x[0-9a-fA-F]{5,}", "0x..."),
         (r"/tmp/tmp[a-z0-9_]{8}\b", "/tmp/tmp..."),
-    ]
-    .into_iter()
-    .filter_map(|(pattern, instead)| Some((Regex::new(pattern).ok()?, instead)))
-    .collect()
+    ])
 });
+
+/// Compiles constant patterns; the tests compile all of them.
+fn compiled(patterns: &[(&str, &'static str)]) -> Vec<(Regex, &'static str)> {
+    let patterns = patterns.iter();
+    patterns
+        .filter_map(|(pattern, instead)| Some((Regex::new(pattern).ok()?, *instead)))
+        .collect()
+}
 
 /// Replaces everything in `text` that differs between runs. Addresses and temporary names are numbered in order of
 /// first appearance. Paths below the workspace begin with [`REPO`], except in tracebacks, where they are relative.

@@ -5,7 +5,9 @@ mod shorten;
 
 use std::fmt::Write;
 
-use super::report::{Failure, Outcome, Place, TestReport, TestResult, WarningLine};
+use super::report::{
+    Failure, FailureClass, Outcome, Phase, Place, TestReport, TestResult, WarningLine,
+};
 pub use shorten::{cut, headline, short_headline, shorten_message_to_lines, without_repeats};
 use shorten::{indented, shorten_message, without_message_lines};
 
@@ -56,10 +58,8 @@ pub fn one_failure(test: &TestResult) -> String {
     let mut out = format!("\n\n{} {}", test.outcome.as_str().to_uppercase(), test.id);
     if let Some(f) = &test.failure {
         failure(&mut out, f);
-        captured(
-            &mut out,
-            &without_message_lines(&test.captured, &shorten_message(&f.message)),
-        );
+        let message = shorten_message(&f.message);
+        captured(&mut out, &without_message_lines(&test.captured, &message));
     }
     out
 }
@@ -75,11 +75,8 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
         let _ = write!(out, "\n\nCOULD NOT BE COLLECTED {}", error.id);
         failure(&mut out, &error.failure);
     }
-    let mut failures: Vec<&Failure> = report
-        .collection_errors
-        .iter()
-        .map(|e| &e.failure)
-        .collect();
+    let errors = report.collection_errors.iter();
+    let mut failures: Vec<&Failure> = errors.map(|error| &error.failure).collect();
     let mut folded = vec![false; bad.len()];
     let (mut index, mut alike, mut remaining) = (0, 0, 0);
     for (at, test) in bad.iter().enumerate() {
@@ -150,24 +147,17 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
             let _ = write!(out, " ({})", test.captured);
         }
     }
-    if listed_tests.len() > MAX_LISTED {
-        let _ = write!(
-            out,
-            "\n... and {} more that did not fail",
-            listed_tests.len() - MAX_LISTED
-        );
+    if let Some(more @ 1..) = listed_tests.len().checked_sub(MAX_LISTED) {
+        let _ = write!(out, "\n... and {more} more that did not fail");
     }
     for id in &report.not_found {
         let _ = write!(out, "\nnot found: {id}");
     }
     warnings(&mut out, &report.warnings);
-    if report.tests.is_empty() && report.collection_errors.is_empty() && report.not_found.is_empty()
-    {
-        let _ = write!(
-            out,
-            "\npytest printed:\n{}",
-            cut(report.printed.trim(), MAX_PRINTED_CHARS)
-        );
+    let is_empty = report.tests.is_empty() && report.collection_errors.is_empty();
+    if is_empty && report.not_found.is_empty() {
+        let printed = cut(report.printed.trim(), MAX_PRINTED_CHARS);
+        let _ = write!(out, "\npytest printed:\n{printed}");
     }
     out
 }
@@ -186,8 +176,7 @@ fn is_other_parameter_set(a: &TestResult, b: &TestResult) -> bool {
 
 /// Formats the ids of one test function as `3 more parameter sets fail alike: a, b, c`.
 pub fn more_parameter_sets<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let count = ids.len();
-    let mut text = match count {
+    let mut text = match ids.len() {
         1 => "\n1 more parameter set fails alike: ".to_owned(),
         more => format!("\n{more} more parameter sets fail alike: "),
     };
@@ -247,21 +236,15 @@ fn find_likeness(failure: &Failure, earlier: &[&Failure]) -> Option<Likeness> {
 
 /// Returns whether two failures arose at the same line of the same file, with messages that differ only in values.
 fn are_alike(a: &Failure, b: &Failure) -> bool {
-    let place = |failure: &Failure| {
+    let [(first, place), (second, other)] = [a, b].map(|failure| {
+        let words: Vec<&str> = headline(&failure.message).split_whitespace().collect();
         let frame = failure.frames.last();
-        frame.map(|frame| (frame.file.clone(), frame.line))
-    };
-    let words = |failure: &Failure| {
-        headline(&failure.message)
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let (first, second) = (words(a), words(b));
+        (words, frame.map(|frame| (&frame.file, frame.line)))
+    });
     let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
     a.exception == b.exception
-        && place(a).is_some()
-        && place(a) == place(b)
+        && place.is_some()
+        && place == other
         && first.len() == second.len()
         && same * 2 >= first.len()
 }
@@ -284,26 +267,19 @@ fn summary(report: &TestReport) -> String {
         Outcome::Xfailed,
         Outcome::Xpassed,
     ];
-    let mut counts: Vec<String> = all
-        .into_iter()
-        .map(|outcome| {
-            (
-                outcome,
-                report.tests.iter().filter(|t| t.outcome == outcome).count(),
-            )
-        })
-        .filter(|(_, count)| *count > 0)
-        .map(|(outcome, count)| format!("{count} {}", outcome.as_str()))
+    let outcomes = all.map(|outcome| {
+        let tests = report.tests.iter().filter(|test| test.outcome == outcome);
+        (tests.count(), outcome.as_str())
+    });
+    let others = [
+        (report.collection_errors.len(), "could not be collected"),
+        (report.not_found.len(), "not found"),
+    ];
+    let counts = outcomes.into_iter().chain(others);
+    let counts: Vec<String> = counts
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    if !report.collection_errors.is_empty() {
-        counts.push(format!(
-            "{} could not be collected",
-            report.collection_errors.len()
-        ));
-    }
-    if !report.not_found.is_empty() {
-        counts.push(format!("{} not found", report.not_found.len()));
-    }
     let tests = match report.tests.len() {
         0 => "No test ran".to_owned(),
         1 => "1 test".to_owned(),
@@ -327,39 +303,30 @@ fn failure(out: &mut String, failure: &Failure) {
         format!("raised by the test's own `{function}`, called by the code under test")
     });
     let kind = match failure.class {
-        super::report::FailureClass::Assertion => {
+        FailureClass::Assertion => {
             did_not_happen(&failure.message).unwrap_or("an assertion of the test did not hold")
         }
         _ if failure.is_turned_warning() => {
             "a warning, which the project's settings turn into an error"
         }
-        super::report::FailureClass::Exception => stand_in
-            .as_deref()
-            .unwrap_or("raised by the code under test"),
-        super::report::FailureClass::Error => {
-            "an error of the test itself, not of the code under test"
-        }
+        FailureClass::Exception => (stand_in.as_deref()).unwrap_or("raised by the code under test"),
+        FailureClass::Error => "an error of the test itself, not of the code under test",
     };
     let phase = match failure.phase {
-        super::report::Phase::Collect => "while collecting: ",
-        super::report::Phase::Setup => "in setup: ",
-        super::report::Phase::Call => "",
-        super::report::Phase::Teardown => "in teardown: ",
+        Phase::Collect => "while collecting: ",
+        Phase::Setup => "in setup: ",
+        Phase::Call => "",
+        Phase::Teardown => "in teardown: ",
     };
-    let _ = write!(out, "\n  {phase}{kind}");
-    let message = shorten_message(&failure.message);
-    let _ = write!(
-        out,
-        "\n  {}: {}",
-        failure.exception,
-        indented(&message, "  ")
-    );
+    let message = indented(&shorten_message(&failure.message), "  ");
+    let _ = write!(out, "\n  {phase}{kind}\n  {}: {message}", failure.exception);
     let frames = failure.frames_of_interest();
     let skipped = frames.len().saturating_sub(MAX_FRAMES);
+    // The ends of a long traceback are the most informative.
+    let left_out = MAX_FRAMES / 2..MAX_FRAMES / 2 + skipped;
     for (index, frame) in frames.iter().enumerate() {
-        // The ends of a long traceback are the most informative.
-        if skipped > 0 && index >= MAX_FRAMES / 2 && index < MAX_FRAMES / 2 + skipped {
-            if index == MAX_FRAMES / 2 {
+        if left_out.contains(&index) {
+            if index == left_out.start {
                 let _ = write!(out, "\n    ... {skipped} more frames ...");
             }
             continue;

@@ -29,8 +29,8 @@ pub(super) struct TrialScope {
     pub own: Vec<String>,
     /// Files and folders to run.
     pub run: Vec<String>,
-    /// Singular and plural name of the requested tests.
-    called: (&'static str, &'static str),
+    /// How the tests were requested.
+    chosen: &'static str,
 }
 
 impl TrialScope {
@@ -45,13 +45,9 @@ impl TrialScope {
         TrialScope {
             own: targets.to_vec(),
             run,
-            called: if by_name {
-                ("test that you named", "tests that you named")
-            } else {
-                (
-                    "test that you added or changed",
-                    "tests that you added or changed",
-                )
+            chosen: match by_name {
+                true => "that you named",
+                false => "that you added or changed",
             },
         }
     }
@@ -86,30 +82,28 @@ impl TrialScope {
 
     /// Summarizes the outcomes of the requested tests.
     pub(super) fn verdict(&self, report: &TestReport) -> String {
-        let (one, many) = self.called;
+        let chosen = self.chosen;
         if let Some(error) = &report.runner_error {
             return format!(
                 "The tests could not be run, so this says nothing about the fix: {error}."
             );
         }
-        let passed = (report.tests.iter())
-            .filter(|t| t.outcome == Outcome::Passed)
-            .count();
+        let outcomes = || report.tests.iter().map(|test| test.outcome);
+        let passed = outcomes().filter(|o| *o == Outcome::Passed).count();
         // A skipped or expectedly failing parameter set is neither.
-        let skipped = (report.tests.iter())
-            .filter(|t| matches!(t.outcome, Outcome::Skipped | Outcome::Xfailed))
-            .count();
+        let is_skipped = |o: &Outcome| matches!(o, Outcome::Skipped | Outcome::Xfailed);
+        let skipped = outcomes().filter(is_skipped).count();
         let all = report.tests.len() - skipped + report.not_found.len();
         let no_errors = report.collection_errors.is_empty();
         if passed == 1 && all == 1 && no_errors {
-            format!("The {one} passes with this fix.")
+            format!("The test {chosen} passes with this fix.")
         } else if passed == all && passed > 0 && no_errors {
-            format!("All {all} {many} pass with this fix.")
+            format!("All {all} tests {chosen} pass with this fix.")
         } else if passed == 0 && failing(report).next().is_none() && no_errors {
-            format!("None of the {many} ran with this fix.")
+            format!("None of the tests {chosen} ran with this fix.")
         } else if passed == 0 {
             format!(
-                "None of the {many} passes with this fix: the fix is incomplete, or the test asks for something else."
+                "None of the tests {chosen} passes with this fix: the fix is incomplete, or the test asks for something else."
             )
         } else {
             let beside = if no_errors {
@@ -118,7 +112,7 @@ impl TrialScope {
                 "; others could not be collected"
             };
             let pass = if passed == 1 { "passes" } else { "pass" };
-            format!("{passed} of the {all} {many} {pass} with this fix{beside}.")
+            format!("{passed} of the {all} tests {chosen} {pass} with this fix{beside}.")
         }
     }
 }
@@ -157,6 +151,29 @@ struct SiblingTest {
     alone: Option<Outcome>,
     /// Outcome in the same run without the fix.
     without_fix: Option<Outcome>,
+}
+
+/// The part that the fix has in the failure of a sibling.
+#[derive(PartialEq, Eq)]
+enum Verdict {
+    /// It passes without the fix.
+    Broken,
+    /// It fails without the fix, too.
+    FailsAnyway,
+    /// It passes with the fix if it runs with the other failing siblings only.
+    FailsAmongOthers,
+    Unknown,
+}
+
+impl SiblingTest {
+    fn verdict(&self) -> Verdict {
+        match (self.alone.map(is_bad), self.without_fix.map(is_bad)) {
+            (Some(false), _) => Verdict::FailsAmongOthers,
+            (Some(true), Some(false)) => Verdict::Broken,
+            (Some(true), Some(true)) => Verdict::FailsAnyway,
+            (Some(true), None) | (None, _) => Verdict::Unknown,
+        }
+    }
 }
 
 impl SiblingTests {
@@ -226,37 +243,10 @@ impl SiblingTests {
         }
     }
 
-    /// Returns siblings that fail with the fix in both runs, and whose outcome without it is known and wanted.
-    fn compared(&self, is_wanted: fn(Outcome) -> bool) -> Vec<&SiblingTest> {
-        let compared = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
-        compared
-            .filter(|n| n.without_fix.is_some_and(is_wanted))
-            .collect()
-    }
-
-    fn broken(&self) -> Vec<&SiblingTest> {
-        self.compared(|outcome| !is_bad(outcome))
-    }
-
-    fn failing_anyway(&self) -> Vec<&SiblingTest> {
-        self.compared(is_bad)
-    }
-
-    fn failing_among_others(&self) -> Vec<&SiblingTest> {
+    /// Returns the failing siblings with this verdict.
+    fn of(&self, verdict: Verdict) -> Vec<&SiblingTest> {
         let failing = self.failing.iter();
-        failing
-            .filter(|n| n.alone.is_some_and(|outcome| !is_bad(outcome)))
-            .collect()
-    }
-
-    fn unknown(&self) -> Vec<&SiblingTest> {
-        let failing = self.failing.iter();
-        failing
-            .filter(|n| {
-                n.alone
-                    .is_none_or(|alone| is_bad(alone) && n.without_fix.is_none())
-            })
-            .collect()
+        failing.filter(|n| n.verdict() == verdict).collect()
     }
 
     /// Summarizes the siblings in a few sentences, one per line; empty if there are no siblings.
@@ -270,15 +260,12 @@ impl SiblingTests {
         };
         let neighbours = format!("{neighbours}{}", self.within());
         if ran == 1 && self.failing.is_empty() && self.stopped.is_none() {
-            let _ = write!(
-                out,
-                "\nThe fix does not break the one neighbour{}.",
-                self.within()
-            );
+            let within = self.within();
+            let _ = write!(out, "\nThe fix does not break the one neighbour{within}.");
         } else if ran > 0 && self.failing.is_empty() {
             let _ = write!(out, "\nThe fix breaks none of {neighbours}.");
         } else if !self.failing.is_empty() {
-            let broken = self.broken();
+            let broken = self.of(Verdict::Broken);
             let names: Vec<&str> = (broken.iter().take(MAX_NAMED))
                 .map(|sibling| sibling.with_fix.id.as_str())
                 .collect();
@@ -290,27 +277,25 @@ impl SiblingTests {
                     if number > MAX_NAMED { " …" } else { "" }
                 ),
             }];
-            for (number, one, many) in [
+            for (verdict, one, many, what) in [
+                (Verdict::FailsAnyway, "fails", "fail", "with and without it"),
                 (
-                    self.failing_anyway().len(),
-                    "fails with and without it",
-                    "fail with and without it",
+                    Verdict::FailsAmongOthers,
+                    "fails",
+                    "fail",
+                    "only among the others",
                 ),
                 (
-                    self.failing_among_others().len(),
-                    "fails only among the others",
-                    "fail only among the others",
-                ),
-                (
-                    self.unknown().len(),
-                    "fails and was not tried without it",
-                    "fail and were not tried without it",
+                    Verdict::Unknown,
+                    "fails and was",
+                    "fail and were",
+                    "not tried without it",
                 ),
             ] {
-                match number {
+                match self.of(verdict).len() {
                     0 => {}
-                    1 => parts.push(format!("1 {one}")),
-                    _ => parts.push(format!("{number} {many}")),
+                    1 => parts.push(format!("1 {one} {what}")),
+                    number => parts.push(format!("{number} {many} {what}")),
                 }
             }
             let _ = write!(out, "\n{}.", parts.join("; "));
@@ -353,12 +338,12 @@ impl SiblingTests {
     /// Describes the failures of siblings, starting with those that the fix caused, in more detail.
     pub(super) fn details(&self) -> String {
         let mut out = String::new();
-        let mut listed = |title: &str, siblings: Vec<&SiblingTest>, detailed: usize| {
-            if siblings.is_empty() {
+        let mut listed = |title: &str, verdict: Verdict, detailed: usize| {
+            let mut remaining = self.of(verdict);
+            if remaining.is_empty() {
                 return;
             }
             let _ = write!(out, "\n\n{title}");
-            let mut remaining = siblings;
             for _ in 0..detailed.min(remaining.len()) {
                 let first = remaining.remove(0);
                 out.push_str(&text::one_failure(&first.with_fix));
@@ -384,27 +369,18 @@ impl SiblingTests {
                 };
                 let _ = write!(out, "\n{first}{others}{why}");
             }
-            let more: usize = groups
-                .iter()
-                .skip(MAX_NAMED)
-                .map(|(_, ids)| ids.len())
-                .sum();
+            let others = groups.iter().skip(MAX_NAMED);
+            let more: usize = others.map(|(_, ids)| ids.len()).sum();
             if more > 0 {
                 let _ = write!(out, "\n... and {more} more");
             }
         };
-        listed("The fix breaks:", self.broken(), DETAILED);
-        listed("Not tried without the fix:", self.unknown(), 1);
-        listed(
-            "Failing with and without the fix:",
-            self.failing_anyway(),
-            0,
-        );
-        listed(
-            "Failing only among the others:",
-            self.failing_among_others(),
-            0,
-        );
+        listed("The fix breaks:", Verdict::Broken, DETAILED);
+        listed("Not tried without the fix:", Verdict::Unknown, 1);
+        let anyway = "Failing with and without the fix:";
+        listed(anyway, Verdict::FailsAnyway, 0);
+        let among = "Failing only among the others:";
+        listed(among, Verdict::FailsAmongOthers, 0);
         out
     }
 }
