@@ -141,23 +141,18 @@ impl ProcessOutput {
 /// configuration.
 pub fn environment(config: &Config) -> BTreeMap<String, String> {
     const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    let mut env = BTreeMap::from(
-        [
-            ("LANG", "C.UTF-8"),
-            ("PYTHONDONTWRITEBYTECODE", "1"),
-            ("PYTHONHASHSEED", "0"),
-            ("TERM", "dumb"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned())),
-    );
-    env.insert(
-        "HOME".into(),
-        config.scratch.join("home").display().to_string(),
-    );
-    env.insert(
-        "PATH".into(),
-        std::env::var("PATH").unwrap_or_else(|_| SYSTEM.to_owned()),
-    );
+    let home = config.scratch.join("home").display().to_string();
+    let path = std::env::var("PATH");
+    let variables = [
+        ("HOME", home.as_str()),
+        ("LANG", "C.UTF-8"),
+        ("PATH", path.as_deref().unwrap_or(SYSTEM)),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+        ("PYTHONHASHSEED", "0"),
+        ("TERM", "dumb"),
+    ];
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let mut env = BTreeMap::from(variables.map(owned));
     env.extend(std::env::var("TZ").map(|zone| ("TZ".to_owned(), zone)));
     env.extend(config.env.clone());
     if let Ok(inherited_path) = std::env::var("PYTHONPATH") {
@@ -257,10 +252,9 @@ pub fn run_recorded(
         let (stderr, writer) = std::io::pipe()?;
         (Some(stderr), writer)
     };
-    let stdin = if command.stdin.is_empty() {
-        Stdio::null()
-    } else {
-        Stdio::piped()
+    let stdin = match command.stdin.is_empty() {
+        true => Stdio::null(),
+        false => Stdio::piped(),
     };
     let streams = [stdin, writer.into(), error_writer.into()];
     let mut child = launch(command, streams, report.as_deref())?;

@@ -66,23 +66,19 @@ impl Code {
             .flat_map(|node| node.start_position().row + 1..=last_line(node))
             .collect();
         let mut imports = Vec::new();
-        let mut keep: Vec<bool> = vec![true; whole.lines().count()];
+        let mut import_lines = HashSet::new();
         for import in module.imports() {
-            let is_alone = !(import.first..=import.last).any(|line| other_lines.contains(&line));
-            if import.top_level && import.last < first && is_alone {
+            let mut lines = import.first..=import.last;
+            let is_top = import.top_level && import.last < first;
+            if is_top && !lines.any(|line| other_lines.contains(&line)) {
                 imports.extend(import.bindings);
-                for line in keep.iter_mut().take(import.last).skip(import.first - 1) {
-                    *line = false;
-                }
+                import_lines.extend(import.first..=import.last);
             }
         }
         // Take the original lines, so that multi-line strings stay unchanged.
-        let text: Vec<&str> = text
-            .lines()
-            .zip(&keep)
-            .filter(|(_, keep)| **keep)
-            .map(|(l, _)| l)
-            .collect();
+        let others = (1..).zip(text.lines());
+        let others = others.filter(|(number, _)| !import_lines.contains(number));
+        let text: Vec<&str> = others.map(|(_, line)| line).collect();
         Ok(Code {
             text: text.join("\n").trim_matches('\n').trim_end().to_owned(),
             imports,
@@ -143,23 +139,22 @@ fn reindent(text: &str, from: &str, to: &str) -> String {
     let steps = Steps::between(&own, there);
     let mut out = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        if inside.contains(&(at + 2)) || line.trim().is_empty() {
-            out.push(if line.trim().is_empty() && !inside.contains(&(at + 2)) {
-                String::new()
-            } else {
-                line.to_owned()
-            });
+        if inside.contains(&(at + 2)) {
+            out.push(line.to_owned());
             continue;
         }
-        let white = indentation(line);
-        let further = white
-            .strip_prefix(from)
-            .unwrap_or(&white[white.len().min(from.len())..]);
+        if line.trim().is_empty() {
+            out.push(String::new());
+            continue;
+        }
+        let (white, code) = line.split_at(indentation(line).len());
+        let further = white.strip_prefix(from);
+        let further = further.unwrap_or(&white[white.len().min(from.len())..]);
         let further = match &steps {
             Some(steps) => steps.translated(further),
             None => further.to_owned(),
         };
-        out.push(format!("{to}{further}{}", &line[white.len()..]));
+        out.push(format!("{to}{further}{code}"));
     }
     out.join("\n")
 }
@@ -230,19 +225,14 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
         }
     };
     let gap = if indent.is_empty() { 2 } else { 1 };
-    let mut before: Vec<&str> = lines[..at.min(lines.len())].to_vec();
-    while before.last().is_some_and(|l| l.trim().is_empty()) {
-        before.pop();
-    }
-    let mut after: &[&str] = &lines[at.min(lines.len())..];
-    while after.first().is_some_and(|l| l.trim().is_empty()) {
-        after = &after[1..];
-    }
-    let mut out = String::new();
-    for line in &before {
-        out.push_str(line);
-        out.push('\n');
-    }
+    let is_blank = |line: &&&str| line.trim().is_empty();
+    let (before, after) = lines.split_at(at.min(lines.len()));
+    let blank_above = before.iter().rev().take_while(is_blank).count();
+    let before = &before[..before.len() - blank_above];
+    let after = &after[after.iter().take_while(is_blank).count()..];
+    let ended =
+        |lines: &[&str]| -> String { lines.iter().flat_map(|line| [*line, "\n"]).collect() };
+    let mut out = ended(before);
     if !before.is_empty() {
         out.push_str(&"\n".repeat(gap));
     }
@@ -253,10 +243,7 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
         // Two empty lines separate the code from the module level, one from a class member.
         let columns = next.len() - next.trim_start().len();
         out.push_str(&"\n".repeat(if columns == 0 { 2 } else { 1 }));
-        for line in after {
-            out.push_str(line);
-            out.push('\n');
-        }
+        out.push_str(&ended(after));
     }
     EditedText {
         text: out,

@@ -92,10 +92,19 @@ impl RepositoryIndex {
 
     /// Finds a member of a class of the repository.
     pub fn member(&self, class: &FoundDefinition, names: &[&str]) -> Option<FoundDefinition> {
+        self.member_within(class, names, MAX_STEPS)
+    }
+
+    fn member_within(
+        &self,
+        class: &FoundDefinition,
+        names: &[&str],
+        steps: usize,
+    ) -> Option<FoundDefinition> {
         let file = self.files.get(&class.path)?;
         let all = super::flatten(&file.outline);
         let definition = all.into_iter().rfind(|d| d.qualified == class.qualified)?;
-        self.in_definition(&class.path, definition, names, MAX_STEPS)
+        self.in_definition(&class.path, definition, names, steps)
     }
 
     fn lookup_absolute(&self, names: &[&str], steps: usize) -> Option<FoundDefinition> {
@@ -118,11 +127,7 @@ impl RepositoryIndex {
         let stars = file.imports.iter().filter(|b| b.local == "*");
         bound.chain(stars).find_map(|binding| {
             // Following many stars in a row would take exponentially many paths.
-            let steps = if binding.local == "*" {
-                steps / 2
-            } else {
-                steps
-            };
+            let steps = steps / if binding.local == "*" { 2 } else { 1 };
             let dotted = binding_name(binding, first, &file.module, file.is_package)?;
             let mut names: Vec<&str> = dotted.split('.').collect();
             names.extend(rest);
@@ -151,10 +156,7 @@ impl RepositoryIndex {
         bases(&definition.signature).into_iter().find_map(|base| {
             let names: Vec<&str> = base.split('.').collect();
             let base = self.in_module(path, &names, steps)?;
-            let of = self.files.get(&base.path)?;
-            let all = super::flatten(&of.outline);
-            let class = all.into_iter().rfind(|d| d.qualified == base.qualified)?;
-            self.in_definition(&base.path, class, std::slice::from_ref(first), steps)
+            self.member_within(&base, std::slice::from_ref(first), steps)
                 .filter(|_| rest.is_empty())
         })
     }
@@ -213,15 +215,11 @@ pub(super) fn binding_name(
 fn bases(signature: &str) -> Vec<&str> {
     let inner = signature.split_once('(').map_or("", |(_, inner)| inner);
     let inner = inner.strip_suffix(')').unwrap_or(inner);
+    let is_other = |c: char| !c.is_alphanumeric() && c != '_' && c != '.';
     let parts = inner.split(',').map(str::trim);
     parts
         .map(|part| part.split('[').next().unwrap_or_default())
-        .filter(|part| {
-            !part.is_empty()
-                && part
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || c == '_' || c == '.')
-        })
+        .filter(|part| !part.is_empty() && !part.contains(is_other))
         .collect()
 }
 

@@ -12,7 +12,7 @@ use crate::outcomes::{CollectedItem, file_of};
 use crate::python::ContributedTest;
 use crate::runners;
 use crate::tool::Result;
-use crate::workspace::{Change, FileChange, Layout, Workspace, decode_source, is_conftest};
+use crate::workspace::{Change, FileChange, Workspace, decode_source, is_conftest};
 
 /// Maximum time for collecting tests, with and without the changes.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -44,7 +44,7 @@ pub(super) fn contributed(
         return Ok(Vec::new());
     }
     let paths: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
-    let targets = with_related_modules(workspace, layout, &paths);
+    let targets = with_related_modules(workspace, &paths);
     let deadline = Instant::now() + TIMEOUT;
     let now = collect(workspace, &targets, deadline)?;
     if now.is_empty() {
@@ -71,10 +71,8 @@ pub(super) fn collected_files(
     let layout = workspace.layout();
     let is_candidate = |change: &&FileChange| {
         let path = change.path.as_str();
-        let ending = path
-            .rsplit('/')
-            .next()
-            .and_then(|name| name.rsplit_once('.'));
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let ending = name.rsplit_once('.');
         change.now.is_some()
             && !layout.is_test_path(path)
             && ending.is_some_and(|(_, end)| !CODE.contains(&end))
@@ -84,15 +82,12 @@ pub(super) fn collected_files(
     if candidates.is_empty() || !changes.iter().all(can_be_reverted) {
         return Ok(BTreeSet::new());
     }
-    let paths: Vec<String> = candidates
-        .iter()
-        .map(|change| change.path.clone())
-        .collect();
+    let paths: Vec<String> = candidates.iter().map(|c| c.path.clone()).collect();
     let is_new =
         |change: &FileChange| change.change == Change::Added && paths.contains(&change.path);
     let others: Vec<FileChange> = changes.iter().filter(|c| !is_new(c)).cloned().collect();
     let items = without(workspace, &others, |workspace| {
-        let targets = with_related_modules(workspace, workspace.layout(), &paths);
+        let targets = with_related_modules(workspace, &paths);
         collect(workspace, &targets, Instant::now() + TIMEOUT)
     })?;
     let is_collected = |path: &&String| {
@@ -118,7 +113,7 @@ fn collect(workspace: &Workspace, ids: &[String], deadline: Instant) -> Result<V
 }
 
 /// Adds the test modules that name one of the files: pytest does not collect every data file by itself.
-fn with_related_modules(workspace: &Workspace, layout: &Layout, paths: &[String]) -> Vec<String> {
+fn with_related_modules(workspace: &Workspace, paths: &[String]) -> Vec<String> {
     let data: Vec<&String> = paths.iter().filter(|path| !path.ends_with(".py")).collect();
     let mut targets = paths.to_vec();
     if data.is_empty() {
@@ -128,7 +123,7 @@ fn with_related_modules(workspace: &Workspace, layout: &Layout, paths: &[String]
         let name = path.rsplit('/').next().unwrap_or(path);
         text.contains(name) || quoted_globs(text).any(|glob| matches(glob, path, name))
     };
-    let files = workspace.files();
+    let (files, layout) = (workspace.files(), workspace.layout());
     let modules = files.iter().filter(|file| layout.is_test_file(file));
     let related = modules.filter(|module| {
         let text = workspace.read_text(Path::new(module)).unwrap_or_default();
@@ -146,11 +141,8 @@ fn quoted_globs(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn matches(glob: &str, path: &str, name: &str) -> bool {
-    let Ok(glob) = Glob::new(glob) else {
-        return false;
-    };
-    let glob = glob.compile_matcher();
-    glob.is_match(name) || glob.is_match(path)
+    let glob = Glob::new(glob).map(|glob| glob.compile_matcher());
+    glob.is_ok_and(|glob| glob.is_match(name) || glob.is_match(path))
 }
 
 /// Compares collected tests: those that are new, and those whose part of a changed file differs.
@@ -168,25 +160,20 @@ fn compared(
     };
     for item in now {
         let name = without_parameters(&item.id);
-        let file = if item.file.is_empty() {
-            file_of(&item.id)
-        } else {
-            &item.file
+        let file = match item.file.as_str() {
+            "" => file_of(&item.id),
+            file => file,
         };
         let change = changed.iter().find(|change| change.path == file);
-        let text =
-            |bytes: Option<&Vec<u8>>| bytes.map(|bytes| decode_source(bytes)).unwrap_or_default();
-        let part = part_of(
-            &text(change.and_then(|change| change.now.as_ref())),
-            item,
-            now,
-        );
+        let text = |bytes: Option<&[u8]>| bytes.map(decode_source).unwrap_or_default();
+        let text_now = text(change.and_then(|change| change.now.as_deref()));
+        let part = part_of(&text_now, item, now);
         let kind = match (then.get(item.id.as_str()), change) {
             (None, _) => Change::Added,
             // If its line is unknown, the new tests are the change.
             (Some(_), _) if item.line == 0 && has_new(&item.file) => continue,
             (Some(old), Some(change))
-                if part != part_of(&text(change.base.as_ref()), old, before) =>
+                if part != part_of(&text(change.base.as_deref()), old, before) =>
             {
                 Change::Modified
             }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::python::edit::EditedText;
+use super::line_numbers::{count, cut, numbered};
+use crate::python::edit::{Code, EditedText};
+use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Module, new_undefined_names, suggest};
 use crate::tool::{Result, refusal};
 use crate::workspace::{Workspace, forward};
@@ -88,11 +90,7 @@ pub(super) fn check_syntax(path: &str, before: Option<&Module>, after: &Module) 
         "Not written: {path} would not parse. Line {}: {}.\nIt would read:\n{}",
         first.line,
         first.what,
-        super::line_numbers::numbered(
-            after.text(),
-            first.line.saturating_sub(5).max(1),
-            first.line + 5
-        )
+        numbered(after.text(), first.line.saturating_sub(5), first.line + 5)
     ))
 }
 
@@ -110,11 +108,7 @@ pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &
             .map(|statement| format!("`{statement}`"))
             .collect();
         let line = after.text().lines().nth(name.line - 1).unwrap_or_default();
-        out.push_str(&format!(
-            "`{}` in `{}`",
-            name.name,
-            super::line_numbers::cut(line.trim(), 80)
-        ));
+        out.push_str(&format!("`{}` in `{}`", name.name, cut(line.trim(), 80)));
         if !suggestions.is_empty() {
             out.push_str(&format!(": {}", suggestions.join(" or ")));
         }
@@ -123,19 +117,51 @@ pub(super) fn undefined(workspace: &Workspace, before: Option<&Module>, after: &
     out
 }
 
+/// Reads code from a model, and adds to a module the imports at its top and those given beside it.
+///
+/// # Errors
+///
+/// Returns the refusal.
+pub(super) fn with_imports(
+    workspace: &Workspace,
+    module: &Module,
+    code: &str,
+    imports: &[String],
+) -> Result<(Code, ImportedText)> {
+    let code = Code::read(code).map_err(|what| refusal!("Not written: {what}."))?;
+    let mut bindings =
+        read_imports(imports).map_err(|what| refusal!("Not written: in `imports`, {what}."))?;
+    bindings.extend(code.imports.iter().cloned());
+    let imported = add_imports(module, &bindings, &|top| is_own_package(workspace, top));
+    Ok((
+        code,
+        imported.map_err(|what| refusal!("Not written: {what}."))?,
+    ))
+}
+
+/// Says which imports were added, and which existed elsewhere.
+pub(super) fn imports_note(imported: &ImportedText) -> String {
+    let mut lines = imported.existing.clone();
+    if !imported.added.is_empty() {
+        lines.insert(0, format!("Imports added: {}", imported.added.join("; ")));
+    }
+    let lines = lines.iter();
+    lines.flat_map(|line| [line.as_str(), "\n"]).collect()
+}
+
 /// Describes how the inserted code differs from the given code; empty if it does not.
 pub(super) fn kept_lines(edited: &EditedText) -> String {
     match edited.kept {
         0 => String::new(),
         line_count => format!(
             "{} inside of strings kept the indentation that you gave: it is part of the string.\n",
-            super::line_numbers::count(line_count, "line")
+            count(line_count, "line")
         ),
     }
 }
 
 /// Returns whether the repository contains a package or module of this name.
-pub(super) fn is_own_package(workspace: &Workspace, top: &str) -> bool {
+fn is_own_package(workspace: &Workspace, top: &str) -> bool {
     ["", "src", "lib"].iter().any(|folder| {
         let place = workspace.root().join(folder).join(top);
         place.is_dir() || place.with_extension("py").is_file()

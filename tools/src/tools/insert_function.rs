@@ -8,9 +8,8 @@ use serde::Deserialize;
 
 use super::editing::{self, EditAction, EditResult};
 use super::unknown_name::unknown;
-use crate::python::edit::{Code, InsertionPoint, insert};
-use crate::python::import_edit::{ImportedText, add_imports, read_imports};
-use crate::python::{Binding, Kind, Module, plain_name};
+use crate::python::edit::{InsertionPoint, insert};
+use crate::python::{Definition, Kind, Module, plain_name};
 use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
 
@@ -60,36 +59,40 @@ impl Tool for InsertFunction {
             false => String::new(),
         };
         let before = exists.then(|| Module::parse(text.clone()));
-        let code = Code::read(&args.code).map_err(|what| refusal!("Not written: {what}."))?;
-        let imports = wanted_imports(&args.imports, &code)?;
-        let is_own = |top: &str| editing::is_own_package(workspace, top);
-        let imported = add_imports(&Module::parse(text), &imports, &is_own)
-            .map_err(|what| refusal!("Not written: {what}."))?;
+        let (code, imported) =
+            editing::with_imports(workspace, &Module::parse(text), &args.code, &args.imports)?;
         let module = Module::parse(imported.text.as_str());
-        let place = find_place(&module, &display_path, &args)?;
-        let prefix = match &place {
-            Place::After(d) => d
+        let class = find_class(&module, &display_path, args.class.as_deref())?;
+        let after = find_after(
+            &module,
+            &display_path,
+            args.after.as_deref(),
+            class.as_ref(),
+        )?;
+        let point = match (&after, &class) {
+            (Some(definition), _) => InsertionPoint::After(definition),
+            (None, Some(class)) => InsertionPoint::In(class),
+            (None, None) => InsertionPoint::End,
+        };
+        let around = match (&after, &class) {
+            (Some(definition), _) => definition
                 .qualified
                 .rsplit_once('.')
-                .map(|(outer, _)| format!("{outer}.")),
-            Place::In(d) => Some(format!("{}.", d.qualified)),
-            Place::End => None,
-        }
-        .unwrap_or_default();
-        for name in &code.names {
-            let definitions = module.find(&format!("{prefix}{name}"));
-            // Python code defines the same name twice for setters and overloads.
-            if let Some(existing) = definitions
-                .first()
-                .filter(|_| !args.code.contains(".setter") && !args.code.contains("overload"))
-            {
+                .map(|(outer, _)| outer),
+            (None, class) => class.as_ref().map(|class| class.qualified.as_str()),
+        };
+        let prefix = around.map_or_else(String::new, |outer| format!("{outer}."));
+        // Python code defines the same name twice for setters and overloads.
+        let is_unique = !args.code.contains(".setter") && !args.code.contains("overload");
+        for name in code.names.iter().filter(|_| is_unique) {
+            if let Some(existing) = module.find(&format!("{prefix}{name}")).first() {
                 return Err(refusal!(
                     "Not written: {display_path} defines `{prefix}{name}` already (line {}). Replace that one, or use another name.",
                     existing.line
                 ));
             }
         }
-        if let Place::In(class) = &place {
+        if let InsertionPoint::In(class) = point {
             let head = module.text().get(..class.body.start).unwrap_or_default();
             let start = head.rsplit('\n').next().unwrap_or_default();
             if !start.trim().is_empty() {
@@ -99,104 +102,65 @@ impl Tool for InsertFunction {
                 ));
             }
         }
-        let edited = insert(&module, &code, place.insertion_point());
-        let after = Module::parse(edited.text.clone());
-        editing::check(workspace, &display_path, before.as_ref(), &after)?;
+        let edited = insert(&module, &code, point);
+        let new = Module::parse(edited.text.as_str());
+        editing::check(workspace, &display_path, before.as_ref(), &new)?;
         let package = editing::package_file(workspace, &relative);
         if let Some(package) = &package {
             workspace.write(package, b"")?;
         }
         workspace.write_text(&relative, &edited.text)?;
-        let mut out = match exists {
-            true => format!(
-                "Written to {display_path}, lines {}-{}.\n",
-                edited.first, edited.last
+        let (first, last) = (edited.first, edited.last);
+        let made = new.text().lines().count();
+        let (mut out, action) = match exists {
+            true => (
+                format!("Written to {display_path}, lines {first}-{last}.\n"),
+                EditAction::Modified,
             ),
-            false => format!(
-                "Made {display_path}, {} lines.\n",
-                after.text().lines().count()
+            false => (
+                format!("Made {display_path}, {made} lines.\n"),
+                EditAction::Created,
             ),
         };
-        let action = match exists {
-            true => EditAction::Modified,
-            false => EditAction::Created,
-        };
-        let mut edited_files =
-            EditResult::one(&display_path, action, Some((edited.first, edited.last)));
-        if let Some(package) = &package {
-            edited_files.add(&forward(package), EditAction::Created, None);
+        let mut edited_files = EditResult::one(&display_path, action, Some((first, last)));
+        if let Some(package) = package.as_deref().map(forward) {
+            edited_files.add(&package, EditAction::Created, None);
             out.push_str(&format!(
-                "Made {} as neighbouring folders have one.\n",
-                forward(package)
+                "Made {package} as neighbouring folders have one.\n"
             ));
         }
-        report_imports(&mut out, &imported);
+        out.push_str(&editing::imports_note(&imported));
         out.push_str(&editing::kept_lines(&edited));
         Ok(Reply::new(out, edited_files))
     }
 }
 
-/// Combines the imports given beside the code with those at its top.
-///
-/// # Errors
-///
-/// Fails if a given import is not an import statement.
-pub fn wanted_imports(statements: &[String], code: &Code) -> Result<Vec<Binding>> {
-    let mut bindings =
-        read_imports(statements).map_err(|what| refusal!("Not written: in `imports`, {what}."))?;
-    bindings.extend(code.imports.iter().cloned());
-    Ok(bindings)
-}
-
-/// Appends to an answer which imports were added, and which existed elsewhere.
-pub fn report_imports(out: &mut String, imported: &ImportedText) {
-    if !imported.added.is_empty() {
-        out.push_str(&format!("Imports added: {}\n", imported.added.join("; ")));
-    }
-    for line in &imported.existing {
-        out.push_str(&format!("{line}\n"));
-    }
-}
-
-enum Place {
-    After(crate::python::Definition),
-    In(crate::python::Definition),
-    End,
-}
-
-impl Place {
-    fn insertion_point(&self) -> InsertionPoint<'_> {
-        match self {
-            Place::After(d) => InsertionPoint::After(d),
-            Place::In(d) => InsertionPoint::In(d),
-            Place::End => InsertionPoint::End,
-        }
-    }
-}
-
-fn find_place(module: &Module, display_path: &str, args: &InsertFunctionArgs) -> Result<Place> {
-    let class = match &args.class {
-        Some(name) => {
-            let name = plain_name(name);
-            let definition = module
-                .find(&name)
-                .into_iter()
-                .rev()
-                .find(|d| d.kind == Kind::Class);
-            Some(definition.ok_or_else(|| unknown(module, display_path, &name))?)
-        }
-        None => None,
+fn find_class(module: &Module, path: &str, name: Option<&str>) -> Result<Option<Definition>> {
+    let Some(name) = name.map(plain_name) else {
+        return Ok(None);
     };
-    if let Some(after) = &args.after {
-        let plain = plain_name(after);
-        let mut definitions = module.find(&plain);
-        if let (Some(class), true) = (&class, definitions.is_empty()) {
-            definitions = module.find(&format!("{}.{plain}", class.qualified));
-        }
-        let definition = definitions
-            .pop()
-            .ok_or_else(|| unknown(module, display_path, &plain))?;
-        return Ok(Place::After(definition));
+    let mut definitions = module.find(&name);
+    definitions.retain(|definition| definition.kind == Kind::Class);
+    let class = definitions.pop();
+    Ok(Some(class.ok_or_else(|| unknown(module, path, &name))?))
+}
+
+/// Finds the definition to insert the code after; its name may be that of a member of the class.
+fn find_after(
+    module: &Module,
+    path: &str,
+    name: Option<&str>,
+    class: Option<&Definition>,
+) -> Result<Option<Definition>> {
+    let Some(name) = name.map(plain_name) else {
+        return Ok(None);
+    };
+    let mut definitions = module.find(&name);
+    if let (Some(class), true) = (class, definitions.is_empty()) {
+        definitions = module.find(&format!("{}.{name}", class.qualified));
     }
-    Ok(class.map_or(Place::End, Place::In))
+    let definition = definitions.pop();
+    Ok(Some(
+        definition.ok_or_else(|| unknown(module, path, &name))?,
+    ))
 }

@@ -4,10 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing::{self, EditAction, EditResult};
-use super::insert_function::{report_imports, wanted_imports};
 use super::unknown_name::unknown;
-use crate::python::edit::{Code, remove, replace};
-use crate::python::import_edit::add_imports;
+use crate::python::edit::{remove, replace};
 use crate::python::{Definition, Module, flatten, plain_name};
 use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
@@ -71,11 +69,8 @@ impl Tool for RewriteFunction {
             let data = EditResult::one(&display_path, EditAction::Modified, None);
             return Ok(Reply::new(text, data));
         }
-        let code = Code::read(&args.code).map_err(|what| refusal!("Not written: {what}."))?;
-        let imports = wanted_imports(&args.imports, &code)?;
-        let is_own = |top: &str| editing::is_own_package(workspace, top);
-        let imported = add_imports(&before, &imports, &is_own)
-            .map_err(|what| refusal!("Not written: {what}."))?;
+        let (code, imported) =
+            editing::with_imports(workspace, &before, &args.code, &args.imports)?;
         let module = Module::parse(imported.text.as_str());
         let definitions = module.find(&name);
         let Some(definition) = definitions.first() else {
@@ -93,7 +88,7 @@ impl Tool for RewriteFunction {
             "Rewritten in {display_path}, lines {}-{}.\n",
             edited.first, edited.last
         );
-        report_imports(&mut out, &imported);
+        out.push_str(&editing::imports_note(&imported));
         if after.find(&name).is_empty() {
             out.push_str(&format!(
                 "`{name}` is gone; there is now `{}`.\n",

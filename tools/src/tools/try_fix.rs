@@ -144,15 +144,10 @@ impl Tool for TryFix {
             let parts = if is_single { 1 } else { parts * 2 };
             trials.push(trial(context, &scope, texts, edited, is_single, parts)?);
         }
-        let with_neighbours = match is_single {
-            true => vec![0],
-            false => worth_neighbours(&trials),
-        };
-        if !is_single {
-            for at in &with_neighbours {
-                let (texts, edited) = &texts[*at];
-                trials[*at] = trial(context, &scope, texts, edited, true, parts)?;
-            }
+        let with_neighbours = worth_neighbours(&trials);
+        for at in with_neighbours.iter().filter(|_| !is_single) {
+            let (texts, edited) = &texts[*at];
+            trials[*at] = trial(context, &scope, texts, edited, true, parts)?;
         }
         for trial in &mut trials {
             trial.contributed = contributed;
@@ -169,44 +164,37 @@ impl Tool for TryFix {
                 trial.compare(&without);
             }
         }
-        let trial_texts: Vec<String> = trials.iter().map(|trial| trial.text(&scope)).collect();
-        match is_single {
-            true => {
-                let data = FixTrials {
-                    single: trials.pop(),
-                    variants: Vec::new(),
-                };
-                Ok(Reply::new(trial_texts.concat(), data))
-            }
-            false => {
-                let mut sections: Vec<String> = (variants.keys().zip(trial_texts))
-                    .map(|(variant, text)| format!("Variant {variant}\n{text}"))
-                    .collect();
-                if with_neighbours.len() < trials.len() {
-                    let why = match passes(&trials[with_neighbours[0]].report) {
-                        true => "with which the tests pass",
-                        false => "since the tests pass with none",
-                    };
-                    let numbers: Vec<String> = (variants.keys().enumerate())
-                        .filter(|(at, _)| with_neighbours.contains(at))
-                        .map(|(_, number)| number.to_string())
-                        .collect();
-                    let variants = match numbers.len() {
-                        1 => "variant",
-                        _ => "variants",
-                    };
-                    sections.push(format!(
-                        "(Neighbours ran with {variants} {} only, {why}.)",
-                        numbers.join(" and ")
-                    ));
-                }
-                let data = FixTrials {
-                    single: None,
-                    variants: trials,
-                };
-                Ok(Reply::new(sections.join("\n\n"), data))
-            }
+        let mut texts: Vec<String> = trials.iter().map(|trial| trial.text(&scope)).collect();
+        if is_single {
+            let data = FixTrials {
+                single: trials.pop(),
+                variants: trials,
+            };
+            return Ok(Reply::new(texts.concat(), data));
         }
+        for (variant, text) in variants.keys().zip(&mut texts) {
+            text.insert_str(0, &format!("Variant {variant}\n"));
+        }
+        if with_neighbours.len() < trials.len() {
+            let why = match passes(&trials[with_neighbours[0]].report) {
+                true => "with which the tests pass",
+                false => "since the tests pass with none",
+            };
+            let numbers: Vec<String> = (variants.keys().enumerate())
+                .filter(|(at, _)| with_neighbours.contains(at))
+                .map(|(_, number)| number.to_string())
+                .collect();
+            let plural = if numbers.len() == 1 { "" } else { "s" };
+            texts.push(format!(
+                "(Neighbours ran with variant{plural} {} only, {why}.)",
+                numbers.join(" and ")
+            ));
+        }
+        let data = FixTrials {
+            single: None,
+            variants: trials,
+        };
+        Ok(Reply::new(texts.join("\n\n"), data))
     }
 }
 
@@ -329,16 +317,14 @@ impl Trial {
                 "\n(A file of the fix had been changed before; that change was there too.)",
             );
         }
-        let mut changed_report = self.report.clone();
-        changed_report
+        let mut report = self.report.clone();
+        report
             .tests
             .retain(|test| !self.unchanged.contains(&test.id));
         for test in &self.report.tests {
             if let (true, Some(failure)) = (self.unchanged.contains(&test.id), &test.failure) {
-                let frame = failure
-                    .frames
-                    .iter()
-                    .rfind(|frame| frame.place == Place::Test);
+                let mut frames = failure.frames.iter();
+                let frame = frames.rfind(|frame| frame.place == Place::Test);
                 let line = frame.map(|frame| format!(" at line {}", frame.line));
                 answer.push_str(&format!(
                     "\n{} fails exactly as without the fix{}: {}",
@@ -348,15 +334,13 @@ impl Trial {
                 ));
             }
         }
-        let is_told = changed_report
-            .tests
-            .iter()
-            .all(|test| test.outcome == Outcome::Passed)
-            && changed_report.collection_errors.is_empty()
-            && changed_report.not_found.is_empty();
+        let mut outcomes = report.tests.iter().map(|test| test.outcome);
+        let is_told = outcomes.all(|outcome| outcome == Outcome::Passed)
+            && report.collection_errors.is_empty()
+            && report.not_found.is_empty();
         if !is_told {
             answer.push_str("\n\nWith the fix: ");
-            answer.push_str(&without_passed(&changed_report));
+            answer.push_str(&without_passed(&report));
         }
         answer.push_str(&self.neighbours.details());
         answer
@@ -369,11 +353,9 @@ fn fails_alike(a: &TestResult, b: &TestResult) -> bool {
         return false;
     };
     let lines = |failure: &Failure| -> Vec<(String, u32)> {
-        let frames = failure
-            .frames
-            .iter()
-            .filter(|frame| frame.place == Place::Test);
-        frames
+        let frames = failure.frames.iter();
+        let of_test = frames.filter(|frame| frame.place == Place::Test);
+        of_test
             .map(|frame| (frame.file.clone(), frame.line))
             .collect()
     };

@@ -27,14 +27,9 @@ pub(super) fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let private = config.private();
     let places = writable(config, &private);
     let ruleset = create_ruleset(places.as_deref());
-    match ruleset {
-        Ok(set) => {
-            let domain: Option<OwnedFd> = set.into();
-            let there = domain.is_some();
-            (domain, signals && there, places.is_some() && there)
-        }
-        Err(_) => (None, false, false),
-    }
+    let domain: Option<OwnedFd> = ruleset.ok().and_then(Into::into);
+    let there = domain.is_some();
+    (domain, signals && there, places.is_some() && there)
 }
 
 /// Returns the Landlock ABI version; zero or less if the kernel has no Landlock.
@@ -56,10 +51,8 @@ fn create_ruleset(places: Option<&[PathBuf]>) -> Result<RulesetCreated, RulesetE
         .handle_access(writing)?
         .scope(Scope::from_all(ABI::V6))?
         .create()?;
-    let Some(places) = places else {
-        return set.add_rules(path_beneath_rules([Path::new("/")], writing));
-    };
-    set.add_rules(path_beneath_rules(places, writing))
+    let everything = [PathBuf::from("/")];
+    set.add_rules(path_beneath_rules(places.unwrap_or(&everything), writing))
 }
 
 /// Lists the folders that programs may write below; `None` if they need a folder that contains the toolbox's folder.
