@@ -24,7 +24,7 @@ const MARKS_PROGRAM: &str = include_str!("coverage/marks.py");
 const ALL_FILES_PROGRAM: &str = include_str!("coverage/all_files.py");
 
 /// The files and lines to measure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// A folder that holds the package `coverage` (coverage.py) for the interpreter of the environment. It is not

@@ -336,7 +336,7 @@ impl Harness {
                         files: run.measure.clone(),
                         counted: run.counted,
                         until: run.until.clone(),
-                        whole: None,
+                        ..Measure::default()
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Input => {}

@@ -98,12 +98,10 @@ impl CaseSession {
         let measure = (self.settings.coverage.clone()).filter(|_| run.measured);
         let measure = measure.map(|package| Measure {
             package,
-            files: Vec::new(),
-            counted: false,
-            until: BTreeMap::new(),
             whole: Some(WholeMeasure {
                 contexts: run.contexts,
             }),
+            ..Measure::default()
         });
         let measure = measure.as_ref();
         let is_pytest = self.checkout.config().runner.kind == RunnerKind::Pytest;

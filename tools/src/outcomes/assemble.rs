@@ -293,11 +293,10 @@ impl TestProgress {
     fn log(&mut self, when: Phase, outcome: &str) {
         if outcome == "rerun" {
             self.phases.clear();
-        } else if let Some(phase) = self
-            .phases
-            .iter_mut()
-            .rfind(|p| p.when == when && !p.logged)
-        {
+            return;
+        }
+        let mut phases = self.phases.iter_mut();
+        if let Some(phase) = phases.rfind(|p| p.when == when && !p.logged) {
             phase.logged = true;
         }
     }
@@ -305,10 +304,8 @@ impl TestProgress {
     /// Removes what pytest did not report of attempts before the last one, if a plugin repeated the test. Within one
     /// attempt every phase counts.
     fn drop_earlier_attempts(&mut self) {
-        let last = self
-            .phases
-            .iter()
-            .rposition(|phase| phase.when == Phase::Setup);
+        let mut phases = self.phases.iter();
+        let last = phases.rposition(|phase| phase.when == Phase::Setup);
         if !self.ended || !self.phases.iter().any(|phase| phase.logged) {
             return;
         }
@@ -337,10 +334,9 @@ impl TestProgress {
         let failure = raw_failure.map(|(raw, when)| classifier.failure(raw, when));
         let skipped = self.phases.iter().find(|p| p.outcome == "skipped");
         let captured = decisive.or(skipped).map_or("", |phase| &phase.captured);
-        let captured = if self.cut && decisive.is_none() && !self.is_over() {
-            UNFINISHED_REASON.to_owned()
-        } else {
-            normalize(captured, classifier.root)
+        let captured = match self.cut && decisive.is_none() && !self.is_over() {
+            true => UNFINISHED_REASON.to_owned(),
+            false => normalize(captured, classifier.root),
         };
         // JSON cannot represent an infinite sum, and an unreadable report would be discarded.
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
@@ -413,12 +409,7 @@ pub fn file_of(id: &str) -> &str {
 pub fn covers(target: &str, id: &str) -> bool {
     let folder = target.trim_end_matches('/');
     match id.strip_prefix(target).or_else(|| id.strip_prefix(folder)) {
-        Some(rest) => {
-            rest.is_empty()
-                || rest.starts_with("::")
-                || rest.starts_with('[')
-                || rest.starts_with('/')
-        }
+        Some(rest) => rest.is_empty() || rest.starts_with("::") || rest.starts_with(['[', '/']),
         None => folder == "." || folder.is_empty(),
     }
 }
@@ -428,9 +419,8 @@ fn is_above(broken: &str, id: &str) -> bool {
     if covers(broken, id) {
         return true;
     }
-    let folder = ["conftest.py", "__init__.py"]
-        .iter()
-        .find_map(|name| broken.strip_suffix(name));
+    let mut names = ["conftest.py", "__init__.py"].iter();
+    let folder = names.find_map(|name| broken.strip_suffix(name));
     folder.is_some_and(|folder| id.starts_with(folder))
 }
 

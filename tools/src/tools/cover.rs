@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution::named_or_contributed;
-use super::line_numbers::listed;
+use super::line_numbers::{end_line, listed};
 use super::run_pytest::deadline;
 use crate::coverage::{Coverage, Measure};
 use crate::outcomes::report::TestReport;
@@ -79,9 +79,7 @@ impl Tool for Cover {
         let measure = Measure {
             package: wanted_lines.package,
             files: wanted_lines.lines.keys().cloned().collect(),
-            counted: false,
-            until: BTreeMap::new(),
-            whole: None,
+            ..Measure::default()
         };
         let checkout = context.workspace.checkout();
         let ran = runners::run_in(checkout, &ids, &options, Some(&measure), None)?;
@@ -138,9 +136,7 @@ impl CoverResult {
 
     fn text(&self) -> String {
         let mut out = text::text(&self.report);
-        if !out.ends_with('\n') {
-            out.push('\n');
-        }
+        end_line(&mut out);
         if let Some(problem) = &self.problem {
             out.push_str(&format!("More lines may have run: {problem}.\n"));
         }

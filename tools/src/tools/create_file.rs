@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing::{self, EditAction, EditResult};
-use super::line_numbers::count;
+use super::line_numbers::{count, end_line};
 use crate::python::Module;
 use crate::tool::{Context, Reply, Result, Tool, refusal};
 use crate::workspace::forward;
@@ -41,25 +41,19 @@ impl Tool for CreateFile {
             return Err(refusal!("`{display_path}` already exists."));
         }
         let mut content = args.content;
-        if !content.is_empty() && !content.ends_with('\n') {
-            content.push('\n');
-        }
-        let mut out = format!(
-            "Made {display_path}, {}.\n",
-            count(content.lines().count(), "line")
-        );
+        end_line(&mut content);
+        let lines = content.lines().count();
+        let mut out = format!("Made {display_path}, {}.\n", count(lines, "line"));
         if display_path.ends_with(".py") {
-            let module = Module::parse(content.clone());
+            let module = Module::parse(content.as_str());
             editing::check_syntax(&display_path, None, &module)?;
             let undefined = editing::undefined(workspace, None, &module);
             if !undefined.is_empty() {
-                out.push_str(&format!(
-                    "It uses names that are defined nowhere:\n{undefined}"
-                ));
+                let note = format!("It uses names that are defined nowhere:\n{undefined}");
+                out.push_str(&note);
             }
         }
         workspace.write_text(&relative, &content)?;
-        let lines = content.lines().count();
         let lines = (lines > 0).then_some((1, lines));
         let data = EditResult::one(&display_path, EditAction::Created, lines);
         Ok(Reply::new(out, data))

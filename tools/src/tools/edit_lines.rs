@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing::{self, EditAction, EditResult};
-use super::line_numbers::{count, numbered};
+use super::line_numbers::{count, end_line, numbered};
 use crate::python::Module;
 use crate::python::edit::LineEnding;
 use crate::tool::{Context, Reply, Result, Tool, refusal};
@@ -50,28 +50,19 @@ impl Tool for EditLines {
         let before = workspace.read_text(&relative)?;
         let lines: Vec<&str> = before.split_inclusive('\n').collect();
         let total = lines.len();
-        if args.first == 0
-            || args.first > total + 1
-            || args.last > total
-            || args.last + 1 < args.first
-        {
+        let (first, last) = (args.first, args.last);
+        if first == 0 || first > total + 1 || last > total || last + 1 < first {
+            let lines = count(total, "line");
             return Err(refusal!(
-                "Lines {}-{} do not fit: {display_path} has {} (`first` from 1, `last` at least `first` minus 1).",
-                args.first,
-                args.last,
-                count(total, "line")
+                "Lines {first}-{last} do not fit: {display_path} has {lines} (`first` from 1, `last` at least `first` minus 1)."
             ));
         }
-        let mut new: String = lines[..args.first - 1].concat();
-        if !new.is_empty() && !new.ends_with('\n') {
-            new.push('\n');
-        }
+        let mut new: String = lines[..first - 1].concat();
+        end_line(&mut new);
         let (mut text, _) = LineEnding::split(&args.text);
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
+        end_line(&mut text);
         new.push_str(&text);
-        new.push_str(&lines[args.last..].concat());
+        new.push_str(&lines[last..].concat());
         let mut note = String::new();
         if display_path.ends_with(".py") {
             let (old, module) = (Module::parse(before.clone()), Module::parse(new.clone()));
@@ -83,15 +74,9 @@ impl Tool for EditLines {
         }
         workspace.write_text(&relative, &new)?;
         let added = text.lines().count();
-        let summary = match (args.last + 1 - args.first, added) {
-            (0, added) if args.first > total => {
-                format!("{} added at the end", count(added, "line"))
-            }
-            (0, added) => format!(
-                "{} inserted before line {}",
-                count(added, "line"),
-                args.first
-            ),
+        let summary = match (last + 1 - first, added) {
+            (0, added) if first > total => format!("{} added at the end", count(added, "line")),
+            (0, added) => format!("{} inserted before line {first}", count(added, "line")),
             (removed, 0) => format!("{} deleted", count(removed, "line")),
             (removed, added) => format!("{} replaced by {added}", count(removed, "line")),
         };
@@ -99,12 +84,9 @@ impl Tool for EditLines {
             "{display_path}: {summary}; it has now {}.\n{note}",
             count(new.lines().count(), "line")
         );
-        out.push_str(&numbered(
-            &new,
-            args.first.saturating_sub(CONTEXT_LINES).max(1),
-            (args.first + added + CONTEXT_LINES - 1).min(new.lines().count()),
-        ));
-        let lines = (added > 0).then_some((args.first, args.first + added - 1));
+        let end = (first + added + CONTEXT_LINES - 1).min(new.lines().count());
+        out.push_str(&numbered(&new, first.saturating_sub(CONTEXT_LINES), end));
+        let lines = (added > 0).then_some((first, first + added - 1));
         let data = EditResult::one(&display_path, EditAction::Modified, lines);
         Ok(Reply::new(out, data))
     }

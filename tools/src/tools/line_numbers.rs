@@ -32,6 +32,13 @@ pub(super) fn plain(text: &str, first: usize, last: usize) -> String {
     })
 }
 
+/// Ends the last line of a text, if there is one.
+pub(super) fn end_line(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
 /// Lists at most `max_lines` lines; `more` formats the number of those left out.
 pub(super) fn listed(
     lines: &[impl Display],

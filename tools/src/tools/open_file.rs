@@ -32,7 +32,7 @@ pub struct OpenFileArgs {
 }
 
 /// Lines of a file.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct OpenedLines {
     path: String,
     /// Number of the first line in `content`, counted from 1; 0 for an empty file.
@@ -60,20 +60,15 @@ impl Tool for OpenFile {
             let text = format!("{display_path} is empty.\n");
             let data = OpenedLines {
                 path: display_path,
-                first: 0,
-                last: 0,
-                total,
-                content: String::new(),
+                ..OpenedLines::default()
             };
             return Ok(Reply::new(text, data));
         }
         let size = args.lines.unwrap_or(DEFAULT_LINES).clamp(1, MAX_LINES);
         let requested_line = args.line.or(args.first).unwrap_or(1);
         if requested_line > total {
-            return Err(refusal!(
-                "{display_path} has only {}.",
-                count(total, "line")
-            ));
+            let lines = count(total, "line");
+            return Err(refusal!("{display_path} has only {lines}."));
         }
         let first = match args.line {
             Some(line) => line
@@ -87,10 +82,8 @@ impl Tool for OpenFile {
         out.push_str(&numbered(&text, first, last));
         let below = total - last;
         if below > 0 {
-            out.push_str(&format!(
-                "({below} more; continue with first={})\n",
-                last + 1
-            ));
+            let next = last + 1;
+            out.push_str(&format!("({below} more; continue with first={next})\n"));
         }
         let data = OpenedLines {
             path: display_path,

@@ -53,8 +53,8 @@ struct OutlinedDefinition {
     signature: String,
 }
 
-impl OutlinedDefinition {
-    fn from_definition(definition: &Definition) -> Self {
+impl From<&Definition> for OutlinedDefinition {
+    fn from(definition: &Definition) -> Self {
         OutlinedDefinition {
             name: definition.qualified.clone(),
             first: definition.first,
@@ -93,33 +93,25 @@ impl Tool for Outline {
         }
         let mut lines = Vec::new();
         let mut definitions = Vec::new();
-        match args.name.as_deref().map(plain_name) {
-            Some(name) => {
-                let lower_name = name.to_lowercase();
-                let fits = |d: &&Definition| d.qualified.to_lowercase().contains(&lower_name);
-                for definition in flatten(&outline).into_iter().filter(fits) {
-                    lines.push(line(definition, &definition.qualified));
-                    definitions.push(definition);
-                }
-                if lines.is_empty() && !outline.is_empty() {
-                    return Err(unknown(&module, &display_path, &name));
-                }
+        if let Some(name) = args.name.as_deref().map(plain_name) {
+            let lower_name = name.to_lowercase();
+            definitions = flatten(&outline);
+            definitions.retain(|d| d.qualified.to_lowercase().contains(&lower_name));
+            lines.extend(definitions.iter().map(|d| line(d, &d.qualified)));
+            if lines.is_empty() && !outline.is_empty() {
+                return Err(unknown(&module, &display_path, &name));
             }
-            None => {
-                for definition in &outline {
-                    let inner = args.within.is_some();
-                    list(definition, 0, inner, &mut lines, &mut definitions);
-                }
+        } else {
+            for definition in &outline {
+                let inner = args.within.is_some();
+                list(definition, 0, inner, &mut lines, &mut definitions);
             }
         }
-        definitions.truncate(MAX_SHOWN);
+        let listed_definitions = definitions.into_iter().take(MAX_SHOWN);
         let data = FileOutline {
             path: display_path,
             lines: module.text().lines().count(),
-            definitions: definitions
-                .into_iter()
-                .map(OutlinedDefinition::from_definition)
-                .collect(),
+            definitions: listed_definitions.map(OutlinedDefinition::from).collect(),
         };
         out.push_str(&listed(&lines, MAX_SHOWN, |more| {
             format!(
@@ -138,21 +130,12 @@ impl Tool for Outline {
 
 /// Formats the range, decorators and signature; `name` replaces the definition's own name.
 fn line(definition: &Definition, name: &str) -> String {
-    let decorators: String = definition
-        .decorators
-        .iter()
-        .map(|d| format!("{} ", short_decorator(d)))
-        .collect();
-    let signature =
-        definition
-            .signature
-            .replacen(&format!(" {}", definition.name), &format!(" {name}"), 1);
-    format!(
-        "{}-{} {decorators}{}",
-        definition.first,
-        definition.last,
-        cut(&signature, WIDTH)
-    )
+    let decorators = definition.decorators.iter();
+    let decorators: String = decorators.map(|d| short_decorator(d) + " ").collect();
+    let own = format!(" {}", definition.name);
+    let signature = definition.signature.replacen(&own, &format!(" {name}"), 1);
+    let (first, last) = (definition.first, definition.last);
+    format!("{first}-{last} {decorators}{}", cut(&signature, WIDTH))
 }
 
 /// Shortens a decorator: `parametrize` keeps its parameter names, others keep short arguments.
@@ -210,12 +193,8 @@ fn fixtures(workspace: &Workspace, relative: &Path) -> String {
             {
                 let doc = module.docstring(&definition);
                 let doc = doc.as_ref().map_or("", |doc| doc.summary());
-                let mut line = format!(
-                    "  {} ({}:{})",
-                    definition.name,
-                    forward(&path),
-                    definition.line
-                );
+                let (name, line) = (&definition.name, definition.line);
+                let mut line = format!("  {name} ({}:{line})", forward(&path));
                 if !doc.is_empty() {
                     line.push_str(&format!(": {}", cut(doc, 80)));
                 }

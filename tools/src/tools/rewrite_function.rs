@@ -59,9 +59,7 @@ impl Tool for RewriteFunction {
         }
         if args.code.trim().is_empty() && args.imports.is_empty() {
             let definitions = before.find(&name);
-            let text = definitions
-                .first()
-                .map(|definition| remove(&before, definition));
+            let text = definitions.first().map(|d| remove(&before, d));
             let after = Module::parse(text.unwrap_or_default());
             editing::check(workspace, &display_path, Some(&before), &after)?;
             workspace.write_text(&relative, after.text())?;
@@ -84,32 +82,23 @@ impl Tool for RewriteFunction {
             return Ok(Reply::new(text, EditResult::default()));
         }
         workspace.write_text(&relative, &edited.text)?;
-        let mut out = format!(
-            "Rewritten in {display_path}, lines {}-{}.\n",
-            edited.first, edited.last
-        );
+        let (first, last) = (edited.first, edited.last);
+        let mut out = format!("Rewritten in {display_path}, lines {first}-{last}.\n");
         out.push_str(&editing::imports_note(&imported));
         if after.find(&name).is_empty() {
-            out.push_str(&format!(
-                "`{name}` is gone; there is now `{}`.\n",
-                code.names.join("`, `")
-            ));
+            let names = code.names.join("`, `");
+            out.push_str(&format!("`{name}` is gone; there is now `{names}`.\n"));
         }
         if !code.is_decorated() && !definition.decorators.is_empty() {
-            out.push_str(&format!(
-                "Its decorators stay: {}\n",
-                definition.decorators.join(", ")
-            ));
+            let decorators = definition.decorators.join(", ");
+            out.push_str(&format!("Its decorators stay: {decorators}\n"));
         }
-        let dropped = dropped_decorators(definition, &after, (edited.first, edited.last));
+        let dropped = dropped_decorators(definition, &after, (first, last)).join(", ");
         if !dropped.is_empty() {
-            out.push_str(&format!(
-                "Decorators that are gone: {}\n",
-                dropped.join(", ")
-            ));
+            out.push_str(&format!("Decorators that are gone: {dropped}\n"));
         }
         out.push_str(&editing::kept_lines(&edited));
-        let lines = Some((edited.first, edited.last));
+        let lines = Some((first, last));
         let data = EditResult::one(&display_path, EditAction::Modified, lines);
         Ok(Reply::new(out, data))
     }

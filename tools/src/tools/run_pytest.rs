@@ -65,9 +65,8 @@ impl Tool for RunPytest {
         answer.push_str(&ids_with_spaces(context.workspace, &report)?);
         for id in &report.not_found {
             if !id.contains("::") && context.workspace.root().join(id).exists() {
-                answer.push_str(&format!(
-                    "\n{id} is there, but pytest collects no tests from it"
-                ));
+                let note = format!("\n{id} is there, but pytest collects no tests from it");
+                answer.push_str(&note);
                 continue;
             }
             let near = nearest(context.workspace, id);
@@ -79,11 +78,13 @@ impl Tool for RunPytest {
         let contributed = args.tests.is_empty()
             || !report.not_found.is_empty()
             || contribution::includes_contributed(context.workspace, &ids)?;
-        let ran = TestRun {
-            report,
-            contributed,
-        };
-        Ok(Reply::new(answer, ran))
+        Ok(Reply::new(
+            answer,
+            TestRun {
+                report,
+                contributed,
+            },
+        ))
     }
 }
 
@@ -117,10 +118,9 @@ fn not_reached(workspace: &Workspace, report: &TestReport) -> String {
             })
             .collect();
         if !lines.is_empty() {
+            let (id, lines) = (&test.id, lines.join(", "));
             out.push_str(&format!(
-                "\nnot reached in {}: {} (a fix in try_fix that gets past line {line} runs them)",
-                test.id,
-                lines.join(", ")
+                "\nnot reached in {id}: {lines} (a fix in try_fix that gets past line {line} runs them)"
             ));
         }
     }
@@ -148,10 +148,8 @@ fn ids_with_spaces(workspace: &mut Workspace, report: &TestReport) -> Result<Str
 /// deadline.
 pub fn deadline(context: &Context<'_>, requested_seconds: Option<u64>) -> Instant {
     let max_seconds = context.workspace.config().test_seconds;
-    let seconds = requested_seconds
-        .unwrap_or(max_seconds)
-        .clamp(1, max_seconds.max(1));
-    context.deadline_after(Duration::from_secs(seconds))
+    let seconds = requested_seconds.unwrap_or(max_seconds);
+    context.deadline_after(Duration::from_secs(seconds.clamp(1, max_seconds.max(1))))
 }
 
 /// Suggests node ids of functions in the same file, or paths of files, for a mistyped id.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::line_numbers::end_line;
 use crate::outcomes::normalize;
 use crate::process::{self, Command, ExitReason, ProcessOutput};
 use crate::tool::{Context, Reply, Result, Tool};
@@ -151,10 +152,4 @@ pub fn describe_end(mut text: String, finished: &ProcessOutput, limit: &Limit) -
         }
     }
     text.trim_end().to_owned()
-}
-
-fn end_line(text: &mut String) {
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
 }

@@ -65,14 +65,11 @@ impl Tool for ShowPatch {
             let (lines, paths) = (count(more, "line"), paths.join(", "));
             format!("… {lines} more. Changed files: {paths}. Give `path` to see one.")
         });
-        for (path, size) in changes
-            .iter()
-            .filter_map(|c| Some((&c.path, c.oversized?)))
-            .take(MAX_LARGE_FILES)
-        {
+        let large_files = changes.iter().filter_map(|c| Some((&c.path, c.oversized?)));
+        for (path, size) in large_files.take(MAX_LARGE_FILES) {
+            let size = size.div_ceil(1 << 10);
             out.push_str(&format!(
-                "{path} differs too, and is too large to be shown ({} KiB).\n",
-                size.div_ceil(1 << 10)
+                "{path} differs too, and is too large to be shown ({size} KiB).\n"
             ));
         }
         let data = ShownPatch {

@@ -128,8 +128,7 @@ impl Tracker {
             tracker.baseline = saved_baseline.files;
             return Ok(tracker);
         }
-        let differing = tracker.differing(root, base)?;
-        for differing in differing {
+        for differing in tracker.differing(root, base)? {
             let state = differing.state()?;
             if state.is_some() || differing.entry.is_some() {
                 tracker.baseline.insert(differing.name, state);

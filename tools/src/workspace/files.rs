@@ -48,17 +48,10 @@ pub(super) fn is_build_product(name: &str) -> bool {
 
 /// Implements [`super::Workspace::files`].
 pub(super) fn files(root: &Path) -> Vec<String> {
-    let mut paths: Vec<String> = walker(root)
-        .build()
-        .flatten()
-        .filter(|e| e.file_type().is_some_and(|t| !t.is_dir()))
-        .filter_map(|e| {
-            e.path()
-                .strip_prefix(root)
-                .ok()?
-                .to_str()
-                .map(str::to_owned)
-        })
+    let entries = walker(root).build().flatten();
+    let files = entries.filter(|e| e.file_type().is_some_and(|t| !t.is_dir()));
+    let mut paths: Vec<String> = files
+        .filter_map(|e| Some(e.path().strip_prefix(root).ok()?.to_str()?.to_owned()))
         .collect();
     paths.sort_unstable();
     paths

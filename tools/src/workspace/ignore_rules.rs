@@ -50,10 +50,8 @@ impl IgnoreRules {
     }
 
     fn rules(&self, folder: &Path) -> Option<Arc<Rules>> {
-        let cached_rules = self
-            .rules_by_folder
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let cached_rules = self.rules_by_folder.read();
+        let cached_rules = cached_rules.unwrap_or_else(PoisonError::into_inner);
         if let Some(rules) = cached_rules.get(folder) {
             return rules.clone();
         }
@@ -67,10 +65,8 @@ impl IgnoreRules {
             Some(own) => Some(Arc::new(Rules { own, around })),
             None => around,
         };
-        let mut cached_rules = self
-            .rules_by_folder
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let cached_rules = self.rules_by_folder.write();
+        let mut cached_rules = cached_rules.unwrap_or_else(PoisonError::into_inner);
         cached_rules.insert(folder.to_path_buf(), rules.clone());
         rules
     }
@@ -78,9 +74,8 @@ impl IgnoreRules {
 
 /// Reads an ignore file as git does: links are not followed, and invalid lines are skipped.
 fn read(folder: &Path) -> Option<Gitignore> {
-    let bytes = regular::read_itself(&folder.join(".gitignore"), MAX_RULES_LEN)
-        .ok()?
-        .ok()?;
+    let read = regular::read_itself(&folder.join(".gitignore"), MAX_RULES_LEN);
+    let bytes = read.ok()?.ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let mut builder = GitignoreBuilder::new(folder);
     for line in text.trim_start_matches('\u{feff}').lines() {
