@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use testwright_config::error::Error;
 use testwright_sandboxes::{Shortage, repository};
 
 use crate::gate::Evidence;
@@ -99,6 +100,23 @@ pub enum Limit {
     Minutes,
 }
 
+impl From<Limit> for Outcome {
+    fn from(limit: Limit) -> Self {
+        Outcome::OutOfBudget { limit }
+    }
+}
+
+impl From<Error> for Outcome {
+    /// Creates the outcome for a failure of the machine or of a service that it needs.
+    fn from(error: Error) -> Self {
+        Outcome::Infrastructure {
+            message: error.with_cause(),
+            shortage: error.kind.shortage(),
+            hint: error.hint,
+        }
+    }
+}
+
 impl Limit {
     /// Returns the flag that raises the limit.
     pub fn flag(self) -> &'static str {
@@ -120,12 +138,19 @@ impl Outcome {
         )
     }
 
-    /// Creates the outcome for a failure of the machine or of a service that it needs.
-    pub fn of_error(error: testwright_config::error::Error) -> Self {
+    /// Creates the outcome of an approach that ended without a test.
+    pub(crate) fn nothing(reason: impl Into<String>) -> Self {
+        Outcome::Nothing {
+            reason: reason.into(),
+        }
+    }
+
+    /// Creates the outcome of a failure for which there is no advice.
+    pub(crate) fn infrastructure(message: impl Into<String>) -> Self {
         Outcome::Infrastructure {
-            message: error.with_cause(),
-            shortage: error.kind.shortage(),
-            hint: error.hint,
+            message: message.into(),
+            hint: None,
+            shortage: None,
         }
     }
 

@@ -1,13 +1,12 @@
 //! The agent loop.
 
 use testwright_agent_prompts::{
-    Cut, HeldBack, NearlySpent, NoToolCall, NothingTried, Prompt, ReasonMissing, RenderError,
-    ReplyCut, Skipped, Stuck,
+    Cut, HeldBack, NearlySpent, NoToolCall, NothingTried, Prompt, ReasonMissing, ReplyCut, Skipped,
+    Stuck,
 };
 use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
 use super::earlier_calls::CallDependencies;
-use super::failures::prompt;
 use super::repetition::{Advice, Repetition};
 use super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
@@ -124,39 +123,32 @@ async fn steps(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Flow<
             run.answered(answer);
         }
         if let Some(remark) = turn.remark {
-            run.say(Message::User { content: remark })?;
+            run.remark(remark)?;
         } else if reply.calls.is_empty() && reply.malformed.is_empty() {
             silent += 1;
             if silent >= config.max_empty_replies {
-                return Ok(Outcome::Nothing {
-                    reason: last_words(&reply, config.max_empty_replies == 1),
-                });
+                let is_reason = config.max_empty_replies == 1;
+                return Ok(Outcome::nothing(last_words(&reply, is_reason)));
             }
             let left = config.max_empty_replies - silent;
-            let remark = match reply.finish {
-                Finish::Length => ReplyCut { left }.render(),
-                _ => NoToolCall { left }.render(),
-            };
-            run.say(user(remark)?)?;
+            run.remark(match reply.finish {
+                Finish::Length => ReplyCut { left }.render()?,
+                _ => NoToolCall { left }.render()?,
+            })?;
         }
         match repetition.add(&reply, &last_answers(run.messages())) {
             Advice::GoOn => {}
             Advice::Tell { replies, left, why } => {
-                run.say(user(Stuck { replies, why, left }.render())?)?;
+                run.remark(Stuck { replies, why, left }.render()?)?;
             }
             Advice::End(reason) => return Ok(Outcome::Nothing { reason }),
         }
         if !reply.calls.is_empty() {
             silent = 0;
         }
-        if !warned && let Some(remaining_budget) = run.budget.nearly_spent() {
+        if !warned && let Some(left) = run.budget.nearly_spent() {
             warned = true;
-            run.say(user(
-                NearlySpent {
-                    left: remaining_budget,
-                }
-                .render(),
-            )?)?;
+            run.remark(NearlySpent { left }.render()?)?;
         }
     }
 }
@@ -190,11 +182,4 @@ fn last_words(reply: &Reply, is_reason: bool) -> String {
         _ if is_reason => words,
         _ => format!("the model stopped without calling a tool; its last reply: {words}"),
     }
-}
-
-/// Wraps a rendered prompt as a user message.
-pub(crate) fn user(text: Result<String, RenderError>) -> Flow<Message> {
-    Ok(Message::User {
-        content: prompt(text)?,
-    })
 }

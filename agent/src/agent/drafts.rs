@@ -168,9 +168,7 @@ impl Drafts {
             })
             .collect();
         let Some(best) = best(&matrix, &self.accepted) else {
-            let nothing = || Outcome::Nothing {
-                reason: "no draft ended in a test".to_owned(),
-            };
+            let nothing = || Outcome::nothing("no draft ended in a test");
             return Ok(self.miss.unwrap_or_else(nothing));
         };
         let lines = self.accepted.iter().zip(&matrix).map(|(draft, row)| {

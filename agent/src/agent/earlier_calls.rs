@@ -7,7 +7,6 @@ use testwright_tools::tool::{AnyTool, Effect, Route, Tool};
 use testwright_tools::tools::RunPytest;
 
 use super::Flow;
-use super::failures::prompt;
 use super::fix_trials::RecordedTrial;
 use super::run_counts::RunCounts;
 use crate::trajectory::RecordedAnswer;
@@ -31,12 +30,12 @@ impl CallDependencies {
         let is_abstention = (checked.as_ref()).is_ok_and(|fields| fields["reproducible"] == false);
         if self.is_edit_refused && is_of_tests && !is_abstention {
             let keeps_fix = tool.route() == Route::Fork && checked.is_ok();
-            return prompt(Skipped { keeps_fix }.render()).map(Some);
+            return Ok(Some(Skipped { keeps_fix }.render()?));
         }
         match self.run.or(self.fix) {
             Some(why) if tool.route() == Route::Gate && !is_abstention => {
                 let why = why.to_owned();
-                prompt(HeldBack { why }.render()).map(Some)
+                Ok(Some(HeldBack { why }.render()?))
             }
             _ => Ok(None),
         }

@@ -4,57 +4,55 @@ use testwright_agent_prompts::RenderError;
 use testwright_sandboxes::SandboxError;
 use testwright_tools::tool::AnyTool;
 
-use super::{Flow, Outcome};
+use super::Outcome;
 use crate::trajectory::TrajectoryError;
 use testwright_config::error::Error;
 use testwright_models::ModelError;
 
-pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
-    Outcome::Infrastructure {
-        shortage: error.shortage(),
-        message: error.message,
-        hint: error.hint,
+impl From<SandboxError> for Outcome {
+    fn from(error: SandboxError) -> Self {
+        Outcome::Infrastructure {
+            shortage: error.shortage(),
+            message: error.message,
+            hint: error.hint,
+        }
     }
 }
 
-/// Returns a prompt, or the outcome of a failure to render it.
-pub(crate) fn prompt(text: Result<String, RenderError>) -> Flow<String> {
-    text.map_err(|error| Outcome::Infrastructure {
-        message: error.to_string(),
-        hint: None,
-        shortage: None,
-    })
-}
-
-pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
-    Outcome::Infrastructure {
-        message: error.to_string(),
-        shortage: error.shortage(),
-        hint: Some("free disk space, then resume the run".to_owned()),
+impl From<RenderError> for Outcome {
+    fn from(error: RenderError) -> Self {
+        Outcome::infrastructure(error.to_string())
     }
 }
 
-pub(super) fn model_failed(error: ModelError) -> Outcome {
-    let message = error.to_string();
-    match error {
-        ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
-        ModelError::Transient { .. } | ModelError::Unreachable { .. } => Outcome::ModelFailed {
-            message,
-            hint: Error::from(error).hint,
-        },
-        // The model did not fail: it was not asked.
-        ModelError::CeilingReached(_) => Outcome::Infrastructure {
-            message,
-            hint: Error::from(error).hint,
-            shortage: None,
-        },
-        ModelError::ContextFull(_)
-        | ModelError::Refused { .. }
-        | ModelError::NotRecorded(_)
-        | ModelError::TimeUp { .. } => Outcome::ModelFailed {
-            message,
-            hint: None,
-        },
+impl From<TrajectoryError> for Outcome {
+    fn from(error: TrajectoryError) -> Self {
+        Outcome::Infrastructure {
+            message: error.to_string(),
+            shortage: error.shortage(),
+            hint: Some("free disk space, then resume the run".to_owned()),
+        }
+    }
+}
+
+impl From<ModelError> for Outcome {
+    fn from(error: ModelError) -> Self {
+        let message = error.to_string();
+        let hint = match error {
+            // The model did not fail: it was not asked.
+            ModelError::CeilingReached(_) => {
+                return Outcome::Infrastructure {
+                    message,
+                    hint: Error::from(error).hint,
+                    shortage: None,
+                };
+            }
+            ModelError::Fatal { .. }
+            | ModelError::Transient { .. }
+            | ModelError::Unreachable { .. } => Error::from(error).hint,
+            _ => None,
+        };
+        Outcome::ModelFailed { message, hint }
     }
 }
 

@@ -37,7 +37,6 @@ pub use crate::outcome::{Flow, Limit, Outcome};
 pub use agent_loop::{Hook, LOOP_PROMPTS, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};
 pub use drafts::Drafts;
-pub(crate) use failures::{infrastructure, prompt};
 pub(crate) use full_issue::numbered_lines;
 pub use processor::CpuPermit;
 pub use progress::{NotesToLog, Progress, StepView};

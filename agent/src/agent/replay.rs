@@ -216,15 +216,10 @@ impl Replay {
     pub(super) fn draft_outcome(&mut self) -> Option<Outcome> {
         self.skip();
         match self.events.front() {
-            Some(Event::DraftEnded {
-                limit: Some(limit), ..
-            }) => Some(Outcome::OutOfBudget { limit: *limit }),
-            Some(Event::DraftEnded {
-                reason: Some(reason),
-                ..
-            }) => Some(Outcome::Nothing {
-                reason: reason.clone(),
-            }),
+            Some(Event::DraftEnded { limit, reason, .. }) => {
+                let nothing = || reason.clone().map(Outcome::nothing);
+                limit.map(Outcome::from).or_else(nothing)
+            }
             _ => None,
         }
     }

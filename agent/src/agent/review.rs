@@ -21,7 +21,6 @@ use testwright_tools::tools::submission::{Change, Submission};
 use testwright_tools::visible;
 
 use self::printed::printed_errors;
-use super::failures::{infrastructure, prompt};
 use super::fix_trials::places;
 use super::{Flow, Run};
 use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
@@ -52,7 +51,7 @@ impl Run {
         deadline: Duration,
     ) -> Flow<Option<Review>> {
         let context = self.review_context(reviewed, deadline).await?;
-        let text = prompt(self.review_prompt(reviewed, &context).render())?;
+        let text = self.review_prompt(reviewed, &context).render()?;
         let reply = self
             .side_reply(Purpose::Review, vec![Message::User { content: text }])
             .await?;
@@ -98,7 +97,7 @@ impl Run {
             "places": lines,
         });
         let called = self.session.call(ReviewContext::NAME, arguments, deadline);
-        let answer = called.await.map_err(infrastructure)?;
+        let answer = called.await?;
         // Without excerpts the reviewer sees less, but that is not an error.
         Ok(Excerpts::deserialize(&answer.data).unwrap_or_default())
     }

@@ -18,7 +18,7 @@ use testwright_tools::visible;
 
 use super::Budget;
 use super::earlier_calls::takes_tests;
-use super::failures::{infrastructure, trajectory_failed, unknown_tool};
+use super::failures::unknown_tool;
 use super::fix_trials::RecordedTrial;
 use super::full_issue::numbered_issue_lines;
 use super::processor::CpuPermit;
@@ -183,7 +183,7 @@ impl Run {
     ///
     /// Fails with the outcome that ends the run, if the sandbox fails.
     pub async fn describe(&self) -> Flow<String> {
-        self.session.describe().await.map_err(infrastructure)
+        Ok(self.session.describe().await?)
     }
 
     /// Adds a system or user message to the conversation.
@@ -200,6 +200,11 @@ impl Run {
         }
         self.messages.push(message);
         Ok(())
+    }
+
+    /// Adds a message of the user to the conversation.
+    pub(crate) fn remark(&mut self, content: String) -> Flow {
+        self.say(Message::User { content })
     }
 
     /// Runs a tool call, or takes its recorded answer, and appends the answer to the conversation.
@@ -371,11 +376,9 @@ impl Run {
         });
         let ended = (self.session.ended_by_code()).saturating_sub(self.ends_before);
         if ended >= MAX_TOOLBOX_ENDS {
-            return Err(Outcome::Nothing {
-                reason: format!(
-                    "code run by the calls ended the tool server {ended} times, by running out of memory or otherwise"
-                ),
-            });
+            return Err(Outcome::nothing(format!(
+                "code run by the calls ended the tool server {ended} times, by running out of memory or otherwise"
+            )));
         }
         Ok(answer)
     }
@@ -401,7 +404,7 @@ impl Run {
             Route::Fork => self.call_in_fork(&call.name, arguments, deadline).await,
             Route::Sandbox => {
                 let answer = self.session.call(&call.name, arguments, deadline).await;
-                let answer = answer.map_err(infrastructure)?;
+                let answer = answer?;
                 let data = match takes_tests(tool) {
                     true => RunCounts::of_report(&answer.data),
                     false => Value::Null,
@@ -419,7 +422,7 @@ impl Run {
         self.caught_up = true;
         let state = self.replay.take_state();
         if !state.is_empty() {
-            self.session.restore(&state).await.map_err(infrastructure)?;
+            self.session.restore(&state).await?;
         }
         self.state = state;
         Ok(())
@@ -428,7 +431,7 @@ impl Run {
     /// Returns the files that differ from the base commit and that records store.
     pub(super) async fn workspace(&mut self) -> Flow<Contents> {
         if self.replay.has_live_tools() {
-            let (now, _) = self.session.changes().await.map_err(infrastructure)?;
+            let (now, _) = self.session.changes().await?;
             return Ok(now);
         }
         Ok(match self.caught_up {
@@ -441,7 +444,7 @@ impl Run {
         if self.replay.has_live_tools() {
             return Ok(());
         }
-        let (now, omitted) = self.session.changes().await.map_err(infrastructure)?;
+        let (now, omitted) = self.session.changes().await?;
         let changed = now
             .iter()
             .filter(|(path, content)| self.state.get(*path) != Some(content))
@@ -472,7 +475,7 @@ impl Run {
         if self.replay.has_live_tools() {
             return Ok(());
         }
-        self.folder.append(event).map_err(trajectory_failed)
+        Ok(self.folder.append(event)?)
     }
 
     /// Records the end, and returns what is needed to finish the folder.

@@ -11,7 +11,6 @@ use testwright_tools::tool::{Route, Tool};
 use testwright_tools::tools::Submit;
 use testwright_tools::tools::submission::{Change, Submission};
 
-use super::failures::{infrastructure, prompt};
 use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
 use super::submission_record::SubmissionRecord;
@@ -52,7 +51,7 @@ impl Run {
             return self.abstain(reason);
         }
         let changes = gate::submitted_changes(&self.session, arguments, deadline).await;
-        let changes = match changes.map_err(infrastructure)? {
+        let changes = match changes? {
             Ok(changes) => changes,
             Err(text) => return Ok((text, true, Value::Null)),
         };
@@ -72,8 +71,7 @@ impl Run {
             &changes,
             deadline,
         )
-        .await
-        .map_err(infrastructure)?;
+        .await?;
         let (submission, verdict) = match check {
             SubmissionCheck::Refused(text) => return Ok((text, true, Value::Null)),
             SubmissionCheck::Judged {
@@ -108,7 +106,7 @@ impl Run {
             let is_tried = submitted.fixes.iter().any(|fix| fix.crash.is_none());
             if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
                 submitted.requested_fix = true;
-                text = prompt(TryAFix {}.render())?;
+                text = TryAFix {}.render()?;
             } else if let Some(reviews) = self.submission_policy.reviews {
                 let reviewed = AcceptedSubmission {
                     submission: &submitted.submission,
@@ -123,7 +121,7 @@ impl Run {
                     && let Some(doubt) = doubt_message(review)
                 {
                     submitted.returned_doubts = true;
-                    text = prompt(doubt.render())?;
+                    text = doubt.render()?;
                 }
             }
         }
@@ -152,10 +150,10 @@ impl Run {
     /// Accepts the model's report that the issue cannot fail here, if it has tried and gives a reason.
     fn abstain(&mut self, reason: Option<&str>) -> Flow<CallResult> {
         let Some(reason) = reason else {
-            return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
+            return Ok((ReasonMissing {}.render()?, true, Value::Null));
         };
         if self.code_calls.is_empty() {
-            return Ok((prompt(NothingTried {}.render())?, true, Value::Null));
+            return Ok((NothingTried {}.render()?, true, Value::Null));
         }
         let record = AbstentionRecord {
             abstained: reason.to_owned(),

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::failures::infrastructure;
 use super::{Flow, Run};
 use crate::gate::{self, CoverageCheck, CoverageVerdict, Evidence};
 use crate::trajectory::RecordedAnswer;
@@ -24,7 +23,7 @@ impl Run {
         deadline: Duration,
     ) -> Flow<(String, bool, Value)> {
         let check = gate::check_coverage(&self.session, &self.source, arguments, deadline).await;
-        let record = match check.map_err(infrastructure)? {
+        let record = match check? {
             CoverageCheck::Refused(text) => return Ok((text, true, Value::Null)),
             CoverageCheck::Judged { patch, verdict } => CoverageRecord {
                 patch,

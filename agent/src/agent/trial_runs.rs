@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::TryFix;
 
-use super::failures::infrastructure;
 use super::fix_trials::{RecordedTrial, add_origin, digest, latest_versions};
 use super::{Flow, Run};
 use crate::gate::{FixTrial, TestEvidence};
@@ -29,7 +28,7 @@ impl Run {
             arguments.insert("edits".to_owned(), edits.clone().into());
         }
         let called = self.session.call_in_fork(tool, arguments, deadline);
-        let mut answer = called.await.map_err(infrastructure)?;
+        let mut answer = called.await?;
         add_origin(&mut answer.data, edits.into(), digest(&self.state));
         if !answer.refused {
             self.record_trial(&answer.data);
@@ -88,7 +87,7 @@ impl Run {
             } else if !recorded.edits.is_empty() {
                 let arguments = json!({ "edits": recorded.edits });
                 let called = self.session.call_in_fork(TryFix::NAME, arguments, deadline);
-                let answer = called.await.map_err(infrastructure)?;
+                let answer = called.await?;
                 let again = RecordedTrial::read(&answer.data, recorded.call);
                 if let [again] = again.as_slice() {
                     trial = again.trial.clone();

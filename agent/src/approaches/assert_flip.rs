@@ -116,10 +116,9 @@ impl Approach for AssertFlip {
         }
         match fallback {
             Some(draft) => draft.hand_in(run).await,
-            None => Ok(Outcome::Nothing {
-                reason: "no test passes on the old code and fails with inverted assertions"
-                    .to_owned(),
-            }),
+            None => Ok(Outcome::nothing(
+                "no test passes on the old code and fails with inverted assertions",
+            )),
         }
     }
 }

@@ -10,7 +10,7 @@ use testwright_tools::tools::{
 use testwright_tools::visible;
 
 use super::{Approach, ApproachContext, Workflow, begin_with, run_until_accepted};
-use crate::agent::{Flow, Outcome, Run, SubmissionPolicy, prompt};
+use crate::agent::{Flow, Outcome, Run, SubmissionPolicy};
 
 /// Tools in the order in which they are offered.
 static TOOLS: &[&dyn AnyTool] = &[
@@ -71,6 +71,6 @@ async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
         test: visible(&patch).into_owned(),
         result: visible(&result).into_owned(),
     };
-    let test = prompt(test.render())?;
+    let test = test.render()?;
     begin_with(run, &system, &context.notes, Some(test)).await
 }

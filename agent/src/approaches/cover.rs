@@ -11,7 +11,7 @@ use testwright_tools::tools::TryFix;
 use super::extra_inputs::lines::{self, Stub};
 use super::testwright::REDUNDANT_TOOLS;
 use super::{Approach, ApproachContext, Workflow, run_until_accepted};
-use crate::agent::{Flow, Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run};
 use testwright_models::Message;
 
 pub(super) struct Cover;
@@ -50,12 +50,12 @@ impl Approach for Cover {
 
 async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
     let tree = run.tree()?;
-    let ranges = lines::resolve(&tree, &context.extra_inputs.lines).map_err(Outcome::of_error)?;
-    let blocks = lines::numbered(&tree, &ranges).map_err(Outcome::of_error)?;
+    let ranges = lines::resolve(&tree, &context.extra_inputs.lines)?;
+    let blocks = lines::numbered(&tree, &ranges)?;
     let test = context.extra_inputs.test.clone().unwrap_or_default();
     let stub = match test.is_empty() {
         true => Stub::default(),
-        false => lines::stub(&tree, &test).map_err(Outcome::of_error)?,
+        false => lines::stub(&tree, &test)?,
     };
     let system = CoverSystem {
         max_steps: context.max_steps,
@@ -71,8 +71,7 @@ async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {
         workspace: run.describe().await?,
         notes: context.notes.clone(),
     };
-    let content = prompt(system.render())?;
+    let content = system.render()?;
     run.say(Message::System { content })?;
-    let content = prompt(task.render())?;
-    run.say(Message::User { content })
+    run.remark(task.render()?)
 }

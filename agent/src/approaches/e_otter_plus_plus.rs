@@ -86,9 +86,7 @@ impl Approach for EOtterPlusPlus {
             });
         }
         let Some(chosen) = best(&failing) else {
-            return Ok(Outcome::Nothing {
-                reason: "no draft fails on the old code".to_owned(),
-            });
+            return Ok(Outcome::nothing("no draft fails on the old code"));
         };
         let of = failing.len();
         let kind = failing[chosen].kind;

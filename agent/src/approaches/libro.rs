@@ -81,9 +81,9 @@ impl Approach for Libro {
             failing.push(FailingSample { draft, is_of_issue });
         }
         let Some(chosen) = choose(&failing, &tree) else {
-            return Ok(Outcome::Nothing {
-                reason: format!("no sample of {SAMPLES} fails on the old code"),
-            });
+            return Ok(Outcome::nothing(format!(
+                "no sample of {SAMPLES} fails on the old code"
+            )));
         };
         run.stage(
             "choose",

@@ -172,17 +172,15 @@ async fn begin_with(
     notes: &[String],
     advice: Option<String>,
 ) -> Flow {
-    let system = crate::agent::prompt(system.render())?;
+    let system = system.render()?;
     let workspace = run.describe().await?;
-    let task = crate::agent::prompt(
-        Task {
-            repository: run.source.name.clone(),
-            issue: run.issue.folded_text_with_hint(),
-            workspace,
-            notes: notes.to_vec(),
-        }
-        .render(),
-    )?;
+    let task = Task {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text_with_hint(),
+        workspace,
+        notes: notes.to_vec(),
+    }
+    .render()?;
     if let Some(patch) = run.issue.wish.earlier_test.clone() {
         run.write_patch(&patch).await?;
     }
@@ -193,9 +191,7 @@ async fn begin_with(
         .into_iter()
         .flatten()
         .collect();
-    run.say(Message::User {
-        content: parts.join("\n\n"),
-    })
+    run.remark(parts.join("\n\n"))
 }
 
 /// Lets the model use the tools until the gate accepts a submission.

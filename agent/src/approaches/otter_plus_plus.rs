@@ -59,9 +59,7 @@ impl Approach for OtterPlusPlus {
         }
         let kinds: Vec<FailureKind> = failing.iter().map(|(_, kind)| *kind).collect();
         let Some(chosen) = best(&kinds) else {
-            return Ok(Outcome::Nothing {
-                reason: "no draft fails on the old code".to_owned(),
-            });
+            return Ok(Outcome::nothing("no draft fails on the old code"));
         };
         let (draft, kind) = &failing[chosen];
         let of = failing.len();

@@ -10,7 +10,7 @@ use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
 
 use super::swe_agent::{TOOLS, run_with_shell};
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Flow, Hook, Outcome, Run, prompt};
+use crate::agent::{Flow, Hook, Outcome, Run};
 use crate::trajectory::RecordedAnswer;
 use testwright_models::ToolCall;
 
@@ -70,7 +70,7 @@ impl Hook for Reminder {
             return Ok(None);
         }
         self.reminded += 1;
-        Ok(Some(prompt(RunBeforeSubmit {}.render())?))
+        Ok(Some(RunBeforeSubmit {}.render()?))
     }
 
     fn after(&mut self, answer: &RecordedAnswer) {

@@ -16,8 +16,7 @@ use testwright_tools::tools::{
 
 use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with};
 use crate::agent::{
-    Drafts, Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, infrastructure,
-    prompt, run_loop,
+    Drafts, Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop,
 };
 use crate::retrieval::{Index, functions};
 use testwright_config::settings::Effort;
@@ -143,11 +142,11 @@ impl View {
     fn advice(self, run: &mut Run) -> Flow<Option<String>> {
         match self {
             View::Issue => Ok(None),
-            View::PassingTest => prompt(PassingFirst {}.render()).map(Some),
+            View::PassingTest => Ok(Some(PassingFirst {}.render()?)),
             View::Code => {
-                let index = Index::from_tree(&run.tree()?).map_err(infrastructure)?;
+                let index = Index::from_tree(&run.tree()?)?;
                 let functions = functions(&index, &run.issue.folded_text(), FUNCTIONS);
-                prompt(CodeFirst { functions }.render()).map(Some)
+                Ok(Some(CodeFirst { functions }.render()?))
             }
         }
     }

@@ -132,7 +132,7 @@ impl<'a> Agents<'a> {
         match cell_run::execute(job, self.harness, code, model, processor, progress).await {
             Ok(record) => Ok(record.outcome),
             // Other runs continue.
-            Err(error) if error.kind.is_infrastructure() => Ok(Outcome::of_error(error)),
+            Err(error) if error.kind.is_infrastructure() => Ok(error.into()),
             Err(error) => Err(error),
         }
     }

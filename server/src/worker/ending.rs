@@ -17,7 +17,7 @@ pub(super) fn infrastructure_ending(error: Error) -> AttemptEnd {
         failure: Some(failure),
         // This replaces the record, in the same format.
         results: AttemptResults {
-            explanation: encode(&Outcome::of_error(error)).ok(),
+            explanation: encode(&Outcome::from(error)).ok(),
             ..AttemptResults::default()
         },
         ..AttemptEnd::new(JobStatus::Infrastructure)

@@ -10,7 +10,6 @@ use testwright_sandboxes::repository::{self, File, Files, Tree};
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{RunPytest, Submit, TryFix};
 
-use super::super::failures::infrastructure;
 use super::super::run_counts::{FailureKind, RunCounts};
 use super::super::submission_policy::OnSubmit;
 use super::{Flow, Outcome, Run};
@@ -38,7 +37,7 @@ impl Run {
     ///
     /// Fails with the outcome that ends the run, if the old code cannot be read.
     pub fn tree(&self) -> Flow<Tree> {
-        Tree::open(&self.source.archive).map_err(infrastructure)
+        Ok(Tree::open(&self.source.archive)?)
     }
 
     /// Records the result of a stage.
@@ -78,11 +77,9 @@ impl Run {
     ///
     /// Fails with the outcome that ends the run: the patch does not apply, or the sandbox or the record fails.
     pub async fn write_patch(&mut self, patch: &str) -> Flow {
-        let applied = repository::apply(&self.tree()?, &Files::new(), patch);
-        let applied = applied.map_err(infrastructure)?;
-        let applied = applied.map_err(|why| Outcome::Nothing {
-            reason: format!("the patch does not apply: {why}"),
-        })?;
+        let applied = repository::apply(&self.tree()?, &Files::new(), patch)?;
+        let applied =
+            applied.map_err(|why| Outcome::nothing(format!("the patch does not apply: {why}")))?;
         let encoded = |file: Option<File>| file.map(|file| STANDARD.encode(file.content));
         let files = applied.files.into_iter();
         let contents = files.map(|(path, file)| (path, encoded(file))).collect();
@@ -94,10 +91,7 @@ impl Run {
             return Ok(());
         }
         self.restore_workspace().await?;
-        self.session
-            .restore(contents)
-            .await
-            .map_err(infrastructure)?;
+        self.session.restore(contents).await?;
         self.record_state().await
     }
 
@@ -131,12 +125,8 @@ impl Run {
     /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn submit_tests(&mut self) -> Flow<Outcome> {
         let answer = self.stage_call(Submit::NAME, json!({})).await?;
-        let refused = || Outcome::Nothing {
-            reason: answer.result.content.clone(),
-        };
-        Ok(self
-            .outcome_after_submission(OnSubmit::Once, &answer)
-            .unwrap_or_else(refused))
+        let outcome = self.outcome_after_submission(OnSubmit::Once, &answer);
+        Ok(outcome.unwrap_or_else(|| Outcome::nothing(answer.result.content)))
     }
 
     pub(in crate::agent) async fn stage_call(

@@ -11,7 +11,7 @@ use testwright_agent_prompts::{
 
 use super::stages::{system_and_user, user_message, write};
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Flow, Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::snippets;
 use crate::retrieval::tokens;
 use testwright_models::Message;
@@ -100,7 +100,7 @@ impl Approach for AutoCodeRover {
         match messages.last_mut() {
             // Two consecutive user messages are not allowed.
             Some(Message::User { content }) => {
-                let write = prompt(AutoCodeRoverWrite {}.render())?;
+                let write = AutoCodeRoverWrite {}.render()?;
                 content.push_str(&format!("\n\n{write}"));
             }
             _ => messages.push(user_message(&AutoCodeRoverWrite {})?),
@@ -117,9 +117,9 @@ impl Approach for AutoCodeRover {
                 }
             }
         }
-        Ok(Outcome::Nothing {
-            reason: format!("could not apply any of {ANSWERS} answers: {why}"),
-        })
+        Ok(Outcome::nothing(format!(
+            "could not apply any of {ANSWERS} answers: {why}"
+        )))
     }
 }
 

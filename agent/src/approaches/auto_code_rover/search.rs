@@ -8,7 +8,7 @@ use testwright_sandboxes::Pattern;
 use testwright_sandboxes::repository::Tree;
 use testwright_tools::python::{Definition, Module, flatten};
 
-use crate::agent::{Flow, infrastructure};
+use crate::agent::Flow;
 use crate::retrieval::Index;
 
 /// Maximum results shown in full; of the others, only the places are listed.
@@ -97,7 +97,7 @@ struct Hit<'f> {
 
 impl CodeSearch {
     pub(super) fn from_tree(tree: &Tree) -> Flow<Self> {
-        let index = Index::from_tree(tree).map_err(infrastructure)?;
+        let index = Index::from_tree(tree)?;
         let files = index.files().iter().map(|file| SearchedFile {
             outline: Module::parse(file.text.clone()).outline(),
             path: file.path.clone(),

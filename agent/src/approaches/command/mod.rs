@@ -102,7 +102,7 @@ async fn serve(
             request = gateway.requests.recv() => request,
             () = exited(program.pid) => break None,
             () = tokio::time::sleep(run.budget.left()) => {
-                break Some(Outcome::OutOfBudget { limit: Limit::Minutes });
+                break Some(Outcome::from(Limit::Minutes));
             }
         };
         let Some(request) = request else {
@@ -161,9 +161,7 @@ async fn take_result(run: &mut Run, end: &ProgramEnd, rejected: Option<Outcome>)
         run.write_patch(&patch).await?;
         return run.submit_tests().await;
     }
-    Ok(rejected.unwrap_or_else(|| Outcome::Nothing {
-        reason: visible(&end.reason()).into_owned(),
-    }))
+    Ok(rejected.unwrap_or_else(|| Outcome::nothing(visible(&end.reason()))))
 }
 
 /// Returns the task for the program.

@@ -57,9 +57,9 @@ impl Approach for Otter {
         let config = OtterConfig::from_options(&context.options);
         match drafts(run, &[config]).await?.first() {
             Some(draft) => draft.hand_in(run).await,
-            None => Ok(Outcome::Nothing {
-                reason: "the model wrote no test that can be put into the repository".to_owned(),
-            }),
+            None => Ok(Outcome::nothing(
+                "the model wrote no test that can be put into the repository",
+            )),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Repository {
     /// Reads the repository. If not all files can be listed, the most relevant ones come first.
     pub(super) fn from_run(run: &Run) -> Flow<Repository> {
         let tree = run.tree()?;
-        let index = Index::from_tree(&tree).map_err(crate::agent::infrastructure)?;
+        let index = Index::from_tree(&tree)?;
         let (mut tests, mut sources) = (Vec::new(), Vec::new());
         // Files that share no word with the issue come last.
         let ranked = index.ranked(&run.issue.folded_text());

@@ -6,7 +6,7 @@ use testwright_tools::tools::count;
 
 use super::super::ApproachContext;
 use super::super::extra_inputs::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
-use crate::agent::{Flow, Outcome, Run, infrastructure};
+use crate::agent::{Flow, Outcome, Run};
 use crate::retrieval::{self, Index, RetrievedFile, tokens};
 
 /// Maximum tokens of code in a prompt (SWT-bench §5.1).
@@ -25,11 +25,9 @@ pub(crate) fn retrieve(
     let is_there = (!extra_inputs::takes_patch(options) || inputs.code_patch.is_some())
         && (!extra_inputs::takes_tests(options) || !inputs.test_files.is_empty());
     if !is_there {
-        return Err(Outcome::Infrastructure {
-            message: "an option of the approach needs an input that is missing".to_owned(),
-            hint: None,
-            shortage: None,
-        });
+        return Err(Outcome::infrastructure(
+            "an option of the approach needs an input that is missing",
+        ));
     }
     let mut remaining_tokens = context.code_tokens();
     let (mut notes, mut beyond) = (Vec::new(), Vec::new());
@@ -66,7 +64,7 @@ pub(crate) fn retrieve(
             retrieval::within(&read(tree, paths)?, remaining_tokens, are_numbered)
         }
         None => {
-            let index = Index::from_tree(tree).map_err(infrastructure)?;
+            let index = Index::from_tree(tree)?;
             let ranked = index.ranked(&run.issue.folded_text());
             let ranked = ranked
                 .into_iter()
@@ -131,7 +129,7 @@ fn shown_test_files(
     let mut remaining_tokens = budget;
     let mut files = Vec::new();
     for path in paths {
-        let content = tree.text(path).map_err(infrastructure)?;
+        let content = tree.text(path)?;
         let is_new = content.is_none();
         let full_text = retrieval::shown(&content.unwrap_or_default(), are_numbered);
         let text = tokens::first(&full_text, remaining_tokens);
@@ -147,18 +145,18 @@ fn shown_test_files(
 }
 
 fn changed_files(tree: &Tree, patch: &str) -> Flow<Vec<String>> {
-    let changed = extra_inputs::changed_files(tree, patch).map_err(infrastructure)?;
-    changed.map_err(|why| Outcome::Infrastructure {
-        message: format!("the code patch does not apply to the old code: {why}"),
-        hint: None,
-        shortage: None,
+    let changed = extra_inputs::changed_files(tree, patch)?;
+    changed.map_err(|why| {
+        Outcome::infrastructure(format!(
+            "the code patch does not apply to the old code: {why}"
+        ))
     })
 }
 
 fn read(tree: &Tree, paths: Vec<String>) -> Flow<Vec<RetrievedFile>> {
     let mut files = Vec::new();
     for path in paths {
-        if let Some(text) = tree.text(&path).map_err(infrastructure)? {
+        if let Some(text) = tree.text(&path)? {
             files.push(RetrievedFile { path, text });
         }
     }

@@ -3,7 +3,7 @@
 use testwright_agent_prompts::Prompt;
 use testwright_sandboxes::repository::Tree;
 
-use crate::agent::{Flow, Outcome, Run, prompt};
+use crate::agent::{Flow, Outcome, Run};
 use crate::formats::{FormatError, OldFiles, ProposedFiles};
 use testwright_models::Message;
 
@@ -74,9 +74,10 @@ pub(crate) async fn write_and_hand_in(
 ) -> Flow<Outcome> {
     match write(run, tree, messages, Some(temperature), format).await? {
         Ok(draft) => draft.hand_in(run).await,
-        Err(why) => Ok(Outcome::Nothing {
-            reason: format!("the model's reply cannot be used: {}", why.error),
-        }),
+        Err(why) => Ok(Outcome::nothing(format!(
+            "the model's reply cannot be used: {}",
+            why.error
+        ))),
     }
 }
 
@@ -85,13 +86,13 @@ pub(crate) fn system_and_user(
     system: &(impl Prompt + Sync),
     user: &(impl Prompt + Sync),
 ) -> Flow<Vec<Message>> {
-    let content = prompt(system.render())?;
+    let content = system.render()?;
     Ok(vec![Message::System { content }, user_message(user)?])
 }
 
 /// Returns a prompt as a message of the user.
 pub(crate) fn user_message(text: &(impl Prompt + Sync)) -> Flow<Message> {
-    let content = prompt(text.render())?;
+    let content = text.render()?;
     Ok(Message::User { content })
 }
 
