@@ -163,14 +163,10 @@ impl Budget {
 
     /// Records a model call that took `seconds`; `step` tells whether it counts as a step.
     pub fn record_call(&mut self, reply: &Reply, request: &Request, seconds: f64, step: bool) {
-        self.spent.model_calls += 1;
-        self.spent.failed_calls += reply.failed_tries;
-        self.spent.model_seconds += seconds;
+        self.add_call(reply, seconds, step);
         self.spent.malformed_calls += reply.malformed.len() as u32;
-        self.spent.add(&reply.usage);
         add_shares(&mut self.spent.token_shares, request, &reply.usage, step);
         if step {
-            self.spent.steps += 1;
             self.last = reply.usage;
             self.last_length = length(&request.messages);
             self.last_tools_length = tools_length(&request.tools);
@@ -186,6 +182,10 @@ impl Budget {
     /// Records a model call of an earlier part of the run, whose reply is not used again.
     pub fn record_dropped_call(&mut self, reply: &Reply, seconds: f64, step: bool) {
         self.add_earlier_time(seconds);
+        self.add_call(reply, seconds, step);
+    }
+
+    fn add_call(&mut self, reply: &Reply, seconds: f64, step: bool) {
         self.spent.steps += u32::from(step);
         self.spent.model_calls += 1;
         self.spent.failed_calls += reply.failed_tries;
@@ -200,19 +200,11 @@ impl Budget {
         self.spent.add(&repair.usage);
     }
 
-    /// Returns the limit that the next call of the conversation would exceed, if any.
-    pub fn next_call(&self, messages: &[Message]) -> Option<Limit> {
-        self.next_call_with_tools(messages, &[])
-    }
-
-    /// Returns the limit that the next call of a program would exceed, if any. Its tools can differ from call to call,
-    /// unlike those of a conversation, so their length counts as well.
-    pub fn next_call_with_tools(&self, messages: &[Message], tools: &[ToolSpec]) -> Option<Limit> {
-        if self
-            .limits
-            .steps
-            .is_some_and(|most| self.spent.steps >= most)
-        {
+    /// Returns the limit that the next call would exceed, if any. The tools of a program's calls can differ from call to
+    /// call, so their length counts. For a conversation, `tools` is empty.
+    pub fn next_call(&self, messages: &[Message], tools: &[ToolSpec]) -> Option<Limit> {
+        let max_steps = self.limits.steps;
+        if max_steps.is_some_and(|most| self.spent.steps >= most) {
             return Some(Limit::Steps);
         }
         self.limit_exceeded_by(self.estimate(messages, tools))
@@ -227,11 +219,8 @@ impl Budget {
         if self.left().is_zero() {
             return Some(Limit::Minutes);
         }
-        if self
-            .limits
-            .tokens
-            .is_some_and(|most| self.spent.tokens().saturating_add(tokens) > most)
-        {
+        let all_tokens = self.spent.tokens().saturating_add(tokens);
+        if self.limits.tokens.is_some_and(|most| all_tokens > most) {
             return Some(Limit::Tokens);
         }
         if let (Some(most), Some(price)) = (self.limits.dollars, self.token_price())
@@ -274,13 +263,8 @@ impl Budget {
     }
 
     /// Returns the maximum completion tokens of a call with these messages: `most`, or less if the token
-    /// limit leaves less.
-    pub fn completion_tokens(&self, messages: &[Message], most: Option<u64>) -> Option<u64> {
-        self.completion_tokens_with_tools(messages, &[], most)
-    }
-
-    /// Returns the maximum completion tokens of a call of a program, like [`Budget::completion_tokens`].
-    pub fn completion_tokens_with_tools(
+    /// limit leaves less. `tools` are as for [`Budget::next_call`].
+    pub fn completion_tokens(
         &self,
         messages: &[Message],
         tools: &[ToolSpec],
@@ -290,9 +274,8 @@ impl Budget {
         let Some(limit) = self.limits.tokens else {
             return Some(most);
         };
-        let prompt = self
-            .estimate(messages, tools)
-            .saturating_sub(MIN_COMPLETION_TOKENS);
+        let estimate = self.estimate(messages, tools);
+        let prompt = estimate.saturating_sub(MIN_COMPLETION_TOKENS);
         let remaining_tokens = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
         Some(most.min(remaining_tokens.max(MIN_COMPLETION_TOKENS)))
     }
@@ -315,17 +298,11 @@ impl Budget {
 
     /// Describes a budget that is nearly used up, to remind the model in time.
     pub fn nearly_spent(&self) -> Option<String> {
-        let steps = self
-            .limits
-            .steps
-            .map(|most| most.saturating_sub(self.spent.steps));
-        if let Some(remaining_steps) = steps
-            && remaining_steps <= 3
-        {
-            return Some(format!(
-                "{remaining_steps} step{}",
-                if remaining_steps == 1 { "" } else { "s" }
-            ));
+        let max_steps = self.limits.steps;
+        match max_steps.map(|most| most.saturating_sub(self.spent.steps)) {
+            Some(1) => return Some("1 step".to_owned()),
+            Some(left @ ..=3) => return Some(format!("{left} steps")),
+            _ => {}
         }
         let is_nearly_spent = |spent: f64, max: f64| max > 0.0 && spent > 0.9 * max;
         if let (Some(max), Some(spent)) = (self.limits.dollars, self.spent.dollars)
@@ -340,10 +317,8 @@ impl Budget {
         }
         let max = self.limits.tokens?;
         let remaining_tokens = max.saturating_sub(self.spent.tokens());
-        let last = self
-            .last
-            .prompt_tokens
-            .saturating_add(self.last.completion_tokens);
+        let last = &self.last;
+        let last = last.prompt_tokens.saturating_add(last.completion_tokens);
         // Each call is at least as long as the previous one.
         let is_for_few = last > 0 && remaining_tokens < last.saturating_mul(CALLS_LEFT);
         (is_for_few || is_nearly_spent(self.spent.tokens() as f64, max as f64))
@@ -373,25 +348,20 @@ fn tools_length(tools: &[ToolSpec]) -> usize {
 }
 
 fn length(messages: &[Message]) -> usize {
-    messages
-        .iter()
-        .map(|message| match message {
-            Message::System { content } | Message::User { content } => content.len(),
-            Message::Assistant {
-                content,
-                calls,
-                extra,
-            } => {
-                content.len()
-                    + extra.length()
-                    + calls
-                        .iter()
-                        .map(|c| c.arguments.as_str().len() + c.name.len())
-                        .sum::<usize>()
-            }
-            Message::Tool(result) => result.content.len(),
-        })
-        .sum()
+    let lengths = messages.iter().map(|message| match message {
+        Message::System { content } | Message::User { content } => content.len(),
+        Message::Assistant {
+            content,
+            calls,
+            extra,
+        } => {
+            let calls = calls.iter();
+            let calls = calls.map(|call| call.arguments.as_str().len() + call.name.len());
+            content.len() + extra.length() + calls.sum::<usize>()
+        }
+        Message::Tool(result) => result.content.len(),
+    });
+    lengths.sum()
 }
 
 #[cfg(test)]

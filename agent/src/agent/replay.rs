@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Outcome;
 use crate::session::Contents;
 use crate::trajectory::{Event, NoReplyCause, Purpose, RecordedAnswer};
+use testwright_models::Reply;
 
 /// The remaining events of a recorded run.
 #[derive(Debug, Default)]
@@ -37,13 +38,7 @@ pub struct ReplayDifference {
 /// A recorded reply.
 pub(super) struct RecordedReply {
     pub request: String,
-    pub reply: testwright_models::Reply,
-    pub seconds: f64,
-}
-
-/// A recorded reply of a side call, which is not used again.
-pub(super) struct RecordedSideReply {
-    pub reply: testwright_models::Reply,
+    pub reply: Reply,
     pub seconds: f64,
 }
 
@@ -59,9 +54,8 @@ impl Replay {
     /// Creates a replay that repeats the model's replies in a fresh sandbox.
     pub fn with_live_tools(events: Vec<Event>) -> Self {
         Replay {
-            events: events.into(),
             live_tools: true,
-            ..Replay::default()
+            ..Replay::resume(events)
         }
     }
 
@@ -125,20 +119,23 @@ impl Replay {
         }
     }
 
-    /// Returns the recorded reply, if one with this purpose is next.
-    pub(super) fn reply(&mut self, expected_purpose: Purpose) -> Option<RecordedReply> {
+    /// Takes the next event if it is the expected one.
+    fn take_if(&mut self, is_expected: impl FnOnce(&Event) -> bool) -> Option<Event> {
         self.skip();
-        match self.events.front() {
-            Some(Event::Reply { purpose, .. }) if *purpose == expected_purpose => {}
-            _ => return None,
-        }
-        match self.events.pop_front() {
-            Some(Event::Reply {
+        self.events.pop_front_if(|event| is_expected(event))
+    }
+
+    /// Returns the recorded reply, if one with this purpose is next.
+    pub(super) fn reply(&mut self, expected: Purpose) -> Option<RecordedReply> {
+        let is_reply =
+            |event: &Event| matches!(event, Event::Reply { purpose, .. } if *purpose == expected);
+        match self.take_if(is_reply)? {
+            Event::Reply {
                 request,
                 reply,
                 seconds,
                 ..
-            }) => Some(RecordedReply {
+            } => Some(RecordedReply {
                 request,
                 reply,
                 seconds,
@@ -178,12 +175,12 @@ impl Replay {
         }
     }
 
-    /// Drops the replies requested while a call ran, such as a review, and returns them. It returns none unless the
-    /// answer to the call is next.
-    pub(super) fn take_side_replies(&mut self, call: &str) -> Vec<RecordedSideReply> {
+    /// Drops the replies requested while a call ran, such as a review, and returns each with its seconds. It returns none
+    /// unless the answer to the call is next.
+    pub(super) fn take_side_replies(&mut self, call: &str) -> Vec<(Reply, f64)> {
         let at = self.answer_position(call).unwrap_or_default();
         let side_reply = |event: Event| match event {
-            Event::Reply { reply, seconds, .. } => Some(RecordedSideReply { reply, seconds }),
+            Event::Reply { reply, seconds, .. } => Some((reply, seconds)),
             _ => None,
         };
         self.events.drain(..at).filter_map(side_reply).collect()
@@ -200,14 +197,11 @@ impl Replay {
     }
 
     /// Returns why a call with this purpose has no reply, if that is recorded next.
-    pub(super) fn no_reply(&mut self, expected_purpose: Purpose) -> Option<NoReplyCause> {
-        self.skip();
-        match self.events.front() {
-            Some(Event::NoReply { purpose, .. }) if *purpose == expected_purpose => {}
-            _ => return None,
-        }
-        match self.events.pop_front() {
-            Some(Event::NoReply { cause, .. }) => Some(cause),
+    pub(super) fn no_reply(&mut self, expected: Purpose) -> Option<NoReplyCause> {
+        let is_cause =
+            |event: &Event| matches!(event, Event::NoReply { purpose, .. } if *purpose == expected);
+        match self.take_if(is_cause)? {
+            Event::NoReply { cause, .. } => Some(cause),
             _ => None,
         }
     }
@@ -226,23 +220,14 @@ impl Replay {
 
     /// Returns whether the end of a draft is recorded next.
     pub(super) fn draft_ended(&mut self) -> bool {
-        self.skip();
-        let is_next = matches!(self.events.front(), Some(Event::DraftEnded { .. }));
-        if is_next {
-            self.events.pop_front();
-        }
-        is_next
+        let is_end = |event: &Event| matches!(event, Event::DraftEnded { .. });
+        self.take_if(is_end).is_some()
     }
 
     /// Returns the recorded compaction, if it is next.
     pub(super) fn compacted(&mut self) -> Option<usize> {
-        self.skip();
-        match self.events.front() {
-            Some(Event::Compacted { until }) => {
-                let until = *until;
-                self.events.pop_front();
-                Some(until)
-            }
+        match self.take_if(|event| matches!(event, Event::Compacted { .. }))? {
+            Event::Compacted { until } => Some(until),
             _ => None,
         }
     }

@@ -24,7 +24,6 @@ use self::printed::printed_errors;
 use super::fix_trials::places;
 use super::{Flow, Run};
 use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
-use crate::trajectory::Purpose;
 use testwright_models::Message;
 
 /// Maximum lines of a failure's message.
@@ -51,10 +50,8 @@ impl Run {
         deadline: Duration,
     ) -> Flow<Option<Review>> {
         let context = self.review_context(reviewed, deadline).await?;
-        let text = self.review_prompt(reviewed, &context).render()?;
-        let reply = self
-            .side_reply(Purpose::Review, vec![Message::User { content: text }])
-            .await?;
+        let content = self.review_prompt(reviewed, &context).render()?;
+        let reply = self.side_reply(vec![Message::User { content }]).await?;
         Ok(reply.map(|reply| read_review(&reply.content)))
     }
 

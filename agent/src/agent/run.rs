@@ -230,23 +230,19 @@ impl Run {
         } else {
             self.execute_call(call, allowed).await?
         };
-        *self
-            .budget
-            .spent
-            .tool_calls
-            .entry(call.name.clone())
-            .or_default() += 1;
-        self.budget.spent.refused_calls += u32::from(answer.refused);
+        let spent = &mut self.budget.spent;
+        *spent.tool_calls.entry(call.name.clone()).or_default() += 1;
+        spent.refused_calls += u32::from(answer.refused);
+        spent.tool_seconds += answer.seconds;
         self.note_code_call(call, &answer);
-        self.budget.spent.tool_seconds += answer.seconds;
         self.answered(answer.result.clone());
         Ok(answer)
     }
 
     /// Takes the recorded answer to a call. The model calls made on the way, such as a review, count again.
     fn recorded_answer(&mut self, call: &str) -> Option<RecordedAnswer> {
-        for side in self.replay.take_side_replies(call) {
-            self.budget.record_side_call(&side.reply, side.seconds);
+        for (reply, seconds) in self.replay.take_side_replies(call) {
+            self.budget.record_side_call(&reply, seconds);
         }
         self.replay.answer(call)
     }

@@ -232,9 +232,7 @@ impl<'a> Repair<'a> {
             tools: tools.to_vec(),
             parallel_calls: false,
             temperature: assistant.temperature,
-            max_tokens: self
-                .budget
-                .completion_tokens(&self.messages, assistant.max_tokens),
+            max_tokens: (self.budget).completion_tokens(&self.messages, &[], assistant.max_tokens),
         };
         let started = Instant::now();
         let reply = assistant.model.complete(&request).await;

@@ -35,12 +35,12 @@ fn call_over_limit_is_not_made() {
         tokens: Some(5_000),
         ..Limits::default()
     });
-    assert_eq!(budget.next_call(&user(400)), None);
+    assert_eq!(budget.next_call(&user(400), &[]), None);
     budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
-    assert_eq!(budget.next_call(&user(20_000)), Some(Limit::Tokens));
-    assert_eq!(budget.next_call(&user(400)), None);
+    assert_eq!(budget.next_call(&user(20_000), &[]), Some(Limit::Tokens));
+    assert_eq!(budget.next_call(&user(400), &[]), None);
     budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
-    assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
+    assert_eq!(budget.next_call(&user(400), &[]), Some(Limit::Steps));
     assert_eq!(budget.side_call(&user(400)), None);
 }
 
@@ -62,7 +62,7 @@ fn huge_time_limit_is_ignored() {
         minutes: Some(1e30),
         ..Limits::default()
     });
-    assert_eq!(budget.next_call(&user(400)), None);
+    assert_eq!(budget.next_call(&user(400), &[]), None);
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn new_tools_count_toward_token_limit() {
         description: "x".repeat(40_000),
         parameters: serde_json::Value::Null,
     }];
-    let limit = |budget: &Budget| budget.next_call_with_tools(&user(400), &tools);
+    let limit = |budget: &Budget| budget.next_call(&user(400), &tools);
     assert_eq!(limit(&budget), Some(Limit::Tokens));
     budget.record_call(&reply(100, 10, None), &request(400), 0.1, true);
     assert_eq!(limit(&budget), Some(Limit::Tokens));
-    let rest = budget.completion_tokens_with_tools(&user(400), &tools, Some(4_000));
+    let rest = budget.completion_tokens(&user(400), &tools, Some(4_000));
     assert_eq!(rest, Some(MIN_COMPLETION_TOKENS));
     // The provider has counted the tools of the last call.
     let with_tools = Request {
@@ -98,20 +98,20 @@ fn last_calls_get_remaining_tokens() {
         ..Limits::default()
     });
     assert_eq!(
-        budget.completion_tokens(&user(400), Some(4_000)),
+        budget.completion_tokens(&user(400), &[], Some(4_000)),
         Some(4_000)
     );
     assert_eq!(budget.nearly_spent(), None);
     budget.record_call(&reply(4_000, 1_000, None), &request(16_000), 0.1, true);
     assert_eq!(budget.nearly_spent().as_deref(), Some("5000 tokens"));
     assert_eq!(
-        budget.completion_tokens(&user(16_000), Some(4_000)),
+        budget.completion_tokens(&user(16_000), &[], Some(4_000)),
         Some(1_000)
     );
-    assert_eq!(budget.completion_tokens(&user(16_000), None), None);
+    assert_eq!(budget.completion_tokens(&user(16_000), &[], None), None);
     budget.limits.tokens = None;
     assert_eq!(
-        budget.completion_tokens(&user(16_000), Some(4_000)),
+        budget.completion_tokens(&user(16_000), &[], Some(4_000)),
         Some(4_000)
     );
     assert_eq!(budget.nearly_spent(), None);
@@ -124,9 +124,9 @@ fn dollars_are_estimated_from_token_price() {
         ..Limits::default()
     });
     budget.record_call(&reply(900, 100, Some(0.5)), &request(3_600), 0.1, true);
-    assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
+    assert_eq!(budget.next_call(&user(3_600), &[]), Some(Limit::Dollars));
     budget.limits.dollars = Some(2.0);
-    assert_eq!(budget.next_call(&user(3_600)), None);
+    assert_eq!(budget.next_call(&user(3_600), &[]), None);
 }
 
 #[test]
@@ -136,16 +136,16 @@ fn first_call_is_estimated_from_price() {
         ..Limits::default()
     });
     let long = user(80_000);
-    assert_eq!(budget.next_call(&long), None);
+    assert_eq!(budget.next_call(&long, &[]), None);
     budget.set_prompt_price(1e-6);
-    assert_eq!(budget.next_call(&long), Some(Limit::Dollars));
+    assert_eq!(budget.next_call(&long, &[]), Some(Limit::Dollars));
     assert_eq!(
         budget
             .describe_excess(Limit::Dollars, &long, &[])
             .as_deref(),
         Some("$0.0000 of $0.01 is spent, and the next call could cost $0.0203")
     );
-    assert_eq!(budget.next_call(&user(400)), None);
+    assert_eq!(budget.next_call(&user(400), &[]), None);
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn time_includes_use_before_crash() {
         minutes: Some(1.0),
         ..Limits::default()
     });
-    assert_eq!(budget.next_call(&user(1)), None);
+    assert_eq!(budget.next_call(&user(1), &[]), None);
     budget.add_earlier_time(61.0);
-    assert_eq!(budget.next_call(&user(1)), Some(Limit::Minutes));
+    assert_eq!(budget.next_call(&user(1), &[]), Some(Limit::Minutes));
 }
 
 #[test]

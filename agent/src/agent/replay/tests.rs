@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::trajectory::FileState;
-use testwright_models::{Message, Reply, ToolResult};
+use testwright_models::{Message, ToolResult};
 
 fn reply(purpose: Purpose, content: &str) -> Event {
     Event::Reply {
@@ -76,7 +76,7 @@ fn review_before_answer_is_returned_once() {
     let mut replay = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
     assert!(replay.take_side_replies("b").is_empty());
     let replies = replay.take_side_replies("a");
-    let contents: Vec<&str> = replies.iter().map(|r| r.reply.content.as_str()).collect();
+    let contents: Vec<&str> = replies.iter().map(|(r, _)| r.content.as_str()).collect();
     assert_eq!(contents, ["YES"]);
     assert!(replay.take_side_replies("a").is_empty());
     assert!(replay.answer("a").is_some());

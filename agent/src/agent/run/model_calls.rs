@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use testwright_tools::tool::ToolSpec;
 
-use super::super::failures::{infrastructure, model_failed};
 use super::super::progress::StepView;
 use super::super::{Flow, Limit, Outcome, compaction};
 use super::{Run, first_line};
@@ -28,22 +27,17 @@ impl Run {
         if let Some(outcome) = self.replay.draft_outcome() {
             return Err(outcome);
         }
-        if self.replay.is_over()
-            && let Some(limit) = self.budget.next_call(&self.messages)
-        {
-            self.note_excess(limit, &self.messages, &[]);
-            self.call_not_made(Purpose::Step, limit)?;
-            return Err(Outcome::OutOfBudget { limit });
-        }
+        // Moved, here and into the request, to avoid copying a long conversation.
+        let messages = std::mem::take(&mut self.messages);
+        let is_allowed = self.check_budget(Purpose::Step, &messages, &[]);
+        self.messages = messages;
+        is_allowed?;
         loop {
-            let max_tokens = self.completion_tokens(&self.messages);
-            // Moved into the request, to avoid copying a long conversation.
+            let messages = std::mem::take(&mut self.messages);
             let request = Request {
-                messages: std::mem::take(&mut self.messages),
                 tools: tools.to_vec(),
                 parallel_calls,
-                temperature: self.temperature,
-                max_tokens,
+                ..self.request(messages, self.temperature)
             };
             let result = self.call_model(Purpose::Step, &request).await;
             self.messages = request.messages;
@@ -58,18 +52,17 @@ impl Run {
                         // As in a pipeline, this is a result of the method with this model.
                         let reason = message.clone();
                         self.no_reply(Purpose::Step, NoReplyCause::ContextFull { message })?;
-                        return Err(Outcome::Nothing { reason });
+                        return Err(Outcome::nothing(reason));
                     }
                 }
                 // A service may refuse a prompt that is too long without saying so.
                 Err(NoReply::Refused(message)) => {
                     let is_first = !std::mem::replace(&mut self.shortened_after_refusal, true);
                     if !is_first || !self.compact("the service refused the request")? {
-                        return Err(model_failed(ModelError::Refused { message }));
+                        return Err(ModelError::Refused { message }.into());
                     }
                 }
-                Err(NoReply::TimeUp { .. }) => return Err(time_up()),
-                Err(NoReply::Ended(outcome)) => return Err(outcome),
+                Err(no_reply) => return Err(no_reply.into()),
             }
         }
     }
@@ -87,66 +80,63 @@ impl Run {
         Ok(true)
     }
 
-    fn completion_tokens(&self, messages: &[Message]) -> Option<u64> {
-        self.budget.completion_tokens(messages, self.max_tokens)
+    /// Returns a request without tools.
+    fn request(&self, messages: Vec<Message>, temperature: Option<f64>) -> Request {
+        Request {
+            max_tokens: (self.budget).completion_tokens(&messages, &[], self.max_tokens),
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature,
+        }
     }
 
     fn no_reply(&mut self, purpose: Purpose, cause: NoReplyCause) -> Flow {
         self.record(&Event::NoReply { purpose, cause })
     }
 
-    /// Tells the user the amounts for a call that the budget does not allow.
-    fn note_excess(&self, limit: Limit, messages: &[Message], tools: &[ToolSpec]) {
-        if let Some(text) = self.budget.describe_excess(limit, messages, tools) {
-            self.progress.note(&text);
+    /// Checks that the budget allows a new call. Otherwise, tells the user the amounts.
+    fn check_budget(&mut self, purpose: Purpose, messages: &[Message], tools: &[ToolSpec]) -> Flow {
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.next_call(messages, tools)
+        {
+            if let Some(text) = self.budget.describe_excess(limit, messages, tools) {
+                self.progress.note(&text);
+            }
+            self.call_not_made(purpose, limit)?;
+            return Err(limit.into());
         }
+        Ok(())
     }
 
     /// Records a call that was not made for lack of time; other limits follow from the record.
     fn call_not_made(&mut self, purpose: Purpose, limit: Limit) -> Flow {
-        if limit != Limit::Minutes {
-            return Ok(());
+        let call_started = false;
+        match limit {
+            Limit::Minutes => self.no_reply(purpose, NoReplyCause::TimeUp { call_started }),
+            _ => Ok(()),
         }
-        self.no_reply(
-            purpose,
-            NoReplyCause::TimeUp {
-                call_started: false,
-            },
-        )
     }
 
-    /// Makes a side call without tools. Returns `None` if the budget does not allow it or the prompt does not
-    /// fit.
+    /// Makes a side call for a review, without tools. Returns `None` if the budget does not allow it or the prompt does
+    /// not fit.
     ///
     /// # Errors
     ///
     /// Fails with the outcome that ends the run: the time is up during the call, or the model or the record
     /// fails.
-    pub async fn side_reply(
-        &mut self,
-        purpose: Purpose,
-        messages: Vec<Message>,
-    ) -> Flow<Option<Reply>> {
+    pub async fn side_reply(&mut self, messages: Vec<Message>) -> Flow<Option<Reply>> {
         if self.replay.is_over()
             && let Some(limit) = self.budget.side_call(&messages)
         {
-            self.call_not_made(purpose, limit)?;
+            self.call_not_made(Purpose::Review, limit)?;
             return Ok(None);
         }
-        let max_tokens = self.completion_tokens(&messages);
-        let request = Request {
-            messages,
-            tools: Vec::new(),
-            parallel_calls: false,
-            temperature: self.temperature,
-            max_tokens,
-        };
-        match self.call_model(purpose, &request).await {
+        let request = self.request(messages, self.temperature);
+        match self.call_model(Purpose::Review, &request).await {
             Ok(reply) => Ok(Some(reply)),
             Err(NoReply::ContextFull(_) | NoReply::TimeUp { begun: false }) => Ok(None),
-            Err(NoReply::TimeUp { begun: true }) => Err(time_up()),
-            Err(NoReply::Refused(message)) => Err(model_failed(ModelError::Refused { message })),
-            Err(NoReply::Ended(outcome)) => Err(outcome),
+            Err(no_reply) => Err(no_reply.into()),
         }
     }
 
@@ -162,29 +152,9 @@ impl Run {
         messages: Vec<Message>,
         temperature: Option<f64>,
     ) -> Flow<Reply> {
-        if self.replay.is_over()
-            && let Some(limit) = self.budget.next_call(&messages)
-        {
-            self.note_excess(limit, &messages, &[]);
-            self.call_not_made(Purpose::Prompt, limit)?;
-            return Err(Outcome::OutOfBudget { limit });
-        }
-        let max_tokens = self.completion_tokens(&messages);
-        let request = Request {
-            messages,
-            tools: Vec::new(),
-            parallel_calls: false,
-            temperature: decoding(self.temperature, temperature),
-            max_tokens,
-        };
-        match self.call_model(Purpose::Prompt, &request).await {
-            Ok(reply) => Ok(reply),
-            // This is a result of the method with this model; a retry would give the same.
-            Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
-            Err(NoReply::Refused(message)) => Err(model_failed(ModelError::Refused { message })),
-            Err(NoReply::TimeUp { .. }) => Err(time_up()),
-            Err(NoReply::Ended(outcome)) => Err(outcome),
-        }
+        self.check_budget(Purpose::Prompt, &messages, &[])?;
+        let request = self.request(messages, decoding(self.temperature, temperature));
+        Ok(self.call_model(Purpose::Prompt, &request).await?)
     }
 
     /// Makes a model call for a program of the user. The inner error is a message for that program.
@@ -193,22 +163,14 @@ impl Run {
     ///
     /// Fails with the outcome that ends the run: the budget is used up, or the model or the record fails.
     pub async fn program_reply(&mut self, mut request: Request) -> Flow<Result<Reply, String>> {
-        let (requested, most) = (request.max_tokens, self.max_tokens);
-        let most = requested.into_iter().chain(most).min();
+        let most = request.max_tokens.into_iter().chain(self.max_tokens).min();
         request.max_tokens =
-            (self.budget).completion_tokens_with_tools(&request.messages, &request.tools, most);
+            (self.budget).completion_tokens(&request.messages, &request.tools, most);
         request.temperature = decoding(self.temperature, request.temperature);
         if !self.replay.has_reply(&digest(&request)) {
             self.leave_recording();
         }
-        if self.replay.is_over()
-            && let Some(limit) =
-                (self.budget).next_call_with_tools(&request.messages, &request.tools)
-        {
-            self.note_excess(limit, &request.messages, &request.tools);
-            self.call_not_made(Purpose::Prompt, limit)?;
-            return Err(Outcome::OutOfBudget { limit });
-        }
+        self.check_budget(Purpose::Prompt, &request.messages, &request.tools)?;
         self.recorded_messages = repeated(&self.program_messages, &request.messages);
         let result = self.call_model(Purpose::Prompt, &request).await;
         self.recorded_messages = 0;
@@ -220,8 +182,7 @@ impl Run {
             }
             // The program may shorten or change its request.
             Err(NoReply::ContextFull(message) | NoReply::Refused(message)) => Ok(Err(message)),
-            Err(NoReply::TimeUp { .. }) => Err(time_up()),
-            Err(NoReply::Ended(outcome)) => Err(outcome),
+            Err(no_reply) => Err(no_reply.into()),
         }
     }
 
@@ -246,7 +207,7 @@ impl Run {
         if let Some(cause) = self.replay.no_reply(purpose) {
             return Err(match cause {
                 NoReplyCause::ContextFull { message } if purpose == Purpose::Step => {
-                    NoReply::Ended(Outcome::Nothing { reason: message })
+                    NoReply::Ended(Outcome::nothing(message))
                 }
                 NoReplyCause::ContextFull { message } => NoReply::ContextFull(message),
                 NoReplyCause::TimeUp {
@@ -255,15 +216,10 @@ impl Run {
             });
         }
         if self.replay.has_live_tools() {
-            return Err(NoReply::Ended(Outcome::Nothing {
-                reason: "the recorded run ends here".to_owned(),
-            }));
+            return Err(Outcome::nothing("the recorded run ends here").into());
         }
-        self.restore_workspace().await.map_err(NoReply::Ended)?;
-        self.session
-            .health()
-            .await
-            .map_err(|e| NoReply::Ended(infrastructure(e)))?;
+        self.restore_workspace().await?;
+        self.session.health().await.map_err(Outcome::from)?;
         let step_number = self.budget.spent.steps + u32::from(step);
         self.progress.begins(&StepView {
             step: step_number,
@@ -281,21 +237,18 @@ impl Run {
             self.acquire_processor().await;
         }
         let reply = match answered {
-            Err(_) => return Err(self.record_time_up(purpose, true)),
-            Ok(Err(ModelError::TimeUp { begun })) => {
-                return Err(self.record_time_up(purpose, begun));
-            }
+            Err(_) => return self.record_time_up(purpose, true),
+            Ok(Err(ModelError::TimeUp { begun })) => return self.record_time_up(purpose, begun),
             Ok(Err(ModelError::ContextFull(message))) => {
                 // The conversation records how it handles this.
                 if purpose != Purpose::Step {
                     let message = message.clone();
-                    self.no_reply(purpose, NoReplyCause::ContextFull { message })
-                        .map_err(NoReply::Ended)?;
+                    self.no_reply(purpose, NoReplyCause::ContextFull { message })?;
                 }
                 return Err(NoReply::ContextFull(message));
             }
             Ok(Err(ModelError::Refused { message })) => return Err(NoReply::Refused(message)),
-            Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
+            Ok(Err(error)) => return Err(NoReply::Ended(error.into())),
             Ok(Ok(reply)) => reply,
         };
         self.record(&Event::Reply {
@@ -309,8 +262,7 @@ impl Run {
             },
             reply: reply.clone(),
             seconds,
-        })
-        .map_err(NoReply::Ended)?;
+        })?;
         self.budget.record_call(&reply, request, seconds, step);
         let called = describe_calls(&reply);
         self.progress.ended(&StepView {
@@ -326,16 +278,10 @@ impl Run {
         Ok(reply)
     }
 
-    fn record_time_up(&mut self, purpose: Purpose, begun: bool) -> NoReply {
-        match self.no_reply(
-            purpose,
-            NoReplyCause::TimeUp {
-                call_started: begun,
-            },
-        ) {
-            Ok(()) => NoReply::TimeUp { begun },
-            Err(outcome) => NoReply::Ended(outcome),
-        }
+    fn record_time_up<T>(&mut self, purpose: Purpose, begun: bool) -> Result<T, NoReply> {
+        let call_started = begun;
+        self.no_reply(purpose, NoReplyCause::TimeUp { call_started })?;
+        Err(NoReply::TimeUp { begun })
     }
 }
 
@@ -347,9 +293,21 @@ enum NoReply {
     Ended(Outcome),
 }
 
-fn time_up() -> Outcome {
-    Outcome::OutOfBudget {
-        limit: Limit::Minutes,
+impl From<Outcome> for NoReply {
+    fn from(outcome: Outcome) -> Self {
+        NoReply::Ended(outcome)
+    }
+}
+
+impl From<NoReply> for Outcome {
+    fn from(no_reply: NoReply) -> Self {
+        match no_reply {
+            // This is a result of the method with this model; a retry would give the same.
+            NoReply::ContextFull(message) => Outcome::nothing(message),
+            NoReply::Refused(message) => ModelError::Refused { message }.into(),
+            NoReply::TimeUp { .. } => Limit::Minutes.into(),
+            NoReply::Ended(outcome) => outcome,
+        }
     }
 }
 

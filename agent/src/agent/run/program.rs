@@ -36,9 +36,7 @@ impl Run {
             self.leave_recording();
         }
         if self.budget.left().is_zero() {
-            return Err(Outcome::OutOfBudget {
-                limit: Limit::Minutes,
-            });
+            return Err(Limit::Minutes.into());
         }
         self.say(Message::Assistant {
             content: String::new(),
