@@ -23,7 +23,7 @@ use testwright_tools::visible;
 use self::printed::printed_errors;
 use super::fix_trials::places;
 use super::{Flow, Run};
-use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
+use crate::gate::{self, FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
 use testwright_models::Message;
 
 /// Maximum lines of a failure's message.
@@ -71,8 +71,7 @@ impl Run {
         reviewed: &AcceptedSubmission<'_>,
         deadline: Duration,
     ) -> Flow<Excerpts> {
-        let tests = reviewed.submission.contributed.iter();
-        let tests = tests.filter(|test| test.change != Change::Deleted);
+        let tests = gate::contributed(reviewed.submission);
         // The code that fixes change is likelier to be at fault than the place where an exception arises.
         let mut fixes: Vec<&FixTrial> = reviewed.fixes.iter().collect();
         fixes.sort_by_key(|fix| !fix.makes_pass(&reviewed.verdict.failing));

@@ -9,7 +9,6 @@ use testwright_agent_prompts::{NothingTried, Prompt, ReasonMissing, TryAFix};
 use testwright_tools::registry;
 use testwright_tools::tool::{Route, Tool};
 use testwright_tools::tools::Submit;
-use testwright_tools::tools::submission::{Change, Submission};
 
 use super::review::{AcceptedSubmission, doubt_message};
 use super::submission_policy::OnSubmit;
@@ -17,7 +16,7 @@ use super::submission_record::SubmissionRecord;
 use super::{Flow, Outcome, Run};
 use crate::check;
 use crate::confidence::Signals;
-use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
+use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, Verdict};
 use crate::trajectory::RecordedAnswer;
 use testwright_models::ToolCall;
 
@@ -51,9 +50,9 @@ impl Run {
             return self.abstain(reason);
         }
         let changes = gate::submitted_changes(&self.session, arguments, deadline).await;
-        let changes = match changes? {
+        let changes = match changes {
             Ok(changes) => changes,
-            Err(text) => return Ok((text, true, Value::Null)),
+            Err(error) => return Ok((error.refusal()?, true, Value::Null)),
         };
         let digest = Some(changes.digest());
         if let Some(refused) = &self.refused_submission
@@ -71,17 +70,12 @@ impl Run {
             &changes,
             deadline,
         )
-        .await?;
-        let (submission, verdict) = match check {
-            SubmissionCheck::Refused(text) => return Ok((text, true, Value::Null)),
-            SubmissionCheck::Judged {
-                submission,
-                mut verdict,
-            } => {
-                verdict.require_files(&submission, &self.issue.wish.test_files);
-                (*submission, verdict)
-            }
+        .await;
+        let (submission, mut verdict) = match check {
+            Ok(judged) => judged,
+            Err(error) => return Ok((error.refusal()?, true, Value::Null)),
         };
+        verdict.require_files(&submission, &self.issue.wish.test_files);
         let mut submitted = SubmissionRecord {
             submission,
             verdict,
@@ -239,7 +233,7 @@ impl Run {
             .iter()
             .map(|test| format!("{} {} {}", test.exception, test.message, test.id))
             .chain(submitted.reason.clone())
-            .chain(sources(&submitted.submission))
+            .chain(gate::contributed(&submitted.submission).map(|test| test.source.clone()))
             .collect();
         let mut evidence = Evidence {
             tests: verdict.failing.clone(),
@@ -298,14 +292,6 @@ fn summarize_call(call: &ToolCall, answer: &str) -> Option<String> {
         }
         None => Some(format!("{name}: {}", answer.lines().next()?)),
     }
-}
-
-fn sources(submission: &Submission) -> impl Iterator<Item = String> {
-    submission
-        .contributed
-        .iter()
-        .filter(|test| test.change != Change::Deleted)
-        .map(|test| test.source.clone())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Flow, Run};
-use crate::gate::{self, CoverageCheck, CoverageVerdict, Evidence};
+use crate::gate::{self, CoverageVerdict, Evidence};
 use crate::trajectory::RecordedAnswer;
 
 /// The result of one submission, as stored in the trajectory.
@@ -23,12 +23,9 @@ impl Run {
         deadline: Duration,
     ) -> Flow<(String, bool, Value)> {
         let check = gate::check_coverage(&self.session, &self.source, arguments, deadline).await;
-        let record = match check? {
-            CoverageCheck::Refused(text) => return Ok((text, true, Value::Null)),
-            CoverageCheck::Judged { patch, verdict } => CoverageRecord {
-                patch,
-                coverage: verdict,
-            },
+        let record = match check {
+            Ok((patch, coverage)) => CoverageRecord { patch, coverage },
+            Err(error) => return Ok((error.refusal()?, true, Value::Null)),
         };
         let text = record.coverage.text();
         self.record_coverage(&record);

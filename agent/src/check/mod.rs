@@ -16,7 +16,7 @@ use testwright_tools::tools::changes::LINK;
 use testwright_tools::tools::submission::Submission;
 
 use self::signals::signals;
-use crate::gate::{self, SubmissionCheck, Verdict};
+use crate::gate::{self, Verdict};
 use crate::session::Session;
 use testwright_config::error::Result;
 
@@ -117,16 +117,13 @@ pub async fn check_test(
     if put.refused {
         return Ok(Err(put.text));
     }
-    let check = gate::check_submission(session, source, issue, &json!({}), CHECK_TIMEOUT).await?;
+    let check = gate::check_submission(session, source, issue, &json!({}), CHECK_TIMEOUT).await;
     Ok(match check {
-        SubmissionCheck::Refused(text) => Err(text),
-        SubmissionCheck::Judged {
-            submission,
-            verdict,
-        } => Ok(CheckedTest {
+        Ok((submission, verdict)) => Ok(CheckedTest {
             text: verdict.text(),
             evidence: submission_evidence(&submission, &verdict, issue, &source.tree()?)?,
         }),
+        Err(error) => Err(error.refusal()?),
     })
 }
 

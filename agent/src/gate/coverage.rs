@@ -8,9 +8,9 @@ use testwright_tools::outcomes::report::{Outcome, TestReport, TestResult, belong
 use testwright_tools::outcomes::text::headline;
 use testwright_tools::python::contains_check;
 use testwright_tools::tools::cover::CoverResult;
-use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
+use testwright_tools::tools::submission::{ContributedTest, Submission};
 
-use super::case::Case;
+use super::case::{Case, contributed};
 use super::rules::{self, Finding, Rule};
 
 /// Maximum number of missed ranges to list.
@@ -60,10 +60,7 @@ pub fn decide_coverage(
         failing: &[],
     };
     let mut findings = rules::findings(&case, is_for_any_goal);
-    let tests = submission.contributed.iter();
-    let tests: Vec<&ContributedTest> = tests
-        .filter(|test| test.change != Change::Deleted)
-        .collect();
+    let tests: Vec<&ContributedTest> = contributed(submission).collect();
     let mut wrong = |rule, text| findings.push(Finding { rule, text });
     for test in &tests {
         for report in [&submission.old, &covered.report] {
@@ -110,33 +107,27 @@ fn is_for_any_goal(rule: Rule) -> bool {
 
 /// Returns why the test cannot be said to pass.
 fn not_passed(report: &TestReport, test: &ContributedTest) -> Option<String> {
-    let mut results = report
-        .tests
-        .iter()
+    let results: Vec<&TestResult> = (report.tests.iter())
         .filter(|result| belongs_to_test(&result.id, &test.id))
-        .peekable();
-    if results.peek().is_none() {
+        .collect();
+    if results.is_empty() {
         return Some(format!("{} did not run.", test.id));
     }
-    let results: Vec<&TestResult> = results.collect();
-    let passes = results
-        .iter()
-        .any(|result| result.outcome == Outcome::Passed);
+    let is_passed = |result: &&TestResult| result.outcome == Outcome::Passed;
+    let passes = results.iter().any(is_passed);
     // A skipped parameter set says nothing about the others.
     let is_skipped_set =
         |result: &TestResult| passes && result.outcome == Outcome::Skipped && result.id != test.id;
-    let other = (results.into_iter())
-        .find(|result| result.outcome != Outcome::Passed && !is_skipped_set(result))?;
+    let mut results = results.into_iter();
+    let other = results.find(|result| !is_passed(result) && !is_skipped_set(result))?;
     let failure = other.failure.as_ref();
-    let message = failure.map(|failure| headline(&failure.message));
-    let message = message.filter(|message| !message.is_empty());
-    Some(match message {
-        Some(message) => format!("{} does not pass: {message}", other.id),
-        None => format!(
+    Some(match failure.map_or("", |f| headline(&f.message)) {
+        "" => format!(
             "{} does not pass ({}).",
             other.id,
             outcome_word(other.outcome)
         ),
+        message => format!("{} does not pass: {message}", other.id),
     })
 }
 

@@ -256,9 +256,7 @@ impl TestEvidence {
         }
         line
     }
-}
 
-impl TestEvidence {
     /// Returns what the failure does not show, as a clause to append; empty if there is nothing.
     pub fn limits(&self) -> String {
         let lines: Vec<String> = (self.unreached.iter())

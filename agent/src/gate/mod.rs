@@ -23,6 +23,7 @@ mod rules;
 mod sentence;
 mod unrelated_inputs;
 
+pub(crate) use case::contributed;
 pub use coverage::{CoverageVerdict, decide_coverage};
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence, model_checks};
 pub use evidence_rows::{evidence_rows, fix_tried, opinion};
@@ -43,7 +44,7 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Source, apply_check};
 use testwright_tools::tool::{AnyTool, Tool, ToolError};
 use testwright_tools::tools::cover::CoverResult;
-use testwright_tools::tools::submission::{Change, ChangedFile, Submission};
+use testwright_tools::tools::submission::{ChangedFile, Submission};
 use testwright_tools::tools::test_patch::SortedChanges;
 use testwright_tools::tools::{Cover, Restore, Submit, TestPatch};
 
@@ -157,30 +158,32 @@ fn describe_dropped(dropped: &[String]) -> Vec<String> {
     head.into_iter().chain(lines).collect()
 }
 
-/// The result of checking a submission.
-pub enum SubmissionCheck {
-    /// The call itself was wrong, as the text explains.
+/// The reason why a submission was not checked.
+pub enum CheckError {
+    /// The call itself was wrong, as the text for the model explains.
     Refused(String),
-    /// The submission was checked.
-    Judged {
-        /// Submission as the gate read it.
-        submission: Box<Submission>,
-        /// Decision of the gate.
-        verdict: Verdict,
-    },
+    /// A sandbox failed.
+    Sandbox(SandboxError),
 }
 
-/// The result of checking a submission for wanted lines.
-pub enum CoverageCheck {
-    /// The call itself was wrong, as the text explains.
-    Refused(String),
-    /// The submission was checked.
-    Judged {
-        /// Patch with the test, for `git apply`.
-        patch: String,
-        /// Decision of the gate.
-        verdict: CoverageVerdict,
-    },
+impl CheckError {
+    /// Returns the message about a wrong call.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a sandbox failed.
+    pub fn refusal(self) -> Result<String, SandboxError> {
+        match self {
+            CheckError::Refused(text) => Ok(text),
+            CheckError::Sandbox(error) => Err(error),
+        }
+    }
+}
+
+impl From<SandboxError> for CheckError {
+    fn from(error: SandboxError) -> Self {
+        CheckError::Sandbox(error)
+    }
 }
 
 /// The changes of a session that form a submission.
@@ -198,39 +201,33 @@ impl SubmittedChanges {
 ///
 /// # Errors
 ///
-/// Fails if a sandbox fails; a wrong call is not an error.
+/// Fails if the call is wrong or a sandbox fails.
 pub async fn check_submission(
     session: &Session,
     source: &Source,
     issue: &str,
     arguments: &Value,
     deadline: Duration,
-) -> Result<SubmissionCheck, SandboxError> {
-    match submitted_changes(session, arguments, deadline).await? {
-        Ok(changes) => check_changes(session, source, issue, arguments, &changes, deadline).await,
-        Err(text) => Ok(SubmissionCheck::Refused(text)),
-    }
+) -> Result<(Submission, Verdict), CheckError> {
+    let changes = submitted_changes(session, arguments, deadline).await?;
+    check_changes(session, source, issue, arguments, &changes, deadline).await
 }
 
-/// Returns the changes of a session, before any test runs. The inner error is a message about a wrong call. Changes
-/// that cannot be part of a test patch are reverted.
+/// Returns the changes of a session, before any test runs. Changes that cannot be part of a test patch are reverted.
 ///
 /// # Errors
 ///
-/// Fails if the sandbox fails.
+/// Fails if the call is wrong or the sandbox fails.
 pub async fn submitted_changes(
     session: &Session,
     arguments: &Value,
     deadline: Duration,
-) -> Result<Result<SubmittedChanges, String>, SandboxError> {
+) -> Result<SubmittedChanges, CheckError> {
     if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
-        return Ok(Err(text));
+        return Err(CheckError::Refused(text));
     }
     let answer = session.call(TestPatch::NAME, json!({}), deadline).await?;
-    if answer.refused {
-        return Ok(Err(answer.text));
-    }
-    read(answer).map(|sorted| Ok(SubmittedChanges(sorted)))
+    read(answer).map(SubmittedChanges)
 }
 
 /// Gathers the facts about these changes and decides.
@@ -240,7 +237,7 @@ pub async fn submitted_changes(
 ///
 /// # Errors
 ///
-/// Fails if a sandbox fails; a wrong call is not an error.
+/// Fails if the call is wrong or a sandbox fails.
 pub async fn check_changes(
     session: &Session,
     source: &Source,
@@ -248,54 +245,37 @@ pub async fn check_changes(
     arguments: &Value,
     changes: &SubmittedChanges,
     deadline: Duration,
-) -> Result<SubmissionCheck, SandboxError> {
-    let facts = match gather(session, source, arguments, changes, deadline).await? {
-        Ok(facts) => facts,
-        Err(text) => return Ok(SubmissionCheck::Refused(text)),
-    };
+) -> Result<(Submission, Verdict), CheckError> {
+    let facts = gather(session, source, arguments, changes, deadline).await?;
     let verdict = decide(&facts.submission, issue, &facts.applies);
-    Ok(SubmissionCheck::Judged {
-        submission: facts.submission,
-        verdict,
-    })
+    Ok((facts.submission, verdict))
 }
 
-/// Checks a test that is wanted for the session's lines.
+/// Checks a test that is wanted for the session's lines. Returns the patch with the test, for `git apply`, and the
+/// decision.
 ///
 /// # Errors
 ///
-/// Fails if a sandbox fails or the session has no wanted lines; a wrong call is not an error.
+/// Fails if the call is wrong, a sandbox fails, or the session has no wanted lines.
 pub async fn check_coverage(
     session: &Session,
     source: &Source,
     arguments: &Value,
     deadline: Duration,
-) -> Result<CoverageCheck, SandboxError> {
-    let changes = match submitted_changes(session, arguments, deadline).await? {
-        Ok(changes) => changes,
-        Err(text) => return Ok(CoverageCheck::Refused(text)),
-    };
-    let facts = match gather(session, source, arguments, &changes, deadline).await? {
-        Ok(facts) => facts,
-        Err(text) => return Ok(CoverageCheck::Refused(text)),
-    };
+) -> Result<(String, CoverageVerdict), CheckError> {
+    let changes = submitted_changes(session, arguments, deadline).await?;
+    let facts = gather(session, source, arguments, &changes, deadline).await?;
     let Some(covered) = &facts.covered else {
         let error = SandboxError::new(ErrorKind::System, "measure coverage: no lines are wanted");
-        return Err(error);
+        return Err(error.into());
     };
     let verdict = decide_coverage(&facts.submission, covered, &facts.applies);
-    Ok(CoverageCheck::Judged {
-        patch: facts.submission.patch,
-        verdict,
-    })
+    Ok((facts.submission.patch, verdict))
 }
-
-/// The result of a step in the sandboxes; a wrong call has a message for the model.
-type Gathered<T> = Result<Result<T, String>, SandboxError>;
 
 /// The facts that the gate decides on.
 struct GatheredFacts {
-    submission: Box<Submission>,
+    submission: Submission,
     /// Coverage, if lines are wanted.
     covered: Option<CoverResult>,
     applies: Result<(), String>,
@@ -307,30 +287,28 @@ async fn gather(
     arguments: &Value,
     changes: &SubmittedChanges,
     deadline: Duration,
-) -> Gathered<GatheredFacts> {
+) -> Result<GatheredFacts, CheckError> {
     let fresh = session.fresh().await?;
-    let run = match run_submission(&fresh, &changes.0, arguments, deadline).await {
-        Ok(Ok(submission)) if session.has_wanted_lines() => {
-            let covered = run_coverage(&fresh, &submission, deadline).await;
-            covered.map(|covered| covered.map(|covered| (submission, Some(covered))))
-        }
-        run => run.map(|run| run.map(|submission| (submission, None))),
+    let run = async {
+        let submission = run_submission(&fresh, &changes.0, arguments, deadline).await?;
+        let covered = match session.has_wanted_lines() {
+            true => Some(run_coverage(&fresh, &submission, deadline).await?),
+            false => None,
+        };
+        Ok::<_, CheckError>((submission, covered))
     };
+    let results = run.await;
     session.discard(fresh).await;
-    let (submission, covered) = match run? {
-        Ok(results) => results,
-        Err(text) => return Ok(Err(text)),
+    let (submission, covered) = results?;
+    let applies = match submission.patch.is_empty() {
+        true => Ok(()),
+        false => apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message)),
     };
-    let applies = if submission.patch.is_empty() {
-        Ok(())
-    } else {
-        apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
-    };
-    Ok(Ok(GatheredFacts {
+    Ok(GatheredFacts {
         submission,
         covered,
         applies,
-    }))
+    })
 }
 
 /// Returns which of the wanted lines the contributed tests run.
@@ -338,20 +316,19 @@ async fn run_coverage(
     fresh: &Session,
     submission: &Submission,
     deadline: Duration,
-) -> Gathered<CoverResult> {
-    let tests = submission.contributed.iter();
-    let tests = tests.filter(|test| test.change != Change::Deleted);
-    let tests: Vec<&str> = tests.map(|test| test.id.as_str()).collect();
+) -> Result<CoverResult, CheckError> {
+    let tests: Vec<&str> = contributed(submission)
+        .map(|test| test.id.as_str())
+        .collect();
     if tests.is_empty() {
-        return Ok(Ok(CoverResult::default()));
+        return Ok(CoverResult::default());
     }
-    let answer = fresh
-        .call(Cover::NAME, json!({ "tests": tests }), deadline)
-        .await?;
-    if answer.refused || answer.ended {
-        return Ok(Err(answer.text));
+    let arguments = json!({ "tests": tests });
+    let answer = fresh.call(Cover::NAME, arguments, deadline).await?;
+    if answer.ended {
+        return Err(CheckError::Refused(answer.text));
     }
-    read(answer).map(Ok)
+    read(answer)
 }
 
 /// Applies the patch in a fresh sandbox and runs the tests there.
@@ -360,32 +337,27 @@ async fn run_submission(
     sorted: &SortedChanges,
     arguments: &Value,
     deadline: Duration,
-) -> Gathered<Box<Submission>> {
-    let answer = fresh
-        .call(Restore::NAME, json!({ "files": sorted.kept }), deadline)
-        .await?;
+) -> Result<Submission, CheckError> {
+    let files = json!({ "files": sorted.kept });
+    let answer = fresh.call(Restore::NAME, files, deadline).await?;
     if answer.refused {
-        return Ok(Err(answer.text));
+        return Err(CheckError::Refused(answer.text));
     }
     let answer = match fresh.call(Submit::NAME, arguments.clone(), deadline).await {
         // Only the tests have run in this sandbox.
         Err(error) if error.kind == ErrorKind::Dead => {
-            return Ok(Err(format!(
+            return Err(CheckError::Refused(format!(
                 "the sandbox ended while the tests of the submission ran: failed to {error}"
             )));
         }
         answer => answer?,
     };
-    if answer.refused || answer.ended {
-        return Ok(Err(answer.text));
+    if answer.ended {
+        return Err(CheckError::Refused(answer.text));
     }
-    let mut submission: Box<Submission> = read(answer)?;
-    let dropped_here: Vec<ChangedFile> = (submission.files.iter())
-        .filter(|file| !file.kept)
-        .cloned()
-        .collect();
-    submission.files.clone_from(&sorted.files);
-    for dropped in dropped_here {
+    let mut submission: Submission = read(answer)?;
+    let files = std::mem::replace(&mut submission.files, sorted.files.clone());
+    for dropped in files.into_iter().filter(|file| !file.kept) {
         submission.files.retain(|file| file.path != dropped.path);
         submission.files.push(dropped);
     }
@@ -394,20 +366,17 @@ async fn run_submission(
             submission.problems.push(problem.clone());
         }
     }
-    Ok(Ok(submission))
+    Ok(submission)
 }
 
-fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, SandboxError> {
-    let broken = |what: String| {
-        SandboxError::new(
-            ErrorKind::System,
-            format!("read the result of `submit`: {what}"),
-        )
-    };
+fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, CheckError> {
     if answer.refused {
-        return Err(broken(answer.text));
+        return Err(CheckError::Refused(answer.text));
     }
-    serde_json::from_value(answer.data).map_err(|e| broken(e.to_string()))
+    serde_json::from_value(answer.data).map_err(|error| {
+        let message = format!("read the result of `submit`: {error}");
+        SandboxError::new(ErrorKind::System, message).into()
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Rules about the recorded failures: they must be those of the test itself.
 
+use testwright_tools::outcomes::file_of;
 use testwright_tools::outcomes::report::{Failure, FailureClass, Frame, Place, belongs_to_test};
 use testwright_tools::python::constant_failure;
-use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
+use testwright_tools::tools::submission::{ContributedTest, Submission};
 
-use super::case::Case;
+use super::case::{Case, contributed, is_in_module};
 
 /// Checks that the record shows lines that the files have. A forged record does not.
 pub(super) fn holds_lines_of_files(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
@@ -23,7 +24,7 @@ pub(super) fn fails_in_own_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) 
         let Some(failure) = failure(case.submission, &test.id) else {
             continue;
         };
-        let own_file = test.id.split("::").next().unwrap_or_default();
+        let own_file = file_of(&test.id);
         let Some(file) = hook_file(failure, own_file) else {
             continue;
         };
@@ -40,8 +41,7 @@ pub(super) fn fails_in_own_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) 
 
 /// Checks that a change of the code can make the failing tests pass.
 pub(super) fn depends_on_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
-    let tests = case.submission.contributed.iter();
-    for own in tests.filter(|own| own.change != Change::Deleted) {
+    for own in contributed(case.submission) {
         let mut failing = case.failing.iter();
         let Some(test) = failing.find(|test| belongs_to_test(&test.id, &own.id)) else {
             continue;
@@ -60,7 +60,7 @@ pub(super) fn depends_on_code(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 
 /// Returns the line of the failed assertion, if it is in the file of the test.
 fn failed_line(failure: &Failure, own: &ContributedTest) -> Option<usize> {
-    let file = own.id.split("::").next().unwrap_or_default();
+    let file = file_of(&own.id);
     let mut frames = failure.frames.iter();
     let deepest = frames.rfind(|frame| frame.place != Place::External)?;
     let is_own = failure.class == FailureClass::Assertion && deepest.file == file;
@@ -71,15 +71,10 @@ fn failed_line(failure: &Failure, own: &ContributedTest) -> Option<usize> {
 fn failure<'a>(submission: &'a Submission, id: &str) -> Option<&'a Failure> {
     let old = &submission.old;
     let test = old.tests.iter().find(|test| test.id == id);
-    let contains = |module: &str| {
-        id.strip_prefix(module)
-            .is_some_and(|rest| rest.starts_with("::"))
-    };
     test.and_then(|test| test.failure.as_ref()).or_else(|| {
         let mut errors = old.collection_errors.iter();
-        errors
-            .find(|error| contains(&error.id))
-            .map(|error| &error.failure)
+        let error = errors.find(|error| is_in_module(id, error))?;
+        Some(&error.failure)
     })
 }
 

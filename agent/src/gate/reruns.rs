@@ -3,7 +3,7 @@
 use testwright_tools::outcomes::report::TestReport;
 use testwright_tools::tools::submission::{Rerun, Submission};
 
-use super::case::{Case, failed};
+use super::case::{Case, failed, is_in_module};
 use super::evidence::TestEvidence;
 
 /// Checks that the tests fail again under other conditions.
@@ -20,10 +20,8 @@ pub(super) fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         }
     }
     if !case.failing.is_empty() && plain_reruns(case.submission).next().is_none() {
-        wrong(
-            "the failing tests were not run again, so nothing is known of their stability."
-                .to_owned(),
-        );
+        let text = "the failing tests were not run again, so nothing is known of their stability.";
+        wrong(text.to_owned());
     }
 }
 
@@ -73,14 +71,8 @@ fn plain_reruns(submission: &Submission) -> impl Iterator<Item = &Rerun> {
 }
 
 fn fails_in(report: &TestReport, id: &str) -> bool {
-    report
-        .tests
-        .iter()
-        .any(|test| test.id == id && failed(test))
-        || report.collection_errors.iter().any(|error| {
-            id.strip_prefix(error.id.as_str())
-                .is_some_and(|rest| rest.starts_with("::"))
-        })
+    let (mut tests, mut errors) = (report.tests.iter(), report.collection_errors.iter());
+    tests.any(|test| test.id == id && failed(test)) || errors.any(|error| is_in_module(id, error))
 }
 
 #[cfg(test)]

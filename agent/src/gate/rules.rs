@@ -2,15 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use testwright_tools::outcomes::file_of;
 use testwright_tools::outcomes::report::{
     Failure, FailureClass, Frame, Outcome, Phase, Place, TestReport, TestResult, belongs_to_test,
     is_named_in,
 };
 use testwright_tools::outcomes::text::headline;
 use testwright_tools::python::unreached_assertions;
-use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
+use testwright_tools::tools::submission::{ProblemKind, SiblingTests, Submission};
 
-use super::case::{Case, failed};
+use super::case::{Case, contributed, failed, is_in_module};
 use super::evidence::TestEvidence;
 use super::{record, reruns};
 
@@ -86,16 +87,12 @@ pub(super) fn describe(findings: &[Finding]) -> Vec<String> {
     head.into_iter().chain(lines).collect()
 }
 
-fn contributed(submission: &Submission) -> impl Iterator<Item = &str> {
-    submission
-        .contributed
-        .iter()
-        .filter(|test| test.change != Change::Deleted)
-        .map(|test| test.id.as_str())
+fn contributed_ids(submission: &Submission) -> impl Iterator<Item = &str> {
+    contributed(submission).map(|test| test.id.as_str())
 }
 
 fn is_contributed(submission: &Submission, id: &str) -> bool {
-    contributed(submission).any(|test| belongs_to_test(id, test))
+    contributed_ids(submission).any(|test| belongs_to_test(id, test))
 }
 
 /// Returns the assertions of the contributed test that did not run.
@@ -106,7 +103,7 @@ fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize
     };
     let first = test.line as usize;
     let last = first + test.source.lines().count();
-    let file = test.id.split("::").next().unwrap_or_default();
+    let file = file_of(&test.id);
     let own = failure.frames.iter().find(|frame| {
         let line = frame.line as usize;
         frame.file == file && (first..last).contains(&line)
@@ -135,13 +132,10 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
         })
         .collect();
     for error in &submission.old.collection_errors {
-        for id in contributed(submission) {
-            let inside = id
-                .strip_prefix(error.id.as_str())
-                .is_some_and(|rest| rest.starts_with("::"));
+        for id in contributed_ids(submission) {
             // The results of a run of node ids contain these tests too.
             let is_listed = (failing_tests.iter()).any(|test| belongs_to_test(&test.id, id));
-            if inside && !is_listed {
+            if is_in_module(id, error) && !is_listed {
                 let failure = &error.failure;
                 failing_tests.push(TestEvidence::from_failure(id, Outcome::Error, failure));
             }
@@ -165,10 +159,8 @@ pub(super) fn passing(submission: &Submission) -> Vec<String> {
 /// fails as an import or an attribute.
 fn is_own_name(test: &TestEvidence) -> bool {
     let exception = test.exception.rsplit('.').next().unwrap_or_default();
-    let in_test = test
-        .frame
-        .as_ref()
-        .is_some_and(|frame| frame.place == Place::Test);
+    let frame = test.frame.as_ref();
+    let in_test = frame.is_some_and(|frame| frame.place == Place::Test);
     in_test && matches!(exception, "NameError" | "UnboundLocalError")
 }
 
@@ -180,10 +172,8 @@ const NO_NETWORK: [&str; 2] = [
 
 /// Returns whether the test fails for lack of a network, which the issue does not mention.
 fn wants_network(test: &TestEvidence, issue: &str) -> bool {
-    test.class != FailureClass::Assertion
-        && NO_NETWORK
-            .iter()
-            .any(|words| test.message.contains(words) && !issue.contains(words))
+    let is_said = |words: &&str| test.message.contains(words) && !issue.contains(words);
+    test.class != FailureClass::Assertion && NO_NETWORK.iter().any(is_said)
 }
 
 /// Returns whether the issue asks for the missing name, or shows the very error that Python raised in the
@@ -224,7 +214,7 @@ fn applies(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 }
 
 fn contributes(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
-    if !case.submission.patch.is_empty() && contributed(case.submission).next().is_none() {
+    if !case.submission.patch.is_empty() && contributed_ids(case.submission).next().is_none() {
         wrong(
             "no test function was added or changed. pytest must be able to find it: its name, its class and its \
              file have to follow the repository's naming."
@@ -234,7 +224,7 @@ fn contributes(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 }
 
 fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
-    if contributed(case.submission).next().is_none() || !case.failing.is_empty() {
+    if contributed_ids(case.submission).next().is_none() || !case.failing.is_empty() {
         return;
     }
     let old = &case.submission.old;
@@ -252,7 +242,9 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     } else if own.is_empty() || first(Outcome::Absent).is_some() {
         format!(
             "pytest did not run the contributed tests ({}). Run them with `run_pytest` and see why.",
-            contributed(case.submission).collect::<Vec<_>>().join(", ")
+            contributed_ids(case.submission)
+                .collect::<Vec<_>>()
+                .join(", ")
         )
     } else if let Some(skipped) = first(Outcome::Skipped) {
         let reason = match headline(&skipped.captured) {
@@ -271,10 +263,8 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 
 fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     let again = case.submission.reruns.iter().map(|rerun| &rerun.report);
-    if std::iter::once(&case.submission.old)
-        .chain(again)
-        .any(|report| report.contradicted)
-    {
+    let mut reports = again.chain([&case.submission.old]);
+    if reports.any(|report| report.contradicted) {
         wrong(
             "the record of a run of the tests contradicts pytest's exit status: something in the tests interferes with \
              how outcomes are recorded."
@@ -341,29 +331,16 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     let Some(before) = &case.submission.before else {
         return;
     };
-    for was in before
-        .tests
-        .iter()
-        .filter(|test| test.outcome == Outcome::Passed)
-    {
-        if is_contributed(case.submission, &was.id)
-            || case
-                .submission
-                .contributed
-                .iter()
-                .any(|c| belongs_to_test(&was.id, &c.id))
-        {
-            continue;
-        }
-        let now = case
-            .submission
-            .old
-            .tests
-            .iter()
-            .find(|test| test.id == was.id);
-        let broken = match now {
+    let now = &case.submission.old;
+    let is_in_patch = |test: &TestResult| {
+        let mut own = case.submission.contributed.iter();
+        own.any(|own| belongs_to_test(&test.id, &own.id))
+    };
+    let passed = (before.tests.iter()).filter(|test| test.outcome == Outcome::Passed);
+    for was in passed.filter(|test| !is_in_patch(test)) {
+        let broken = match now.tests.iter().find(|test| test.id == was.id) {
             Some(test) => failed(test),
-            None => !case.submission.old.timed_out,
+            None => !now.timed_out,
         };
         if broken {
             wrong(format!(

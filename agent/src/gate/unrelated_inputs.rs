@@ -2,19 +2,17 @@
 
 use testwright_tools::outcomes::report::belongs_to_test;
 use testwright_tools::python;
-use testwright_tools::tools::submission::{Change, Submission};
+use testwright_tools::tools::submission::Submission;
 
 use super::TestEvidence;
+use super::case::contributed;
 
 /// Returns notes for each failing contributed test that reads such a thing or replaces code.
 pub(super) fn notes(submission: &Submission, failing: &[TestEvidence]) -> Vec<String> {
-    let tests = submission.contributed.iter();
-    let failing_tests = tests
-        .filter(|test| test.change != Change::Deleted)
-        .filter(|test| {
-            let mut failing = failing.iter();
-            failing.any(|failing| belongs_to_test(&failing.id, &test.id))
-        });
+    let failing_tests = contributed(submission).filter(|test| {
+        let mut failing = failing.iter();
+        failing.any(|failing| belongs_to_test(&failing.id, &test.id))
+    });
     let mut notes = Vec::new();
     for test in failing_tests {
         let inputs = python::unrelated_inputs(&test.source);

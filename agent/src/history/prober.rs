@@ -12,7 +12,7 @@ use super::answer::{Answer, Verdict};
 use super::judge::{first_line, judge};
 use super::placement::{BaseTests, Placement};
 use crate::check::encode_file;
-use crate::gate::{self, SubmissionCheck, TestEvidence};
+use crate::gate::{self, TestEvidence, Verdict as GateVerdict};
 use crate::session::Session;
 use crate::setup::{RepositoryLocation, Setup, interrupted};
 use testwright_config::error::{Error, Result};
@@ -56,12 +56,10 @@ impl AcceptedTests {
                 .cause(cause)
                 .hint("pass a commit on which a test of the patch fails with --commit")
         };
-        match check {
-            SubmissionCheck::Refused(reason) => Err(without_failure(reason)),
-            SubmissionCheck::Judged { verdict, .. } if verdict.failing.is_empty() => {
-                Err(without_failure(verdict.text()))
-            }
-            SubmissionCheck::Judged { verdict, .. } => Ok(AcceptedTests {
+        let verdict = check.map_err(without_failure)?;
+        match verdict.failing.is_empty() {
+            true => Err(without_failure(verdict.text())),
+            false => Ok(AcceptedTests {
                 patch,
                 failing: verdict.failing,
             }),
@@ -209,17 +207,20 @@ impl<'a> Prober<'a> {
     }
 }
 
-/// Lets the gate run the tests of a patch.
+/// Lets the gate run the tests of a patch. The inner error says why they cannot run.
 async fn check(
     session: &Session,
     source: &Source,
     placement: &Placement,
-) -> Result<SubmissionCheck> {
+) -> Result<std::result::Result<GateVerdict, String>> {
     if let Err(reason) = write_files(session, placement).await? {
-        return Ok(SubmissionCheck::Refused(reason));
+        return Ok(Err(reason));
     }
-    let check = gate::check_submission(session, source, "", &json!({}), CALL_TIMEOUT).await?;
-    Ok(check)
+    let check = gate::check_submission(session, source, "", &json!({}), CALL_TIMEOUT).await;
+    Ok(match check {
+        Ok((_, verdict)) => Ok(verdict),
+        Err(error) => Err(error.refusal()?),
+    })
 }
 
 async fn or_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {

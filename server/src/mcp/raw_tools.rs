@@ -17,7 +17,7 @@ use testwright_tools::server::listed;
 use testwright_tools::tool::{AnyTool, Route};
 use testwright_tools::visible;
 
-use testwright_agent::gate::{self, SubmissionCheck, Verdict};
+use testwright_agent::gate::{self, Verdict};
 use testwright_agent::session::{CallAnswer, Session};
 
 /// Timeout of a call.
@@ -73,23 +73,19 @@ impl RawTools {
                     &arguments,
                     CALL_TIMEOUT,
                 )
-                .await?;
-                Ok(match check {
-                    SubmissionCheck::Refused(text) => CallAnswer {
-                        text,
-                        data: Value::Null,
-                        refused: true,
-                        ended: false,
-                    },
-                    SubmissionCheck::Judged {
-                        submission,
-                        verdict,
-                    } => CallAnswer {
-                        text: verdict.text(),
-                        data: submitted(verdict, submission.patch)?,
-                        refused: false,
-                        ended: false,
-                    },
+                .await;
+                let (text, data, refused) = match check {
+                    Ok((submission, verdict)) => {
+                        let text = verdict.text();
+                        (text, submitted(verdict, submission.patch)?, false)
+                    }
+                    Err(error) => (error.refusal()?, Value::Null, true),
+                };
+                Ok(CallAnswer {
+                    text,
+                    data,
+                    refused,
+                    ended: false,
                 })
             }
             Route::Sandbox => self.session.call(name, arguments, CALL_TIMEOUT).await,

@@ -1,4 +1,5 @@
 use testwright_tools::tools::cover::MissedLines;
+use testwright_tools::tools::submission::Change;
 
 use super::*;
 
