@@ -99,7 +99,7 @@ struct Bench {
 
 impl Bench {
     fn compare(&self, out: &str, workers: usize, words: &[&str]) -> Result<Seconds, Failure> {
-        let names = testwright_agent::approaches::ALL.iter().map(|a| a.name());
+        let names = testwright_agent::approaches::ALL.iter().map(|a| a.name);
         let names: Vec<&str> = names.collect();
         let (start, busy) = (Instant::now(), processor_seconds()?);
         let mut child = Command::new(env!("CARGO_BIN_EXE_testwright"))

@@ -319,7 +319,7 @@ impl RunJob {
             return Event::Resumed { at };
         }
         let settings = RecordedSettings::new(&self.settings, &self.place, &self.extra_inputs);
-        let tools = self.approach.approach.tools();
+        let tools = (self.approach.approach.tools)();
         Event::Started(Box::new(Started {
             format: FORMAT,
             at,
@@ -403,7 +403,7 @@ impl RunJob {
         }
         let mut limits = Limits::of_settings(&self.settings);
         // A step is a call of a language model.
-        if self.approach.approach.model() != ModelKind::Language {
+        if self.approach.approach.model != ModelKind::Language {
             limits.steps = None;
         }
         let context = ApproachContext {
@@ -441,7 +441,7 @@ impl RunJob {
             processor,
         });
         let outcome = tokio::select! {
-            outcome = self.approach.approach.run(&mut run, &context) => {
+            outcome = (self.approach.approach.run)(&mut run, &context) => {
                 outcome.unwrap_or_else(|outcome| outcome)
             }
             () = setup::interrupted() => Outcome::Interrupted,

@@ -208,7 +208,7 @@ impl RunRequest {
         let mut approach = selection.approach;
         let mut variant = Variant::parse_for_issues(&approach)?;
         if let Some(effort) = self.effort {
-            let name = variant.approach.name();
+            let name = variant.approach.name;
             variant = variant.at_effort(effort).ok_or_else(|| {
                 Error::usage("set `effort`")
                     .cause(format!("the approach `{name}` has no levels of effort"))

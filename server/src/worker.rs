@@ -394,7 +394,7 @@ impl Worker {
         };
         let model = ModelName::parse(&run.model)?;
         let is_limited = dollars.is_some() || quota.limits_dollars(&model);
-        let kind = Variant::parse(&run.approach)?.approach.model();
+        let kind = Variant::parse(&run.approach)?.approach.model;
         if is_limited && kind == ModelKind::Language {
             let prices = Prices::from(&self.settings.prices);
             prices

@@ -34,17 +34,17 @@ struct Description {
 }
 
 impl Description {
-    fn from_approach(approach: &dyn Approach) -> Description {
+    fn from_approach(approach: &Approach) -> Description {
         Description {
-            name: approach.name(),
-            description: approach.description(),
-            workflow: approach.workflow(),
-            loop_prompts: match approach.workflow() {
+            name: approach.name,
+            description: approach.description,
+            workflow: approach.workflow,
+            loop_prompts: match approach.workflow {
                 Workflow::Agent { .. } => LOOP_PROMPTS,
                 Workflow::Pipeline { .. } => &[],
             },
-            tools: approach.tools().iter().map(|tool| tool.name()).collect(),
-            options: approach.options(),
+            tools: (approach.tools)().iter().map(|tool| tool.name()).collect(),
+            options: approach.options,
             effort: levels(approach),
         }
     }
@@ -95,7 +95,7 @@ impl Description {
     }
 }
 
-fn levels(approach: &dyn Approach) -> BTreeMap<&'static str, Vec<String>> {
+fn levels(approach: &Approach) -> BTreeMap<&'static str, Vec<String>> {
     let written = |(option, value): &(ApproachOption, bool)| {
         format!("{}={}", option.name, if *value { "on" } else { "off" })
     };
@@ -105,14 +105,17 @@ fn levels(approach: &dyn Approach) -> BTreeMap<&'static str, Vec<String>> {
         ("high", Effort::High),
     ]
     .into_iter()
-    .filter_map(|(name, level)| Some((name, approach.effort(level)?.iter().map(written).collect())))
+    .filter_map(|(name, level)| {
+        let options = (approach.effort)(level)?.iter();
+        Some((name, options.map(written).collect()))
+    })
     .collect()
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let all: Vec<Description> = ALL
         .iter()
-        .map(|approach| Description::from_approach(*approach))
+        .map(|approach| Description::from_approach(approach))
         .collect();
     if args.json {
         return super::output::print_json(&all);

@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 fn new_job(args: &Args) -> Result<RunJob> {
     let settings = args.place.settings(|flags| {
         args.options.add_to_flags(flags);
-        flags.set("run.approach", Some(COVER.name().to_owned()));
+        flags.set("run.approach", Some(COVER.name.to_owned()));
     })?;
     let selection = model_selection::select(&settings)?;
     let title = format!("Cover {}", args.targets.join(", "));

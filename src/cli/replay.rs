@@ -120,7 +120,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         key_variable: settings.model.api_key_env.clone(),
     };
     let outcome = tokio::select! {
-        outcome = approach.approach.run(&mut run, &context) => {
+        outcome = (approach.approach.run)(&mut run, &context) => {
             outcome.unwrap_or_else(|outcome| outcome)
         }
         () = testwright_agent::setup::interrupted() => Outcome::Interrupted,

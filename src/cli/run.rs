@@ -149,7 +149,7 @@ async fn new_job(args: &Args) -> Result<RunJob> {
             Some(at_effort) => approach = at_effort,
             None => notes.push(format!(
                 "the approach `{}` has no levels of effort; `testwright approaches` shows its options",
-                approach.approach.name()
+                approach.approach.name
             )),
         }
     }
@@ -184,7 +184,7 @@ fn check_python(settings: &Settings) -> Result<()> {
 
 /// Refuses an issue from which an approach without a language model cannot make a test.
 fn check_issue(approach: &Variant, issue: &Issue) -> Result<()> {
-    let ModelKind::Rules(name) = approach.approach.model() else {
+    let ModelKind::Rules(name) = approach.approach.model else {
         return Ok(());
     };
     if rule_based::has_code(&issue.folded_text_with_hint()) {

@@ -20,7 +20,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let tools = match &args.approach {
-        Some(name) => Variant::parse(name)?.approach.tools(),
+        Some(name) => (Variant::parse(name)?.approach.tools)(),
         None => registry::for_models().collect(),
     };
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();

@@ -1,7 +1,6 @@
 //! AssertFlip (arXiv 2507.17542): writes a passing test that pins the wrong behaviour, then inverts its
 //! assertions. A validator compares the failure with the issue, and its reasons lead to another attempt.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{
     AssertFlipFlip, AssertFlipRefine, AssertFlipRegenerate, AssertFlipSystem, AssertFlipValidate,
     Prompt, ZeroShotPlusSystem, ZeroShotTask,
@@ -30,19 +29,19 @@ const REGENERATION: ApproachOption = ApproachOption::on_by_default(
     "makes another attempt if one leads to nothing",
 );
 
-pub(super) struct AssertFlip;
-
-#[async_trait]
-impl Approach for AssertFlip {
-    fn name(&self) -> &'static str {
-        "assert-flip"
-    }
-
-    fn description(&self) -> &'static str {
-        "writes a passing test, inverts its assertions, then validates the failure"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    options: &[
+        INVERSION,
+        VALIDATOR,
+        REGENERATION,
+        GIVEN_TESTS,
+        GIVEN_PATCH,
+        GIVEN_FILES,
+        OTHER_PATCH,
+    ],
+    ..Approach::new(
+        "assert-flip",
+        "writes a passing test, inverts its assertions, then validates the failure",
         Workflow::Pipeline {
             stages: &["retrieve", "write", "run", "flip", "judge", "repair"],
             model_calls: "3 per attempt, and 1 per rewrite of a test",
@@ -54,72 +53,61 @@ impl Approach for AssertFlip {
                 AssertFlipValidate::NAME,
                 AssertFlipRegenerate::NAME,
             ],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn options(&self) -> &'static [ApproachOption] {
-        &[
-            INVERSION,
-            VALIDATOR,
-            REGENERATION,
-            GIVEN_TESTS,
-            GIVEN_PATCH,
-            GIVEN_FILES,
-            OTHER_PATCH,
-        ]
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let options = &context.options;
-        let tree = run.tree()?;
-        let task = retrieve(run, &tree, context, true)?;
-        let inverts = options.is_on(&INVERSION);
-        let first = match inverts {
-            true => system_and_user(&AssertFlipSystem {}, &task)?,
-            false => system_and_user(&ZeroShotPlusSystem {}, &task)?,
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let options = &context.options;
+    let tree = run.tree()?;
+    let task = retrieve(run, &tree, context, true)?;
+    let inverts = options.is_on(&INVERSION);
+    let first = match inverts {
+        true => system_and_user(&AssertFlipSystem {}, &task)?,
+        false => system_and_user(&ZeroShotPlusSystem {}, &task)?,
+    };
+    let mut messages = first.clone();
+    // A failing test that the validator rejected.
+    let mut fallback: Option<Draft> = None;
+    let regenerations = match options.is_on(&REGENERATION) {
+        true => REGENERATIONS,
+        false => 0,
+    };
+    for _ in 0..=regenerations {
+        let written = if inverts {
+            match passing(run, &tree, messages).await? {
+                Ok(passing) => flip(run, &tree, passing).await?,
+                Err(unusable) => Err(unusable),
+            }
+        } else {
+            failing(run, &tree, messages).await?
         };
-        let mut messages = first.clone();
-        // A failing test that the validator rejected.
-        let mut fallback: Option<Draft> = None;
-        let regenerations = match options.is_on(&REGENERATION) {
-            true => REGENERATIONS,
-            false => 0,
-        };
-        for _ in 0..=regenerations {
-            let written = if inverts {
-                match passing(run, &tree, messages).await? {
-                    Ok(passing) => flip(run, &tree, passing).await?,
-                    Err(unusable) => Err(unusable),
+        let (reply, reasons) = match written {
+            Err(Unusable { reply, reasons }) => (reply, reasons),
+            Ok((draft, _)) if !options.is_on(&VALIDATOR) => return draft.hand_in(run).await,
+            Ok((draft, failure)) => match doubts(run, &draft, failure).await? {
+                None => return draft.hand_in(run).await,
+                Some(doubts) => {
+                    let reply = draft.reply.clone();
+                    fallback = Some(draft);
+                    (reply, doubts)
                 }
-            } else {
-                failing(run, &tree, messages).await?
-            };
-            let (reply, reasons) = match written {
-                Err(Unusable { reply, reasons }) => (reply, reasons),
-                Ok((draft, _)) if !options.is_on(&VALIDATOR) => return draft.hand_in(run).await,
-                Ok((draft, failure)) => match doubts(run, &draft, failure).await? {
-                    None => return draft.hand_in(run).await,
-                    Some(doubts) => {
-                        let reply = draft.reply.clone();
-                        fallback = Some(draft);
-                        (reply, doubts)
-                    }
-                },
-            };
-            let again = AssertFlipRegenerate {
-                reply: reply.trim().to_owned(),
-                reasons,
-                passes_first: inverts,
-            };
-            messages = first.clone();
-            messages.push(user_message(&again)?);
-        }
-        match fallback {
-            Some(draft) => draft.hand_in(run).await,
-            None => Ok(Outcome::nothing(
-                "no test passes on the old code and fails with inverted assertions",
-            )),
-        }
+            },
+        };
+        let again = AssertFlipRegenerate {
+            reply: reply.trim().to_owned(),
+            reasons,
+            passes_first: inverts,
+        };
+        messages = first.clone();
+        messages.push(user_message(&again)?);
+    }
+    match fallback {
+        Some(draft) => draft.hand_in(run).await,
+        None => Ok(Outcome::nothing(
+            "no test passes on the old code and fails with inverted assertions",
+        )),
     }
 }
 

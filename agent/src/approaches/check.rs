@@ -1,7 +1,6 @@
 //! Checks a test that the user gives: the agent tries fixes of the issue on it, and a reviewer compares its failure
 //! with the issue. It cannot change the test.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{CheckSystem, CheckTest, Prompt, Review, Task};
 use testwright_tools::tool::AnyTool;
 use testwright_tools::tools::{
@@ -23,38 +22,27 @@ static TOOLS: &[&dyn AnyTool] = &[
     &Submit,
 ];
 
-pub(super) struct Check;
-
-#[async_trait]
-impl Approach for Check {
-    fn name(&self) -> &'static str {
-        "check"
-    }
-
-    fn description(&self) -> &'static str {
-        "tries fixes and a reviewer on a given test (`testwright check --model`)"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    tools: || TOOLS.to_vec(),
+    ..Approach::new(
+        "check",
+        "tries fixes and a reviewer on a given test (`testwright check --model`)",
         Workflow::Agent {
             prompts: &[CheckSystem::NAME, Task::NAME, CheckTest::NAME, Review::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        TOOLS.to_vec()
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        run.set_submission_policy(SubmissionPolicy {
-            feedback: true,
-            // A test that fails by a mistake of its own needs no fix.
-            wants_fix: false,
-            reviews: Some(0),
-        });
-        begin(run, context).await?;
-        Ok(run_until_accepted(run, self.tools()).await)
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    run.set_submission_policy(SubmissionPolicy {
+        feedback: true,
+        // A test that fails by a mistake of its own needs no fix.
+        wants_fix: false,
+        reviews: Some(0),
+    });
+    begin(run, context).await?;
+    Ok(run_until_accepted(run, TOOLS.to_vec()).await)
 }
 
 /// Puts the test into the workspace, runs it, and starts the conversation.

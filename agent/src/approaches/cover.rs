@@ -2,7 +2,6 @@
 //! tests still miss, and which condition each depends on. The gate accepts a test that passes, asserts
 //! something and runs all lines.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{CoverSystem, CoverTask, Prompt};
 use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
@@ -14,38 +13,29 @@ use super::{Approach, ApproachContext, Workflow, run_until_accepted};
 use crate::agent::{Flow, Outcome, Run};
 use testwright_models::Message;
 
-pub(super) struct Cover;
-
-#[async_trait]
-impl Approach for Cover {
-    fn name(&self) -> &'static str {
-        "cover"
-    }
-
-    fn description(&self) -> &'static str {
-        "writes a test that runs given lines (`testwright cover`)"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    tools,
+    ..Approach::new(
+        "cover",
+        "writes a test that runs given lines (`testwright cover`)",
         Workflow::Agent {
             prompts: &[CoverSystem::NAME, CoverTask::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        let is_excluded = |tool: &&dyn AnyTool| {
-            tool.low_level()
-                || tool.name() == TryFix::NAME
-                || REDUNDANT_TOOLS.contains(&tool.name())
-        };
-        let tools = registry::with_wanted_lines();
-        tools.filter(|tool| !is_excluded(tool)).collect()
-    }
+fn tools() -> Vec<&'static dyn AnyTool> {
+    let is_excluded = |tool: &&dyn AnyTool| {
+        tool.low_level() || tool.name() == TryFix::NAME || REDUNDANT_TOOLS.contains(&tool.name())
+    };
+    let tools = registry::with_wanted_lines();
+    tools.filter(|tool| !is_excluded(tool)).collect()
+}
 
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        begin(run, context).await?;
-        Ok(run_until_accepted(run, self.tools()).await)
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    begin(run, context).await?;
+    Ok(run_until_accepted(run, tools()).await)
 }
 
 async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {

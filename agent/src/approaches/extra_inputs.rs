@@ -93,9 +93,9 @@ pub struct EarlierTest {
 ///
 /// Fails if the approach cannot.
 pub fn check_can_revise(variant: &Variant) -> Result<()> {
-    let name = variant.approach.name();
-    let writes_for_issues = ALL.iter().any(|approach| approach.name() == name);
-    match (variant.approach.workflow(), variant.approach.model()) {
+    let name = variant.approach.name;
+    let writes_for_issues = ALL.iter().any(|approach| approach.name == name);
+    match (variant.approach.workflow, variant.approach.model) {
         (Workflow::Agent { .. }, ModelKind::Language) if writes_for_issues => Ok(()),
         _ => Err(Error::usage(format!("revise a test of `{name}`"))
             .cause("only an agent with a language model can revise its test")
@@ -199,12 +199,12 @@ impl ExtraInputs {
     /// Fails if an input is missing that an option requires, or given without its option.
     pub fn check_options(&self, variant: &Variant) -> Result<()> {
         check_options(variant)?;
-        if variant.approach.name() == COVER.name() && self.lines.is_empty() {
+        if variant.approach.name == COVER.name && self.lines.is_empty() {
             return Err(Error::usage("use the approach `cover`")
                 .cause("it writes tests for lines, but no lines were given")
                 .hint("use `testwright cover FILE::FUNCTION`"));
         }
-        if variant.approach.name() == CHECK.name() && self.test_patch.is_none() {
+        if variant.approach.name == CHECK.name && self.test_patch.is_none() {
             return Err(Error::usage("use the approach `check`")
                 .cause("it tries fixes on a given test, but no test was given")
                 .hint("use `testwright check ISSUE TEST --model NAME`"));
@@ -233,19 +233,19 @@ impl ExtraInputs {
                     .hint(format!("add {flag}")));
             }
             if is_there && !is_required {
-                let name = variant.approach.name();
-                let has_option = |approach: &dyn Approach| {
-                    let mut options = approach.options().iter();
+                let name = variant.approach.name;
+                let has_option = |approach: &Approach| {
+                    let mut options = approach.options.iter();
                     options.any(|own| own.name == option.name)
                 };
                 let is_wish = option.name == GIVEN_TESTS.name
                     && !has_option(variant.approach)
-                    && variant.approach.model() == ModelKind::Language;
+                    && variant.approach.model == ModelKind::Language;
                 if is_wish {
                     continue;
                 }
-                let others = ALL.iter().filter(|approach| has_option(**approach));
-                let others: Vec<&str> = others.map(|approach| approach.name()).collect();
+                let others = ALL.iter().filter(|approach| has_option(approach));
+                let others: Vec<&str> = others.map(|approach| approach.name).collect();
                 let error = Error::usage(format!("give `{}` {what}", variant.name()));
                 return Err(match has_option(variant.approach) {
                     true => error
@@ -276,7 +276,7 @@ impl ExtraInputs {
     /// Returns the issue with the user's wish for this approach. Rules do not read it, and the option
     /// `given-tests` has its own prompt for test files.
     pub fn add_wish(&self, mut issue: Issue, variant: &Variant) -> Issue {
-        if variant.approach.model() != ModelKind::Language {
+        if variant.approach.model != ModelKind::Language {
             return issue;
         }
         issue.wish = Wish {
@@ -292,9 +292,9 @@ impl ExtraInputs {
 
     /// Returns a note if the approach ignores the hint.
     pub fn ignored_hint(&self, variant: &Variant) -> Option<String> {
-        let is_ignored = self.hint.is_some() && variant.approach.model() != ModelKind::Language;
+        let is_ignored = self.hint.is_some() && variant.approach.model != ModelKind::Language;
         is_ignored.then(|| {
-            let name = variant.approach.name();
+            let name = variant.approach.name;
             format!("`{name}` has no language model, so the hint is ignored")
         })
     }

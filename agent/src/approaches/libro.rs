@@ -4,28 +4,19 @@
 //! old code. For each failure, the model says whether it is the issue's. The shortest of those is submitted,
 //! or otherwise the shortest of all that are left.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
 use super::extra_inputs;
 use super::stages::{Draft, SAMPLE_TEMPERATURE, SAMPLES, judge, retrieve, system_and_user, write};
-use super::{Approach, ApproachContext, ApproachOption, Workflow};
+use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Outcome, Run};
 use crate::formats::{OldFiles, function_blocks};
 
-pub(super) struct Libro;
-
-#[async_trait]
-impl Approach for Libro {
-    fn name(&self) -> &'static str {
-        "libro"
-    }
-
-    fn description(&self) -> &'static str {
-        "runs five samples, judges their failures, and takes the shortest of the best-judged tests"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    options: extra_inputs::OPTIONS,
+    ..Approach::new(
+        "libro",
+        "runs five samples, judges their failures, and takes the shortest of the best-judged tests",
         Workflow::Pipeline {
             stages: &["retrieve", "write", "run", "judge", "choose"],
             model_calls: "5, and one for each sample that fails",
@@ -34,63 +25,60 @@ impl Approach for Libro {
                 ZeroShotTask::NAME,
                 LibroJudge::NAME,
             ],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn options(&self) -> &'static [ApproachOption] {
-        extra_inputs::OPTIONS
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let tree = run.tree()?;
-        let task = retrieve(run, &tree, context, true)?;
-        let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
-        let mut failing: Vec<FailingSample> = Vec::new();
-        for _ in 0..SAMPLES {
-            let messages = messages.clone();
-            let written = write(
-                run,
-                &tree,
-                messages,
-                Some(SAMPLE_TEMPERATURE),
-                function_blocks::read,
-            )
-            .await?;
-            let Ok(draft) = written else {
-                continue;
-            };
-            let is_duplicate =
-                |sample: &&FailingSample| sample.draft.proposed.files == draft.proposed.files;
-            if let Some(same) = failing.iter().find(is_duplicate) {
-                let is_of_issue = same.is_of_issue;
-                failing.push(FailingSample { draft, is_of_issue });
-                continue;
-            }
-            run.write_files(&draft.proposed.files).await?;
-            let ran = run.run_changed_tests().await?;
-            if ran.kind.is_none() {
-                run.stage("run", "passes on the old code: dropped")?;
-                continue;
-            }
-            let question = LibroJudge {
-                issue: run.issue.folded_text(),
-                test: draft.reply.trim().to_owned(),
-                failure: ran.text,
-            };
-            let is_of_issue = judge(run, &question).await?.is_yes;
-            failing.push(FailingSample { draft, is_of_issue });
-        }
-        let Some(chosen) = choose(&failing, &tree) else {
-            return Ok(Outcome::nothing(format!(
-                "no sample of {SAMPLES} fails on the old code"
-            )));
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let tree = run.tree()?;
+    let task = retrieve(run, &tree, context, true)?;
+    let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
+    let mut failing: Vec<FailingSample> = Vec::new();
+    for _ in 0..SAMPLES {
+        let messages = messages.clone();
+        let written = write(
+            run,
+            &tree,
+            messages,
+            Some(SAMPLE_TEMPERATURE),
+            function_blocks::read,
+        )
+        .await?;
+        let Ok(draft) = written else {
+            continue;
         };
-        run.stage(
-            "choose",
-            format!("sample {} of {} that fail", chosen + 1, failing.len()),
-        )?;
-        failing[chosen].draft.hand_in(run).await
+        let is_duplicate =
+            |sample: &&FailingSample| sample.draft.proposed.files == draft.proposed.files;
+        if let Some(same) = failing.iter().find(is_duplicate) {
+            let is_of_issue = same.is_of_issue;
+            failing.push(FailingSample { draft, is_of_issue });
+            continue;
+        }
+        run.write_files(&draft.proposed.files).await?;
+        let ran = run.run_changed_tests().await?;
+        if ran.kind.is_none() {
+            run.stage("run", "passes on the old code: dropped")?;
+            continue;
+        }
+        let question = LibroJudge {
+            issue: run.issue.folded_text(),
+            test: draft.reply.trim().to_owned(),
+            failure: ran.text,
+        };
+        let is_of_issue = judge(run, &question).await?.is_yes;
+        failing.push(FailingSample { draft, is_of_issue });
     }
+    let Some(chosen) = choose(&failing, &tree) else {
+        return Ok(Outcome::nothing(format!(
+            "no sample of {SAMPLES} fails on the old code"
+        )));
+    };
+    run.stage(
+        "choose",
+        format!("sample {} of {} that fail", chosen + 1, failing.len()),
+    )?;
+    failing[chosen].draft.hand_in(run).await
 }
 
 /// A sample that fails on the old code.

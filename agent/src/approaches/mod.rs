@@ -6,7 +6,7 @@ pub mod model_selection;
 mod stages;
 mod variant;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use serde::Serialize;
 use testwright_agent_prompts::{Prompt, Task};
 use testwright_tools::tool::AnyTool;
@@ -22,37 +22,51 @@ pub use command::command_line::{CommandLine, report_name, split_list};
 pub use variant::{ApproachOption, Options, Variant};
 
 /// An approach: an agent or a pipeline.
-#[async_trait]
-pub trait Approach: Send + Sync {
-    /// Returns the name, as in `--approach NAME` and in reports.
-    fn name(&self) -> &'static str;
-    /// Returns a description of one line.
-    fn description(&self) -> &'static str;
-    /// Returns the kind of model that it works with.
-    fn model(&self) -> ModelKind {
-        ModelKind::Language
-    }
-    /// Returns how it works, for people.
-    fn workflow(&self) -> Workflow;
+pub struct Approach {
+    /// Name, as in `--approach NAME` and in reports.
+    pub name: &'static str,
+    /// Description of one line.
+    pub description: &'static str,
+    /// Kind of model that it works with.
+    pub model: ModelKind,
+    /// How it works, for people.
+    pub workflow: Workflow,
     /// Returns the tools that it offers to its model, in this order; a pipeline offers none.
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        Vec::new()
-    }
-    /// Returns the parts of it that can be switched.
-    fn options(&self) -> &'static [ApproachOption] {
-        &[]
-    }
+    pub tools: fn() -> Vec<&'static dyn AnyTool>,
+    /// Parts of it that can be switched.
+    pub options: &'static [ApproachOption],
     /// Returns the switches of an effort level; `None` if the approach has no levels.
-    fn effort(&self, _level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
-        None
-    }
-    /// Returns the minimum number of samples that a comparison takes of it. The grader picks the best of
-    /// several samples, so the rate is an upper bound.
-    fn oracle_samples(&self) -> u32 {
-        1
-    }
+    pub effort: fn(Effort) -> Option<&'static [(ApproachOption, bool)]>,
+    /// Minimum number of samples that a comparison takes of it. The grader picks the best of several samples, so
+    /// the rate is an upper bound.
+    pub oracle_samples: u32,
     /// Runs until the run has ended. Returns the outcome as an error if it ended early.
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome>;
+    pub run: RunApproach,
+}
+
+/// The function that carries out a run.
+pub type RunApproach = for<'a> fn(&'a mut Run, &'a ApproachContext) -> BoxFuture<'a, Flow<Outcome>>;
+
+impl Approach {
+    /// Returns an approach for a language model, without tools, options, effort levels and further samples.
+    const fn new(
+        name: &'static str,
+        description: &'static str,
+        workflow: Workflow,
+        run: RunApproach,
+    ) -> Self {
+        Approach {
+            name,
+            description,
+            model: ModelKind::Language,
+            workflow,
+            tools: Vec::new,
+            options: &[],
+            effort: |_| None,
+            oracle_samples: 1,
+            run,
+        }
+    }
 }
 
 /// The kind of model that an approach works with.
@@ -119,44 +133,44 @@ mod cover;
 
 /// Declares the modules, and a list of the approaches in them in the same order.
 macro_rules! approaches {
-    ($($module:ident::$approach:ident,)*) => {
+    ($($module:ident,)*) => {
         $(mod $module;)*
 
         /// Every approach; the first is the default.
-        pub static ALL: &[&dyn Approach] = &[$(&$module::$approach),*];
+        pub static ALL: &[&Approach] = &[$(&$module::APPROACH),*];
     };
 }
 
 approaches! {
-    testwright::Testwright,
-    swe_agent_plus::SweAgentPlus,
-    swe_agent::SweAgent,
-    zero_shot::ZeroShot,
-    zero_shot_plus::ZeroShotPlus,
-    zero_shot_file::ZeroShotFile,
-    pass_at_k::PassAtK,
-    libro::Libro,
-    assert_flip::AssertFlip,
-    auto_code_rover::AutoCodeRover,
-    otter::Otter,
-    otter_plus_plus::OtterPlusPlus,
-    e_otter_plus_plus::EOtterPlusPlus,
-    snippet::Snippet,
+    testwright,
+    swe_agent_plus,
+    swe_agent,
+    zero_shot,
+    zero_shot_plus,
+    zero_shot_file,
+    pass_at_k,
+    libro,
+    assert_flip,
+    auto_code_rover,
+    otter,
+    otter_plus_plus,
+    e_otter_plus_plus,
+    snippet,
 }
 
 /// The approach for coverage of given lines. It takes no issue, so it is not in comparisons.
-pub static COVER: &dyn Approach = &cover::Cover;
+pub static COVER: &Approach = &cover::APPROACH;
 
 /// The approach that tries fixes on a given test. It writes no test, so it is not in comparisons.
-pub static CHECK: &dyn Approach = &check::Check;
+pub static CHECK: &Approach = &check::APPROACH;
 
 /// The approach that runs a program of the user. It has no name of its own: see [`CommandLine`].
-static COMMAND: &dyn Approach = &command::Command;
+static COMMAND: &Approach = &command::APPROACH;
 
 /// Returns the approach of this name, without options; `None` if the name is unknown.
-pub fn find(name: &str) -> Option<&'static dyn Approach> {
+pub fn find(name: &str) -> Option<&'static Approach> {
     let mut all = ALL.iter().copied().chain([COVER, CHECK]);
-    all.find(|approach| approach.name() == name)
+    all.find(|approach| approach.name == name)
 }
 
 /// Starts the conversation of every agent: the system message and the task.

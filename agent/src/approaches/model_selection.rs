@@ -44,10 +44,10 @@ pub fn is_on_azure(model: &ModelName, settings: &Settings) -> bool {
 }
 
 /// A rule-based approach, and the name of its model.
-type RuleBased = (&'static dyn Approach, &'static str);
+type RuleBased = (&'static Approach, &'static str);
 
 fn rule_based() -> impl Iterator<Item = RuleBased> {
-    ALL.iter().filter_map(|approach| match approach.model() {
+    ALL.iter().filter_map(|approach| match approach.model {
         ModelKind::Rules(model) => Some((*approach, model)),
         ModelKind::Language => None,
     })
@@ -68,7 +68,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let key_variable = &settings.model.api_key_env;
     let by_rules = |(approach, model): RuleBased, note: Option<String>| {
         Ok(ModelSelection {
-            approach: approach.name().to_owned(),
+            approach: approach.name.to_owned(),
             model: ModelName::parse(model)?,
             note,
         })
@@ -89,7 +89,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let alternative = fallback.filter(|_| ALL.iter().any(|known| known.name() == name));
     if is_approach_set
         && let Some(approach) = find(name)
-        && let ModelKind::Rules(model) = approach.model()
+        && let ModelKind::Rules(model) = approach.model
     {
         return by_rules((approach, model), None);
     }
@@ -113,7 +113,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
             ),
             _ => Err(missing(
                 &format!("use the approach `{approach}`"),
-                alternative.map(|(approach, _)| format!("--approach {}", approach.name())),
+                alternative.map(|(approach, _)| format!("--approach {}", approach.name)),
             )),
         };
     };

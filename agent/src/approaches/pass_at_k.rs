@@ -1,51 +1,36 @@
 //! Pass@k (SWT-bench §4.1): one sample of `zero-shot-plus`, with a temperature above 0. A comparison takes
 //! several samples, and the grader picks the best. The result is an upper bound, not a score of an approach.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
 use super::extra_inputs;
 use super::stages::{SAMPLE_TEMPERATURE, SAMPLES};
 use super::zero_shot::{OneCall, in_one_call};
-use super::{Approach, ApproachContext, ApproachOption, Workflow};
+use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Outcome, Run};
 use crate::formats::function_blocks;
 
-pub(super) struct PassAtK;
-
-#[async_trait]
-impl Approach for PassAtK {
-    fn name(&self) -> &'static str {
-        "pass-at-k"
-    }
-
-    fn description(&self) -> &'static str {
-        "one sample of zero-shot-plus; `testwright compare` counts the best of five samples, as an upper bound"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    options: extra_inputs::OPTIONS,
+    oracle_samples: SAMPLES as u32,
+    ..Approach::new(
+        "pass-at-k",
+        "one sample of zero-shot-plus; `testwright compare` counts the best of five samples, as an upper bound",
         Workflow::Pipeline {
             stages: &["retrieve", "write"],
             model_calls: "1 per sample",
             prompts: &[ZeroShotPlusSystem::NAME, ZeroShotTask::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn oracle_samples(&self) -> u32 {
-        SAMPLES as u32
-    }
-
-    fn options(&self) -> &'static [ApproachOption] {
-        extra_inputs::OPTIONS
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let call = OneCall {
-            system: ZeroShotPlusSystem {},
-            temperature: SAMPLE_TEMPERATURE,
-            format: function_blocks::read,
-            are_numbered: true,
-        };
-        in_one_call(run, context, &call).await
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let call = OneCall {
+        system: ZeroShotPlusSystem {},
+        temperature: SAMPLE_TEMPERATURE,
+        format: function_blocks::read,
+        are_numbered: true,
+    };
+    in_one_call(run, context, &call).await
 }

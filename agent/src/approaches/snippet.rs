@@ -1,6 +1,5 @@
 //! The approach without a language model: a rule-based model uses the same loop, tools and gate.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, SnippetSystem, Task};
 use testwright_tools::tool::AnyTool;
 use testwright_tools::tools::{
@@ -26,45 +25,31 @@ static TOOLS: &[&dyn AnyTool] = &[
     &Submit,
 ];
 
-pub(super) struct Snippet;
-
-#[async_trait]
-impl Approach for Snippet {
-    fn name(&self) -> &'static str {
-        "snippet"
-    }
-
-    fn description(&self) -> &'static str {
-        "no language model: fixed rules turn the code in the issue into a test; needs no API key"
-    }
-
-    fn model(&self) -> ModelKind {
-        ModelKind::Rules("snippet")
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    model: ModelKind::Rules("snippet"),
+    tools: || TOOLS.to_vec(),
+    ..Approach::new(
+        "snippet",
+        "no language model: fixed rules turn the code in the issue into a test; needs no API key",
         Workflow::Agent {
             prompts: &[SnippetSystem::NAME, Task::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        TOOLS.to_vec()
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        run.set_submission_policy(SubmissionPolicy {
-            feedback: true,
-            ..SubmissionPolicy::default()
-        });
-        begin(run, &SnippetSystem {}, &context.notes).await?;
-        let config = LoopConfig {
-            tools: self.tools(),
-            parallel_calls: false,
-            // A reply without a call is final: it says why there is no test.
-            max_empty_replies: 1,
-            on_submit: OnSubmit::UntilAccepted,
-        };
-        Ok(run_loop(run, &config, &mut NoHook).await)
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    run.set_submission_policy(SubmissionPolicy {
+        feedback: true,
+        ..SubmissionPolicy::default()
+    });
+    begin(run, &SnippetSystem {}, &context.notes).await?;
+    let config = LoopConfig {
+        tools: TOOLS.to_vec(),
+        parallel_calls: false,
+        // A reply without a call is final: it says why there is no test.
+        max_empty_replies: 1,
+        on_submit: OnSubmit::UntilAccepted,
+    };
+    Ok(run_loop(run, &config, &mut NoHook).await)
 }

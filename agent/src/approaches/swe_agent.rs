@@ -1,7 +1,6 @@
 //! SWE-Agent (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor. It is
 //! not told to run its tests; the gate's decision on its submission is only recorded.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, SweAgentSystem, Task};
 use testwright_tools::tool::AnyTool;
 use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search, Shell, Submit};
@@ -20,34 +19,23 @@ pub(super) static TOOLS: &[&dyn AnyTool] = &[
     &Submit,
 ];
 
-pub(super) struct SweAgent;
-
-#[async_trait]
-impl Approach for SweAgent {
-    fn name(&self) -> &'static str {
-        "swe-agent"
-    }
-
-    fn description(&self) -> &'static str {
-        "shell, viewer and line editor, one command at a time"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    tools: || TOOLS.to_vec(),
+    ..Approach::new(
+        "swe-agent",
+        "shell, viewer and line editor, one command at a time",
         Workflow::Agent {
             prompts: &[SweAgentSystem::NAME, Task::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        TOOLS.to_vec()
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let system = SweAgentSystem {
-            max_steps: context.max_steps,
-        };
-        run_with_shell(run, &system, &context.notes, &mut NoHook).await
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let system = SweAgentSystem {
+        max_steps: context.max_steps,
+    };
+    run_with_shell(run, &system, &context.notes, &mut NoHook).await
 }
 
 /// Runs one command at a time; the first submission ends the run.

@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem, Task};
-use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tool::Tool;
 use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
 
 use super::swe_agent::{TOOLS, run_with_shell};
@@ -14,34 +14,23 @@ use crate::agent::{Flow, Hook, Outcome, Run};
 use crate::trajectory::RecordedAnswer;
 use testwright_models::ToolCall;
 
-pub(super) struct SweAgentPlus;
-
-#[async_trait]
-impl Approach for SweAgentPlus {
-    fn name(&self) -> &'static str {
-        "swe-agent-plus"
-    }
-
-    fn description(&self) -> &'static str {
-        "an agent with shell, viewer and line editor, one command at a time; it is told to see its test fail before it submits, and reminded at most twice"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    tools: || TOOLS.to_vec(),
+    ..Approach::new(
+        "swe-agent-plus",
+        "an agent with shell, viewer and line editor, one command at a time; it is told to see its test fail before it submits, and reminded at most twice",
         Workflow::Agent {
             prompts: &[SweAgentPlusSystem::NAME, Task::NAME, RunBeforeSubmit::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        TOOLS.to_vec()
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let system = SweAgentPlusSystem {
-            max_steps: context.max_steps,
-        };
-        run_with_shell(run, &system, &context.notes, &mut Reminder::default()).await
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let system = SweAgentPlusSystem {
+        max_steps: context.max_steps,
+    };
+    run_with_shell(run, &system, &context.notes, &mut Reminder::default()).await
 }
 
 /// Maximum number of reminders; after them a submission is accepted as it is.

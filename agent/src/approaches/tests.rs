@@ -7,26 +7,26 @@ use testwright_config::settings::Settings;
 
 #[test]
 fn first_approach_is_the_default() {
-    assert_eq!(Settings::default().run.approach, ALL[0].name());
+    assert_eq!(Settings::default().run.approach, ALL[0].name);
 }
 
 #[test]
 fn agents_offer_distinct_tools_and_submit() {
     for approach in ALL {
-        let tools = approach.tools();
-        if let Workflow::Pipeline { .. } = approach.workflow() {
-            assert!(tools.is_empty(), "{}", approach.name());
+        let tools = (approach.tools)();
+        if let Workflow::Pipeline { .. } = approach.workflow {
+            assert!(tools.is_empty(), "{}", approach.name);
             continue;
         }
         let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), all, "{}", approach.name());
+        assert_eq!(names.len(), all, "{}", approach.name);
         let for_models = |tool: &&dyn AnyTool| tool.audience() == Audience::Model;
-        assert!(tools.iter().all(for_models), "{}", approach.name());
+        assert!(tools.iter().all(for_models), "{}", approach.name);
         let submits = |tool: &&dyn AnyTool| tool.route() == Route::Gate;
-        assert!(tools.iter().any(submits), "{}", approach.name());
+        assert!(tools.iter().any(submits), "{}", approach.name);
     }
 }
 
@@ -38,12 +38,11 @@ fn named_prompts_exist() {
             .any(|(prompt, _)| prompt == name)
     };
     for approach in ALL {
-        let (Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. }) =
-            approach.workflow();
+        let (Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. }) = approach.workflow;
         assert!(
             !prompts.is_empty() && prompts.iter().all(is_prompt),
             "{}",
-            approach.name()
+            approach.name
         );
     }
 }
@@ -51,7 +50,7 @@ fn named_prompts_exist() {
 #[test]
 fn default_approach_selects_declared_tools() {
     let approach = find("testwright").unwrap();
-    let names: Vec<&str> = approach.tools().iter().map(|tool| tool.name()).collect();
+    let names: Vec<&str> = (approach.tools)().iter().map(|tool| tool.name()).collect();
     assert_eq!(
         names,
         [

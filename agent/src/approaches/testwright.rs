@@ -3,7 +3,6 @@
 //! issue. It writes one draft, or several from different views; then the draft is chosen on which drafts and
 //! candidate fixes agree most.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{
     CodeFirst, PassingFirst, Prompt, Review, ReviewDoubt, Task, TestwrightSystem, TryAFix,
 };
@@ -61,19 +60,13 @@ const MIN_STEPS_PER_DRAFT: u32 = 8;
 /// Maximum number of times the reviewer's doubts are sent back to the model.
 const MAX_REVIEWS: u32 = 2;
 
-pub(super) struct Testwright;
-
-#[async_trait]
-impl Approach for Testwright {
-    fn name(&self) -> &'static str {
-        "testwright"
-    }
-
-    fn description(&self) -> &'static str {
-        "an agent with typed tools, feedback from the acceptance checks (the gate), candidate fixes tried on copies of the sandbox, and a reviewer"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    tools,
+    options: &[FEEDBACK, FIX, REVIEW, DRAFTS, PASSING_FIRST],
+    effort,
+    ..Approach::new(
+        "testwright",
+        "an agent with typed tools, feedback from the acceptance checks (the gate), candidate fixes tried on copies of the sandbox, and a reviewer",
         Workflow::Agent {
             prompts: &[
                 TestwrightSystem::NAME,
@@ -84,46 +77,43 @@ impl Approach for Testwright {
                 Review::NAME,
                 ReviewDoubt::NAME,
             ],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        let is_excluded =
-            |tool: &&dyn AnyTool| tool.low_level() || REDUNDANT_TOOLS.contains(&tool.name());
-        let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
-        let others = registry::for_models().filter(|tool| !is_excluded(tool) && !is_first(tool));
-        FIRST.iter().copied().chain(others).collect()
-    }
+fn tools() -> Vec<&'static dyn AnyTool> {
+    let is_excluded =
+        |tool: &&dyn AnyTool| tool.low_level() || REDUNDANT_TOOLS.contains(&tool.name());
+    let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
+    let others = registry::for_models().filter(|tool| !is_excluded(tool) && !is_first(tool));
+    FIRST.iter().copied().chain(others).collect()
+}
 
-    fn options(&self) -> &'static [ApproachOption] {
-        &[FEEDBACK, FIX, REVIEW, DRAFTS, PASSING_FIRST]
-    }
+fn effort(level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
+    Some(match level {
+        Effort::Low => &[(FIX, false), (REVIEW, false)],
+        Effort::Medium => &[],
+        Effort::High => &[(DRAFTS, true)],
+    })
+}
 
-    fn effort(&self, level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
-        Some(match level {
-            Effort::Low => &[(FIX, false), (REVIEW, false)],
-            Effort::Medium => &[],
-            Effort::High => &[(DRAFTS, true)],
-        })
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let options = &context.options;
-        run.set_submission_policy(SubmissionPolicy {
-            feedback: options.is_on(&FEEDBACK),
-            wants_fix: options.is_on(&FIX),
-            reviews: options.is_on(&REVIEW).then_some(MAX_REVIEWS),
-        });
-        let views: &[View] = match (options.is_on(&DRAFTS), options.is_on(&PASSING_FIRST)) {
-            (true, _) => &[View::Issue, View::PassingTest, View::Code],
-            (false, true) => &[View::PassingTest],
-            (false, false) => &[View::Issue],
-        };
-        let views = &views[..views.len().min(most_drafts(context.max_steps))];
-        match views {
-            [view] => self.write(run, context, *view).await,
-            views => self.write_and_choose(run, context, views).await,
-        }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let options = &context.options;
+    run.set_submission_policy(SubmissionPolicy {
+        feedback: options.is_on(&FEEDBACK),
+        wants_fix: options.is_on(&FIX),
+        reviews: options.is_on(&REVIEW).then_some(MAX_REVIEWS),
+    });
+    let views: &[View] = match (options.is_on(&DRAFTS), options.is_on(&PASSING_FIRST)) {
+        (true, _) => &[View::Issue, View::PassingTest, View::Code],
+        (false, true) => &[View::PassingTest],
+        (false, false) => &[View::Issue],
+    };
+    let views = &views[..views.len().min(most_drafts(context.max_steps))];
+    match views {
+        [view] => write(run, context, *view).await,
+        views => write_and_choose(run, context, views).await,
     }
 }
 
@@ -152,49 +142,46 @@ impl View {
     }
 }
 
-impl Testwright {
-    /// Writes one draft.
-    async fn write(&self, run: &mut Run, context: &ApproachContext, view: View) -> Flow<Outcome> {
-        let system = TestwrightSystem {
-            max_steps: context.max_steps,
-        };
-        let advice = view.advice(run)?;
-        begin_with(run, &system, &context.notes, advice).await?;
-        let config = LoopConfig {
-            tools: self.tools(),
-            parallel_calls: true,
-            max_empty_replies: 3,
-            on_submit: match context.options.is_on(&FEEDBACK) {
-                true => OnSubmit::UntilAccepted,
-                false => OnSubmit::Once,
-            },
-        };
-        Ok(run_loop(run, &config, &mut NoHook).await)
-    }
+/// Writes one draft.
+async fn write(run: &mut Run, context: &ApproachContext, view: View) -> Flow<Outcome> {
+    let system = TestwrightSystem {
+        max_steps: context.max_steps,
+    };
+    let advice = view.advice(run)?;
+    begin_with(run, &system, &context.notes, advice).await?;
+    let config = LoopConfig {
+        tools: tools(),
+        parallel_calls: true,
+        max_empty_replies: 3,
+        on_submit: match context.options.is_on(&FEEDBACK) {
+            true => OnSubmit::UntilAccepted,
+            false => OnSubmit::Once,
+        },
+    };
+    Ok(run_loop(run, &config, &mut NoHook).await)
+}
 
-    async fn write_and_choose(
-        &self,
-        run: &mut Run,
-        context: &ApproachContext,
-        views: &[View],
-    ) -> Flow<Outcome> {
-        let planned = u32::try_from(views.len()).unwrap_or(u32::MAX);
-        let mut drafts = Drafts::new(run, planned);
-        // The system message is the same for all drafts, so that the provider can cache it.
-        let context = &ApproachContext {
-            max_steps: context.max_steps.div_ceil(planned),
-            ..context.clone()
-        };
-        for view in views {
-            drafts.begin(run).await?;
-            let outcome = self.write(run, context, *view).await?;
-            drafts.end(run, outcome).await?;
-            if drafts.agree(run).await? {
-                break;
-            }
+async fn write_and_choose(
+    run: &mut Run,
+    context: &ApproachContext,
+    views: &[View],
+) -> Flow<Outcome> {
+    let planned = u32::try_from(views.len()).unwrap_or(u32::MAX);
+    let mut drafts = Drafts::new(run, planned);
+    // The system message is the same for all drafts, so that the provider can cache it.
+    let context = &ApproachContext {
+        max_steps: context.max_steps.div_ceil(planned),
+        ..context.clone()
+    };
+    for view in views {
+        drafts.begin(run).await?;
+        let outcome = write(run, context, *view).await?;
+        drafts.end(run, outcome).await?;
+        if drafts.agree(run).await? {
+            break;
         }
-        drafts.choose(run).await
     }
+    drafts.choose(run).await
 }
 
 /// Returns the maximum number of drafts for these steps, at least one.
@@ -216,7 +203,7 @@ mod tests {
     /// The fixed part is sent with every call.
     #[test]
     fn fixed_prompt_is_small() {
-        let specs: Vec<_> = Testwright.tools().iter().map(|tool| tool.spec()).collect();
+        let specs: Vec<_> = tools().iter().map(|tool| tool.spec()).collect();
         let schemas = serde_json::to_string(&specs).unwrap().len();
         let system = TestwrightSystem { max_steps: 60 }.render().unwrap().len();
         assert!(schemas + system <= 4_900, "{schemas} + {system}");

@@ -47,7 +47,7 @@ pub struct Options(BTreeMap<&'static str, bool>);
 #[derive(Clone)]
 pub struct Variant {
     /// The approach without options.
-    pub approach: &'static dyn Approach,
+    pub approach: &'static Approach,
     options: Options,
     /// Program of the user, for the approach that runs one.
     command: Option<CommandLine>,
@@ -62,7 +62,7 @@ impl Options {
 
 impl Variant {
     /// Returns the approach with the defaults of its options.
-    pub fn plain(approach: &'static dyn Approach) -> Self {
+    pub fn plain(approach: &'static Approach) -> Self {
         Variant {
             approach,
             options: Options::default(),
@@ -108,7 +108,7 @@ impl Variant {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let Some(approach) = find(name) else {
-            let names: Vec<&str> = ALL.iter().map(|approach| approach.name()).collect();
+            let names: Vec<&str> = ALL.iter().map(|approach| approach.name).collect();
             let first = name.split('(').next().unwrap_or(name);
             let similarity = |known: &str| strsim::jaro_winkler(first, known.trim_end_matches(':'));
             let scores = names
@@ -146,8 +146,8 @@ impl Variant {
     /// Fails like [`Variant::parse`], or if the approach needs other inputs than an issue.
     pub fn parse_for_issues(text: &str) -> Result<Self> {
         let variant = Variant::parse(text)?;
-        let name = variant.approach.name();
-        match ALL.iter().any(|approach| approach.name() == name) {
+        let name = variant.approach.name;
+        match ALL.iter().any(|approach| approach.name == name) {
             true => Ok(variant),
             false => Err(Error::usage(format!("use the approach `{name}`"))
                 .cause("it does not write tests for issues")
@@ -158,7 +158,7 @@ impl Variant {
     /// Sets the options of an effort level, except those given explicitly. Returns `None` if the approach has
     /// no levels.
     pub fn at_effort(mut self, effort: Effort) -> Option<Self> {
-        for (option, value) in self.approach.effort(effort)? {
+        for (option, value) in (self.approach.effort)(effort)? {
             self.options.0.entry(option.name).or_insert(*value);
         }
         Some(self)
@@ -169,8 +169,8 @@ impl Variant {
         if let Some(command) = &self.command {
             return command.approach();
         }
-        let mut name = self.approach.name().to_owned();
-        let defaults = self.approach.options().iter();
+        let mut name = self.approach.name.to_owned();
+        let defaults = self.approach.options.iter();
         let defaults: Vec<(&str, bool)> = defaults.map(|o| (o.name, o.default)).collect();
         let set = self.options.0.iter();
         for (option, value) in set.filter(|(name, value)| !defaults.contains(&(**name, **value))) {
@@ -205,17 +205,14 @@ impl Variant {
     }
 }
 
-fn read_option(
-    approach: &'static dyn Approach,
-    part: &str,
-) -> Result<(&'static ApproachOption, bool)> {
+fn read_option(approach: &'static Approach, part: &str) -> Result<(&'static ApproachOption, bool)> {
     let (name, value) = part.split_once('=').unwrap_or((part, ""));
-    let all = approach.options();
+    let all = approach.options;
     let Some(option) = all.iter().find(|option| option.name == name) else {
         let names: Vec<&str> = all.iter().map(|option| option.name).collect();
         let error = Error::usage(format!(
             "find the option `{name}` of the approach `{}`",
-            approach.name()
+            approach.name
         ));
         return Err(error.hint(match names.as_slice() {
             [] => "it has no options".to_owned(),
@@ -227,7 +224,7 @@ fn read_option(
         "off" => Ok((option, false)),
         other => Err(Error::usage(format!("set the option `{name}`"))
             .cause(format!("`{other}` is neither on nor off"))
-            .hint(format!("write {}:{name}=off", approach.name()))),
+            .hint(format!("write {}:{name}=off", approach.name))),
     }
 }
 
@@ -320,11 +317,11 @@ mod tests {
     #[test]
     fn option_names_are_unique() {
         for approach in ALL {
-            let mut names: Vec<&str> = approach.options().iter().map(|o| o.name).collect();
+            let mut names: Vec<&str> = approach.options.iter().map(|o| o.name).collect();
             let all = names.len();
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), all, "{}", approach.name());
+            assert_eq!(names.len(), all, "{}", approach.name);
             let is_fit = |c: char| c.is_ascii_lowercase() || c == '-';
             assert!(names.iter().all(|name| name.chars().all(is_fit)));
         }

@@ -1,47 +1,35 @@
 //! ZeroShot (SWT-bench §4.1): the issue and files found by BM25, one call, a unified diff.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
 
 use super::extra_inputs;
 use super::stages::{ReplyFormat, retrieve, system_and_user, write_and_hand_in};
-use super::{Approach, ApproachContext, ApproachOption, Workflow};
+use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Outcome, Run};
 use crate::formats::unified_diff;
 
-pub(super) struct ZeroShot;
-
-#[async_trait]
-impl Approach for ZeroShot {
-    fn name(&self) -> &'static str {
-        "zero-shot"
-    }
-
-    fn description(&self) -> &'static str {
-        "one call: the issue and files found by BM25, answered by a unified diff"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    options: extra_inputs::OPTIONS,
+    ..Approach::new(
+        "zero-shot",
+        "one call: the issue and files found by BM25, answered by a unified diff",
         Workflow::Pipeline {
             stages: &["retrieve", "write"],
             model_calls: "1",
             prompts: &[ZeroShotSystem::NAME, ZeroShotTask::NAME],
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn options(&self) -> &'static [ApproachOption] {
-        extra_inputs::OPTIONS
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let call = OneCall {
-            system: ZeroShotSystem {},
-            temperature: 0.0,
-            format: unified_diff::read,
-            are_numbered: false,
-        };
-        in_one_call(run, context, &call).await
-    }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let call = OneCall {
+        system: ZeroShotSystem {},
+        temperature: 0.0,
+        format: unified_diff::read,
+        are_numbered: false,
+    };
+    in_one_call(run, context, &call).await
 }
 
 /// A method that makes one call.

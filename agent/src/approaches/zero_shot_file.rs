@@ -1,6 +1,5 @@
 //! Otter's baseline (Otter §4.3): the repository's name and the issue, one call, a complete new test file.
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotFileSystem, ZeroShotTask};
 
 use super::stages::{system_and_user, write_and_hand_in};
@@ -11,42 +10,32 @@ use crate::formats::{FormatError, OldFiles, ProposedFiles, code_block};
 /// Name of the new module.
 const NAME: &str = "test_issue";
 
-pub(super) struct ZeroShotFile;
+pub(super) static APPROACH: Approach = Approach::new(
+    "zero-shot-file",
+    "one call: only the issue, answered by a new test file",
+    Workflow::Pipeline {
+        stages: &["write"],
+        model_calls: "1",
+        prompts: &[ZeroShotFileSystem::NAME, ZeroShotTask::NAME],
+    },
+    |run, context| Box::pin(execute(run, context)),
+);
 
-#[async_trait]
-impl Approach for ZeroShotFile {
-    fn name(&self) -> &'static str {
-        "zero-shot-file"
-    }
-
-    fn description(&self) -> &'static str {
-        "one call: only the issue, answered by a new test file"
-    }
-
-    fn workflow(&self) -> Workflow {
-        Workflow::Pipeline {
-            stages: &["write"],
-            model_calls: "1",
-            prompts: &[ZeroShotFileSystem::NAME, ZeroShotTask::NAME],
-        }
-    }
-
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
-        let tree = run.tree()?;
-        let task = ZeroShotTask {
-            repository: run.source.name.clone(),
-            issue: run.issue.folded_text(),
-            code_patch: None,
-            is_patch_cut: false,
-            test_files: Vec::new(),
-            files: Vec::new(),
-            are_of_patch: false,
-            lines_left_out: 0,
-            are_numbered: false,
-        };
-        let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
-        write_and_hand_in(run, &tree, messages, 0.0, new_file).await
-    }
+async fn execute(run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
+    let tree = run.tree()?;
+    let task = ZeroShotTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+        code_patch: None,
+        is_patch_cut: false,
+        test_files: Vec::new(),
+        files: Vec::new(),
+        are_of_patch: false,
+        lines_left_out: 0,
+        are_numbered: false,
+    };
+    let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
+    write_and_hand_in(run, &tree, messages, 0.0, new_file).await
 }
 
 /// Puts the code into the folder with most test files.

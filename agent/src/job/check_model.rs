@@ -55,7 +55,7 @@ impl CheckModel {
         progress: Arc<dyn Progress>,
     ) -> Result<Self> {
         let mut settings = settings.clone();
-        settings.set_approach(CHECK.name());
+        settings.set_approach(CHECK.name);
         settings.run.model = Some(name.to_string());
         model_selection::select(&settings)?;
         // The evidence of a doubtful test is wanted too.

@@ -85,11 +85,11 @@ impl ModelQuestion<'_> {
 /// Fails if an approach is unknown, or does not support one of the tasks.
 pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
     for name in approaches.iter().filter(|name| *name != SINGLE_CALL) {
-        if name != COVER.name() {
+        if name != COVER.name {
             return Err(
                 Error::usage(format!("use the approach `{name}`")).cause(format!(
                     "the approaches are {SINGLE_CALL} and {}; separate them with a comma to use both",
-                    COVER.name()
+                    COVER.name
                 )),
             );
         }

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn every_prompt_is_used() {
         let used_prompts: Vec<&str> = (ALL.iter().chain([&CHECK, &COVER]))
-            .flat_map(|approach| match approach.workflow() {
+            .flat_map(|approach| match approach.workflow {
                 Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,
             })
             .chain(LOOP_PROMPTS)

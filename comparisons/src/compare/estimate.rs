@@ -66,7 +66,7 @@ impl Estimate {
         for cell in &left {
             // Nothing is started here, so the approach may be a user's program.
             let approach = Variant::parse_with_commands(&cell.system.approach)?.approach;
-            if matches!(approach.model(), ModelKind::Rules(_)) {
+            if matches!(approach.model, ModelKind::Rules(_)) {
                 continue;
             }
             let at_most = max_run_dollars(plan, settings, &ModelName::parse(&cell.system.model)?);

@@ -125,7 +125,7 @@ impl System {
     pub fn all(approaches: &[Variant], models: &[ModelName]) -> Result<Vec<System>> {
         let mut systems: Vec<System> = Vec::new();
         for variant in approaches {
-            let samples = variant.approach.oracle_samples();
+            let samples = variant.approach.oracle_samples;
             let system = |model: &str| System {
                 approach: variant.name(),
                 model: model.to_owned(),
@@ -133,7 +133,7 @@ impl System {
                 extra_inputs: extra_inputs::labels(variant.options()),
                 predictions: None,
             };
-            let variant_systems: Vec<System> = match variant.approach.model() {
+            let variant_systems: Vec<System> = match variant.approach.model {
                 ModelKind::Rules(model) => vec![system(model)],
                 ModelKind::Language if models.is_empty() => {
                     return Err(Error::usage("compare")

@@ -80,7 +80,7 @@ fn check_prices(
     let prices = Prices::from(&settings.prices);
     let speaks = variants
         .iter()
-        .any(|v| v.approach.model() == ModelKind::Language);
+        .any(|v| v.approach.model == ModelKind::Language);
     let mut language_models = models.iter().filter(|_| speaks);
     language_models.try_for_each(|model| {
         prices.check(model)?;
@@ -97,7 +97,7 @@ fn at_effort(variants: &mut [Variant], effort: Effort) -> Option<String> {
     for variant in variants {
         match variant.clone().at_effort(effort) {
             Some(at_effort) => *variant = at_effort,
-            None => without.push(variant.approach.name()),
+            None => without.push(variant.approach.name),
         }
     }
     without.dedup();

@@ -99,7 +99,7 @@ impl CellSettings {
     ///
     /// Fails if the approach is unknown, or if the worker's model settings differ from the comparison's.
     pub fn check_model(&self, worker: &Settings, approach: &str) -> Result<()> {
-        let kind = Variant::parse(approach)?.approach.model();
+        let kind = Variant::parse(approach)?.approach.model;
         let own = ModelSettings::from_settings(worker);
         match &self.model {
             Some(comparison_settings)

@@ -147,7 +147,7 @@ async fn follow(
 /// Returns advice on how to get a test from the next run.
 fn hint(run: &StoredRun, key_variable: &str) -> Option<String> {
     let approach = approaches::find(run.approach.split(':').next().unwrap_or_default());
-    let by_rules = approach.is_some_and(|a| matches!(a.model(), ModelKind::Rules(_)));
+    let by_rules = approach.is_some_and(|a| matches!(a.model, ModelKind::Rules(_)));
     match run.record_value()["hint"].as_str() {
         Some(hint) => Some(hint.to_owned()),
         None if by_rules && run.status == JobStatus::Nothing => Some(format!(

@@ -256,9 +256,9 @@ struct ApproachRow {
 }
 
 fn approach_rows() -> Vec<ApproachRow> {
-    let row = |approach: &&dyn approaches::Approach| ApproachRow {
-        name: approach.name(),
-        description: approach.description(),
+    let row = |approach: &&approaches::Approach| ApproachRow {
+        name: approach.name,
+        description: approach.description,
     };
     approaches::ALL.iter().map(row).collect()
 }

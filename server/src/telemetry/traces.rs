@@ -331,6 +331,6 @@ fn provider(model: &str) -> &'static str {
     let mut approaches = approaches::ALL.iter();
     let is_recording = ModelName::parse(model).is_ok_and(|name| name.is_recording());
     let is_own = is_recording
-        || approaches.any(|a| matches!(a.model(), ModelKind::Rules(name) if name == model));
+        || approaches.any(|a| matches!(a.model, ModelKind::Rules(name) if name == model));
     if is_own { "testwright" } else { "openai" }
 }

@@ -15,7 +15,7 @@ pub(crate) struct NameList(Vec<(&'static str, &'static str)>);
 
 /// Returns all approaches.
 pub(crate) fn approaches() -> NameList {
-    let entry = |approach: &&dyn approaches::Approach| (approach.name(), approach.description());
+    let entry = |approach: &&approaches::Approach| (approach.name, approach.description);
     NameList(approaches::ALL.iter().map(entry).collect())
 }
 

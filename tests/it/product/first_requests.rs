@@ -47,9 +47,9 @@ fn shown(exchange: &Value) -> String {
 fn first_requests_match_snapshots() {
     for approach in approaches::ALL {
         let place = TestDir::new();
-        let mut arguments = vec!["--approach", approach.name(), "--max-steps", "1"];
+        let mut arguments = vec!["--approach", approach.name, "--max-steps", "1"];
         let model = place.recording(&[text_reply("Nothing.")]);
-        if approach.model() == ModelKind::Language {
+        if approach.model == ModelKind::Language {
             arguments.extend(["--model", &model]);
         }
         let mut command = place.run_example(&arguments);
@@ -60,13 +60,13 @@ fn first_requests_match_snapshots() {
         let first = recorded
             .lines()
             .next()
-            .unwrap_or_else(|| panic!("{}", approach.name()));
+            .unwrap_or_else(|| panic!("{}", approach.name));
         let exchange: Value = serde_json::from_str(first).unwrap();
         insta::with_settings!({
             omit_expression => true,
             filters => vec![(r"Python 3\.\d+\.\d+", "Python 3.x"), (r"pytest \d+(\.\d+)+", "pytest X")],
         }, {
-            insta::assert_snapshot!(approach.name(), shown(&exchange));
+            insta::assert_snapshot!(approach.name, shown(&exchange));
         });
     }
 }

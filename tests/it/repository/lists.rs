@@ -43,7 +43,7 @@ fn help_describes_approaches_and_sandboxes() {
         assert!(words(&help).contains(&described), "{name}: {help}");
     };
     for approach in approaches::ALL {
-        line(approach.name(), approach.description());
+        line(approach.name, approach.description);
     }
     for kind in backends::ALL {
         line(kind.name(), kind.description());
@@ -67,7 +67,7 @@ fn completions_offer_approaches_and_sandboxes() {
     };
     let all: Vec<&str> = approaches::ALL
         .iter()
-        .map(|approach| approach.name())
+        .map(|approach| approach.name)
         .collect();
     assert_eq!(offered("--approach"), all);
     let all: Vec<&str> = backends::ALL.iter().map(|kind| kind.name()).collect();
@@ -91,7 +91,7 @@ fn described(page: &str) -> Vec<&str> {
 fn guide_describes_every_approach() {
     let page = std::fs::read_to_string(root().join("docs/src/approaches.md")).unwrap();
     for approach in approaches::ALL {
-        let name = approach.name();
+        let name = approach.name;
         assert!(described(&page).contains(&name), "{name}");
         let without = page.replace(&format!("`{name}`"), "");
         assert!(!described(&without).contains(&name), "{name}");

@@ -31,7 +31,7 @@ const ADDITIONS: [Addition; 3] = [
         sample: "tests/samples/approach.rs",
         file: "agent/src/approaches/sample.rs",
         list: ("agent/src/approaches/mod.rs", "\napproaches! {\n"),
-        line: "    sample::Sample,\n",
+        line: "    sample,\n",
     },
     Addition {
         sample: "tests/samples/backend.rs",

@@ -3,7 +3,6 @@
 
 mod search;
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{
     AutoCodeRoverAgain, AutoCodeRoverMore, AutoCodeRoverSystem, AutoCodeRoverTask,
     AutoCodeRoverWrite, Prompt,
@@ -25,102 +24,92 @@ const SHARES: usize = 4;
 /// Maximum number of answers, if one cannot be applied.
 const ANSWERS: usize = 3;
 
-pub(super) struct AutoCodeRover;
+pub(super) static APPROACH: Approach = Approach::new(
+    "auto-code-rover",
+    "searches the code in up to ten rounds, then writes the test in one answer",
+    Workflow::Pipeline {
+        stages: &["search", "write"],
+        model_calls: "2 to 13",
+        prompts: &[
+            AutoCodeRoverSystem::NAME,
+            AutoCodeRoverTask::NAME,
+            AutoCodeRoverMore::NAME,
+            AutoCodeRoverWrite::NAME,
+            AutoCodeRoverAgain::NAME,
+        ],
+    },
+    |run, context| Box::pin(execute(run, context)),
+);
 
-#[async_trait]
-impl Approach for AutoCodeRover {
-    fn name(&self) -> &'static str {
-        "auto-code-rover"
-    }
-
-    fn description(&self) -> &'static str {
-        "searches the code in up to ten rounds, then writes the test in one answer"
-    }
-
-    fn workflow(&self) -> Workflow {
-        Workflow::Pipeline {
-            stages: &["search", "write"],
-            model_calls: "2 to 13",
-            prompts: &[
-                AutoCodeRoverSystem::NAME,
-                AutoCodeRoverTask::NAME,
-                AutoCodeRoverMore::NAME,
-                AutoCodeRoverWrite::NAME,
-                AutoCodeRoverAgain::NAME,
-            ],
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let tree = run.tree()?;
+    let code = CodeSearch::from_tree(&tree)?;
+    let task = AutoCodeRoverTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+    };
+    let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
+    let mut budget = CodeBudget::new(context.code_tokens());
+    for round in 1..=ROUNDS {
+        let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
+        let calls = search::calls(&reply);
+        messages.push(assistant(reply));
+        let call_texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
+        run.stage(
+            "search",
+            match call_texts.is_empty() {
+                true => "enough".to_owned(),
+                false => call_texts.join(", "),
+            },
+        )?;
+        if calls.is_empty() {
+            break;
         }
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let tree = run.tree()?;
-        let code = CodeSearch::from_tree(&tree)?;
-        let task = AutoCodeRoverTask {
-            repository: run.source.name.clone(),
-            issue: run.issue.folded_text(),
+        let (allowed_calls, excess_calls) = calls.split_at(calls.len().min(search::MAX_CALLS));
+        let mut results = budget.round(
+            allowed_calls
+                .iter()
+                .map(|call| (call.to_string(), code.answer(call))),
+        );
+        results.extend(excess_calls.iter().map(|call| {
+            let most = search::MAX_CALLS;
+            format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
+        }));
+        let remaining_rounds = match budget.is_spent() {
+            true => 0,
+            false => ROUNDS - round,
         };
-        let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
-        let mut budget = CodeBudget::new(context.code_tokens());
-        for round in 1..=ROUNDS {
-            let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
-            let calls = search::calls(&reply);
-            messages.push(assistant(reply));
-            let call_texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
-            run.stage(
-                "search",
-                match call_texts.is_empty() {
-                    true => "enough".to_owned(),
-                    false => call_texts.join(", "),
-                },
-            )?;
-            if calls.is_empty() {
-                break;
-            }
-            let (allowed_calls, excess_calls) = calls.split_at(calls.len().min(search::MAX_CALLS));
-            let mut results = budget.round(
-                allowed_calls
-                    .iter()
-                    .map(|call| (call.to_string(), code.answer(call))),
-            );
-            results.extend(excess_calls.iter().map(|call| {
-                let most = search::MAX_CALLS;
-                format!("{call}: not run, because a message may have {most} calls; repeat it if you still need it")
-            }));
-            let remaining_rounds = match budget.is_spent() {
-                true => 0,
-                false => ROUNDS - round,
-            };
-            messages.push(user_message(&AutoCodeRoverMore {
-                results,
-                left: remaining_rounds,
-            })?);
-            if remaining_rounds == 0 {
-                break;
-            }
+        messages.push(user_message(&AutoCodeRoverMore {
+            results,
+            left: remaining_rounds,
+        })?);
+        if remaining_rounds == 0 {
+            break;
         }
-        match messages.last_mut() {
-            // Two consecutive user messages are not allowed.
-            Some(Message::User { content }) => {
-                let write = AutoCodeRoverWrite {}.render()?;
-                content.push_str(&format!("\n\n{write}"));
-            }
-            _ => messages.push(user_message(&AutoCodeRoverWrite {})?),
-        }
-        let mut why = String::new();
-        for _ in 0..ANSWERS {
-            match write(run, &tree, messages.clone(), Some(0.0), snippets::read).await? {
-                Ok(draft) => return draft.hand_in(run).await,
-                Err(unusable) => {
-                    why = unusable.error.0;
-                    messages.push(assistant(unusable.reply));
-                    let problem = why.clone();
-                    messages.push(user_message(&AutoCodeRoverAgain { problem })?);
-                }
-            }
-        }
-        Ok(Outcome::nothing(format!(
-            "could not apply any of {ANSWERS} answers: {why}"
-        )))
     }
+    match messages.last_mut() {
+        // Two consecutive user messages are not allowed.
+        Some(Message::User { content }) => {
+            let write = AutoCodeRoverWrite {}.render()?;
+            content.push_str(&format!("\n\n{write}"));
+        }
+        _ => messages.push(user_message(&AutoCodeRoverWrite {})?),
+    }
+    let mut why = String::new();
+    for _ in 0..ANSWERS {
+        match write(run, &tree, messages.clone(), Some(0.0), snippets::read).await? {
+            Ok(draft) => return draft.hand_in(run).await,
+            Err(unusable) => {
+                why = unusable.error.0;
+                messages.push(assistant(unusable.reply));
+                let problem = why.clone();
+                messages.push(user_message(&AutoCodeRoverAgain { problem })?);
+            }
+        }
+    }
+    Ok(Outcome::nothing(format!(
+        "could not apply any of {ANSWERS} answers: {why}"
+    )))
 }
 
 /// Tokens of code that searches may still show.

@@ -10,7 +10,6 @@ mod program;
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 use testwright_tools::registry;
 use testwright_tools::tool::AnyTool;
@@ -18,7 +17,7 @@ use testwright_tools::visible;
 
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Limit, Outcome, Run, SubmissionPolicy};
-use command_line::{CommandLine, HINT};
+use command_line::HINT;
 use gateway::{Gateway, ProgramRequest};
 use mcp::ToolReply;
 use program::{Program, ProgramEnd, exited, printed_patch};
@@ -29,40 +28,21 @@ const GRACE: Duration = Duration::from_secs(5);
 /// File with the error output of the program, in the folder of the run.
 const LOG: &str = "program.log";
 
-pub(super) struct Command;
+pub(super) static APPROACH: Approach = Approach {
+    tools: || registry::for_models().collect(),
+    ..Approach::new(
+        "command",
+        "runs your own program",
+        Workflow::Agent { prompts: &[] },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-#[async_trait]
-impl Approach for Command {
-    fn name(&self) -> &'static str {
-        "command"
-    }
-
-    fn description(&self) -> &'static str {
-        "runs your own program"
-    }
-
-    fn workflow(&self) -> Workflow {
-        Workflow::Agent { prompts: &[] }
-    }
-
-    fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        registry::for_models().collect()
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let Some(command) = &context.command else {
-            return Err(failed("start a program", &"no command line is given"));
-        };
-        run_program(run, command, &context.key_variable, self.tools()).await
-    }
-}
-
-async fn run_program(
-    run: &mut Run,
-    command: &CommandLine,
-    key_variable: &str,
-    tools: Vec<&'static dyn AnyTool>,
-) -> Flow<Outcome> {
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let Some(command) = &context.command else {
+        return Err(failed("start a program", &"no command line is given"));
+    };
+    let tools = (APPROACH.tools)();
     run.set_submission_policy(SubmissionPolicy {
         feedback: true,
         ..SubmissionPolicy::default()
@@ -70,7 +50,7 @@ async fn run_program(
     let gateway = Gateway::start(tools.clone(), run.model_name().to_owned()).await;
     let mut gateway = gateway.map_err(|error| failed("open a local port", &error))?;
     let input = input(run, &gateway).to_string();
-    let started = Program::start(command, key_variable, &gateway, input);
+    let started = Program::start(command, &context.key_variable, &gateway, input);
     let program =
         started.map_err(|error| failed(&format!("start `{}`", command.program()), &error))?;
     run.progress.phase("program", command.line());

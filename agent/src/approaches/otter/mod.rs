@@ -7,7 +7,6 @@ mod localize;
 mod plan;
 mod repository;
 
-use async_trait::async_trait;
 use testwright_agent_prompts::{
     OtterFiles, OtterFunctions, OtterGenerate, OtterPlan, OtterReflect, Prompt,
 };
@@ -29,38 +28,27 @@ pub(super) const PROMPTS: &[&str] = &[
     OtterGenerate::NAME,
 ];
 
-pub(super) struct Otter;
-
-#[async_trait]
-impl Approach for Otter {
-    fn name(&self) -> &'static str {
-        "otter"
-    }
-
-    fn description(&self) -> &'static str {
-        "locates files and functions, writes and revises a plan, generates the test, repairs imports"
-    }
-
-    fn workflow(&self) -> Workflow {
+pub(super) static APPROACH: Approach = Approach {
+    options: OPTIONS,
+    ..Approach::new(
+        "otter",
+        "locates files and functions, writes and revises a plan, generates the test, repairs imports",
         Workflow::Pipeline {
             stages: STAGES,
             model_calls: "7 to 11",
             prompts: PROMPTS,
-        }
-    }
+        },
+        |run, context| Box::pin(execute(run, context)),
+    )
+};
 
-    fn options(&self) -> &'static [ApproachOption] {
-        OPTIONS
-    }
-
-    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-        let config = OtterConfig::from_options(&context.options);
-        match drafts(run, &[config]).await?.first() {
-            Some(draft) => draft.hand_in(run).await,
-            None => Ok(Outcome::nothing(
-                "the model wrote no test that can be put into the repository",
-            )),
-        }
+async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    let config = OtterConfig::from_options(&context.options);
+    match drafts(run, &[config]).await?.first() {
+        Some(draft) => draft.hand_in(run).await,
+        None => Ok(Outcome::nothing(
+            "the model wrote no test that can be put into the repository",
+        )),
     }
 }
 
