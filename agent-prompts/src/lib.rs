@@ -22,7 +22,7 @@ macro_rules! prompts {
     ($($(#[$doc:meta])* $name:ident, $file:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
         $(
             $(#[$doc])*
-            #[derive(Debug, Clone, Serialize)]
+            #[derive(Debug, Clone, Default, Serialize)]
             pub struct $name {
                 $($(#[$field_doc])* pub $field: $type,)*
             }

@@ -120,7 +120,7 @@ async fn passing(
     let mut conversation = messages.clone();
     let mut unusable = Unusable::default();
     for _ in 0..=REFINEMENTS {
-        let written = write(run, tree, conversation, Some(0.0), function_blocks::read).await?;
+        let written = write(run, tree, conversation, 0.0, function_blocks::read).await?;
         let again = match written {
             Err(why) => AssertFlipRefine {
                 reply: why.reply.trim().to_owned(),
@@ -128,8 +128,7 @@ async fn passing(
                 failure: String::new(),
             },
             Ok(draft) => {
-                run.write_files(&draft.proposed.files).await?;
-                let ran = run.run_changed_tests().await?;
+                let ran = draft.run_on_old_code(run).await?;
                 if ran.pass {
                     run.stage("run", "passes on the old code")?;
                     return Ok(Ok(draft));
@@ -179,15 +178,14 @@ async fn flip(run: &mut Run, tree: &Tree, passing: Draft) -> Flow<Result<Failing
         reply: passing.reply.clone(),
         reasons,
     };
-    let draft = match write(run, tree, messages, Some(0.0), function_blocks::read).await? {
+    let draft = match write(run, tree, messages, 0.0, function_blocks::read).await? {
         Ok(draft) => draft,
         Err(why) => {
             let reasons = format!("Its assertions could not be inverted: {}.", why.error);
             return Ok(Err(unusable(reasons)));
         }
     };
-    run.write_files(&draft.proposed.files).await?;
-    let ran = run.run_changed_tests().await?;
+    let ran = draft.run_on_old_code(run).await?;
     if ran.kind.is_none() {
         run.stage("flip", "passes with inverted assertions")?;
         return Ok(Err(unusable(
@@ -205,7 +203,7 @@ async fn failing(
     tree: &Tree,
     messages: Vec<Message>,
 ) -> Flow<Result<Failing, Unusable>> {
-    let draft = match write(run, tree, messages, Some(0.0), function_blocks::read).await? {
+    let draft = match write(run, tree, messages, 0.0, function_blocks::read).await? {
         Ok(draft) => draft,
         Err(why) => {
             let reasons = format!("It cannot be put into the repository: {}.", why.error);
@@ -213,8 +211,7 @@ async fn failing(
             return Ok(Err(Unusable { reply, reasons }));
         }
     };
-    run.write_files(&draft.proposed.files).await?;
-    let ran = run.run_changed_tests().await?;
+    let ran = draft.run_on_old_code(run).await?;
     if ran.kind.is_none() {
         run.stage("run", "does not fail on the old code")?;
         return Ok(Err(Unusable {

@@ -4,10 +4,12 @@
 
 use testwright_agent_prompts::{EOtterRewrite, LibroJudge, Prompt};
 
-use super::otter::{OtterConfig, PROMPTS, drafts};
-use super::stages::{Draft, ask, judge};
+use super::libro::fails_for_issue;
+use super::otter::{PROMPTS, drafts, view};
+use super::otter_plus_plus::{FailingDraft, submit_best, views};
+use super::stages::ask;
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
-use crate::agent::{FailureKind, Flow, Outcome, Run};
+use crate::agent::{Flow, Outcome, Run};
 
 const REWRITE: ApproachOption =
     ApproachOption::on_by_default("rewrite", "also drafts from a rewritten issue");
@@ -33,16 +35,13 @@ pub(super) static APPROACH: Approach = Approach {
 };
 
 async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
+    // The first view is that of Otter, with a plan.
+    let views = views();
     let views = match context.options.is_on(&MASKS) {
-        true => vec![
-            view(true, true),
-            view(true, false),
-            view(false, true),
-            view(false, false),
-        ],
-        false => vec![view(true, true)],
+        true => &views[1..],
+        false => &views[1..2],
     };
-    let mut all = drafts(run, &views).await?;
+    let mut all = drafts(run, views).await?;
     if context.options.is_on(&REWRITE) {
         let rewritten = rewrite(run).await?;
         let issue = std::mem::replace(&mut run.issue.body, rewritten);
@@ -52,38 +51,19 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     }
     let mut failing: Vec<FailingDraft> = Vec::new();
     for draft in all {
-        run.write_files(&draft.proposed.files).await?;
-        let ran = run.run_changed_tests().await?;
-        let Some(kind) = ran.kind else {
-            run.stage("run", "passes on the old code: dropped")?;
+        let Some((kind, failure)) = draft.failure(run).await? else {
             continue;
         };
         run.stage("run", format!("fails on the old code: {kind}"))?;
-        let question = LibroJudge {
-            issue: run.issue.folded_text(),
-            test: draft.reply.trim().to_owned(),
-            failure: ran.text,
-        };
-        let is_of_issue = match context.options.is_on(&JUDGE) {
-            true => judge(run, &question).await?.is_yes,
-            false => true,
-        };
+        let is_other =
+            context.options.is_on(&JUDGE) && !fails_for_issue(run, &draft, failure).await?;
         failing.push(FailingDraft {
             draft,
+            is_other,
             kind,
-            is_of_issue,
         });
     }
-    let Some(chosen) = best(&failing) else {
-        return Ok(Outcome::nothing("no draft fails on the old code"));
-    };
-    let of = failing.len();
-    let kind = failing[chosen].kind;
-    run.stage(
-        "choose",
-        format!("draft {} of {of} that fail: {kind}", chosen + 1),
-    )?;
-    failing[chosen].draft.hand_in(run).await
+    submit_best(run, &failing).await
 }
 
 const ALL_PROMPTS: &[&str] = &[
@@ -93,28 +73,6 @@ const ALL_PROMPTS: &[&str] = &[
     PROMPTS[4],
     LibroJudge::NAME,
 ];
-
-/// Returns the parts of the localized code that a draft sees.
-fn view(tests: bool, focal: bool) -> OtterConfig {
-    OtterConfig {
-        planner: false,
-        tests,
-        focal,
-        ..OtterConfig::default()
-    }
-}
-
-struct FailingDraft {
-    draft: Draft,
-    kind: FailureKind,
-    is_of_issue: bool,
-}
-
-/// Returns the best draft: those that fail because of the issue come first; among these, the first of the
-/// best class.
-fn best(failing: &[FailingDraft]) -> Option<usize> {
-    (0..failing.len()).min_by_key(|at| (!failing[*at].is_of_issue, failing[*at].kind))
-}
 
 async fn rewrite(run: &mut Run) -> Flow<String> {
     let question = EOtterRewrite {

@@ -154,13 +154,7 @@ pub fn check_options(variant: &Variant) -> Result<()> {
 impl ExtraInputs {
     /// Returns whether there are no extra inputs.
     pub fn is_empty(&self) -> bool {
-        self.code_patch.is_none()
-            && self.hint.is_none()
-            && self.revises.is_none()
-            && self.test_files.is_empty()
-            && self.lines.is_empty()
-            && self.test.is_none()
-            && self.test_patch.is_none()
+        *self == ExtraInputs::default()
     }
 
     /// Returns the paths of all files that the inputs name.

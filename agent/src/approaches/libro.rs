@@ -41,7 +41,7 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
             run,
             &tree,
             messages,
-            Some(SAMPLE_TEMPERATURE),
+            SAMPLE_TEMPERATURE,
             function_blocks::read,
         )
         .await?;
@@ -55,18 +55,10 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
             failing.push(FailingSample { draft, is_of_issue });
             continue;
         }
-        run.write_files(&draft.proposed.files).await?;
-        let ran = run.run_changed_tests().await?;
-        if ran.kind.is_none() {
-            run.stage("run", "passes on the old code: dropped")?;
+        let Some((_, failure)) = draft.failure(run).await? else {
             continue;
-        }
-        let question = LibroJudge {
-            issue: run.issue.folded_text(),
-            test: draft.reply.trim().to_owned(),
-            failure: ran.text,
         };
-        let is_of_issue = judge(run, &question).await?.is_yes;
+        let is_of_issue = fails_for_issue(run, &draft, failure).await?;
         failing.push(FailingSample { draft, is_of_issue });
     }
     let Some(chosen) = choose(&failing, &tree) else {
@@ -79,6 +71,16 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         format!("sample {} of {} that fail", chosen + 1, failing.len()),
     )?;
     failing[chosen].draft.hand_in(run).await
+}
+
+/// Asks whether a failure on the old code is the one in the issue.
+pub(super) async fn fails_for_issue(run: &mut Run, draft: &Draft, failure: String) -> Flow<bool> {
+    let question = LibroJudge {
+        issue: run.issue.folded_text(),
+        test: draft.reply.trim().to_owned(),
+        failure,
+    };
+    Ok(judge(run, &question).await?.is_yes)
 }
 
 /// A sample that fails on the old code.

@@ -1,23 +1,16 @@
 //! Otter++ (Otter §4.2): five drafts from different views of the code, which run on the old code. Among the
 //! failing drafts, the first of the best class is submitted: an assertion, another failure, or an error.
 
-use super::otter::{OtterConfig, PROMPTS, drafts};
+use super::otter::{PROMPTS, drafts, view};
 use super::stages::Draft;
-use super::{Approach, ApproachContext, Workflow};
+use super::{Approach, ApproachContext, Options, Workflow};
 use crate::agent::{FailureKind, Flow, Outcome, Run};
 
 /// Returns the five views. T1 is Otter; the others skip the planner, and see both localizations, only tests,
 /// only focal code, or neither.
-fn views() -> [OtterConfig; 5] {
-    let full_config = OtterConfig::default();
-    let view = |tests, focal| OtterConfig {
-        planner: false,
-        tests,
-        focal,
-        ..full_config
-    };
+pub(super) fn views() -> [Options; 5] {
     [
-        full_config,
+        Options::default(),
         view(true, true),
         view(true, false),
         view(false, true),
@@ -37,20 +30,34 @@ pub(super) static APPROACH: Approach = Approach::new(
 );
 
 async fn execute(run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
-    let mut failing: Vec<(Draft, FailureKind)> = Vec::new();
+    let mut failing: Vec<FailingDraft> = Vec::new();
     for draft in drafts(run, &views()).await? {
-        run.write_files(&draft.proposed.files).await?;
-        let ran = run.run_changed_tests().await?;
-        match ran.kind {
-            Some(kind) => failing.push((draft, kind)),
-            None => run.stage("run", "passes on the old code: dropped")?,
+        if let Some((kind, _)) = draft.failure(run).await? {
+            failing.push(FailingDraft {
+                draft,
+                is_other: false,
+                kind,
+            });
         }
     }
-    let kinds: Vec<FailureKind> = failing.iter().map(|(_, kind)| *kind).collect();
-    let Some(chosen) = best(&kinds) else {
+    submit_best(run, &failing).await
+}
+
+/// A draft that fails on the old code.
+pub(super) struct FailingDraft {
+    pub draft: Draft,
+    /// Whether it fails for another reason than the one in the issue.
+    pub is_other: bool,
+    pub kind: FailureKind,
+}
+
+/// Submits the best draft: those that fail because of the issue come first; among these, the first of the best kind.
+pub(super) async fn submit_best(run: &mut Run, failing: &[FailingDraft]) -> Flow<Outcome> {
+    let ranks: Vec<_> = (failing.iter()).map(|f| (f.is_other, f.kind)).collect();
+    let Some(chosen) = best(&ranks) else {
         return Ok(Outcome::nothing("no draft fails on the old code"));
     };
-    let (draft, kind) = &failing[chosen];
+    let FailingDraft { draft, kind, .. } = &failing[chosen];
     let of = failing.len();
     run.stage(
         "choose",
@@ -59,9 +66,9 @@ async fn execute(run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
     draft.hand_in(run).await
 }
 
-/// Returns the index of the first draft of the best kind.
-fn best(kinds: &[FailureKind]) -> Option<usize> {
-    (0..kinds.len()).min_by_key(|at| kinds[*at])
+/// Returns the index of the first draft of the best rank.
+fn best<R: Ord>(ranks: &[R]) -> Option<usize> {
+    (0..ranks.len()).min_by_key(|at| &ranks[*at])
 }
 
 #[cfg(test)]
@@ -73,6 +80,6 @@ mod tests {
         use FailureKind::{Assertion, Error, Other};
         assert_eq!(best(&[Error, Other, Assertion, Assertion]), Some(2));
         assert_eq!(best(&[Error, Other, Other]), Some(1));
-        assert_eq!(best(&[]), None);
+        assert_eq!(best::<FailureKind>(&[]), None);
     }
 }

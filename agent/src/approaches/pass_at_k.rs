@@ -5,10 +5,8 @@ use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
 use super::extra_inputs;
 use super::stages::{SAMPLE_TEMPERATURE, SAMPLES};
-use super::zero_shot::{OneCall, in_one_call};
-use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Flow, Outcome, Run};
-use crate::formats::function_blocks;
+use super::zero_shot_plus::sample;
+use super::{Approach, Workflow};
 
 pub(super) static APPROACH: Approach = Approach {
     options: extra_inputs::OPTIONS,
@@ -21,16 +19,6 @@ pub(super) static APPROACH: Approach = Approach {
             model_calls: "1 per sample",
             prompts: &[ZeroShotPlusSystem::NAME, ZeroShotTask::NAME],
         },
-        |run, context| Box::pin(execute(run, context)),
+        |run, context| Box::pin(sample(run, context, SAMPLE_TEMPERATURE)),
     )
 };
-
-async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-    let call = OneCall {
-        system: ZeroShotPlusSystem {},
-        temperature: SAMPLE_TEMPERATURE,
-        format: function_blocks::read,
-        are_numbered: true,
-    };
-    in_one_call(run, context, &call).await
-}

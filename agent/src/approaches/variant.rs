@@ -58,6 +58,12 @@ impl Options {
     pub fn is_on(&self, option: &ApproachOption) -> bool {
         self.0.get(option.name).copied().unwrap_or(option.default)
     }
+
+    /// Sets the value of an option.
+    pub(super) fn with(mut self, option: &ApproachOption, value: bool) -> Self {
+        self.0.insert(option.name, value);
+        self
+    }
 }
 
 impl Variant {

@@ -26,13 +26,7 @@ async fn execute(run: &mut Run, _: &ApproachContext) -> Flow<Outcome> {
     let task = ZeroShotTask {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
-        code_patch: None,
-        is_patch_cut: false,
-        test_files: Vec::new(),
-        files: Vec::new(),
-        are_of_patch: false,
-        lines_left_out: 0,
-        are_numbered: false,
+        ..ZeroShotTask::default()
     };
     let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
     write_and_hand_in(run, &tree, messages, 0.0, new_file).await

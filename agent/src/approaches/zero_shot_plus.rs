@@ -4,7 +4,7 @@
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
 use super::extra_inputs;
-use super::zero_shot::{OneCall, in_one_call};
+use super::stages::{retrieve, system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Flow, Outcome, Run};
 use crate::formats::function_blocks;
@@ -19,16 +19,18 @@ pub(super) static APPROACH: Approach = Approach {
             model_calls: "1",
             prompts: &[ZeroShotPlusSystem::NAME, ZeroShotTask::NAME],
         },
-        |run, context| Box::pin(execute(run, context)),
+        |run, context| Box::pin(sample(run, context, 0.0)),
     )
 };
 
-async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-    let call = OneCall {
-        system: ZeroShotPlusSystem {},
-        temperature: 0.0,
-        format: function_blocks::read,
-        are_numbered: true,
-    };
-    in_one_call(run, context, &call).await
+/// Retrieves code, makes one call, and submits the result.
+pub(super) async fn sample(
+    run: &mut Run,
+    context: &ApproachContext,
+    temperature: f64,
+) -> Flow<Outcome> {
+    let tree = run.tree()?;
+    let task = retrieve(run, &tree, context, true)?;
+    let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
+    write_and_hand_in(run, &tree, messages, temperature, function_blocks::read).await
 }

@@ -147,13 +147,9 @@ impl Run {
     ///
     /// Fails with the outcome that ends the run: the budget is used up, the prompt does not fit, or the
     /// model or the record fails.
-    pub async fn prompt_reply(
-        &mut self,
-        messages: Vec<Message>,
-        temperature: Option<f64>,
-    ) -> Flow<Reply> {
+    pub async fn prompt_reply(&mut self, messages: Vec<Message>, temperature: f64) -> Flow<Reply> {
         self.check_budget(Purpose::Prompt, &messages, &[])?;
-        let request = self.request(messages, decoding(self.temperature, temperature));
+        let request = self.request(messages, decoding(self.temperature, Some(temperature)));
         Ok(self.call_model(Purpose::Prompt, &request).await?)
     }
 

@@ -51,7 +51,7 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
     let mut budget = CodeBudget::new(context.code_tokens());
     for round in 1..=ROUNDS {
-        let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
+        let reply = run.prompt_reply(messages.clone(), 0.0).await?.content;
         let calls = search::calls(&reply);
         messages.push(assistant(reply));
         let call_texts: Vec<String> = calls.iter().map(ToString::to_string).collect();
@@ -97,7 +97,7 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     }
     let mut why = String::new();
     for _ in 0..ANSWERS {
-        match write(run, &tree, messages.clone(), Some(0.0), snippets::read).await? {
+        match write(run, &tree, messages.clone(), 0.0, snippets::read).await? {
             Ok(draft) => return draft.hand_in(run).await,
             Err(unusable) => {
                 why = unusable.error.0;

@@ -5,12 +5,13 @@ use testwright_tools::python::edit::{Code, InsertionPoint, LineEnding, insert, r
 use testwright_tools::python::import_edit::add_imports;
 use testwright_tools::python::{Definition, Module, flatten};
 
-use super::OtterConfig;
 use super::imports;
 use super::localize::strip_list_markers;
 use super::plan::{Action, WriteMode};
 use super::repository::{FunctionName, Repository};
+use super::{IMPORT_REPAIR, IMPORTS};
 use crate::agent::{Flow, Run};
+use crate::approaches::Options;
 use crate::approaches::stages::{Draft, ask};
 use crate::formats::{FormatError, ProposedFiles, code_block};
 
@@ -20,7 +21,7 @@ pub(super) async fn generate(
     repository: &Repository,
     reads: &[FunctionName],
     target: &Action,
-    config: OtterConfig,
+    options: &Options,
 ) -> Flow<Option<Draft>> {
     let path = &target.name.path;
     let original = match target.mode {
@@ -38,7 +39,7 @@ pub(super) async fn generate(
             None => target.name.function.clone(),
         },
         original: original.unwrap_or_default(),
-        structure: match config.imports {
+        structure: match options.is_on(&IMPORTS) {
             true => repository.structure(path),
             false => String::new(),
         },
@@ -52,7 +53,7 @@ pub(super) async fn generate(
         }
     };
     run.stage("write", format!("changes {path}"))?;
-    let text = match config.import_repair {
+    let text = match options.is_on(&IMPORT_REPAIR) {
         true => {
             let before = repository.text(path).unwrap_or_default();
             let (text, repaired) = imports::repair(repository, &before, &text);
@@ -88,12 +89,8 @@ fn insert_function(reply: &str, before: &str, target: &Action) -> Result<String,
         WriteMode::Write => {
             let outline = module.outline();
             let after = after(reply).and_then(|name| definition(&outline, &name));
-            let class = target
-                .name
-                .function
-                .rsplit_once('.')
-                .map(|(class, _)| class);
-            let class = class.and_then(|name| definition(&outline, name));
+            let class = target.name.function.rsplit_once('.');
+            let class = class.and_then(|(name, _)| definition(&outline, name));
             let point = match (after, class) {
                 // A function inserted into a class could not be called.
                 (Some(after), _) if !is_method(&source) => {

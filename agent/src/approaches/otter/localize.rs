@@ -2,7 +2,6 @@
 
 use testwright_agent_prompts::{CodeFile, OtterFiles, OtterFunctions};
 
-use super::OtterConfig;
 use super::repository::{FunctionName, Repository};
 use crate::agent::{Flow, Run};
 use crate::approaches::stages::ask;
@@ -21,14 +20,14 @@ pub(super) struct Localized {
 pub(super) async fn localize(
     run: &mut Run,
     repository: &Repository,
-    config: OtterConfig,
+    tests: bool,
+    focal: bool,
 ) -> Flow<Localized> {
     let mut localized = Localized::default();
-    if config.tests {
-        let (files, functions) = of_kind(run, repository, true).await?;
-        (localized.test_files, localized.tests) = (files, functions);
+    if tests {
+        (localized.test_files, localized.tests) = of_kind(run, repository, true).await?;
     }
-    if config.focal {
+    if focal {
         localized.focal = of_kind(run, repository, false).await?.1;
     }
     Ok(localized)
@@ -39,12 +38,10 @@ async fn of_kind(
     repository: &Repository,
     tests: bool,
 ) -> Flow<(Vec<String>, Vec<FunctionName>)> {
-    let candidates = if tests {
-        &repository.tests
-    } else {
-        &repository.sources
+    let (candidates, kind) = match tests {
+        true => (&repository.tests, "tests"),
+        false => (&repository.sources, "focal code"),
     };
-    let kind = if tests { "tests" } else { "focal code" };
     if candidates.is_empty() {
         run.stage("localize", format!("{kind}: there are no such files"))?;
         return Ok(Default::default());

@@ -43,8 +43,8 @@ pub(super) static APPROACH: Approach = Approach {
 };
 
 async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
-    let config = OtterConfig::from_options(&context.options);
-    match drafts(run, &[config]).await?.first() {
+    let options = std::slice::from_ref(&context.options);
+    match drafts(run, options).await?.first() {
         Some(draft) => draft.hand_in(run).await,
         None => Ok(Outcome::nothing(
             "the model wrote no test that can be put into the repository",
@@ -70,7 +70,7 @@ const IMPORT_REPAIR: ApproachOption =
     ApproachOption::on_by_default("import-repair", "looks up missing and wrong imports");
 
 /// Options for the paper's ablations (Otter §6.3).
-static OPTIONS: &[ApproachOption] = &[
+const OPTIONS: &[ApproachOption] = &[
     PLANNER,
     REFINEMENT,
     VALIDATION,
@@ -80,53 +80,21 @@ static OPTIONS: &[ApproachOption] = &[
     IMPORT_REPAIR,
 ];
 
-/// The generator's inputs, and the optional stages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OtterConfig {
-    pub planner: bool,
-    /// Whether the planner reflects on its plan.
-    pub refinement: bool,
-    /// Whether the planner learns which of its actions are impossible.
-    pub validation: bool,
-    pub focal: bool,
-    pub tests: bool,
-    /// Whether the generator sees the imports and the structure of the test file.
-    pub imports: bool,
-    pub import_repair: bool,
+/// Returns the options of a draft without a plan, which sees these parts of the localized code.
+pub(super) fn view(tests: bool, focal: bool) -> Options {
+    let options = Options::default().with(&PLANNER, false);
+    options.with(&TESTS, tests).with(&FOCAL, focal)
 }
 
-impl OtterConfig {
-    fn from_options(options: &Options) -> Self {
-        OtterConfig {
-            planner: options.is_on(&PLANNER),
-            refinement: options.is_on(&REFINEMENT),
-            validation: options.is_on(&VALIDATION),
-            focal: options.is_on(&FOCAL),
-            tests: options.is_on(&TESTS),
-            imports: options.is_on(&IMPORTS),
-            import_repair: options.is_on(&IMPORT_REPAIR),
-        }
-    }
-}
-
-impl Default for OtterConfig {
-    fn default() -> Self {
-        OtterConfig::from_options(&Options::default())
-    }
-}
-
-/// Writes a draft for each configuration that leads to one. Localization runs once for all of them.
-pub(super) async fn drafts(run: &mut Run, configs: &[OtterConfig]) -> Flow<Vec<Draft>> {
+/// Writes a draft for each of these options that lead to one. Localization runs once for all of them.
+pub(super) async fn drafts(run: &mut Run, all: &[Options]) -> Flow<Vec<Draft>> {
     let repository = Repository::from_run(run)?;
-    let combined_config = OtterConfig {
-        tests: configs.iter().any(|config| config.tests),
-        focal: configs.iter().any(|config| config.focal),
-        ..OtterConfig::default()
-    };
-    let localized = localize::localize(run, &repository, combined_config).await?;
+    let is_used = |part: &ApproachOption| all.iter().any(|options| options.is_on(part));
+    let (tests, focal) = (is_used(&TESTS), is_used(&FOCAL));
+    let localized = localize::localize(run, &repository, tests, focal).await?;
     let mut drafts = Vec::new();
-    for config in configs {
-        drafts.extend(draft(run, &repository, &localized, *config).await?);
+    for options in all {
+        drafts.extend(draft(run, &repository, &localized, options).await?);
     }
     Ok(drafts)
 }
@@ -136,13 +104,13 @@ async fn draft(
     run: &mut Run,
     repository: &Repository,
     localized: &Localized,
-    config: OtterConfig,
+    options: &Options,
 ) -> Flow<Option<Draft>> {
-    let plan = match config.planner {
-        true => plan::plan(run, repository, localized, config).await?,
-        false => Plan::from_localized(localized, config),
+    let plan = match options.is_on(&PLANNER) {
+        true => plan::plan(run, repository, localized, options).await?,
+        false => Plan::from_localized(localized, options),
     };
     let target = plan.target;
     let target = target.unwrap_or_else(|| Action::new_test(localized, repository));
-    generate::generate(run, repository, &plan.reads, &target, config).await
+    generate::generate(run, repository, &plan.reads, &target, options).await
 }

@@ -2,10 +2,11 @@
 
 use testwright_agent_prompts::{CodeFile, OtterPlan, OtterReflect};
 
-use super::OtterConfig;
 use super::localize::{Localized, strip_list_markers};
 use super::repository::{FunctionName, Repository};
+use super::{FOCAL, REFINEMENT, TESTS, VALIDATION};
 use crate::agent::{Flow, Run};
+use crate::approaches::Options;
 use crate::approaches::stages::ask;
 use crate::approaches::zero_shot_file::new_path;
 
@@ -51,9 +52,9 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Creates the plan without a planner, which reads everything localized.
-    pub(super) fn from_localized(localized: &Localized, config: OtterConfig) -> Plan {
-        let tests = localized.tests.iter().filter(|_| config.tests);
-        let focal = localized.focal.iter().filter(|_| config.focal);
+    pub(super) fn from_localized(localized: &Localized, options: &Options) -> Plan {
+        let tests = (localized.tests.iter()).filter(|_| options.is_on(&TESTS));
+        let focal = (localized.focal.iter()).filter(|_| options.is_on(&FOCAL));
         Plan {
             reads: focal.chain(tests).cloned().collect(),
             target: None,
@@ -82,17 +83,20 @@ pub(super) async fn plan(
     run: &mut Run,
     repository: &Repository,
     localized: &Localized,
-    config: OtterConfig,
+    options: &Options,
 ) -> Flow<Plan> {
     let question = OtterPlan {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
-        code: Plan::from_localized(localized, config).code(repository),
+        code: Plan::from_localized(localized, options).code(repository),
     };
     let reply = ask(run, &question).await?;
-    let (mut plan, mut invalid) = read(&reply, repository, config);
+    let (mut plan, mut invalid) = read(&reply, repository, options);
     run.stage("plan", plan.lines().join("; "))?;
-    let reflections = if config.refinement { REFLECTIONS } else { 0 };
+    let reflections = match options.is_on(&REFINEMENT) {
+        true => REFLECTIONS,
+        false => 0,
+    };
     for _ in 0..reflections {
         let question = OtterReflect {
             repository: run.source.name.clone(),
@@ -102,17 +106,16 @@ pub(super) async fn plan(
             code: plan.code(repository),
         };
         let reply = ask(run, &question).await?;
-        let (improved, impossible) = read(&reply, repository, config);
+        let (improved, impossible) = read(&reply, repository, options);
         // A comment on the plan without actions leaves it as it is.
         if improved != Plan::default() {
             plan = improved;
         }
         invalid = impossible;
         let is_satisfied = is_satisfied(&reply);
-        let how = if is_satisfied {
-            "satisfied"
-        } else {
-            "not satisfied"
+        let how = match is_satisfied {
+            true => "satisfied",
+            false => "not satisfied",
         };
         run.stage("plan", format!("{how}: {}", plan.lines().join("; ")))?;
         if is_satisfied {
@@ -132,7 +135,7 @@ fn is_satisfied(reply: &str) -> bool {
 }
 
 /// Returns the possible actions, and the lines of the impossible ones.
-fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec<String>) {
+fn read(reply: &str, repository: &Repository, options: &Options) -> (Plan, Vec<String>) {
     let (mut plan, mut invalid) = (Plan::default(), Vec::new());
     for line in reply.lines() {
         let action = strip_list_markers(line);
@@ -149,33 +152,19 @@ fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec
         let is_there = repository.source(&name).is_some();
         // The gate accepts only tests.
         let is_test_file = repository.is_test_file(&name.path);
-        let is_possible = match verb.to_lowercase().as_str() {
-            "read" => is_there,
-            "modify" => is_there && is_test_file,
-            "write" => is_test_file,
+        let (mode, is_possible) = match verb.to_lowercase().as_str() {
+            "read" => (None, is_there),
+            "modify" => (Some(WriteMode::Modify), is_there && is_test_file),
+            "write" => (Some(WriteMode::Write), is_test_file),
             _ => continue,
         };
-        if !is_possible {
-            if config.validation {
-                invalid.push(action.to_owned());
+        match mode {
+            _ if !is_possible => {
+                invalid.extend((options.is_on(&VALIDATION)).then(|| action.to_owned()));
             }
-            continue;
-        }
-        match verb.to_lowercase().as_str() {
-            "read" if !plan.reads.contains(&name) => plan.reads.push(name),
-            "modify" => {
-                plan.target = Some(Action {
-                    mode: WriteMode::Modify,
-                    name,
-                })
-            }
-            "write" => {
-                plan.target = Some(Action {
-                    mode: WriteMode::Write,
-                    name,
-                })
-            }
-            _ => {}
+            Some(mode) => plan.target = Some(Action { mode, name }),
+            None if !plan.reads.contains(&name) => plan.reads.push(name),
+            None => {}
         }
     }
     (plan, invalid)

@@ -3,7 +3,7 @@
 use testwright_agent_prompts::Prompt;
 use testwright_sandboxes::repository::Tree;
 
-use crate::agent::{Flow, Outcome, Run};
+use crate::agent::{ChangedTests, FailureKind, Flow, Outcome, Run};
 use crate::formats::{FormatError, OldFiles, ProposedFiles};
 use testwright_models::Message;
 
@@ -22,6 +22,22 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Runs the tests on the old code.
+    pub(crate) async fn run_on_old_code(&self, run: &mut Run) -> Flow<ChangedTests> {
+        run.write_files(&self.proposed.files).await?;
+        run.run_changed_tests().await
+    }
+
+    /// Runs the tests on the old code. Returns the kind of their failure and the result; `None` if none fails, so that
+    /// the draft is dropped.
+    pub(crate) async fn failure(&self, run: &mut Run) -> Flow<Option<(FailureKind, String)>> {
+        let ran = self.run_on_old_code(run).await?;
+        if ran.kind.is_none() {
+            run.stage("run", "passes on the old code: dropped")?;
+        }
+        Ok(ran.kind.map(|kind| (kind, ran.text)))
+    }
+
     /// Puts the files into the workspace and submits them.
     pub(crate) async fn hand_in(&self, run: &mut Run) -> Flow<Outcome> {
         run.write_files(&self.proposed.files).await?;
@@ -41,7 +57,7 @@ pub(crate) async fn write(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
-    temperature: Option<f64>,
+    temperature: f64,
     format: ReplyFormat,
 ) -> Flow<Result<Draft, UnusableReply>> {
     let reply = run.prompt_reply(messages, temperature).await?.content;
@@ -72,7 +88,7 @@ pub(crate) async fn write_and_hand_in(
     temperature: f64,
     format: ReplyFormat,
 ) -> Flow<Outcome> {
-    match write(run, tree, messages, Some(temperature), format).await? {
+    match write(run, tree, messages, temperature, format).await? {
         Ok(draft) => draft.hand_in(run).await,
         Err(why) => Ok(Outcome::nothing(format!(
             "the model's reply cannot be used: {}",
@@ -99,5 +115,5 @@ pub(crate) fn user_message(text: &(impl Prompt + Sync)) -> Flow<Message> {
 /// Asks the model in a call with a context of its own, with greedy decoding.
 pub(crate) async fn ask(run: &mut Run, question: &(impl Prompt + Sync)) -> Flow<String> {
     let messages = vec![user_message(question)?];
-    Ok(run.prompt_reply(messages, Some(0.0)).await?.content)
+    Ok(run.prompt_reply(messages, 0.0).await?.content)
 }

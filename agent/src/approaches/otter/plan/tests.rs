@@ -6,7 +6,7 @@ fn tests_go_only_into_test_files() {
         ("pkg/a.py", "def f():\n    pass\n"),
         ("tests/test_a.py", "async def test_a():\n    pass\n"),
     ]);
-    let read = |reply| read(reply, &repository, OtterConfig::default());
+    let read = |reply| read(reply, &repository, &Options::default());
     let (plan, invalid) = read("read pkg/a.py::f\nwrite pkg/a.py::test_f\nmodify pkg/a.py::f");
     assert_eq!(plan.lines(), ["read pkg/a.py::f"]);
     assert_eq!(invalid, ["write pkg/a.py::test_f", "modify pkg/a.py::f"]);
