@@ -33,19 +33,14 @@ fn answers_position(messages: &[Message]) -> Option<usize> {
             _ => None,
         })
         .collect();
-    let half = lengths
-        .iter()
-        .map(|(_, length)| length)
-        .sum::<usize>()
-        .div_ceil(2);
+    let all: usize = lengths.iter().map(|(_, length)| length).sum();
     let mut cut_bytes = 0;
-    for (i, length) in lengths {
+    let reaches_half = |(_, length): &&(usize, usize)| {
         cut_bytes += length;
-        if cut_bytes >= half {
-            return Some(i + 1);
-        }
-    }
-    None
+        cut_bytes >= all.div_ceil(2)
+    };
+    let (last, _) = lengths.iter().find(reaches_half)?;
+    Some(last + 1)
 }
 
 /// Cuts the answers among the first `until` messages, or shortens other texts if there are no such answers.

@@ -159,14 +159,11 @@ impl Drafts {
     /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn choose(mut self, run: &mut Run) -> Flow<Outcome> {
         self.try_all_fixes(run).await?;
-        let matrix: Vec<Vec<bool>> = (self.accepted.iter())
-            .map(|draft| {
-                self.fixes
-                    .iter()
-                    .map(|fix| draft.passes_with(fix))
-                    .collect()
-            })
-            .collect();
+        let row = |draft: &Draft| {
+            let fixes = self.fixes.iter();
+            fixes.map(|fix| draft.passes_with(fix)).collect()
+        };
+        let matrix: Vec<Vec<bool>> = self.accepted.iter().map(row).collect();
         let Some(best) = best(&matrix, &self.accepted) else {
             let nothing = || Outcome::nothing("no draft ended in a test");
             return Ok(self.miss.unwrap_or_else(nothing));
@@ -246,8 +243,8 @@ impl Draft {
     }
 
     fn passes_with(&self, fix: &CandidateFix) -> bool {
-        self.trial(fix)
-            .is_some_and(|trial| trial.is_valid_fix(&self.evidence.tests))
+        let trial = self.trial(fix);
+        trial.is_some_and(|trial| trial.is_valid_fix(&self.evidence.tests))
     }
 
     fn confidence(&self) -> f64 {

@@ -58,21 +58,12 @@ impl From<ModelError> for Outcome {
 
 /// Answers a call of a tool that is not available.
 pub(super) fn unknown_tool(name: &str, allowed: &[&dyn AnyTool]) -> String {
-    let nearest = allowed
-        .iter()
-        .map(|tool| (strsim::jaro_winkler(name, tool.name()), tool.name()))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
     let names: Vec<&str> = allowed.iter().map(|tool| tool.name()).collect();
-    match nearest {
-        Some((score, nearest)) if score > 0.7 => {
-            format!(
-                "there is no tool `{name}`; did you mean `{nearest}`? The tools are: {}",
-                names.join(", ")
-            )
-        }
-        _ => format!(
-            "there is no tool `{name}`. The tools are: {}",
-            names.join(", ")
-        ),
-    }
+    let scores = (names.iter()).map(|known| (strsim::jaro_winkler(name, known), known));
+    let advice = match scores.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((score, nearest)) if score > 0.7 => format!("; did you mean `{nearest}`?"),
+        _ => ".".to_owned(),
+    };
+    let names = names.join(", ");
+    format!("there is no tool `{name}`{advice} The tools are: {names}")
 }

@@ -1,5 +1,7 @@
 //! Candidate fixes: their effects, and which of them are forms of the same fix.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -92,28 +94,25 @@ impl RecordedTrial {
         let edits = data["edits"].as_array().cloned().unwrap_or_default();
         let state = data["state"].as_str().unwrap_or_default();
         let number = |edit: &Value| edit["variant"].as_u64().unwrap_or_default();
-        let mut numbers: Vec<u64> = edits.iter().map(number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
+        let numbers: BTreeSet<u64> = edits.iter().map(number).collect();
         let variants = match data["variants"].as_array() {
             Some(variants) => variants.as_slice(),
             None => std::slice::from_ref(data),
         };
-        let mut trials = Vec::new();
-        for (at, variant) in variants.iter().enumerate() {
-            let Ok(data) = TrialData::deserialize(variant) else {
-                continue;
-            };
-            let own = |edit: &&Value| numbers.get(at) == Some(&number(edit));
-            trials.push(RecordedTrial {
+        // The lists differ in length if the edits are unknown.
+        let numbers = numbers.into_iter().map(Some).chain(std::iter::repeat(None));
+        let trials = variants.iter().zip(numbers).filter_map(|(variant, own)| {
+            let data = TrialData::deserialize(variant).ok()?;
+            let is_own = |edit: &&Value| own == Some(number(edit));
+            Some(RecordedTrial {
                 trial: trial(&data),
-                edits: edits.iter().filter(own).cloned().collect(),
+                edits: edits.iter().filter(is_own).cloned().collect(),
                 state: state.to_owned(),
                 call,
                 contributed: data.contributed,
-            });
-        }
-        trials
+            })
+        });
+        trials.collect()
     }
 }
 

@@ -154,16 +154,9 @@ fn excerpts(all: &[Excerpt]) -> String {
     let mut parts = Vec::new();
     for group in all.chunk_by(one_head) {
         let [first, ..] = group else { continue };
-        let sources: Vec<&str> = group
-            .iter()
-            .map(|excerpt| excerpt.source.as_str())
-            .collect();
-        parts.push(format!(
-            "# {}:{}\n{}",
-            first.path,
-            first.line,
-            sources.join("\n")
-        ));
+        let sources: Vec<&str> = group.iter().map(|e| e.source.as_str()).collect();
+        let sources = sources.join("\n");
+        parts.push(format!("# {}:{}\n{sources}", first.path, first.line));
     }
     parts.join("\n\n")
 }
@@ -173,42 +166,26 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
     let mut lines = Vec::new();
     for test in &submission.contributed {
         let of = |report: &TestReport| -> Vec<TestOutcome> {
-            let tests = report
-                .tests
-                .iter()
-                .filter(|test_result| belongs_to_test(&test_result.id, &test.id));
-            tests.map(|test_result| test_result.outcome).collect()
+            let results = report.tests.iter();
+            let own = results.filter(|result| belongs_to_test(&result.id, &test.id));
+            own.map(|result| result.outcome).collect()
         };
-        let is_failing = verdict
-            .failing
-            .iter()
-            .any(|failing| belongs_to_test(&failing.id, &test.id));
-        let now = match of(&submission.old) {
-            now if now.len() > 1 => count(&now, ["passes", "fails"]),
+        let mut failing = verdict.failing.iter();
+        let is_failing = failing.any(|failing| belongs_to_test(&failing.id, &test.id));
+        let now = match of(&submission.old).as_slice() {
+            now @ [_, _, ..] => count(now, ["passes", "fails"]),
             _ if is_failing => "fails".to_owned(),
-            now => now
-                .first()
-                .map_or("did not run", |outcome| word(*outcome))
-                .to_owned(),
+            [outcome] => words(*outcome)[0].to_owned(),
+            [] => "did not run".to_owned(),
         };
-        let before = match (test.change, &submission.changed_before) {
+        let then = submission.changed_before.as_ref().map(of);
+        let changed = |then: &str| format!("changed; before the change it {then}");
+        let before = match (test.change, then.as_deref().unwrap_or_default()) {
             (Change::Added, _) => "new".to_owned(),
             (Change::Deleted, _) => "deleted".to_owned(),
-            (Change::Modified, None) => "changed".to_owned(),
-            (Change::Modified, Some(report)) => match of(report) {
-                then if then.len() > 1 => {
-                    format!(
-                        "changed; before the change it {}",
-                        count(&then, ["passed", "failed"])
-                    )
-                }
-                then => match then.first() {
-                    Some(outcome) => {
-                        format!("changed; before the change it {}", word_before(*outcome))
-                    }
-                    None => "changed".to_owned(),
-                },
-            },
+            (Change::Modified, []) => "changed".to_owned(),
+            (Change::Modified, [outcome]) => changed(words(*outcome)[1]),
+            (Change::Modified, then) => changed(&count(then, ["passed", "failed"])),
         };
         lines.push(format!("- {} {now} ({before})", test.id));
     }
@@ -231,26 +208,15 @@ fn count(outcomes: &[TestOutcome], [passes, fails]: [&str; 2]) -> String {
     }
 }
 
-fn word(outcome: TestOutcome) -> &'static str {
+/// Describes an outcome now, and an outcome before the change.
+fn words(outcome: TestOutcome) -> [&'static str; 2] {
     match outcome {
-        TestOutcome::Passed => "passes",
-        TestOutcome::Failed | TestOutcome::Error => "fails",
-        TestOutcome::Skipped => "is skipped",
-        TestOutcome::Xfailed => "fails as expected",
-        TestOutcome::Xpassed => "passes against expectation",
-        TestOutcome::Absent => "did not end",
-    }
-}
-
-/// Describes an outcome before the change.
-fn word_before(outcome: TestOutcome) -> &'static str {
-    match outcome {
-        TestOutcome::Passed => "passed",
-        TestOutcome::Failed | TestOutcome::Error => "failed",
-        TestOutcome::Skipped => "was skipped",
-        TestOutcome::Xfailed => "failed as expected",
-        TestOutcome::Xpassed => "passed against expectation",
-        TestOutcome::Absent => "did not end",
+        TestOutcome::Passed => ["passes", "passed"],
+        TestOutcome::Failed | TestOutcome::Error => ["fails", "failed"],
+        TestOutcome::Skipped => ["is skipped", "was skipped"],
+        TestOutcome::Xfailed => ["fails as expected", "failed as expected"],
+        TestOutcome::Xpassed => ["passes against expectation", "passed against expectation"],
+        TestOutcome::Absent => ["did not end"; 2],
     }
 }
 
@@ -265,12 +231,9 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
         );
     }
     let test_result = result(&submission.old, &test.id);
-    let frames: Vec<&Frame> = test_result
-        .and_then(|test_result| test_result.failure.as_ref())
-        .map(|failure| failure.frames_of_interest().iter().collect())
-        .unwrap_or_default();
-    let repository: Vec<&&Frame> = frames
-        .iter()
+    let failure = test_result.and_then(|test_result| test_result.failure.as_ref());
+    let frames = failure.into_iter().flat_map(|f| f.frames_of_interest());
+    let repository: Vec<&Frame> = frames
         .filter(|frame| frame.place != Place::External)
         .collect();
     // A single frame is the test's own line, which is named above and part of the change.

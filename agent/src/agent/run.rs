@@ -441,24 +441,16 @@ impl Run {
             return Ok(());
         }
         let (now, omitted) = self.session.changes().await?;
-        let changed = now
-            .iter()
-            .filter(|(path, content)| self.state.get(*path) != Some(content))
-            .map(|(path, content)| FileState {
-                path: path.clone(),
-                content: content.clone(),
-                base: false,
-            });
-        let back = self
-            .state
-            .keys()
-            .filter(|path| !now.contains_key(*path))
-            .map(|path| FileState {
-                path: path.clone(),
-                content: None,
-                base: true,
-            });
-        let files: Vec<FileState> = changed.chain(back).collect();
+        let changed = (now.iter()).filter(|(path, content)| self.state.get(*path) != Some(content));
+        let changed = changed.map(|(path, content)| (path, content.clone(), false));
+        let back = self.state.keys().filter(|path| !now.contains_key(*path));
+        let back = back.map(|path| (path, None, true));
+        let state = |(path, content, base): (&String, _, _)| FileState {
+            path: path.clone(),
+            content,
+            base,
+        };
+        let files: Vec<FileState> = changed.chain(back).map(state).collect();
         if !files.is_empty() || !omitted.is_empty() {
             self.record(&Event::State { files, omitted })?;
             self.state = now;

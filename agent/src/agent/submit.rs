@@ -186,12 +186,9 @@ impl Run {
         let verdict = &submitted.verdict;
         let is_lasting = !verdict.accepted() && !verdict.is_by_chance(&submitted.submission);
         self.refused_submission = is_lasting.then(|| Box::new(submitted.clone()));
-        self.submission = submitted.is_final().then(|| {
-            (
-                submitted.submission.patch.clone(),
-                Box::new(self.evidence(submitted)),
-            )
-        });
+        let patch = &submitted.submission.patch;
+        self.submission =
+            (submitted.is_final()).then(|| (patch.clone(), Box::new(self.evidence(submitted))));
     }
 
     /// Returns the outcome of the run, if an answered submission ends it.
@@ -215,14 +212,10 @@ impl Run {
             return None;
         }
         let submitted = SubmissionRecord::deserialize(&answer.data).ok()?;
+        let findings = submitted.verdict.findings.into_iter();
         Some(Outcome::Refused {
             patch: submitted.submission.patch,
-            findings: submitted
-                .verdict
-                .findings
-                .into_iter()
-                .map(|finding| finding.text)
-                .collect(),
+            findings: findings.map(|finding| finding.text).collect(),
         })
     }
 

@@ -23,9 +23,8 @@ pub(super) fn add_shares(
     let mut add = |what: String, tokens: u64| add_tokens(shares, what, tokens);
     add("replies".to_owned(), usage.completion_tokens);
     let lengths = lengths(request);
-    let all: u64 = lengths.values().sum();
     let mut remaining_tokens = usage.prompt_tokens;
-    let mut rest = all;
+    let mut rest: u64 = lengths.values().sum();
     for (what, length) in lengths {
         // A share of the remainder, so that the sum equals the provider's count.
         let share = u128::from(remaining_tokens) * u128::from(length) / u128::from(rest.max(1));
@@ -76,11 +75,8 @@ fn lengths(request: &Request) -> BTreeMap<String, u64> {
                 let arguments = calls.iter().map(|call| call.arguments.as_str().len());
                 let length = content.len() + arguments.sum::<usize>() + extra.length();
                 add("earlier replies", length);
-                tools.extend(
-                    calls
-                        .iter()
-                        .map(|call| (call.id.as_str(), call.name.as_str())),
-                );
+                let names = calls.iter();
+                tools.extend(names.map(|call| (call.id.as_str(), call.name.as_str())));
             }
             Message::Tool(result) => {
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("tools");

@@ -55,12 +55,8 @@ impl Run {
     fn complete_edits(&self, arguments: &Value) -> Vec<Value> {
         let edits = arguments["edits"].as_array().cloned().unwrap_or_default();
         let is_on_top = edits.is_empty() || arguments["on_top"] == true;
-        let earlier = if is_on_top {
-            self.last_fix.clone()
-        } else {
-            Vec::new()
-        };
-        earlier.into_iter().chain(edits).collect()
+        let earlier = self.last_fix.iter().filter(|_| is_on_top);
+        earlier.cloned().chain(edits).collect()
     }
 
     /// Tries the last form of each candidate fix on the tests as they are now. If a fix cannot be tried
@@ -72,11 +68,8 @@ impl Run {
     ) -> Flow<Vec<FixTrial>> {
         let now = digest(&self.state);
         let mut trials = Vec::new();
-        for recorded in latest_versions(&self.trials)
-            .into_iter()
-            .rev()
-            .take(MAX_RETRIED_FIXES)
-        {
+        let latest = latest_versions(&self.trials).into_iter().rev();
+        for recorded in latest.take(MAX_RETRIED_FIXES) {
             let mut trial = recorded.trial.clone();
             let is_of_all = failing.iter().all(|test| {
                 let mut outcomes = trial.outcomes.iter();

@@ -38,6 +38,7 @@ pub fn entries(events: &[Event]) -> Vec<Entry> {
 /// Returns the entries for one event.
 pub fn entries_of(event: &Event) -> Vec<Entry> {
     let entry = |kind, title: String, text: String| Entry { kind, title, text };
+    let stage = |title: String, text: String| vec![entry(EntryKind::Stage, title, text)];
     match event {
         Event::Message {
             message: Message::Assistant { calls, .. },
@@ -75,38 +76,24 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
         Event::Answer(answer) => {
             let refused = if answer.refused { ", refused" } else { "" };
             let title = format!("{}{refused}: {:.1} s", answer.tool, answer.seconds);
-            vec![entry(
-                EntryKind::Answer,
-                title,
-                answer.result.content.clone(),
-            )]
+            let text = answer.result.content.clone();
+            vec![entry(EntryKind::Answer, title, text)]
         }
-        Event::Stage { stage, result } => {
-            vec![entry(
-                EntryKind::Stage,
-                format!("Stage {stage}"),
-                result.clone(),
-            )]
-        }
+        Event::Stage {
+            stage: name,
+            result,
+        } => stage(format!("Stage {name}"), result.clone()),
         Event::NoReply { purpose, cause } => {
             let what = match purpose {
                 Purpose::Step | Purpose::Prompt => "the model",
                 Purpose::Review => "the reviewer",
             };
             let text = match cause {
-                NoReplyCause::ContextFull { message } => message.clone(),
-                NoReplyCause::TimeUp { call_started: true } => {
-                    "The time was up during the call.".to_owned()
-                }
-                NoReplyCause::TimeUp {
-                    call_started: false,
-                } => "The time was up before the call.".to_owned(),
+                NoReplyCause::ContextFull { message } => message.as_str(),
+                NoReplyCause::TimeUp { call_started: true } => "The time was up during the call.",
+                NoReplyCause::TimeUp { .. } => "The time was up before the call.",
             };
-            vec![entry(
-                EntryKind::Stage,
-                format!("No reply from {what}"),
-                text,
-            )]
+            stage(format!("No reply from {what}"), text.to_owned())
         }
         Event::DraftEnded {
             number,
@@ -117,20 +104,12 @@ pub fn entries_of(event: &Event) -> Vec<Entry> {
                 Some(limit) => Outcome::OutOfBudget { limit: *limit }.summary(),
                 None => reason.clone().unwrap_or_default(),
             };
-            vec![entry(
-                EntryKind::Stage,
-                format!("The end of draft {number}"),
-                text,
-            )]
+            stage(format!("The end of draft {number}"), text)
         }
-        Event::Compacted { .. } => {
-            let text = "Older tool answers were cut.".to_owned();
-            vec![entry(
-                EntryKind::Stage,
-                "The context was full".to_owned(),
-                text,
-            )]
-        }
+        Event::Compacted { .. } => stage(
+            "The context was full".to_owned(),
+            "Older tool answers were cut.".to_owned(),
+        ),
         Event::Started(_) | Event::State { .. } | Event::Resumed { .. } | Event::Ended { .. } => {
             Vec::new()
         }
@@ -186,10 +165,10 @@ fn readable_edit(edit: &Value) -> Option<String> {
         if ["path", "old", "new"].contains(&name.as_str()) || value.is_null() {
             continue;
         }
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        lines[0].push_str(&format!(", {name} {value}"));
+        lines[0].push_str(&match value {
+            Value::String(text) => format!(", {name} {text}"),
+            value => format!(", {name} {value}"),
+        });
     }
     let old: Vec<&str> = text("old").unwrap_or_default().lines().collect();
     let new: Vec<&str> = new.lines().collect();

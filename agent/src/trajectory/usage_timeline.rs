@@ -8,8 +8,8 @@ use testwright_models::Usage;
 /// A model call, and the usage of the run up to its reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UsagePoint {
-    /// `step`, `prompt` or `review`.
-    pub purpose: &'static str,
+    /// Purpose of the call.
+    pub purpose: Purpose,
     /// Prompt tokens of this call alone.
     pub prompt_tokens: u64,
     /// Completion tokens of this call alone.
@@ -42,11 +42,7 @@ pub fn usage_timeline(events: &[Event]) -> Vec<UsagePoint> {
                 spent += reply.usage;
                 elapsed += in_tools + seconds;
                 points.push(UsagePoint {
-                    purpose: match purpose {
-                        Purpose::Step => "step",
-                        Purpose::Prompt => "prompt",
-                        Purpose::Review => "review",
-                    },
+                    purpose: *purpose,
                     prompt_tokens: reply.usage.prompt_tokens,
                     completion_tokens: reply.usage.completion_tokens,
                     model_seconds: *seconds,
@@ -100,9 +96,9 @@ mod tests {
         assert_eq!(
             rows,
             [
-                ("step", 110, 0.0, 2.0, Some(0.25)),
-                ("review", 170, 1.5, 4.5, Some(0.5)),
-                ("step", 380, 0.0, 5.5, None),
+                (Purpose::Step, 110, 0.0, 2.0, Some(0.25)),
+                (Purpose::Review, 170, 1.5, 4.5, Some(0.5)),
+                (Purpose::Step, 380, 0.0, 5.5, None),
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use testwright_agent::trajectory::UsagePoint;
+use testwright_agent::trajectory::{Purpose, UsagePoint};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 140.0;
@@ -31,7 +31,7 @@ struct Dot {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    purpose: &'static str,
+    purpose: Purpose,
     tool_seconds: String,
     model_seconds: String,
     prompt_tokens: u64,
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn line_rises_to_corner() {
         let point = |seconds, tokens| UsagePoint {
-            purpose: "step",
+            purpose: Purpose::Step,
             prompt_tokens: tokens,
             completion_tokens: 0,
             model_seconds: 0.0,
