@@ -112,6 +112,11 @@ impl Refusal {
         let hint = format!("use the address of an issue, such as {EXAMPLE}");
         Refusal::new("it is not the address of an issue", hint)
     }
+
+    fn is_pull_request() -> Refusal {
+        let hint = "give the issue that the pull request is about";
+        Refusal::new("it is a pull request, not an issue", hint)
+    }
 }
 
 /// Parses an issue's address; `None` if it is not a URL. `base` is the GitHub server in the settings.
@@ -172,15 +177,15 @@ fn read(
         return read_other(scheme, host, path);
     }
     let (owner, name, number) = issue_in(path)?;
-    let server = Server::from_host(scheme, host, base)?;
+    let (apis, web, notes) = github_server(scheme, host, base)?;
     Ok(Address {
         forge: Forge::GitHub,
-        apis: server.apis,
-        web: server.web,
+        apis,
+        web,
         owner: owner.to_owned(),
         name: name.to_owned(),
         number,
-        notes: server.notes,
+        notes,
     })
 }
 
@@ -198,12 +203,7 @@ fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
     };
     let number = match (kind, number.map(str::parse::<u64>)) {
         ("issues", Some(Ok(number))) => number,
-        ("pull" | "pulls", _) => {
-            return Err(Refusal::new(
-                "it is a pull request, not an issue",
-                "give the issue that the pull request is about",
-            ));
-        }
+        ("pull" | "pulls", _) => return Err(Refusal::is_pull_request()),
         ("discussions", _) => {
             return Err(Refusal::new(
                 "it is a discussion, not an issue",
@@ -220,9 +220,8 @@ fn check_names(parts: &[&str]) -> Result<(), Refusal> {
     for part in parts {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if !part.chars().all(fits) || part.chars().all(|c| c == '.') {
-            let cause = format!("`{part}` cannot be part of a repository's name");
             return Err(Refusal {
-                cause,
+                cause: format!("`{part}` cannot be part of a repository's name"),
                 ..Refusal::names_no_issue()
             });
         }
@@ -233,6 +232,8 @@ fn check_names(parts: &[&str]) -> Result<(), Refusal> {
 /// Parses an address on another server than GitHub's. A server that is not known by its name has the API of Gitea,
 /// unless the path is one of GitLab.
 fn read_other(scheme: &str, host: &str, path: &str) -> Result<Address, Refusal> {
+    const ISSUES: [&str; 2] = ["issues", "work_items"];
+    const CHANGES: [&str; 3] = ["pulls", "merge_requests", "pull-requests"];
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     let web = format!("{scheme}://{host}");
     let (forge, api, web, parts) = match parts.as_slice() {
@@ -243,13 +244,9 @@ fn read_other(scheme: &str, host: &str, path: &str) -> Result<Address, Refusal> 
             (Forge::Bitbucket, format!("{web}/2.0"), site, rest.to_vec())
         }
         all if host == "bitbucket.org" => {
-            let (api, site) = ("https://api.bitbucket.org/2.0", "https://bitbucket.org");
-            (
-                Forge::Bitbucket,
-                api.to_owned(),
-                site.to_owned(),
-                all.to_vec(),
-            )
+            let api = "https://api.bitbucket.org/2.0".to_owned();
+            let site = "https://bitbucket.org".to_owned();
+            (Forge::Bitbucket, api, site, all.to_vec())
         }
         all if all.contains(&"-") || is_gitlab(host) => {
             let parts = all.iter().copied().filter(|part| *part != "-").collect();
@@ -257,26 +254,12 @@ fn read_other(scheme: &str, host: &str, path: &str) -> Result<Address, Refusal> 
         }
         all => (Forge::Gitea, format!("{web}/api/v1"), web, all.to_vec()),
     };
-    let is_kind = |part: &&str| {
-        [
-            "issues",
-            "work_items",
-            "pulls",
-            "merge_requests",
-            "pull-requests",
-        ]
-        .contains(part)
-    };
+    let is_kind = |part: &&str| ISSUES.contains(part) || CHANGES.contains(part);
     let at = parts.iter().rposition(is_kind).unwrap_or(0);
     let (repository, rest) = parts.split_at(at);
     let number = match rest {
-        ["issues" | "work_items", number, ..] => number.parse::<u64>().ok(),
-        ["pulls" | "merge_requests" | "pull-requests", ..] => {
-            return Err(Refusal::new(
-                "it is a pull request, not an issue",
-                "give the issue that the pull request is about",
-            ));
-        }
+        [kind, number, ..] if ISSUES.contains(kind) => number.parse::<u64>().ok(),
+        [kind, ..] if CHANGES.contains(kind) => return Err(Refusal::is_pull_request()),
         _ => None,
     };
     let fits = |owners: &[&str]| match forge {
@@ -309,53 +292,38 @@ fn is_public(host: &str) -> bool {
     host == "github.com" || host == "api.github.com"
 }
 
-/// The server to ask for an issue; fields as in [`Address`].
-struct Server {
-    apis: Vec<String>,
-    web: String,
-    notes: Vec<String>,
-}
-
-impl Server {
-    /// Returns the server at `host`, if it is GitHub's or the one in the settings.
-    fn from_host(scheme: &str, host: &str, base: Option<&BaseUrl>) -> Result<Server, Refusal> {
-        let public = is_public(host);
-        let Some(base) = base else {
-            if public {
-                return Ok(Server::new(vec![API.to_owned()], WEB.to_owned()));
-            }
-            return Err(Refusal::new(
+/// Returns the APIs, the address for browsers and notes for an issue at `host`, as in [`Address`], if it is GitHub's or
+/// the server in the settings.
+fn github_server(
+    scheme: &str,
+    host: &str,
+    base: Option<&BaseUrl>,
+) -> Result<(Vec<String>, String, Vec<String>), Refusal> {
+    let web = WEB.to_owned();
+    let Some(base) = base else {
+        return match is_public(host) {
+            true => Ok((vec![API.to_owned()], web, Vec::new())),
+            false => Err(Refusal::new(
                 format!("{host} is not github.com"),
                 format!("for GitHub Enterprise set TESTWRIGHT_GITHUB_BASE_URL={scheme}://{host}"),
-            ));
+            )),
         };
-        let base_host = host_of(base.reveal());
-        let same = server_of(&base_host) == server_of(host);
-        if public {
-            let mut server = Server::new(apis(base), WEB.to_owned());
-            if !same {
-                server.notes.push(format!(
-                    "the issue is read from {base_host}, the server in github.base-url"
-                ));
-            }
-            return Ok(server);
+    };
+    let base_host = host_of(base.reveal());
+    match (is_public(host), server_of(&base_host) == server_of(host)) {
+        (true, true) => Ok((apis(base), web, Vec::new())),
+        (true, false) => {
+            let note = format!("the issue is read from {base_host}, the server in github.base-url");
+            Ok((apis(base), web, vec![note]))
         }
-        if same {
+        (false, true) => {
             let web = format!("{scheme}://{}", server_of(host));
-            return Ok(Server::new(apis(base), web));
+            Ok((apis(base), web, Vec::new()))
         }
-        Err(Refusal::new(
+        (false, false) => Err(Refusal::new(
             format!("{host} is neither github.com nor {base_host}, the server in github.base-url"),
             "set TESTWRIGHT_GITHUB_BASE_URL to the server of the issue",
-        ))
-    }
-
-    fn new(apis: Vec<String>, web: String) -> Server {
-        Server {
-            apis,
-            web,
-            notes: Vec::new(),
-        }
+        )),
     }
 }
 
@@ -363,11 +331,8 @@ impl Server {
 fn host_of(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    authority
-        .rsplit('@')
-        .next()
-        .unwrap_or(authority)
-        .to_ascii_lowercase()
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    host.to_ascii_lowercase()
 }
 
 /// Returns the server that git clones from, given its own address or that of its API.

@@ -5,7 +5,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use super::address::Address;
-use super::http::{Api, below};
+use super::http::{Api, below, incomplete_note};
 use super::{Comment, Issue, Options};
 use testwright_config::error::Result;
 
@@ -48,13 +48,8 @@ struct CommentPage {
 pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> {
     let api = Api::new(address, options)?;
     let number = address.number.to_string();
-    let path = [
-        "repositories",
-        &address.owner,
-        &address.name,
-        "issues",
-        &number,
-    ];
+    let (owner, name) = (&address.owner, &address.name);
+    let path = ["repositories", owner, name, "issues", &number];
     let (answer, url): (IssueAnswer, _) = api.fetch(address, &path).await?;
     let text = |content: Option<Content>| content.and_then(|content| content.raw);
     let body = text(answer.content);
@@ -63,22 +58,16 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
         let answers = comments(&api, &url, &mut issue.notes).await?;
         issue.comments = answers
             .into_iter()
-            .map(|answer| Comment {
-                author: answer
-                    .user
-                    .map_or_else(|| "ghost".to_owned(), |user| user.display_name),
-                created_at: answer.created_on,
-                body: text(answer.content)
-                    .unwrap_or_default()
-                    .replace("\r\n", "\n"),
+            .map(|answer| {
+                let author = answer.user.map(|user| user.display_name);
+                Comment::new(author, answer.created_on, text(answer.content))
             })
             // A change of the issue's state is a comment without text.
             .filter(|comment| !comment.body.trim().is_empty())
             .collect();
         if !matches!(answer.state.as_str(), "" | "new" | "open" | "on hold") {
-            issue.notes.push(
-                "the time of the fix is unknown, so comments after it may be included".to_owned(),
-            );
+            let note = "the time of the fix is unknown, so comments after it may be included";
+            issue.notes.push(note.to_owned());
         }
         issue.drop_late_comments(None, options);
     }
@@ -102,9 +91,6 @@ async fn comments(api: &Api, issue: &Url, notes: &mut Vec<String>) -> Result<Vec
             None => return Ok(all),
         }
     }
-    notes.push(format!(
-        "only the first {} comments are included",
-        all.len()
-    ));
+    notes.push(incomplete_note(all.len()));
     Ok(all)
 }

@@ -11,6 +11,7 @@ use super::http::{Api, ApiResponse, page};
 use super::{Comment, Issue, Options};
 use testwright_config::error::{Error, Result};
 
+pub use edits::TextBeforeFix;
 pub(super) use edits::as_of;
 
 #[derive(Deserialize)]
@@ -48,13 +49,8 @@ struct EventAnswer {
 
 impl CommentAnswer {
     pub(super) fn comment(self) -> Option<Comment> {
-        Some(Comment {
-            author: self
-                .user
-                .map_or_else(|| "ghost".to_owned(), |user| user.login),
-            created_at: self.created_at,
-            body: self.body.unwrap_or_default().replace("\r\n", "\n"),
-        })
+        let author = self.user.map(|user| user.login);
+        Some(Comment::new(author, self.created_at, self.body))
     }
 }
 
@@ -83,19 +79,18 @@ fn follow(issue: &mut Issue, address: &Address, page: &str, options: &Options) -
     }
     let Some(moved) = address.moved(page, options.base_url.as_ref()) else {
         let page: String = page.chars().take(200).collect();
+        let web = &address.web;
         return Err(
             Error::infrastructure(format!("read the issue at {}", issue.origin))
                 .cause(format!(
-                    "it has moved to `{page}`, which is not an issue of {}",
-                    address.web
+                    "it has moved to `{page}`, which is not an issue of {web}"
                 ))
                 .hint("use the issue's current address"),
         );
     };
     issue.origin = moved.page();
-    issue
-        .notes
-        .push(format!("the issue has moved to {}", issue.origin));
+    let note = format!("the issue has moved to {}", issue.origin);
+    issue.notes.push(note);
     issue.number = Some(moved.number);
     issue.repository = Some(moved.repository());
     Ok(())
@@ -107,14 +102,15 @@ impl Api {
         let number = address.number.to_string();
         let path = ["repos", &address.owner, &address.name, "issues", &number];
         let mut response = None;
-        for (i, base) in address.apis.iter().enumerate() {
-            match self.get(self.url(base, &path)?).await? {
-                ApiResponse::Refused(status, _)
-                    if status == StatusCode::NOT_FOUND && i + 1 < address.apis.len() => {}
-                answer => {
-                    response = Some(answer);
-                    break;
-                }
+        for base in &address.apis {
+            let answer = self.get(self.url(base, &path)?).await?;
+            let is_missing = match &answer {
+                ApiResponse::Refused(status, _) => *status == StatusCode::NOT_FOUND,
+                ApiResponse::Found { .. } => false,
+            };
+            response = Some(answer);
+            if !is_missing {
+                break;
             }
         }
         let response = response.ok_or_else(|| self.failed("no server to ask"))?;
@@ -134,26 +130,20 @@ impl Api {
         closed: Option<Timestamp>,
         notes: &mut Vec<String>,
     ) -> Option<Timestamp> {
-        let events = match self.get(page(issue, "events", 1)).await {
-            Ok(answer) => self
-                .read::<Vec<EventAnswer>>(answer)
-                .map(|(events, ..)| events),
-            Err(error) => Err(error),
+        let answer = self.get(page(issue, "events", 1)).await;
+        let events = answer.and_then(|answer| self.read::<Vec<EventAnswer>>(answer));
+        let events = events.map_or_else(
+            |_| {
+                let note = "the time of the fix is unknown, so comments up to the closing of the issue are included";
+                notes.push(note.to_owned());
+                Vec::new()
+            },
+            |(events, ..)| events,
+        );
+        let is_fix = |e: &&EventAnswer| {
+            e.commit_id.is_some() && matches!(e.event.as_deref(), Some("closed" | "referenced"))
         };
-        let events = events.unwrap_or_else(|_| {
-            notes.push(
-                "the time of the fix is unknown, so comments up to the closing of the issue are included"
-                    .to_owned(),
-            );
-            Vec::new()
-        });
-        events
-            .iter()
-            .filter(|e| {
-                e.commit_id.is_some() && matches!(e.event.as_deref(), Some("closed" | "referenced"))
-            })
-            .filter_map(|e| e.created_at)
-            .chain(closed)
-            .min()
+        let fixes = events.iter().filter(is_fix);
+        fixes.filter_map(|e| e.created_at).chain(closed).min()
     }
 }

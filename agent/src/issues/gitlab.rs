@@ -56,12 +56,7 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
 
 impl Note {
     fn comment(self) -> Option<Comment> {
-        (!self.system).then(|| Comment {
-            author: self
-                .author
-                .map_or_else(|| "ghost".to_owned(), |author| author.username),
-            created_at: self.created_at,
-            body: self.body.unwrap_or_default().replace("\r\n", "\n"),
-        })
+        let author = self.author.map(|author| author.username);
+        (!self.system).then(|| Comment::new(author, self.created_at, self.body))
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::address::{self, Address};
+use super::github::TextBeforeFix;
 use super::{Options, github, text};
 use testwright_config::error::{Error, Kind, Result};
 
@@ -21,21 +22,6 @@ pub enum IssueSource {
     },
     /// Folder with `N.md` or `N.json` for issue N; the JSON has the format of GitHub's API.
     Folder(PathBuf),
-}
-
-/// Title and body of an issue before its fix.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TextBeforeFix {
-    /// Title before the fix.
-    pub title: String,
-    /// Text in Markdown before the fix, without the title.
-    pub body: String,
-    /// Address, or name of a file.
-    pub origin: String,
-    /// Creation time, if known.
-    pub created_at: Option<Timestamp>,
-    /// Known edits after the fix.
-    pub later_edits: String,
 }
 
 /// The fields read from a file in the format of GitHub's API. `origin` may give the source of a text that is
@@ -65,18 +51,7 @@ impl IssueSource {
         let read = match self {
             IssueSource::GitHub { repo, options } => {
                 let address = address_of(repo, number, options)?;
-                let historical_issue = github::as_of(&address, fixed_at, options).await;
-                historical_issue.map(|issue| TextBeforeFix {
-                    title: issue.title,
-                    body: issue.body,
-                    origin: issue.page,
-                    created_at: issue.created_at,
-                    later_edits: match issue.later_edits {
-                        None => "not known".to_owned(),
-                        Some(0) => "none".to_owned(),
-                        Some(number) => format!("{number}, taken back"),
-                    },
-                })
+                github::as_of(&address, fixed_at, options).await
             }
             IssueSource::Folder(folder) => stored(folder, number, fixed_at).await,
         };

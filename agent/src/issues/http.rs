@@ -177,11 +177,8 @@ impl Api {
 
     pub(super) async fn body(&self, mut answer: reqwest::Response) -> Result<Vec<u8>> {
         let mut body = Vec::new();
-        while let Some(part) = answer
-            .chunk()
-            .await
-            .map_err(|e| self.failed(http_client::describe(&e)))?
-        {
+        let failed = |error| self.failed(http_client::describe(&error));
+        while let Some(part) = answer.chunk().await.map_err(failed)? {
             body.extend_from_slice(&part);
             if body.len() > MAX_RESPONSE_LEN {
                 return Err(self.failed("the server's answer is too large"));
@@ -317,10 +314,7 @@ impl Api {
         let mut comments: Vec<Comment> = answers.into_iter().filter_map(comment).collect();
         comments.sort_by_key(|comment| comment.created_at);
         if !is_complete {
-            notes.push(format!(
-                "only the first {} comments are included",
-                comments.len()
-            ));
+            notes.push(incomplete_note(comments.len()));
         }
         Ok(comments)
     }
@@ -357,6 +351,11 @@ impl Api {
     pub(super) fn failed(&self, cause: impl std::fmt::Display) -> Error {
         Error::infrastructure(format!("read the issue at {}", self.page)).cause(cause)
     }
+}
+
+/// Returns a note that only these many comments were read.
+pub(super) fn incomplete_note(count: usize) -> String {
+    format!("only the first {count} comments are included")
 }
 
 /// Returns a URL with further path segments, each escaped.

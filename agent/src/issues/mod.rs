@@ -68,17 +68,25 @@ pub struct Comment {
     pub body: String,
 }
 
+impl Comment {
+    /// Creates a comment from a forge's answer. The forge names no author if the account was deleted.
+    fn new(author: Option<String>, created_at: Timestamp, body: Option<String>) -> Self {
+        Comment {
+            author: author.unwrap_or_else(|| "ghost".to_owned()),
+            created_at,
+            body: body.unwrap_or_default().replace("\r\n", "\n"),
+        }
+    }
+}
+
 impl Issue {
     /// Returns title, body and comments as one text.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n\n{}", self.title, self.body.trim_end());
         for comment in &self.comments {
             let day = comment.created_at.strftime("%Y-%m-%d");
-            let body = comment.body.trim_end();
-            text.push_str(&format!(
-                "\n\nComment by {} on {day}:\n\n{body}",
-                comment.author
-            ));
+            let (author, body) = (&comment.author, comment.body.trim_end());
+            text.push_str(&format!("\n\nComment by {author} on {day}:\n\n{body}"));
         }
         text.truncate(text.trim_end().len());
         text
@@ -130,7 +138,6 @@ impl Issue {
         Issue {
             title: title.trim().to_owned(),
             body: body.unwrap_or_default().replace("\r\n", "\n"),
-            comments: Vec::new(),
             origin: address.page(),
             repository: Some(address.repository()),
             number: Some(address.number),
@@ -212,8 +219,10 @@ impl Options {
 
 pub use address::{api_base_url, server_of, web_base_url};
 pub use fold::FULL_ISSUE_PATH;
-pub use historical_text::{IssueSource, TextBeforeFix};
+pub use github::TextBeforeFix;
+pub use historical_text::IssueSource;
 pub use reference::{github_repository, is_reference, page_of};
+pub use text::title;
 pub use wish::Wish;
 
 /// Reads an issue from the URL of an issue on a forge, a Markdown or text file, or `-` for standard input.
@@ -270,11 +279,6 @@ fn url(input: &str, options: &Options) -> Result<Option<Address>> {
 /// Fails if the text is empty, too long, or binary.
 pub fn of_text(text: &str, origin: &str) -> Result<Issue> {
     text::read(text.as_bytes(), origin)
-}
-
-/// Returns the title of an issue with this text, or its address if the text is one.
-pub fn title(text: &str) -> Option<String> {
-    text::title(text)
 }
 
 /// Reads bytes as an issue, and as the address of one, for the fuzz targets.

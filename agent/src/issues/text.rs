@@ -1,6 +1,5 @@
 //! Issues from files and standard input.
 
-use std::fmt::Write as _;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -58,10 +57,8 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
         .read_to_end(&mut bytes)
         .map_err(|e| Error::usage(format!("read the issue in {origin}")).cause(e))?;
     if bytes.len() as u64 > MAX_ISSUE_LEN {
-        return Err(too_large(
-            origin,
-            &format!("more than {}", megabytes(MAX_ISSUE_LEN)),
-        ));
+        let size = format!("more than {}", megabytes(MAX_ISSUE_LEN));
+        return Err(too_large(origin, &size));
     }
     let mut notes = Vec::new();
     let refused = |cause: &str, hint: &str| {
@@ -70,16 +67,12 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
             .hint(hint)
     };
     let text = decode(bytes, &mut notes).ok_or_else(|| {
-        refused(
-            "it is not text: it contains NUL bytes",
-            "pass a Markdown or text file",
-        )
+        let hint = "pass a Markdown or text file";
+        refused("it is not text: it contains NUL bytes", hint)
     })?;
     if text.trim().is_empty() {
-        return Err(refused(
-            "it is empty",
-            "describe what happens and what should happen instead",
-        ));
+        let hint = "describe what happens and what should happen instead";
+        return Err(refused("it is empty", hint));
     }
     let (title, body) = split(&text);
     Ok(Issue {
@@ -131,8 +124,8 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     (rest.is_empty() && !text.contains('\0')).then_some(text)
 }
 
-/// Returns the first heading or line, if it can be a title.
-pub(super) fn title(text: &str) -> Option<String> {
+/// Returns the title of an issue with this text: the first heading or line, if it can be one.
+pub fn title(text: &str) -> Option<String> {
     split(text).0
 }
 
@@ -141,10 +134,8 @@ fn split(text: &str) -> (Option<String>, String) {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let title = first.trim().trim_start_matches('#').trim();
-    let is_other = ["```", ">>>", "<!--"]
-        .iter()
-        .any(|mark| title.starts_with(mark));
-    if is_other || !title.contains(char::is_alphanumeric) {
+    let mut other_marks = ["```", ">>>", "<!--"].iter();
+    if other_marks.any(|mark| title.starts_with(mark)) || !title.contains(char::is_alphanumeric) {
         return (None, text.to_owned());
     }
     if title.chars().count() > MAX_TITLE_LEN {
@@ -166,42 +157,26 @@ fn split(text: &str) -> (Option<String>, String) {
 
 /// Suggests what the user may have meant by a file that does not exist.
 fn suggest(path: &Path) -> Option<String> {
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let Ok(entries) = std::fs::read_dir(folder) else {
-        return Some(format!(
-            "the folder {} does not exist either",
-            folder.display()
-        ));
+        let folder = folder.display();
+        return Some(format!("the folder {folder} does not exist either"));
     };
     let file_name = path.file_name()?.to_string_lossy().to_lowercase();
+    let distance = |name: &str| strsim::damerau_levenshtein(&file_name, &name.to_lowercase());
     let mut near: Vec<(usize, String)> = entries
         .flatten()
         .filter(|e| e.path().is_file())
         .map(|e| e.file_name().to_string_lossy().into_owned())
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&file_name, &name.to_lowercase()),
-                name,
-            )
-        })
+        .map(|name| (distance(&name), name))
         .filter(|(distance, _)| *distance <= (file_name.chars().count() / 3).max(2))
         .collect();
     near.sort();
     near.truncate(3);
-    let mut hint = String::from("did you mean ");
-    for (i, (_, name)) in near.iter().enumerate() {
-        let suggestion = path.with_file_name(name);
-        let _ = write!(
-            hint,
-            "{}{}",
-            if i > 0 { ", " } else { "" },
-            suggestion.display()
-        );
-    }
-    (!near.is_empty()).then(|| hint + "?")
+    let names = near.iter().map(|(_, name)| path.with_file_name(name));
+    let names: Vec<String> = names.map(|name| name.display().to_string()).collect();
+    (!names.is_empty()).then(|| format!("did you mean {}?", names.join(", ")))
 }
 
 #[cfg(test)]

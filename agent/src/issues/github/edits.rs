@@ -15,14 +15,19 @@ use crate::issues::http::{Api, is_loopback};
 use testwright_config::error::{Error, Result};
 use testwright_sandboxes::http_client;
 
-/// Title and body of an issue at a given time.
-pub(crate) struct HistoricalIssue {
+/// Title and body of an issue before its fix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextBeforeFix {
+    /// Title before the fix.
     pub title: String,
+    /// Text in Markdown before the fix, without the title.
     pub body: String,
-    pub page: String,
+    /// Address, or name of a file.
+    pub origin: String,
+    /// Creation time, if known.
     pub created_at: Option<Timestamp>,
-    /// Number of later edits of its body; `None` if unknown.
-    pub later_edits: Option<u64>,
+    /// Known edits after the fix.
+    pub later_edits: String,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +75,7 @@ pub(crate) async fn as_of(
     address: &Address,
     time: Timestamp,
     options: &Options,
-) -> Result<HistoricalIssue> {
+) -> Result<TextBeforeFix> {
     let api = Api::new(address, options)?;
     let (answer, url, _) = api.issue(address).await?;
     let absent =
@@ -95,12 +100,16 @@ pub(crate) async fn as_of(
             }
         },
     };
-    Ok(HistoricalIssue {
+    Ok(TextBeforeFix {
         title: title.trim().to_owned(),
         body: body.unwrap_or_default().replace("\r\n", "\n"),
-        page: address.page(),
+        origin: address.page(),
         created_at: answer.created_at,
-        later_edits,
+        later_edits: match later_edits {
+            None => "not known".to_owned(),
+            Some(0) => "none".to_owned(),
+            Some(number) => format!("{number}, taken back"),
+        },
     })
 }
 
