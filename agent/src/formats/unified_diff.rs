@@ -234,7 +234,7 @@ impl FileChange {
             match paths::meant(&path, old) {
                 Some(meant) => {
                     proposed.repaired(format!("`{path}` is `{meant}`"));
-                    before = old.text(&meant);
+                    before = proposed.text(&meant, old);
                     path = meant;
                 }
                 None if only_adds => {

@@ -33,6 +33,21 @@ fn new(reply: &str) -> (String, Vec<String>) {
     (content, proposed.repairs)
 }
 
+#[test]
+fn both_changes_of_shortened_path_are_kept() {
+    let change = |line: usize, number: usize| {
+        format!(
+            "--- a/test_a.py\n+++ b/test_a.py\n@@ -{line} +{line} @@\n-    assert pkg.f({number}) == {number}\n\
+             +    assert pkg.f({number}) == 0\n"
+        )
+    };
+    let (text, _) = new(&(change(5, 1) + &change(9, 2)));
+    assert!(
+        text.contains("f(1) == 0") && text.contains("f(2) == 0"),
+        "{text}"
+    );
+}
+
 fn after_two(added: &str) -> String {
     OLD.replace("f(2) == 2\n", &format!("f(2) == 2\n{added}"))
 }
