@@ -11,10 +11,10 @@ use super::{FormatError, with_line_feeds};
 /// Fails if the reply contains no code.
 pub fn code(reply: &str) -> Result<String, FormatError> {
     let text = with_line_feeds(reply);
-    let content = fenced(&text)
+    let longest = fenced(&text)
         .into_iter()
-        .max_by_key(|block| block.text.len())
-        .map_or_else(|| text.trim().to_owned(), |block| block.text);
+        .max_by_key(|block| block.text.len());
+    let content = longest.map_or_else(|| text.trim().to_owned(), |block| block.text);
     match content.trim().is_empty() {
         true => Err(FormatError::new("the reply contains no code")),
         false => Ok(format!("{}\n", content.trim_matches('\n').trim_end())),

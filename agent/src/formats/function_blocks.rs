@@ -103,19 +103,15 @@ fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
         None => proposed.repaired("a block does not say `insert` or `rewrite`"),
     }
     while lines.next_if(|line| is_fence(line)).is_some() {}
-    let at = match lines
-        .peek()
-        .map(|line| line.trim().to_lowercase())
-        .as_deref()
-    {
-        Some("bof") => Some(At::Begin),
-        Some("eof") => Some(At::End),
-        Some(line) => {
+    let at = lines.peek().map(|line| line.trim().to_lowercase());
+    let at = at.and_then(|line| match line.as_str() {
+        "bof" => Some(At::Begin),
+        "eof" => Some(At::End),
+        line => {
             let number = line.trim_start_matches("line").trim();
             number.parse().ok().map(At::Line)
         }
-        None => None,
-    };
+    });
     match at {
         Some(_) => drop(lines.next()),
         None => proposed.repaired("a block does not say where"),
@@ -168,15 +164,7 @@ fn open_quotes(line: &str, mut open: Option<&'static str>) -> Option<&'static st
 
 impl Block {
     fn apply(&self, old: &dyn OldFiles, proposed: &mut ProposedFiles) -> Result<(), FormatError> {
-        let mut path = paths::clean(&self.path, old)?;
-        let mut before = proposed.text(&path, old);
-        if before.is_none()
-            && let Some(meant) = paths::meant(&path, old)
-        {
-            proposed.repaired(format!("`{path}` is `{meant}`"));
-            before = proposed.text(&meant, old);
-            path = meant;
-        }
+        let (path, before) = proposed.resolve(paths::clean(&self.path, old)?, old);
         let Some(before) = before else {
             if self.mode == Mode::Rewrite {
                 proposed.repaired(format!("`{path}` is new: there is nothing to rewrite"));
@@ -189,9 +177,8 @@ impl Block {
         let after = match Code::read(&self.code) {
             Ok(code) if !code.names.is_empty() => self.with_code(&text, &code, &path, proposed)?,
             Ok(_) | Err(_) if self.mode == Mode::Insert => {
-                proposed.repaired(format!(
-                    "the code inserted into `{path}` is not a function or class"
-                ));
+                let what = format!("the code inserted into `{path}` is not a function or class");
+                proposed.repaired(what);
                 self.with_text(&text)
             }
             Ok(_) => return Err(FormatError::new("a rewrite contains no function or class")),
@@ -269,8 +256,8 @@ impl Block {
             At::End => usize::MAX - definition.line,
         };
         let all = flatten(outline);
-        let exact = all.iter().filter(|definition| definition.name == *name);
-        if let Some(definition) = exact.min_by_key(|definition| distance(definition)) {
+        let exact = all.iter().filter(|d| d.name == *name);
+        if let Some(definition) = exact.min_by_key(|d| distance(d)) {
             return Some((definition, true));
         }
         // The prefix common to all tests is not significant.
@@ -278,39 +265,28 @@ impl Block {
         let likeness = |definition: &Definition| {
             strsim::normalized_levenshtein(&stem(&definition.name), &stem(name))
         };
-        let near = all
-            .into_iter()
-            .filter(|definition| likeness(definition) >= MIN_SIMILARITY);
-        near.min_by_key(|definition| distance(definition))
-            .map(|definition| (definition, false))
+        let near = all.into_iter().filter(|d| likeness(d) >= MIN_SIMILARITY);
+        near.min_by_key(|d| distance(d)).map(|d| (d, false))
     }
 
     /// Returns the point after the definition that contains or precedes the line, or before the first
     /// definition. Methods go into their class.
     fn point<'o>(&self, outline: &'o [Definition]) -> InsertionPoint<'o> {
-        let is_method = {
-            let line = self
-                .code
-                .lines()
-                .find(|line| line.trim_start().starts_with("def "));
-            line.is_some_and(|line| line.contains("(self") || line.contains("(cls"))
-        };
+        let mut lines = self.code.lines();
+        let first = lines.find(|line| line.trim_start().starts_with("def "));
+        let is_method = first.is_some_and(|line| line.contains("(self") || line.contains("(cls"));
         let line = match self.at {
             At::Line(line) => line,
             At::Begin => 0,
             At::End => usize::MAX,
         };
         let before = |definitions: &'o [Definition]| {
-            let starts = definitions
-                .iter()
-                .filter(|definition| definition.first <= line);
-            starts.max_by_key(|definition| definition.first)
+            let starts = definitions.iter().filter(|d| d.first <= line);
+            starts.max_by_key(|d| d.first)
         };
         // The first definition may be under an `if`, and a method belongs in a class.
-        let first = outline.iter().find(|definition| definition.indent == 0);
-        let class = outline
-            .iter()
-            .find(|definition| definition.kind == Kind::Class);
+        let first = outline.iter().find(|d| d.indent == 0);
+        let class = outline.iter().find(|d| d.kind == Kind::Class);
         match before(outline) {
             None => match class.filter(|_| is_method) {
                 Some(class) => InsertionPoint::In(class),

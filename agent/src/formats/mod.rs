@@ -28,6 +28,20 @@ impl ProposedFiles {
         proposed.or_else(|| old.text(path))
     }
 
+    /// Returns the path and the text of a file with the changes so far. If there is no such file, returns the only one
+    /// that was probably meant.
+    fn resolve(&mut self, path: String, old: &dyn OldFiles) -> (String, Option<String>) {
+        let text = self.text(&path, old);
+        if text.is_none()
+            && let Some(meant) = paths::meant(&path, old)
+        {
+            self.repaired(format!("`{path}` is `{meant}`"));
+            let text = self.text(&meant, old);
+            return (meant, text);
+        }
+        (path, text)
+    }
+
     /// Returns the number of characters in lines that the old files do not have. Moved lines do not count.
     pub fn added(&self, old: &dyn OldFiles) -> usize {
         let added = |(path, new): (&String, &Option<String>)| {

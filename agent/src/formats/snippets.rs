@@ -42,13 +42,8 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
                 path.trim()
             )));
         };
-        apply(
-            path,
-            original.unwrap_or_default(),
-            patched,
-            old,
-            &mut proposed,
-        )?;
+        let original = original.unwrap_or_default();
+        apply(path, original, patched, old, &mut proposed)?;
         has_file = true;
         rest = &after[next..];
     }
@@ -61,11 +56,8 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
 /// Returns the contents of the first element with this name, and the text after it.
 fn element<'t>(text: &'t str, name: &str) -> Option<(&'t str, &'t str)> {
     let (_, inside) = text.split_once(&format!("<{name}>"))?;
-    Some(
-        inside
-            .split_once(&format!("</{name}>"))
-            .unwrap_or((inside, "")),
-    )
+    let end = format!("</{name}>");
+    Some(inside.split_once(&end).unwrap_or((inside, "")))
 }
 
 /// Removes fences, and the newlines next to the tags.
@@ -89,34 +81,24 @@ fn apply(
     old: &dyn OldFiles,
     proposed: &mut ProposedFiles,
 ) -> Result<(), FormatError> {
-    let mut path = paths::clean(path, old)?;
+    let path = paths::clean(path, old)?;
     let (original, patched) = (lines(original), lines(patched));
     if patched.is_empty() {
         return Err(FormatError::new(format!(
             "the <patched> of `{path}` is empty"
         )));
     }
-    if proposed.text(&path, old).is_none()
-        && !original.is_empty()
-        && let Some(meant) = paths::meant(&path, old)
-    {
-        proposed.repaired(format!("`{path}` is `{meant}`"));
-        path = meant;
-    }
-    let (file, ends) = LineEnding::split(&proposed.text(&path, old).unwrap_or_default());
+    let (path, text) = match original.is_empty() {
+        true => (path.clone(), proposed.text(&path, old)),
+        false => proposed.resolve(path, old),
+    };
+    let (file, ends) = LineEnding::split(&text.unwrap_or_default());
     let before: Vec<&str> = file.lines().collect();
-    let after = if original.is_empty() {
+    let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    let after: Vec<String> = if original.is_empty() {
         // Without an original, the text is a new file, or goes at the end of one.
-        let gap = if before.is_empty() {
-            &[][..]
-        } else {
-            &["", ""]
-        };
-        [&before, gap, &patched]
-            .concat()
-            .iter()
-            .map(|l| (*l).to_owned())
-            .collect()
+        let gap = if before.is_empty() { 0 } else { 2 };
+        owned(&[&before[..], &["", ""][..gap], &patched].concat())
     } else {
         let Some(at) = position(&before, &original) else {
             return Err(FormatError::new(format!(
@@ -134,11 +116,9 @@ fn apply(
         }
         let lines = patched.iter().enumerate();
         let moved = lines.map(|(number, line)| reindent.indented(number, line));
-        let head = before[..at].iter().map(|line| (*line).to_owned());
-        let tail = before[at + original.len()..]
-            .iter()
-            .map(|line| (*line).to_owned());
-        head.chain(moved).chain(tail).collect::<Vec<String>>()
+        let head = owned(&before[..at]);
+        let tail = owned(&before[at + original.len()..]);
+        [head, moved.collect(), tail].concat()
     };
     let text = format!("{}\n", after.join("\n"));
     proposed.files.insert(path, Some(ends.join(&text)));

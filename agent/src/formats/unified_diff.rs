@@ -81,32 +81,23 @@ impl DiffReader {
         let lines: Vec<&str> = text.lines().collect();
         let mut reader = DiffReader::default();
         for (at, line) in lines.iter().enumerate() {
-            reader.line(
-                line,
-                lines.get(at + 1).copied().unwrap_or_default(),
-                proposed,
-            );
+            let next = lines.get(at + 1).copied().unwrap_or_default();
+            reader.line(line, next, proposed);
         }
         reader.changes.retain(|change| {
             let has_name = change.old.is_some() || change.new.is_some();
             has_name && (!change.hunks.is_empty() || change.is_deleted)
         });
-        for hunk in reader
-            .changes
-            .iter_mut()
-            .flat_map(|change| &mut change.hunks)
-        {
-            hunk.trim();
-        }
+        let changes = reader.changes.iter_mut();
+        (changes.flat_map(|change| &mut change.hunks)).for_each(Hunk::trim);
         reader.changes
     }
 
     fn line(&mut self, line: &str, next: &str, proposed: &mut ProposedFiles) {
         if let Some(names) = line.strip_prefix("diff --git ") {
             self.in_hunk = false;
-            let name = names.split_once(" b/").map(|(_, new)| new.to_owned());
             self.changes.push(FileChange {
-                new: name,
+                new: names.split_once(" b/").map(|(_, new)| new.to_owned()),
                 ..FileChange::default()
             });
         } else if let (Some(name), true) = (line.strip_prefix("--- "), next.starts_with("+++ "))
@@ -124,42 +115,27 @@ impl DiffReader {
             && self.may_be_header(name)
         {
             self.in_hunk = false;
-            if self
-                .current()
-                .is_none_or(|change| change.old.is_none() || !change.hunks.is_empty())
-            {
+            let lacks_old = |change: &FileChange| change.old.is_none() || !change.hunks.is_empty();
+            if self.changes.last().is_none_or(lacks_old) {
                 proposed.repaired("a header lacks its first line");
             }
             self.header(name, false);
         } else if line.starts_with("@@") {
             self.in_hunk = true;
-            if self.changes.is_empty() {
+            let Some(change) = self.changes.last_mut() else {
                 proposed.repaired("a hunk has no header");
                 return;
-            }
+            };
             let hunk = Hunk::begin(line);
             if hunk.first.is_none() {
                 proposed.repaired("a hunk has no line numbers");
             }
-            if let Some(change) = self.changes.last_mut() {
-                change.hunks.push(hunk);
-            }
+            change.hunks.push(hunk);
         } else if self.in_hunk {
             self.hunk_line(line, proposed);
-        } else if line.starts_with("new file mode") {
-            self.of_current(|change| change.is_new = true);
-        } else if line.starts_with("deleted file mode") {
-            self.of_current(|change| change.is_deleted = true);
-        }
-    }
-
-    fn current(&self) -> Option<&FileChange> {
-        self.changes.last()
-    }
-
-    fn of_current(&mut self, set: impl FnOnce(&mut FileChange)) {
-        if let Some(change) = self.changes.last_mut() {
-            set(change);
+        } else if let Some(change) = self.changes.last_mut() {
+            change.is_new |= line.starts_with("new file mode");
+            change.is_deleted |= line.starts_with("deleted file mode");
         }
     }
 
@@ -170,25 +146,19 @@ impl DiffReader {
     }
 
     fn header(&mut self, name: &str, is_old: bool) {
-        let is_fresh = self
-            .current()
-            .is_some_and(|change| change.hunks.is_empty() && (!is_old || change.old.is_none()));
-        if !is_fresh {
-            self.changes.push(FileChange::default());
+        let is_fresh =
+            |change: &mut FileChange| change.hunks.is_empty() && (!is_old || change.old.is_none());
+        let mut change = self.changes.pop_if(is_fresh).unwrap_or_default();
+        match is_old {
+            true => change.old = Some(name.trim().to_owned()),
+            false => change.new = Some(name.trim().to_owned()),
         }
-        let name = name.trim().to_owned();
-        self.of_current(|change| match is_old {
-            true => change.old = Some(name),
-            false => change.new = Some(name),
-        });
+        self.changes.push(change);
     }
 
     fn hunk_line(&mut self, line: &str, proposed: &mut ProposedFiles) {
-        let hunk = self
-            .changes
-            .last_mut()
-            .and_then(|change| change.hunks.last_mut());
-        let Some(hunk) = hunk else {
+        let change = self.changes.last_mut();
+        let Some(hunk) = change.and_then(|change| change.hunks.last_mut()) else {
             return;
         };
         let mut chars = line.chars();
@@ -222,32 +192,28 @@ impl FileChange {
             }
             false => self.new.as_deref().or(self.old.as_deref()),
         };
-        let mut path = paths::clean(name.unwrap_or_default(), old)?;
+        let path = paths::clean(name.unwrap_or_default(), old)?;
         if self.is_deleted {
             proposed.files.insert(path, None);
             return Ok(());
         }
-        let mut before = proposed.text(&path, old);
-        let only_adds = self.hunks.iter().all(Hunk::only_adds);
         let is_new = is_null(&self.old) || self.is_new;
-        if before.is_none() && !is_new {
-            match paths::meant(&path, old) {
-                Some(meant) => {
-                    proposed.repaired(format!("`{path}` is `{meant}`"));
-                    before = proposed.text(&meant, old);
-                    path = meant;
-                }
-                None if only_adds => {
-                    proposed.repaired(format!("`{path}` is new, which its header does not say"))
-                }
-                None => {
-                    return Err(FormatError::new(format!(
-                        "the file `{path}` does not exist"
-                    )));
-                }
+        let (path, before) = match is_new {
+            true => (path.clone(), proposed.text(&path, old)),
+            false => proposed.resolve(path, old),
+        };
+        match (&before, is_new) {
+            (Some(_), true) => {
+                proposed.repaired(format!("`{path}` exists already, which its header denies"));
             }
-        } else if before.is_some() && is_new {
-            proposed.repaired(format!("`{path}` exists already, which its header denies"));
+            (None, false) if self.hunks.iter().all(Hunk::only_adds) => {
+                proposed.repaired(format!("`{path}` is new, which its header does not say"));
+            }
+            (None, false) => {
+                let why = format!("the file `{path}` does not exist");
+                return Err(FormatError(why));
+            }
+            _ => {}
         }
         let after = match before {
             Some(before) => hunk::apply(&before, &self.hunks, &path, proposed)?,

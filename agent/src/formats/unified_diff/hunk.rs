@@ -28,12 +28,7 @@ impl HunkLine {
 
     /// Returns the line as it should be in the old file.
     fn old(&self) -> Option<&str> {
-        match self {
-            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
-                Some(text)
-            }
-            HunkLine::Added(_) => None,
-        }
+        (!matches!(self, HunkLine::Added(_))).then(|| self.text())
     }
 }
 
@@ -51,10 +46,8 @@ impl Hunk {
             let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
             digits.parse().ok()
         });
-        Hunk {
-            first,
-            lines: Vec::new(),
-        }
+        let lines = Vec::new();
+        Hunk { first, lines }
     }
 
     /// Removes trailing blank lines and text that is not code.
@@ -230,9 +223,7 @@ fn find_or_shorten<'h>(
 fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) -> Option<Fit> {
     if hunk.only_adds() {
         // Only the number gives the place.
-        let line = hunk
-            .first
-            .map_or(old.len(), |first| first.saturating_sub(1));
+        let line = (hunk.first).map_or(old.len(), |first| first.saturating_sub(1));
         proposed.repaired("a hunk without context is placed by its line number");
         return Some(Fit {
             at: line.clamp(from, old.len()),
@@ -275,10 +266,8 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
     for front in 0..=fuzz {
         let back = fuzz - front;
         // At least one line that gives the place must be left.
-        let remaining_lines = hunk
-            .lines
-            .get(front..all.saturating_sub(back))
-            .unwrap_or_default();
+        let range = front..all.saturating_sub(back);
+        let remaining_lines = hunk.lines.get(range).unwrap_or_default();
         let says = |line: &HunkLine| {
             let old = line.old();
             old.is_some_and(|text| fuzz == 0 || !text.trim().is_empty())
@@ -305,10 +294,8 @@ fn place(
         .collect();
     let last = old.len().checked_sub(expected_lines.len())?;
     let fits = |at: &usize| {
-        old[*at..]
-            .iter()
-            .zip(&expected_lines)
-            .all(|(old, expected_line)| likeness(old) == *expected_line)
+        let mut pairs = old[*at..].iter().zip(&expected_lines);
+        pairs.all(|(old, expected_line)| likeness(old) == *expected_line)
     };
     let hint = hunk.first.map(|first| first.saturating_sub(1) + lead);
     let distance = |at: &usize| hint.map_or(0, |hint| hint.abs_diff(*at));
