@@ -34,10 +34,7 @@ pub(super) fn task(
     let tree = source.tree()?;
     Ok(EnvironmentRepairTask {
         repository: source.name.clone(),
-        date: source
-            .date
-            .as_ref()
-            .map(|date| date.chars().take(10).collect()),
+        date: (source.date.as_ref()).map(|date| date.chars().take(10).collect()),
         pythons,
         origin: origin.to_owned(),
         recipe: keys_of(recipe),

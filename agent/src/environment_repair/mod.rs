@@ -20,8 +20,8 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{Amendments, Environment};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::Source;
-use testwright_tools::tool::{AnyTool, ToolError, ToolSpec};
-use testwright_tools::tools::OpenFile;
+use testwright_tools::tool::{AnyTool, ToolSpec};
+use testwright_tools::tools::{OpenFile, count};
 use testwright_tools::visible;
 
 use crate::agent::{Budget, Limits, Progress, numbered_lines};
@@ -215,12 +215,10 @@ impl<'a> Repair<'a> {
         let render = |text: Result<String, testwright_agent_prompts::RenderError>| {
             text.map_err(|error| SandboxError::new(ErrorKind::System, error.to_string()))
         };
-        self.messages.push(Message::System {
-            content: render(system.render())?,
-        });
-        self.messages.push(Message::User {
-            content: render(task.render())?,
-        });
+        let content = render(system.render())?;
+        self.messages.push(Message::System { content });
+        let content = render(task.render())?;
+        self.messages.push(Message::User { content });
         self.write_conversation()
     }
 
@@ -279,35 +277,32 @@ impl<'a> Repair<'a> {
         call: &ToolCall,
     ) -> Result<(String, Option<Box<Environment>>), SandboxError> {
         let arguments = call.arguments.value();
-        let answered = match call.name.as_str() {
+        let open_file = AnyTool::name(&OpenFile);
+        let text = match call.name.as_str() {
             amend_environment::NAME => match amend_environment::keys(arguments) {
                 Ok(keys) => return self.amend(keys).await,
-                Err(error) => Err(error),
+                Err(error) => error.to_string(),
             },
             try_tests::NAME => match try_tests::settings(arguments) {
-                Ok(settings) => Ok(match self.amendments.try_tests(&settings).await {
+                Ok(settings) => match self.amendments.try_tests(&settings).await {
                     Ok(Some(sample)) => try_tests::describe(&sample),
                     Ok(None) => "There is no environment with pytest yet.".to_owned(),
                     Err(error) if error.kind == ErrorKind::Build => error.message,
                     Err(error) => return Err(error),
-                }),
-                Err(error) => Err(error),
-            },
-            name if name == AnyTool::name(&OpenFile) => self.open_file(&arguments)?,
-            other => Err(ToolError::Refused(format!(
-                "There is no tool `{other}`. The tools are {}, {} and {}.",
-                amend_environment::NAME,
-                try_tests::NAME,
-                AnyTool::name(&OpenFile)
-            ))),
-        };
-        Ok((
-            match answered {
-                Ok(text) | Err(ToolError::Refused(text)) => text,
+                },
                 Err(error) => error.to_string(),
             },
-            None,
-        ))
+            name if name == open_file => match AnyTool::spec(&OpenFile).check(arguments) {
+                Ok(arguments) => self.open_file(&arguments)?,
+                Err(error) => error.to_string(),
+            },
+            other => format!(
+                "There is no tool `{other}`. The tools are {}, {} and {open_file}.",
+                amend_environment::NAME,
+                try_tests::NAME
+            ),
+        };
+        Ok((text, None))
     }
 
     async fn amend(
@@ -315,14 +310,9 @@ impl<'a> Repair<'a> {
         keys: toml::Table,
     ) -> Result<(String, Option<Box<Environment>>), SandboxError> {
         let names: Vec<&str> = keys.keys().map(String::as_str).collect();
-        self.progress.phase(
-            "repair",
-            &format!(
-                "amendment {} of {MAX_AMENDMENTS}: {}",
-                self.amendment_count + 1,
-                names.join(", ")
-            ),
-        );
+        let (number, names) = (self.amendment_count + 1, names.join(", "));
+        let detail = format!("amendment {number} of {MAX_AMENDMENTS}: {names}");
+        self.progress.phase("repair", &detail);
         let error = match self.amendments.amend(keys).await {
             Ok(environment) => {
                 self.amendment_count += 1;
@@ -350,32 +340,26 @@ impl<'a> Repair<'a> {
     }
 
     /// Shows lines of a file of the repository, as it is at the base commit.
-    fn open_file(&self, arguments: &Value) -> Result<Result<String, ToolError>, SandboxError> {
-        let arguments = match AnyTool::spec(&OpenFile).check(arguments.clone()) {
-            Ok(arguments) => arguments,
-            Err(error) => return Ok(Err(error)),
-        };
+    fn open_file(&self, arguments: &Value) -> Result<String, SandboxError> {
         let path = arguments["path"].as_str().unwrap_or_default();
         let path = path.trim_start_matches("./").trim_end_matches('/');
         let tree = self.failed.source.tree()?;
         if let Some(content) = tree.read(path)? {
             if content.len() > MAX_FILE_LEN {
-                return Ok(Ok(format!("{path} is larger than 1 MiB.")));
+                return Ok(format!("{path} is larger than 1 MiB."));
             }
             let text = String::from_utf8_lossy(&content);
-            return Ok(Ok(numbered_lines(path, &text, &arguments)));
+            return Ok(numbered_lines(path, &text, arguments));
         }
-        let below = format!("{path}/");
-        let below = if path.is_empty() || path == "." {
-            ""
-        } else {
-            &below
+        let below = match path {
+            "" | "." => String::new(),
+            path => format!("{path}/"),
         };
-        let names = brief::names_in(&tree, below, MAX_LISTED);
-        Ok(Ok(match names.is_empty() {
+        let names = brief::names_in(&tree, &below, MAX_LISTED);
+        Ok(match names.is_empty() {
             true => format!("{path} does not exist."),
             false => format!("{path} is a folder: {}", names.join(", ")),
-        }))
+        })
     }
 
     /// Appends the new messages to the file, as JSON lines.
@@ -400,9 +384,6 @@ impl<'a> Repair<'a> {
 }
 
 /// Returns a number of amendments in words.
-pub(crate) fn amendments(count: u32) -> String {
-    match count {
-        1 => "1 amendment".to_owned(),
-        count => format!("{count} amendments"),
-    }
+pub(crate) fn amendments(number: u32) -> String {
+    count(number, "amendment")
 }

@@ -72,12 +72,8 @@ pub(super) fn describe(sample: &TestSample) -> String {
     if let Some(reason) = &sample.cut_short {
         text.push_str(&format!("\nIncomplete: {reason}"));
     }
-    for (reason, files) in most_common(
-        sample
-            .broken
-            .iter()
-            .map(|(file, reason)| (reason.as_str(), file.as_str())),
-    ) {
+    let broken = sample.broken.iter();
+    for (reason, files) in most_common(broken.map(|(file, reason)| (reason.as_str(), file))) {
         text.push_str(&format!(
             "\nCannot be collected ({}, first {}): {reason}",
             files.len(),
@@ -100,10 +96,8 @@ pub(super) fn describe(sample: &TestSample) -> String {
 }
 
 fn last_line(text: &str) -> &str {
-    let mut lines = text.lines();
-    lines
-        .rfind(|line| !line.trim().is_empty())
-        .unwrap_or_default()
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.next_back().unwrap_or_default()
 }
 
 /// Groups items by reason, the most common first.

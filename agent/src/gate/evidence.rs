@@ -220,15 +220,15 @@ impl TestEvidence {
 
     /// Returns `assertion in FUNCTION (FILE:LINE):`.
     pub fn origin(&self) -> String {
+        let class = self.class_name();
         match &self.frame {
-            Some(frame) => format!(
-                "{} in {} ({}:{}):",
-                self.class_name(),
-                frame.function,
-                frame.file,
-                frame.line
-            ),
-            None => format!("{}:", self.class_name()),
+            Some(Frame {
+                function,
+                file,
+                line,
+                ..
+            }) => format!("{class} in {function} ({file}:{line}):"),
+            None => format!("{class}:"),
         }
     }
 
@@ -248,11 +248,8 @@ impl TestEvidence {
         if !message.is_empty() {
             line.push_str(&format!(": {message}"));
         }
-        if let Some(frame) = &self.frame {
-            line.push_str(&format!(
-                " ({}:{} in {})",
-                frame.file, frame.line, frame.function
-            ));
+        if let Some(f) = &self.frame {
+            line.push_str(&format!(" ({}:{} in {})", f.file, f.line, f.function));
         }
         line
     }
@@ -265,12 +262,10 @@ impl TestEvidence {
                 _ => format!("lines {first}–{last}"),
             })
             .collect();
-        match lines.len() {
-            0 => String::new(),
-            _ => format!(
-                "; not reached, so not shown to be right: {}",
-                lines.join(", ")
-            ),
+        let lines = lines.join(", ");
+        match lines.is_empty() {
+            true => lines,
+            false => format!("; not reached, so not shown to be right: {lines}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use testwright_tools::coverage::ranges;
 use testwright_tools::outcomes::report::Outcome as TestOutcome;
+use testwright_tools::tools::count;
 
 use super::{Evidence, FixTrial, Review, ReviewVerdict};
 
@@ -13,10 +14,8 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
         row("test", &test.id);
         row("fails", &format!("{}{}", test.line(), test.limits()));
         if let Some(test_double) = &test.test_double {
-            row(
-                "through",
-                &format!("{test_double}, the test's own stand-in"),
-            );
+            let stand_in = format!("{test_double}, the test's own stand-in");
+            row("through", &stand_in);
         }
     }
     let is_for_lines = !evidence.covered.is_empty();
@@ -27,10 +26,8 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
         }
     }
     for (path, lines) in &evidence.covered {
-        row(
-            "runs",
-            &format!("{path}, lines {}", ranges(lines.iter().copied()).join(", ")),
-        );
+        let lines = ranges(lines.iter().copied()).join(", ");
+        row("runs", &format!("{path}, lines {lines}"));
     }
     if let Some(sentence) = &evidence.issue_sentence {
         row("issue", &format!("“{sentence}”"));
@@ -48,11 +45,8 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
         row("reviewer", &opinion(review));
     }
     // Show the version only if it differs from the one that the issue names.
-    if let Some(python) = evidence
-        .python
-        .as_deref()
-        .filter(|python| python.contains('('))
-    {
+    let python = evidence.python.as_ref();
+    if let Some(python) = python.filter(|python| python.contains('(')) {
         row("python", python);
     }
     for input in &evidence.extra_inputs {
@@ -91,13 +85,10 @@ pub fn fix_tried(fix: &FixTrial) -> String {
     };
     let breaks = match fix.breaks.len() {
         0 => String::new(),
-        1 => "; it breaks 1 existing test".to_owned(),
-        many => format!("; it breaks {many} existing tests"),
+        broken => format!("; it breaks {}", count(broken, "existing test")),
     };
-    format!(
-        "{passed} of {} {tests} pass with it{breaks}",
-        fix.outcomes.len()
-    )
+    let all = fix.outcomes.len();
+    format!("{passed} of {all} {tests} pass with it{breaks}")
 }
 
 /// Returns the reviewer's opinion, with the reasons if there are doubts.
@@ -115,22 +106,17 @@ pub fn opinion(review: &Review) -> String {
 }
 
 fn spent(evidence: &Evidence) -> String {
-    let steps = if evidence.steps == 1 { "step" } else { "steps" };
     // Reviews are no steps, but their tokens count. Old records lack their number.
     let reviews = match evidence.reviews.max(usize::from(evidence.review.is_some())) {
         0 => String::new(),
         1 => " and a review".to_owned(),
         many => format!(" and {many} reviews"),
     };
-    let mut parts = vec![format!("{} {steps}{reviews}", evidence.steps)];
-    let tokens = evidence
-        .prompt_tokens
-        .saturating_add(evidence.completion_tokens);
+    let mut parts = vec![count(evidence.steps, "step") + &reviews];
+    let (prompt, cached) = (evidence.prompt_tokens, evidence.cached_tokens);
+    let tokens = prompt.saturating_add(evidence.completion_tokens);
     if tokens > 0 {
-        parts.push(format!(
-            "{tokens} tokens ({} cached)",
-            evidence.cached_tokens
-        ));
+        parts.push(format!("{tokens} tokens ({cached} cached)"));
     }
     if let Some(dollars) = evidence.dollars {
         parts.push(format!("${dollars:.3}"));

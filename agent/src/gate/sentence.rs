@@ -51,10 +51,9 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
             .map(|word| 1.0 / frequency.get(word.as_str()).copied().unwrap_or(1) as f64)
             .sum();
         // Long sentences share more by chance.
-        let weight = if sentences[i].is_code {
-            CODE_WEIGHT
-        } else {
-            1.0
+        let weight = match sentences[i].is_code {
+            true => CODE_WEIGHT,
+            false => 1.0,
         };
         let score = weight * shared / (4.0 + sentence.len() as f64).sqrt();
         let is_best = best.is_none_or(|(top, _)| score > top);
@@ -64,14 +63,9 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     }
     let (_, i) = best?;
     let sentence = &sentences[i].text;
-    Some(if sentence.chars().count() > MAX_SENTENCE_LEN {
-        sentence
-            .chars()
-            .take(MAX_SENTENCE_LEN)
-            .chain(['…'])
-            .collect()
-    } else {
-        sentence.to_owned()
+    Some(match sentence.char_indices().nth(MAX_SENTENCE_LEN) {
+        Some((end, _)) => format!("{}…", &sentence[..end]),
+        None => sentence.to_owned(),
     })
 }
 
@@ -102,9 +96,7 @@ pub fn longest_quotation(issue: &str, text: &str, min_len: usize) -> Option<Stri
             let quoted = single_spaced(&rest[..end]);
             let quoted = quoted.trim_end_matches('…').trim_end_matches("...").trim();
             let length = quoted.chars().count();
-            let is_longer = best
-                .as_ref()
-                .is_none_or(|best| best.chars().count() < length);
+            let is_longer = (best.as_ref()).is_none_or(|best| best.chars().count() < length);
             if (min_len..=MAX_SENTENCE_LEN).contains(&length)
                 && is_longer
                 && !rest.starts_with(' ')
@@ -144,10 +136,8 @@ fn sentences(text: &str) -> Vec<Passage> {
         let mut start = 0;
         for (at, stop) in text.match_indices(['.', '!', '?']) {
             let end = at + stop.len();
-            let rest = &text[end..];
-            if rest.starts_with(char::is_whitespace)
-                && rest.trim_start().starts_with(char::is_uppercase)
-            {
+            let next = text[end..].trim_start();
+            if next.len() < text[end..].len() && next.starts_with(char::is_uppercase) {
                 sentences.push(Passage::new(&text[start..end], is_code));
                 start = end;
             }
@@ -179,10 +169,7 @@ fn blocks(text: &str) -> Vec<Passage> {
             continues = !in_code && line.starts_with(['-', '*', '+']);
         } else {
             match blocks.last_mut().filter(|_| continues) {
-                Some(block) => {
-                    block.text.push(' ');
-                    block.text.push_str(line);
-                }
+                Some(block) => block.text += &format!(" {line}"),
                 None => blocks.push(Passage::new(line, false)),
             }
             continues = true;
@@ -221,9 +208,9 @@ fn is_small_number(word: &str) -> bool {
 /// numbers have one point too.
 fn is_version_list(text: &str) -> bool {
     let text = text.to_lowercase();
-    let parts = text.split([' ', ',', ';', ':', '=']);
-    let parts: Vec<&str> = parts
-        .filter(|p| !matches!(*p, "" | "and" | "version"))
+    let is_said = |part: &&str| !matches!(*part, "" | "and" | "version");
+    let parts: Vec<&str> = (text.split([' ', ',', ';', ':', '=']))
+        .filter(is_said)
         .collect();
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     let is_number =

@@ -47,13 +47,18 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Creates an answer without a verdict, for a reason in the code.
-    pub(super) fn cannot_tell(reason: impl Into<String>) -> Answer {
+    /// Creates an answer for a reason in the code.
+    pub(super) fn new(verdict: Verdict, reason: impl Into<String>) -> Answer {
         Answer {
-            verdict: Verdict::CannotTell,
+            verdict,
             reason: reason.into(),
             is_external: false,
         }
+    }
+
+    /// Creates an answer without a verdict, for a reason in the code.
+    pub(super) fn cannot_tell(reason: impl Into<String>) -> Answer {
+        Answer::new(Verdict::CannotTell, reason)
     }
 
     /// Creates an answer without a verdict, for a reason outside of the code.

@@ -89,9 +89,8 @@ pub async fn investigate(
 ) -> Result<HistoryReport> {
     let (prober, source) = Prober::new(setup, place, tests).await?;
     let Some(base) = source.commit else {
-        return Err(without_history(
-            "the code is not a commit of a git repository",
-        ));
+        let cause = "the code is not a commit of a git repository";
+        return Err(without_history(cause));
     };
     let (location, branch) = (place.location.clone(), options.branch.clone());
     let (cache, open) = (settings.cache.clone(), open_options(settings));
@@ -297,10 +296,8 @@ impl Investigation<'_> {
         if let Some(at) = boundary.before
             && at + 1 < boundary.after
         {
-            let unknown: Vec<&str> = points[at + 1..boundary.after]
-                .iter()
-                .map(Point::label)
-                .collect();
+            let unknown = points[at + 1..boundary.after].iter();
+            let unknown: Vec<&str> = unknown.map(Point::label).collect();
             let note = format!("Nothing is known about {}", unknown.join(", "));
             self.report.notes.push(note);
         }
@@ -380,10 +377,10 @@ impl Investigation<'_> {
             }
         }
         if changes.len() > 2 {
-            let changes = changes.iter();
-            let texts =
-                changes.map(|(point, verdict)| format!("{} {}", point.label(), verdict.as_str()));
-            let texts: Vec<String> = texts.collect();
+            let text = |(point, verdict): &(&Point, Verdict)| {
+                format!("{} {}", point.label(), verdict.as_str())
+            };
+            let texts: Vec<String> = changes.iter().map(text).collect();
             let note = format!("The verdict changes more than once: {}", texts.join(", "));
             self.report.notes.push(note);
         }

@@ -38,16 +38,8 @@ pub(super) fn judge(report: &TestReport, tests: &[TestEvidence], placement: &Pla
         }
     }
     match failures.into_iter().next() {
-        None => Answer {
-            verdict: Verdict::Passes,
-            reason: String::new(),
-            is_external: false,
-        },
-        Some(reason) if passes == 0 => Answer {
-            verdict: Verdict::Fails,
-            reason,
-            is_external: false,
-        },
+        None => Answer::new(Verdict::Passes, ""),
+        Some(reason) if passes == 0 => Answer::new(Verdict::Fails, reason),
         Some(failure) => {
             let all = tests.len();
             Answer::cannot_tell(format!("{passes} of {all} tests pass: {failure}"))
@@ -139,11 +131,8 @@ fn is_accepted_failure(test: &TestEvidence, failure: &Failure) -> bool {
 /// line of the block, and later in the first.
 fn misses_exception(message: &str) -> bool {
     let line = first_line(message);
-    line.contains("DID NOT RAISE")
-        || line.contains("DID NOT WARN")
-        || [" not raised", " not triggered"]
-            .iter()
-            .any(|end| line.ends_with(end))
+    (["DID NOT RAISE", "DID NOT WARN"].iter()).any(|words| line.contains(words))
+        || ([" not raised", " not triggered"].iter()).any(|end| line.ends_with(end))
 }
 
 /// Returns whether a statement goes on after this line. Before 3.8, Python reports such a call in its last line.

@@ -128,10 +128,8 @@ impl<'a> Prober<'a> {
         let placement = match self.base.place(&tree)? {
             Ok(placement) => placement,
             Err(reason) => {
-                let reason = first_line(&reason);
-                return Ok(Answer::cannot_tell(format!(
-                    "the test cannot be applied: {reason}"
-                )));
+                let reason = format!("the test cannot be applied: {}", first_line(&reason));
+                return Ok(Answer::cannot_tell(reason));
             }
         };
         let session = self.setup.session_in(&environment).await?;
@@ -164,9 +162,8 @@ impl<'a> Prober<'a> {
 
     async fn ask(&self, session: &Session, placement: &Placement) -> Result<Answer> {
         if let Err(reason) = write_files(session, placement).await? {
-            return Ok(Answer::cannot_tell(format!(
-                "the test cannot be written: {reason}"
-            )));
+            let reason = format!("the test cannot be written: {reason}");
+            return Ok(Answer::cannot_tell(reason));
         }
         let first = self.run(session, placement).await?;
         if first.verdict != Verdict::Passes {
@@ -175,23 +172,21 @@ impl<'a> Prober<'a> {
         let second = self.run(session, placement).await?;
         Ok(match second.verdict {
             Verdict::Passes => second,
-            verdict => Answer {
-                is_external: second.is_external,
-                ..Answer::cannot_tell(format!(
-                    "it passed once, then: {} {}",
-                    verdict.as_str(),
-                    second.reason
-                ))
-            },
+            verdict => {
+                let (verdict, reason) = (verdict.as_str(), &second.reason);
+                Answer {
+                    is_external: second.is_external,
+                    ..Answer::cannot_tell(format!("it passed once, then: {verdict} {reason}"))
+                }
+            }
         })
     }
 
     async fn run(&self, session: &Session, placement: &Placement) -> Result<Answer> {
         let ids: Vec<String> = self.tests.ids().map(|id| placement.id(id)).collect();
         let arguments = json!({ "tests": ids });
-        let answer = session
-            .call(RunPytest::NAME, arguments, CALL_TIMEOUT)
-            .await?;
+        let called = session.call(RunPytest::NAME, arguments, CALL_TIMEOUT);
+        let answer = called.await?;
         if answer.refused || answer.ended {
             let reason = format!("the tests did not run: {}", first_line(&answer.text));
             return Ok(Answer {

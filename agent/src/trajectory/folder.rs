@@ -1,7 +1,7 @@
 //! Reads and writes a run's folder.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{BufReader, Take, Write};
+use std::io::{BufReader, ErrorKind, Take, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -75,6 +75,12 @@ impl TrajectoryError {
         }
     }
 
+    fn occupied(path: &Path) -> TrajectoryError {
+        TrajectoryError::Occupied {
+            path: path.to_owned(),
+        }
+    }
+
     /// Returns the resource that the machine ran out of, if that is the cause.
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
@@ -126,12 +132,10 @@ impl RunFolder {
     ///
     /// Fails if the folder already has a trajectory.
     pub fn check_free(path: &Path) -> Result<(), TrajectoryError> {
-        if path.join(TRAJECTORY).exists() {
-            return Err(TrajectoryError::Occupied {
-                path: path.to_owned(),
-            });
+        match path.join(TRAJECTORY).exists() {
+            true => Err(TrajectoryError::occupied(path)),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks that the default folder of runs is not a link. A repository can track a link with that name,
@@ -165,9 +169,7 @@ impl RunFolder {
             .mode(0o700)
             .create(path)
             .map_err(|source| match source.kind() {
-                std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
-                    path: path.to_owned(),
-                },
+                ErrorKind::AlreadyExists => TrajectoryError::occupied(path),
                 _ => write(source),
             })?;
         Self::create(path)
@@ -187,9 +189,7 @@ impl RunFolder {
             .append(true)
             .open(&file)
             .map_err(|source| match source.kind() {
-                std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
-                    path: path.to_owned(),
-                },
+                ErrorKind::AlreadyExists => TrajectoryError::occupied(path),
                 _ => TrajectoryError::writing(&file)(source),
             })?;
         lock(&trajectory, path)?;
@@ -242,7 +242,7 @@ impl RunFolder {
         let file = path.join(TRAJECTORY);
         match lines.is_empty() {
             true => match std::fs::remove_file(&file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(write(error)),
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(write(error)),
                 _ => Ok(()),
             },
             false => std::fs::write(&file, lines).map_err(write),
@@ -279,10 +279,8 @@ impl RunFolder {
         let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
         // Do not write an event that could not be read again.
         if line.len() > plain_file::MAX_LINE {
-            let message = format!(
-                "an event of {} bytes exceeds the maximum length of a line",
-                line.len()
-            );
+            let bytes = line.len();
+            let message = format!("an event of {bytes} bytes exceeds the maximum length of a line");
             return Err(write(std::io::Error::other(message)));
         }
         line.push(b'\n');
@@ -291,8 +289,7 @@ impl RunFolder {
         self.events += 1;
         if let Some(sink) = &self.sink {
             let line = String::from_utf8_lossy(line.trim_ascii_end());
-            sink.add(self.events, &line)
-                .map_err(TrajectoryError::Sink)?;
+            (sink.add(self.events, &line)).map_err(TrajectoryError::Sink)?;
         }
         Ok(())
     }
@@ -310,9 +307,7 @@ impl RunFolder {
             aside.set_permissions(Permissions::from_mode(0o644))?;
             aside.sync_all()
         });
-        written
-            .map(drop)
-            .map_err(|source| TrajectoryError::Write { path, source })
+        (written.map(drop)).map_err(TrajectoryError::writing(&path))
     }
 
     /// Writes a value as JSON to a file of the folder, atomically.
@@ -321,10 +316,10 @@ impl RunFolder {
     ///
     /// Fails if the value cannot be serialized or the file cannot be written.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrajectoryError> {
-        let mut text = serde_json::to_vec_pretty(value).map_err(|e| TrajectoryError::Write {
-            path: self.path.join(name),
-            source: e.into(),
-        })?;
+        let write = |error: serde_json::Error| {
+            TrajectoryError::writing(&self.path.join(name))(error.into())
+        };
+        let mut text = serde_json::to_vec_pretty(value).map_err(write)?;
         text.push(b'\n');
         self.write(name, &text)
     }

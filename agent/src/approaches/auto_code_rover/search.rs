@@ -160,10 +160,8 @@ impl CodeSearch {
         for file in self.in_files(file) {
             for definition in flatten(&file.outline) {
                 let is_class = definition.signature.starts_with("class ");
-                let parent = definition
-                    .qualified
-                    .rsplit_once('.')
-                    .map(|(parent, _)| parent);
+                let parent = definition.qualified.rsplit_once('.');
+                let parent = parent.map(|(parent, _)| parent);
                 let in_class = class.is_none_or(|class| {
                     parent.is_some_and(|p| p == class || p.ends_with(&format!(".{class}")))
                 });
@@ -193,10 +191,8 @@ impl CodeSearch {
             for (at, line) in file.text.lines().enumerate() {
                 if line.contains(needle) {
                     let number = at + 1;
-                    let (first, last) = (
-                        number.saturating_sub(ABOUT).max(1),
-                        (number + ABOUT).min(all),
-                    );
+                    let first = number.saturating_sub(ABOUT).max(1);
+                    let last = (number + ABOUT).min(all);
                     // Adjacent lines form one piece.
                     if let Some(before) = hits.last_mut()
                         && std::ptr::eq(before.file, file)
@@ -207,10 +203,8 @@ impl CodeSearch {
                         continue;
                     }
                     let flat = flatten(&file.outline);
-                    let within = flat
-                        .iter()
-                        .rev()
-                        .find(|d| (d.first..=d.last).contains(&number));
+                    let contains = |d: &&&Definition| (d.first..=d.last).contains(&number);
+                    let within = flat.iter().rev().find(contains);
                     hits.push(Hit {
                         file,
                         first,
@@ -274,24 +268,20 @@ impl CodeSearch {
             let code = lines[hit.first - 1..last].join("\n");
             text.push_str(&format!("\n<code>\n{code}{cut}\n</code>\n"));
         }
-        let others: Vec<String> = hits
-            .iter()
-            .skip(WHOLE)
-            .take(PLACES)
-            .map(|hit| {
-                let lines: Vec<String> = hit.matches.iter().map(usize::to_string).collect();
-                let at = format!("{}:{}", hit.file.path, lines.join(","));
-                match &hit.within {
-                    Some(within) => format!("{at} in {within}"),
-                    None => at,
-                }
-            })
-            .collect();
+        let place = |hit: &Hit<'_>| {
+            let lines: Vec<String> = hit.matches.iter().map(usize::to_string).collect();
+            let at = format!("{}:{}", hit.file.path, lines.join(","));
+            match &hit.within {
+                Some(within) => format!("{at} in {within}"),
+                None => at,
+            }
+        };
+        let others = hits.iter().skip(WHOLE).take(PLACES);
+        let others: Vec<String> = others.map(place).collect();
         if !others.is_empty() {
-            let more = if hits.len() > WHOLE + PLACES {
-                ", …"
-            } else {
-                ""
+            let more = match hits.len() > WHOLE + PLACES {
+                true => ", …",
+                false => "",
             };
             text.push_str(&format!("also in {}{more}\n", others.join(", ")));
         }

@@ -189,7 +189,11 @@ impl Server {
                 arguments,
             } => (id, name, arguments),
             mcp::Incoming::Answered(answer) => return json(StatusCode::OK, &answer),
-            mcp::Incoming::Notification => return empty(StatusCode::ACCEPTED),
+            mcp::Incoming::Notification => {
+                let mut accepted = Response::default();
+                *accepted.status_mut() = StatusCode::ACCEPTED;
+                return accepted;
+            }
         };
         let (reply, replied) = oneshot::channel();
         let request = ProgramRequest::Tool {
@@ -215,7 +219,10 @@ impl Server {
             reply,
         };
         match self.ask(request, replied).await {
-            Some(Ok(reply)) if asked.stream => event_stream(chat::events(&reply, &self.model)),
+            Some(Ok(reply)) if asked.stream => {
+                let events = chat::events(&reply, &self.model);
+                with_content(StatusCode::OK, "text/event-stream", events)
+            }
             Some(Ok(reply)) => json(StatusCode::OK, &chat::completion(&reply, &self.model)),
             Some(Err(problem)) => refusal(StatusCode::BAD_REQUEST, &problem),
             // Clients retry 429, but not this.
@@ -234,12 +241,6 @@ impl Server {
     }
 }
 
-fn empty(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = status;
-    response
-}
-
 fn with_content(status: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
@@ -250,10 +251,6 @@ fn with_content(status: StatusCode, kind: &'static str, text: String) -> Respons
 
 fn json(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
     with_content(status, "application/json", value.to_string())
-}
-
-fn event_stream(events: String) -> Response<Full<Bytes>> {
-    with_content(StatusCode::OK, "text/event-stream", events)
 }
 
 /// Returns an error in the format of OpenAI's API.

@@ -163,8 +163,8 @@ impl ProgramEnd {
                     None => status.to_string(),
                 };
                 let text = String::from_utf8_lossy(&self.stderr);
-                let lines: Vec<&str> = text.lines().map(str::trim).collect();
-                let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+                let lines = text.lines().map(str::trim);
+                let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
                 let last = lines[lines.len().saturating_sub(MAX_REASON_LINES)..].iter();
                 let last = last.map(|line| line.chars().take(MAX_REASON_LINE_LEN).collect());
                 let last = last.collect::<Vec<String>>().join("; ");
@@ -194,15 +194,13 @@ pub(super) fn printed_patch(stdout: &str) -> Option<String> {
         return printed.patch.filter(|patch| !patch.trim().is_empty());
     }
     let is_start = |line: &str| line.starts_with("diff --git ") || line.starts_with("--- ");
-    let mut lines = stdout
-        .split_inclusive('\n')
-        .skip_while(|line| !is_start(line));
-    let first = lines.next()?;
-    let mut patch: String = std::iter::once(first).chain(lines).collect();
-    if !patch.ends_with('\n') {
-        patch.push('\n');
-    }
-    Some(patch)
+    let lines = stdout.split_inclusive('\n');
+    let patch: String = lines.skip_while(|line| !is_start(line)).collect();
+    let end = match patch.ends_with('\n') {
+        true => "",
+        false => "\n",
+    };
+    (!patch.is_empty()).then(|| patch + end)
 }
 
 #[cfg(test)]
