@@ -129,11 +129,8 @@ fn trial(data: &TrialData) -> FixTrial {
         let failure = test.failure.as_ref()?;
         Some(format!("{}: {}", test.id, line(failure)))
     });
-    let broken = data
-        .neighbours
-        .failing
-        .iter()
-        .filter(|sibling| sibling.is_broken());
+    let siblings = data.neighbours.failing.iter();
+    let broken = siblings.filter(|sibling| sibling.is_broken());
     FixTrial {
         outcomes: (data.report.tests.iter())
             .map(|test| (test.id.clone(), test.outcome))
@@ -186,10 +183,8 @@ fn crash(patch: &str, report: &TestReport) -> Option<String> {
         .map(|error| &error.failure)
         .chain(report.tests.iter().filter_map(|test| test.failure.as_ref()))
         .collect();
-    let passes = report
-        .tests
-        .iter()
-        .any(|test| test.outcome == TestOutcome::Passed);
+    let mut tests = report.tests.iter();
+    let passes = tests.any(|test| test.outcome == TestOutcome::Passed);
     let first = failures.first()?;
     (!passes && failures.iter().all(|failure| in_edit(failure))).then(|| line(first))
 }
@@ -210,72 +205,63 @@ struct PatchEdit {
     defines: bool,
 }
 
-fn edits(patch: &str) -> Vec<PatchEdit> {
-    let mut patch_edits: Vec<PatchEdit> = Vec::new();
-    let (mut path, mut old, mut new) = (String::new(), 0, 0);
-    let mut is_open = false;
+/// Returns the sections of a patch, one for each file.
+pub(super) fn sections(patch: &str) -> Vec<Vec<&str>> {
+    let mut sections: Vec<Vec<&str>> = Vec::new();
     for line in patch.lines() {
-        if line.starts_with("diff --git ") {
-            (old, new, is_open) = (0, 0, false);
-        } else if old == 0 && line.starts_with("--- ") {
-            path = line.strip_prefix("--- a/").unwrap_or_default().to_owned();
-        } else if old == 0 && line.starts_with("+++ ") {
-            if path.is_empty() {
-                path = line.strip_prefix("+++ b/").unwrap_or_default().to_owned();
-            }
-        } else if let Some(head) = line.strip_prefix("@@ -") {
-            let number = |text: &str| -> usize {
-                let digits = text.split(|c: char| !c.is_ascii_digit()).next();
-                digits
-                    .and_then(|digits| digits.parse().ok())
-                    .unwrap_or(1)
-                    .max(1)
-            };
-            old = number(head);
-            new = head.split_once('+').map_or(1, |(_, text)| number(text));
-            is_open = false;
-        } else if old > 0 {
-            match line.as_bytes().first() {
-                Some(b'-' | b'+') => {
-                    if !is_open {
-                        patch_edits.push(PatchEdit {
-                            path: path.clone(),
-                            at: old,
-                            removed: 0,
-                            added: new..new,
-                            first: String::new(),
-                            defines: false,
-                        });
-                        is_open = true;
-                    }
-                    let Some(edit) = patch_edits.last_mut() else {
-                        continue;
-                    };
-                    if line.starts_with('-') {
-                        edit.removed += 1;
-                        old += 1;
-                    } else {
-                        edit.added.end += 1;
-                        new += 1;
-                        let code = line[1..].trim_start();
-                        if edit.first.is_empty() {
-                            code.clone_into(&mut edit.first);
-                        }
-                        edit.defines |= ["def ", "async def ", "class "]
-                            .iter()
-                            .any(|word| code.starts_with(word));
-                    }
+        match sections.last_mut() {
+            Some(section) if !line.starts_with("diff --git ") => section.push(line),
+            _ => sections.push(vec![line]),
+        }
+    }
+    sections
+}
+
+fn edits(patch: &str) -> Vec<PatchEdit> {
+    let is_change = |line: &str| line.starts_with(['-', '+']);
+    let defines = |code: &&str| {
+        let mut words = ["def ", "async def ", "class "].iter();
+        words.any(|word| code.starts_with(word))
+    };
+    let mut patch_edits = Vec::new();
+    for section in sections(patch) {
+        let head = section.iter().take_while(|line| !line.starts_with("@@"));
+        let (head, body) = section.split_at(head.count());
+        let named = |prefix: &str| head.iter().find_map(|line| line.strip_prefix(prefix));
+        let path = named("--- a/").or_else(|| named("+++ b/"));
+        for hunk in body.chunk_by(|_, next| !next.starts_with("@@")) {
+            let (mut old, mut new) = (number_after(hunk[0], '-'), number_after(hunk[0], '+'));
+            let lines = hunk[1..].iter().copied();
+            let lines: Vec<&str> = lines.filter(|line| !line.starts_with('\\')).collect();
+            for run in lines.chunk_by(|a, b| is_change(a) == is_change(b)) {
+                let added = run.iter().filter_map(|line| line.strip_prefix('+'));
+                let added: Vec<&str> = added.map(str::trim_start).collect();
+                let removed = run.iter().filter(|line| line.starts_with('-')).count();
+                if is_change(run[0]) {
+                    let first = added.iter().find(|code| !code.is_empty());
+                    patch_edits.push(PatchEdit {
+                        path: path.unwrap_or_default().to_owned(),
+                        at: old,
+                        removed,
+                        added: new..new + added.len(),
+                        first: first.copied().unwrap_or_default().to_owned(),
+                        defines: added.iter().any(defines),
+                    });
                 }
-                Some(b'\\') => {}
-                _ => {
-                    is_open = false;
-                    old += 1;
-                    new += 1;
-                }
+                old += run.len() - added.len();
+                new += run.len() - removed;
             }
         }
     }
     patch_edits
+}
+
+/// Returns the number after a sign in the header of a hunk; at least 1.
+fn number_after(header: &str, sign: char) -> usize {
+    let digits = header.split_once(sign).map_or("", |(_, rest)| rest);
+    let end = digits.find(|c: char| !c.is_ascii_digit());
+    let number = digits[..end.unwrap_or(digits.len())].parse::<usize>();
+    number.unwrap_or(1).max(1)
 }
 
 /// Returns the lines of the code under test that a patch changes, as numbered without the patch. Added

@@ -8,8 +8,8 @@ use testwright_tools::tools::{
 };
 use testwright_tools::visible;
 
-use super::{Approach, ApproachContext, Workflow, begin_with, run_until_accepted};
-use crate::agent::{Flow, Outcome, Run, SubmissionPolicy};
+use super::{Approach, ApproachContext, Workflow, begin_with, run_with_tools};
+use crate::agent::{Flow, OnSubmit, Outcome, Run, SubmissionPolicy};
 
 /// Tools in the order in which they are offered.
 static TOOLS: &[&dyn AnyTool] = &[
@@ -42,7 +42,7 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
         reviews: Some(0),
     });
     begin(run, context).await?;
-    Ok(run_until_accepted(run, TOOLS.to_vec()).await)
+    Ok(run_with_tools(run, TOOLS.to_vec(), OnSubmit::UntilAccepted).await)
 }
 
 /// Puts the test into the workspace, runs it, and starts the conversation.

@@ -9,8 +9,8 @@ use testwright_tools::tools::TryFix;
 
 use super::extra_inputs::lines::{self, Stub};
 use super::testwright::REDUNDANT_TOOLS;
-use super::{Approach, ApproachContext, Workflow, run_until_accepted};
-use crate::agent::{Flow, Outcome, Run};
+use super::{Approach, ApproachContext, Workflow, run_with_tools};
+use crate::agent::{Flow, OnSubmit, Outcome, Run};
 use testwright_models::Message;
 
 pub(super) static APPROACH: Approach = Approach {
@@ -35,7 +35,7 @@ fn tools() -> Vec<&'static dyn AnyTool> {
 
 async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     begin(run, context).await?;
-    Ok(run_until_accepted(run, tools()).await)
+    Ok(run_with_tools(run, tools(), OnSubmit::UntilAccepted).await)
 }
 
 async fn begin(run: &mut Run, context: &ApproachContext) -> Flow {

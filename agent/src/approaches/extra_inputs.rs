@@ -163,10 +163,8 @@ impl ExtraInputs {
         let patches = [self.code_patch.as_ref(), self.test_patch.as_ref(), revised];
         let patches = patches.into_iter().flatten();
         let changed = patches.flat_map(|patch| repository::touched_paths(patch));
-        let lines = self
-            .lines
-            .iter()
-            .filter_map(|lines| lines.split(':').next());
+        let lines = self.lines.iter();
+        let lines = lines.filter_map(|lines| lines.split(':').next());
         let files = self.test_files.iter().map(String::as_str).chain(lines);
         changed.chain(files.map(str::to_owned)).collect()
     }
@@ -343,11 +341,8 @@ impl ExtraInputs {
         let tree = source.tree()?;
         let paths: Vec<&str> = tree.paths().collect();
         let layout = Layout::from_tree(paths.into_iter(), &|path| tree.text(path).ok().flatten());
-        match self
-            .test_files
-            .iter()
-            .find(|path| !layout.is_test_path(path))
-        {
+        let mut files = self.test_files.iter();
+        match files.find(|path| !layout.is_test_path(path)) {
             Some(path) => Err(wrong_test_file(
                 path,
                 "it is not a test file of this repository",

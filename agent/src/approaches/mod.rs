@@ -201,20 +201,21 @@ async fn begin_with(
     let earlier_test = run.issue.wish.earlier_test_text();
     let earlier_test = earlier_test.map(|text| visible(&text).into_owned());
     run.say(Message::System { content: system })?;
-    let parts: Vec<String> = [Some(task), advice, earlier_test]
-        .into_iter()
-        .flatten()
-        .collect();
-    run.remark(parts.join("\n\n"))
+    let parts = [Some(task), advice, earlier_test].into_iter().flatten();
+    run.remark(parts.collect::<Vec<String>>().join("\n\n"))
 }
 
-/// Lets the model use the tools until the gate accepts a submission.
-async fn run_until_accepted(run: &mut Run, tools: Vec<&'static dyn AnyTool>) -> Outcome {
+/// Lets the model use the tools until a submission ends the run.
+async fn run_with_tools(
+    run: &mut Run,
+    tools: Vec<&'static dyn AnyTool>,
+    on_submit: OnSubmit,
+) -> Outcome {
     let config = LoopConfig {
         tools,
         parallel_calls: true,
         max_empty_replies: 3,
-        on_submit: OnSubmit::UntilAccepted,
+        on_submit,
     };
     run_loop(run, &config, &mut NoHook).await
 }

@@ -3,7 +3,6 @@
 //! gate's decision on its submission is only recorded; the agent gets no feedback from it.
 
 use async_trait::async_trait;
-use serde_json::Value;
 use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem, Task};
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
@@ -48,13 +47,8 @@ struct Reminder {
 #[async_trait]
 impl Hook for Reminder {
     async fn before(&mut self, _: &mut Run, call: &ToolCall) -> Flow<Option<String>> {
-        self.command = call
-            .arguments
-            .value()
-            .get("command")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let command = &call.arguments.value()["command"];
+        self.command = command.as_str().unwrap_or_default().to_owned();
         if call.name != Submit::NAME || self.seen_failing || self.reminded == REMINDERS {
             return Ok(None);
         }

@@ -13,10 +13,8 @@ use testwright_tools::tools::{
     Search, ShowPatch,
 };
 
-use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with};
-use crate::agent::{
-    Drafts, Flow, LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop,
-};
+use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with, run_with_tools};
+use crate::agent::{Drafts, Flow, OnSubmit, Outcome, Run, SubmissionPolicy};
 use crate::retrieval::{Index, functions};
 use testwright_config::settings::Effort;
 
@@ -149,16 +147,11 @@ async fn write(run: &mut Run, context: &ApproachContext, view: View) -> Flow<Out
     };
     let advice = view.advice(run)?;
     begin_with(run, &system, &context.notes, advice).await?;
-    let config = LoopConfig {
-        tools: tools(),
-        parallel_calls: true,
-        max_empty_replies: 3,
-        on_submit: match context.options.is_on(&FEEDBACK) {
-            true => OnSubmit::UntilAccepted,
-            false => OnSubmit::Once,
-        },
+    let on_submit = match context.options.is_on(&FEEDBACK) {
+        true => OnSubmit::UntilAccepted,
+        false => OnSubmit::Once,
     };
-    Ok(run_loop(run, &config, &mut NoHook).await)
+    Ok(run_with_tools(run, tools(), on_submit).await)
 }
 
 async fn write_and_choose(

@@ -61,21 +61,18 @@ pub struct CheckedTest {
 impl TestInput {
     /// Returns the files of the test, relative to the old code. The inner error says why the patch does not apply.
     fn files(&self, source: &Source) -> Result<std::result::Result<Files, String>> {
-        let patch = match self {
-            TestInput::Patch(patch) => patch,
-            TestInput::File { path, content } => {
-                let file = File {
-                    content: content.clone(),
-                    kind: FileKind::Plain,
-                };
-                return Ok(Ok(Files::from([(path.clone(), Some(file))])));
+        match self {
+            TestInput::Patch(patch) => {
+                let applied = repository::apply(&source.tree()?, &Files::new(), patch)?;
+                let files = applied.map(|applied| applied.files);
+                Ok(files.map_err(|why| format!("the patch does not apply: {why}")))
             }
-        };
-        let applied = repository::apply(&source.tree()?, &Files::new(), patch)?;
-        Ok(match applied {
-            Ok(applied) => Ok(applied.files),
-            Err(why) => Err(format!("the patch does not apply: {why}")),
-        })
+            TestInput::File { path, content } => {
+                let (content, kind) = (content.clone(), FileKind::Plain);
+                let file = File { content, kind };
+                Ok(Ok(Files::from([(path.clone(), Some(file))])))
+            }
+        }
     }
 }
 
@@ -151,8 +148,6 @@ pub(crate) fn encode_file((path, file): (&String, &Option<File>)) -> Value {
         FileKind::Executable => Some(0o100_755),
         FileKind::Link => Some(LINK),
     });
-    let content = file
-        .as_ref()
-        .map(|file| BASE64_STANDARD.encode(&file.content));
+    let content = (file.as_ref()).map(|file| BASE64_STANDARD.encode(&file.content));
     json!({ "path": path, "content": content, "mode": mode })
 }

@@ -117,20 +117,18 @@ fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize
 /// Returns the contributed tests that did not pass on the old code. If a module could not be collected, it
 /// counts as its contributed tests.
 pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
-    let mut failing_tests: Vec<TestEvidence> = submission
-        .old
-        .tests
-        .iter()
-        .filter(|test| failed(test) && is_contributed(submission, &test.id))
-        .filter_map(|test| {
-            let failure = test.failure.as_ref()?;
-            Some(TestEvidence {
-                unreached: unreached(submission, &test.id, failure),
-                executed: test.executed.clone(),
-                ..TestEvidence::from_failure(&test.id, test.outcome, failure)
-            })
+    let is_failing = |test: &&TestResult| failed(test) && is_contributed(submission, &test.id);
+    let evidence = |test: &TestResult| {
+        let failure = test.failure.as_ref()?;
+        Some(TestEvidence {
+            unreached: unreached(submission, &test.id, failure),
+            executed: test.executed.clone(),
+            ..TestEvidence::from_failure(&test.id, test.outcome, failure)
         })
-        .collect();
+    };
+    let tests = submission.old.tests.iter();
+    let mut failing_tests: Vec<TestEvidence> =
+        tests.filter(is_failing).filter_map(evidence).collect();
     for error in &submission.old.collection_errors {
         for id in contributed_ids(submission) {
             // The results of a run of node ids contain these tests too.
@@ -146,12 +144,10 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
 
 /// Returns the contributed tests that pass on the old code.
 pub(super) fn passing(submission: &Submission) -> Vec<String> {
-    submission
-        .old
-        .tests
-        .iter()
-        .filter(|test| test.outcome == Outcome::Passed && is_contributed(submission, &test.id))
-        .map(|test| test.id.clone())
+    let passed = (submission.old.tests.iter()).filter(|test| test.outcome == Outcome::Passed);
+    let ids = passed.map(|test| &test.id);
+    ids.filter(|id| is_contributed(submission, id))
+        .cloned()
         .collect()
 }
 

@@ -99,14 +99,11 @@ struct Fence {
 impl Fence {
     fn pass(&mut self, line: &str) {
         let line = line.trim_start();
-        let Some(rest) = line
-            .strip_prefix("```")
-            .or_else(|| line.strip_prefix("~~~"))
-        else {
-            return;
-        };
-        self.is_open = !self.is_open;
-        self.is_code = self.is_open && rest.trim().to_lowercase().starts_with("py");
+        let mut fences = ["```", "~~~"].iter();
+        if let Some(rest) = fences.find_map(|fence| line.strip_prefix(fence)) {
+            self.is_open = !self.is_open;
+            self.is_code = self.is_open && rest.trim().to_lowercase().starts_with("py");
+        }
     }
 }
 
@@ -116,10 +113,9 @@ fn without_empty_sections(text: &str) -> String {
     // Each section has the level of its heading (0 for none) and its lines.
     let mut sections: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
     for line in text.lines() {
-        let level = if fence.is_open {
-            0
-        } else {
-            heading_level(line)
+        let level = match fence.is_open {
+            true => 0,
+            false => heading_level(line),
         };
         fence.pass(line);
         if level > 0 {
@@ -220,14 +216,9 @@ fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
         while length > 0 && lines[at + length - 1].trim().is_empty() {
             length -= 1;
         }
-        let chars: usize = lines[at..at + length]
-            .iter()
-            .map(|line| line.trim().len())
-            .sum();
-        let telling = lines[at..at + length]
-            .iter()
-            .filter(|line| !line.trim().is_empty())
-            .count();
+        let stretch = lines[at..at + length].iter().map(|line| line.trim().len());
+        let chars: usize = stretch.clone().sum();
+        let telling = stretch.filter(|length| *length > 0).count();
         if telling >= REPEATED_LINES && chars >= REPEATED_CHARS {
             repeats.insert(at, (length, line));
             at += length;
@@ -251,21 +242,16 @@ fn is_version(line: &str) -> bool {
 /// numbers and a few others.
 fn alike(lines: &[&str]) -> usize {
     let words = |line: &str| -> Vec<String> {
-        line.split_whitespace()
-            .take(MAX_WORDS)
-            .map(|word| {
-                word.chars()
-                    .map(|c| if c.is_ascii_digit() { '0' } else { c })
-                    .collect()
-            })
+        let words = line.split_whitespace().take(MAX_WORDS);
+        words
+            .map(|word| word.replace(|c: char| c.is_ascii_digit(), "0"))
             .collect()
     };
     let Some(first) = lines.first() else { return 0 };
     let first = words(first);
     let is_prompt = |line: &str| {
-        [">>>", "...", "In ["]
-            .iter()
-            .any(|mark| line.trim_start().starts_with(mark))
+        let mut marks = [">>>", "...", "In ["].iter();
+        marks.any(|mark| line.trim_start().starts_with(mark))
     };
     if first.len() < 3 || lines.first().is_some_and(|line| is_prompt(line)) {
         return 0;
@@ -280,9 +266,9 @@ fn alike(lines: &[&str]) -> usize {
 
 fn shortened(line: &str) -> String {
     let line = line.trim();
-    match line.chars().count() > 50 {
-        true => line.chars().take(50).chain(['…']).collect(),
-        false => line.to_owned(),
+    match line.char_indices().nth(50) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
     }
 }
 

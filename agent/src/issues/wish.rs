@@ -18,19 +18,11 @@ pub struct Wish {
 impl Wish {
     /// Appends the wish to the text of an issue. The issue is untrusted, so it cannot contain the tag.
     pub(super) fn append_to(&self, issue: String) -> String {
-        let end = format!("{TAG}>");
-        let issue = match issue.contains(&end) {
-            true => issue.replace(&end, "user-wish>"),
-            false => issue,
-        };
+        let issue = issue.replace(&format!("{TAG}>"), "user-wish>");
         let files = self.test_files.join(", ");
         let files = (!files.is_empty()).then(|| format!("Change no test file but: {files}"));
-        let lines: Vec<&str> = self
-            .hint
-            .as_deref()
-            .into_iter()
-            .chain(files.as_deref())
-            .collect();
+        let lines = self.hint.as_deref().into_iter();
+        let lines: Vec<&str> = lines.chain(files.as_deref()).collect();
         match lines.is_empty() {
             true => issue,
             false => format!(
@@ -45,10 +37,8 @@ impl Wish {
         let hint = self.hint.as_ref().map(|_| "the user's hint".to_owned());
         let files = self.test_files.join(", ");
         let files = (!files.is_empty()).then(|| format!("test files: {files}"));
-        let earlier = self
-            .earlier_test
-            .as_ref()
-            .map(|_| "an earlier test".to_owned());
+        let earlier = self.earlier_test.as_ref();
+        let earlier = earlier.map(|_| "an earlier test".to_owned());
         [hint, files, earlier].into_iter().flatten().collect()
     }
 

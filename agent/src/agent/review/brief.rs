@@ -3,6 +3,7 @@
 use testwright_tools::outcomes::text::more_parameter_sets;
 use testwright_tools::python::Excerpt;
 
+use super::super::fix_trials::sections;
 use crate::gate::TestEvidence;
 
 /// Percentage of an excerpt's lines that must be in a patch for the patch to show the excerpt.
@@ -106,17 +107,6 @@ fn hunk_head(line: &str) -> String {
     }
 }
 
-fn sections(patch: &str) -> Vec<Vec<&str>> {
-    let mut sections: Vec<Vec<&str>> = Vec::new();
-    for line in patch.lines() {
-        match sections.last_mut() {
-            Some(section) if !line.starts_with("diff --git ") => section.push(line),
-            _ => sections.push(vec![line]),
-        }
-    }
-    sections
-}
-
 /// Removes excerpts that a patch of the same file shows almost completely.
 pub(super) fn exclude_shown_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Excerpt> {
     let is_shown = |excerpt: &Excerpt, patch: &str| {
@@ -126,16 +116,10 @@ pub(super) fn exclude_shown_in_patches(excerpts: Vec<Excerpt>, patches: &[&str])
             .flatten()
             .filter_map(|line| line.strip_prefix([' ', '-']))
             .collect();
-        let lines = excerpt
-            .source
-            .lines()
-            .filter(|line| !line.trim().is_empty());
-        let (mut all, mut matching_lines) = (0, 0);
-        for line in lines {
-            all += 1;
-            matching_lines += usize::from(old.contains(&line));
-        }
-        matching_lines * 100 >= all * MIN_SHOWN_PERCENT
+        let lines = excerpt.source.lines();
+        let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+        let matching_lines = lines.iter().filter(|line| old.contains(line)).count();
+        matching_lines * 100 >= lines.len() * MIN_SHOWN_PERCENT
     };
     (excerpts.into_iter())
         .filter(|excerpt| !patches.iter().any(|patch| is_shown(excerpt, patch)))

@@ -57,14 +57,14 @@ pub fn join(earlier: Option<&str>, words: &str) -> Result<String> {
         return Ok(words);
     };
     let joined = format!("{earlier}\n\n{words}");
-    match joined.len() {
-        length if length > MAX_HINT_LEN => Err(Error::usage("add to the earlier hints")
-            .cause(format!(
-                "together they have {length} bytes; the maximum is {MAX_HINT_LEN}"
-            ))
-            .hint("start a new run with one shorter hint")),
-        _ => Ok(joined),
+    let length = joined.len();
+    if length > MAX_HINT_LEN {
+        let cause = format!("together they have {length} bytes; the maximum is {MAX_HINT_LEN}");
+        return Err(Error::usage("add to the earlier hints")
+            .cause(cause)
+            .hint("start a new run with one shorter hint"));
     }
+    Ok(joined)
 }
 
 #[cfg(test)]

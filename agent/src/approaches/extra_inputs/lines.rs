@@ -1,6 +1,5 @@
 //! Lines of the old code to write tests for, given as `FILE::FUNCTION` or `FILE:FIRST-LAST`.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_sandboxes::repository::Tree;
@@ -44,15 +43,11 @@ pub fn by_file(ranges: &[LineRange]) -> BTreeMap<String, BTreeSet<u32>> {
 ///
 /// Fails if a file cannot be read.
 pub fn numbered(tree: &Tree, ranges: &[LineRange]) -> Result<Vec<String>> {
-    let mut modules = BTreeMap::new();
-    for range in ranges {
-        if let Entry::Vacant(free) = modules.entry(range.path.as_str()) {
-            free.insert(module(tree, &range.path, &range.path)?);
-        }
-    }
-    let excerpts = ranges.iter();
-    let excerpts = excerpts.map(|range| number(&modules[range.path.as_str()], range));
-    Ok(excerpts.collect())
+    let excerpt = |range: &LineRange| -> Result<String> {
+        let module = module(tree, &range.path, &range.path)?;
+        Ok(number(&module, range))
+    };
+    ranges.iter().map(excerpt).collect()
 }
 
 fn number(module: &Module, range: &LineRange) -> String {
@@ -147,14 +142,9 @@ fn definition(module: &Module, target: &str, path: &str, name: &str) -> Result<D
             Err(wrong(target, format!("{path} has no `{name}`{nearest}")))
         }
         several => {
-            let lines: Vec<String> = several
-                .iter()
-                .map(|candidate| candidate.line.to_string())
-                .collect();
-            let cause = format!(
-                "{path} defines `{name}` more than once (lines {})",
-                lines.join(", ")
-            );
+            let lines = several.iter().map(|candidate| candidate.line.to_string());
+            let lines = lines.collect::<Vec<String>>().join(", ");
+            let cause = format!("{path} defines `{name}` more than once (lines {lines})");
             Err(wrong(target, cause))
         }
     }

@@ -141,14 +141,9 @@ fn top(module: &str) -> &str {
 /// Returns whether a file binds this name, by a definition or by an import.
 fn binds(text: &str, name: &str) -> bool {
     let module = Module::parse(text);
-    let is_defined = module
-        .outline()
-        .iter()
-        .any(|definition| definition.name == name);
-    let is_assigned = module
-        .assignments()
-        .iter()
-        .any(|assignment| assignment.names.iter().any(|target| target == name));
+    let is_defined = (module.outline().iter()).any(|definition| definition.name == name);
+    let mut targets = (module.assignments().into_iter()).flat_map(|assignment| assignment.names);
+    let is_assigned = targets.any(|target| target == name);
     // A star import may bind any name.
     let is_imported = |binding: Binding| binding.local == name || binding.name == "*";
     is_defined || is_assigned || bindings(&module).any(is_imported)
@@ -156,10 +151,10 @@ fn binds(text: &str, name: &str) -> bool {
 
 /// Returns the module's name; `None` for a file that nothing imports.
 fn module_name(path: &str) -> Option<String> {
-    let path = path
-        .strip_prefix("src/")
-        .or_else(|| path.strip_prefix("lib/"))
-        .unwrap_or(path);
+    let inside = ["src/", "lib/"]
+        .iter()
+        .find_map(|root| path.strip_prefix(root));
+    let path = inside.unwrap_or(path);
     let path = path.strip_suffix(".py")?;
     let path = path.strip_suffix("/__init__").unwrap_or(path);
     let is_name =

@@ -58,14 +58,13 @@ async fn of_kind(
     if files.is_empty() {
         return Ok(Default::default());
     }
-    let with_functions = |path: &String| CodeFile {
-        path: path.clone(),
-        text: repository
-            .functions(path, tests)
-            .iter()
-            .map(|name| format!("  {name}"))
-            .collect::<Vec<_>>()
-            .join("\n"),
+    let with_functions = |path: &String| {
+        let names = repository.functions(path, tests).into_iter();
+        let lines: Vec<String> = names.map(|name| format!("  {name}")).collect();
+        CodeFile {
+            path: path.clone(),
+            text: lines.join("\n"),
+        }
     };
     let question = OtterFunctions {
         repository: run.source.name.clone(),

@@ -42,14 +42,12 @@ fn is_test_file(path: &str, text: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let has_test_name =
         name.starts_with("test") || name.ends_with("_test.py") || name.ends_with("_tests.py");
-    let is_there = path
-        .split('/')
-        .any(|part| part == "tests" || part == "test" || part == "testing");
-    (has_test_name || is_there)
-        && text
-            .lines()
-            .map(|line| line.trim_start().trim_start_matches("async "))
-            .any(|line| line.trim_start().starts_with("def test"))
+    let is_there = (path.split('/')).any(|part| ["tests", "test", "testing"].contains(&part));
+    let has_test = |line: &str| {
+        let line = line.trim_start().trim_start_matches("async ");
+        line.trim_start().starts_with("def test")
+    };
+    (has_test_name || is_there) && text.lines().any(has_test)
 }
 
 impl Repository {
@@ -70,7 +68,7 @@ impl Repository {
         }
         let in_tests = |path: &String| {
             path.split('/')
-                .any(|part| part == "tests" || part == "test")
+                .any(|part| ["tests", "test"].contains(&part))
         };
         sources.retain(|path| !in_tests(path));
         Ok(Repository {
@@ -110,10 +108,8 @@ impl Repository {
         let module = Module::parse(self.text(&name.path)?);
         let definition = module.find(&name.function).into_iter().next()?;
         let lines: Vec<&str> = module.text().lines().collect();
-        let last = definition
-            .last
-            .min(definition.first + LINES - 1)
-            .min(lines.len());
+        let last = (definition.last).min(definition.first + LINES - 1);
+        let last = last.min(lines.len());
         Some(CodeFile {
             path: name.to_string(),
             text: lines[definition.first - 1..last].join("\n"),
@@ -127,11 +123,8 @@ impl Repository {
         let mut lines: Vec<String> = imports.iter().map(|import| import.source.clone()).collect();
         let outline = module.outline();
         for definition in flatten(&outline) {
-            lines.push(format!(
-                "{}{}",
-                " ".repeat(definition.indent),
-                definition.signature
-            ));
+            let indent = " ".repeat(definition.indent);
+            lines.push(format!("{indent}{}", definition.signature));
         }
         lines.join("\n")
     }

@@ -65,42 +65,26 @@ pub(crate) fn retrieve(
         }
         None => {
             let index = Index::from_tree(tree)?;
-            let ranked = index.ranked(&run.issue.folded_text());
-            let ranked = ranked
-                .into_iter()
-                .filter(|candidate| !test_files.iter().any(|file| file.path == candidate.path));
+            let mut ranked = index.ranked(&run.issue.folded_text());
+            ranked.retain(|other| !test_files.iter().any(|file| file.path == other.path));
             retrieval::within(ranked, remaining_tokens, are_numbered)
         }
     };
     let count_omitted_lines = |file: &RetrievedFile| {
         let full_text = tree.text(&file.path).ok().flatten()?;
-        full_text
-            .lines()
-            .count()
-            .checked_sub(file.text.lines().count())
+        let lines = full_text.lines().count();
+        lines.checked_sub(file.text.lines().count())
     };
-    let lines_left_out = retrieved_files
-        .last()
-        .and_then(count_omitted_lines)
-        .unwrap_or_default();
-    let tokens: usize = retrieved_files
-        .iter()
-        .map(|file| tokens::count(&file.text))
-        .sum();
-    let paths: Vec<&str> = retrieved_files
-        .iter()
-        .map(|file| file.path.as_str())
-        .collect();
-    let which = if are_of_patch {
-        " that the code patch changes"
-    } else {
-        ""
+    let lines_left_out = retrieved_files.last().and_then(count_omitted_lines);
+    let files = retrieved_files.iter();
+    let tokens: usize = files.clone().map(|file| tokens::count(&file.text)).sum();
+    let paths: Vec<&str> = files.map(|file| file.path.as_str()).collect();
+    let which = match are_of_patch {
+        true => " that the code patch changes",
+        false => "",
     };
-    notes.push(format!(
-        "{}{which}, {tokens} tokens: {}",
-        count(retrieved_files.len(), "file"),
-        paths.join(", ")
-    ));
+    let (files, paths) = (count(paths.len(), "file"), paths.join(", "));
+    notes.push(format!("{files}{which}, {tokens} tokens: {paths}"));
     run.stage("retrieve", notes.join("; "))?;
     let files = retrieved_files.into_iter().map(|file| CodeFile {
         path: file.path,
@@ -114,7 +98,7 @@ pub(crate) fn retrieve(
         test_files,
         files: files.collect(),
         are_of_patch,
-        lines_left_out,
+        lines_left_out: lines_left_out.unwrap_or_default(),
         are_numbered,
     })
 }
