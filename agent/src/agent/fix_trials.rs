@@ -47,17 +47,13 @@ pub(super) struct RecordedTrial {
 struct TrialData {
     patch: String,
     report: TestReport,
-    #[serde(default = "yes")]
+    #[serde(default = "super::run_counts::yes")]
     contributed: bool,
     /// Whether the edit changes no behaviour.
     #[serde(default)]
     placebo: bool,
     #[serde(default)]
     neighbours: Siblings,
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[derive(Default, Deserialize)]

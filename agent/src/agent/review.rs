@@ -3,7 +3,6 @@
 mod brief;
 mod printed;
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -224,8 +223,7 @@ fn words(outcome: TestOutcome) -> [&'static str; 2] {
 fn failure(submission: &Submission, test: &TestEvidence) -> String {
     let mut out = format!("{} {}", test.origin(), test.exception);
     if !test.message.is_empty() {
-        let _ = write!(
-            out,
+        out += &format!(
             ": {}",
             shorten_message_to_lines(&test.message, MESSAGE_LINES)
         );
@@ -238,12 +236,12 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
         .collect();
     // A single frame is the test's own line, which is named above and part of the change.
     if repository.len() > 1 {
-        let _ = write!(out, "\nThe calls, from the test inwards:");
+        out += "\nThe calls, from the test inwards:";
         let more = repository.len().saturating_sub(FRAMES);
         for (at, frame) in repository.iter().enumerate() {
             // The first and the last frames say most.
             if at == FRAMES / 2 && more > 0 {
-                let _ = write!(out, "\n  … {more} more");
+                out += &format!("\n  … {more} more");
             }
             if at >= FRAMES / 2 && at < FRAMES / 2 + more {
                 continue;
@@ -255,34 +253,22 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
                 code,
                 ..
             } = frame;
-            let _ = write!(out, "\n  {file}:{line} in {function}: {code}");
+            out += &format!("\n  {file}:{line} in {function}: {code}");
         }
     }
     if let Some(test_double) = &test.test_double {
-        let _ = write!(
-            out,
+        out += &format!(
             "\nIt was raised by {test_double}, which is the test's own code and stands in for something real."
         );
     }
     if let Some(printed) = test_result.and_then(printed_errors) {
-        let _ = write!(
-            out,
-            "\nPrinted in the test, or by a program that it started:\n{printed}"
-        );
+        out += &format!("\nPrinted in the test, or by a program that it started:\n{printed}");
     }
     let limits = test.limits();
-    if !limits.is_empty() {
-        let _ = write!(out, "\n{}.", capitalized(limits.trim_start_matches("; ")));
+    if let Some(lines) = limits.strip_prefix("; not reached") {
+        out += &format!("\nNot reached{lines}.");
     }
     out
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_uppercase().chain(chars).collect(),
-        None => String::new(),
-    }
 }
 
 /// Describes a candidate fix. `excerpts` is the code under test that the reviewer also sees.
@@ -298,10 +284,7 @@ fn candidate_fix(
     };
     let mut out = format!("Candidate fix {number}, tried on {on}: ");
     if let Some((clause, details)) = fix.crash_text() {
-        let _ = write!(
-            out,
-            "{clause} ({details}), so this says nothing of the tests."
-        );
+        out += &format!("{clause} ({details}), so this says nothing of the tests.");
     } else if fix.makes_pass(failing) {
         out.push_str("with it all of them pass.");
     } else {
@@ -310,7 +293,7 @@ fn candidate_fix(
         if !fix.failures.is_empty() {
             out.push_str("with it these still fail:");
             for line in brief::folded(&fix.failures) {
-                let _ = write!(out, "\n- {line}");
+                out += &format!("\n- {line}");
             }
         } else if did_not.is_empty() {
             out.push_str("with it not all of them pass.");
@@ -321,7 +304,7 @@ fn candidate_fix(
         }
         if !did_not.is_empty() {
             let ids: Vec<&str> = did_not.iter().map(|test| test.id.as_str()).collect();
-            let _ = write!(out, "\nIt was not tried on {}.", ids.join(", "));
+            out += &format!("\nIt was not tried on {}.", ids.join(", "));
         }
     }
     if fix.crash.is_none() {
@@ -329,15 +312,14 @@ fn candidate_fix(
             (0, 0) => {}
             (0, 1) => out.push_str("\nThe one existing test beside them does not break."),
             (0, ran) => {
-                let _ = write!(
-                    out,
+                out += &format!(
                     "\nIt breaks none of {ran} existing tests of the same files that do not fail anyway."
                 );
             }
             _ => out.push_str("\nIt breaks existing tests of the same files:"),
         }
         for line in brief::folded(&fix.breaks) {
-            let _ = write!(out, "\n- {line}");
+            out += &format!("\n- {line}");
         }
     }
     let has_excerpt = |path: &str| excerpts.iter().any(|excerpt| excerpt.path == path);
@@ -349,7 +331,7 @@ fn candidate_fix(
         true => brief::changed_lines_only(&fix.patch),
         false => brief::without_headers(&fix.patch),
     };
-    let _ = write!(out, "\n{patch}");
+    out += &format!("\n{patch}");
     out
 }
 

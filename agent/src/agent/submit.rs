@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use testwright_agent_prompts::{NothingTried, Prompt, ReasonMissing, TryAFix};
 use testwright_tools::registry;
 use testwright_tools::tool::{Route, Tool};
@@ -26,12 +26,6 @@ const MAX_LISTED_CALLS: usize = 20;
 /// Begins the answer to a submission that equals the refused one before it.
 const UNCHANGED: &str =
     "Nothing has changed since the last submission, so the tests did not run again.";
-
-/// A model's explanation instead of a test.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct AbstentionRecord {
-    abstained: String,
-}
 
 type CallResult = (String, bool, Value);
 
@@ -149,10 +143,8 @@ impl Run {
         if self.code_calls.is_empty() {
             return Ok((NothingTried {}.render()?, true, Value::Null));
         }
-        let record = AbstentionRecord {
-            abstained: reason.to_owned(),
-        };
-        let data = serde_json::to_value(record).unwrap_or_default();
+        // The model's explanation instead of a test.
+        let data = json!({ "abstained": reason });
         Ok(("No test was handed in.".to_owned(), false, data))
     }
 
@@ -197,10 +189,10 @@ impl Run {
         when: OnSubmit,
         answer: &RecordedAnswer,
     ) -> Option<Outcome> {
-        if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
+        if let Some(reason) = answer.data["abstained"].as_str() {
             let first = self.code_calls.len().saturating_sub(MAX_LISTED_CALLS);
             return Some(Outcome::Abstained {
-                reason: record.abstained,
+                reason: reason.to_owned(),
                 python: self.python(),
                 calls: self.code_calls[first..].to_vec(),
             });
@@ -289,8 +281,6 @@ fn summarize_call(call: &ToolCall, answer: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -27,13 +27,9 @@ impl Run {
             Ok((patch, coverage)) => CoverageRecord { patch, coverage },
             Err(error) => return Ok((error.refusal()?, true, Value::Null)),
         };
-        let text = record.coverage.text();
         self.record_coverage(&record);
-        Ok((
-            text,
-            false,
-            serde_json::to_value(&record).unwrap_or_default(),
-        ))
+        let data = serde_json::to_value(&record).unwrap_or_default();
+        Ok((record.coverage.text(), false, data))
     }
 
     /// Restores the facts of a recorded answer in a resumed run.

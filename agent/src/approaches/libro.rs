@@ -36,15 +36,8 @@ async fn execute(run: &mut Run, context: &ApproachContext) -> Flow<Outcome> {
     let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
     let mut failing: Vec<FailingSample> = Vec::new();
     for _ in 0..SAMPLES {
-        let messages = messages.clone();
-        let written = write(
-            run,
-            &tree,
-            messages,
-            SAMPLE_TEMPERATURE,
-            function_blocks::read,
-        )
-        .await?;
+        let (messages, format) = (messages.clone(), function_blocks::read);
+        let written = write(run, &tree, messages, SAMPLE_TEMPERATURE, format).await?;
         let Ok(draft) = written else {
             continue;
         };
@@ -94,12 +87,9 @@ struct FailingSample {
 fn choose(failing: &[FailingSample], old: &dyn OldFiles) -> Option<usize> {
     let has_preferred = failing.iter().any(|sample| sample.is_of_issue);
     let length = |sample: &FailingSample| sample.draft.proposed.added(old);
-    let fit = failing
-        .iter()
-        .enumerate()
-        .filter(|(_, sample)| sample.is_of_issue || !has_preferred);
-    fit.min_by_key(|(_, sample)| length(sample))
-        .map(|(at, _)| at)
+    let is_fit = |at: &usize| failing[*at].is_of_issue || !has_preferred;
+    let fit = (0..failing.len()).filter(is_fit);
+    fit.min_by_key(|at| length(&failing[*at]))
 }
 
 #[cfg(test)]

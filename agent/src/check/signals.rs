@@ -23,31 +23,22 @@ pub(super) fn signals(evidence: &CheckEvidence, issue: &str) -> Signals {
     let named_code: usize = named_code.sum();
     let is_class = |class: FailureClass| share(&|test| test.class == class);
     let is_true = |value: bool| f64::from(u8::from(value));
-    let mut findings = evidence.findings.iter();
+    let has_code = CODE_MARKS.iter().any(|mark| issue.contains(mark));
+    let is_unsound = (evidence.findings.iter()).any(|finding| finding.rule == Rule::Sound);
+    let message_in_issue = |test: &FailureEvidence| {
+        let has_value = test.class == FailureClass::Assertion && test.message_in_issue;
+        has_value || is_quoted(&test.message, issue)
+    };
+    let replaces_code = |test: &FailureEvidence| !test.replaced_code.is_empty();
     let values = [
         ("assertion", is_class(FailureClass::Assertion)),
         ("error", is_class(FailureClass::Error)),
-        (
-            "message_in_issue",
-            share(&|test| {
-                let has_value = test.class == FailureClass::Assertion && test.message_in_issue;
-                has_value || is_quoted(&test.message, issue)
-            }),
-        ),
+        ("message_in_issue", share(&message_in_issue)),
         ("code_in_issue", (named_code as f64 / tests).ln_1p()),
-        (
-            "issue_has_code",
-            is_true(CODE_MARKS.iter().any(|mark| issue.contains(mark))),
-        ),
-        (
-            "unsound",
-            is_true(findings.any(|finding| finding.rule == Rule::Sound)),
-        ),
+        ("issue_has_code", is_true(has_code)),
+        ("unsound", is_true(is_unsound)),
         ("unrelated_inputs", share(&|test| test.unrelated_inputs)),
-        (
-            "replaces_code",
-            share(&|test| !test.replaced_code.is_empty()),
-        ),
+        ("replaces_code", share(&replaces_code)),
     ];
     Signals {
         gate: match (evidence.accepted, failing.is_empty()) {
@@ -55,10 +46,7 @@ pub(super) fn signals(evidence: &CheckEvidence, issue: &str) -> Signals {
             (false, false) => GateResult::Rejected,
             (false, true) => GateResult::NotFailing,
         },
-        values: values
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
+        values: values.map(|(name, value)| (name.to_owned(), value)).into(),
     }
 }
 

@@ -97,17 +97,14 @@ impl Verdict {
         let mut lines = rules::describe(&self.findings);
         if self.accepted() {
             lines.push("The checks of the submission passed:".to_owned());
-            lines.extend(
-                self.failing
-                    .iter()
-                    .map(|test| format!("- {} fails: {}{}", test.id, test.line(), test.limits())),
-            );
+            let line = |test: &TestEvidence| {
+                format!("- {} fails: {}{}", test.id, test.line(), test.limits())
+            };
+            lines.extend(self.failing.iter().map(line));
         }
         if !self.passing.is_empty() {
-            lines.push(format!(
-                "Passing on this code already: {}",
-                self.passing.join(", ")
-            ));
+            let passing = self.passing.join(", ");
+            lines.push(format!("Passing on this code already: {passing}"));
         }
         lines.extend(self.notes.iter().map(|note| format!("Note: {note}.")));
         lines.extend(describe_dropped(&self.dropped));
@@ -152,10 +149,10 @@ fn dropped(submission: &Submission) -> Vec<String> {
 
 /// Returns the omitted changes as a list for the model; empty if nothing was omitted.
 fn describe_dropped(dropped: &[String]) -> Vec<String> {
-    let head = "Left out of the patch, and put back in the workspace:";
-    let head = (!dropped.is_empty()).then(|| head.to_owned());
-    let lines = dropped.iter().map(|line| format!("- {line}"));
-    head.into_iter().chain(lines).collect()
+    rules::list(
+        "Left out of the patch, and put back in the workspace:",
+        dropped,
+    )
 }
 
 /// The reason why a submission was not checked.
@@ -192,8 +189,9 @@ pub struct SubmittedChanges(SortedChanges);
 impl SubmittedChanges {
     /// Returns a digest, which is equal for equal changes.
     pub fn digest(&self) -> String {
-        let text = serde_json::to_vec(&self.0).unwrap_or_default();
-        hex(&Sha256::digest(text))
+        hex(&Sha256::digest(
+            serde_json::to_vec(&self.0).unwrap_or_default(),
+        ))
     }
 }
 

@@ -82,9 +82,15 @@ pub(super) fn findings(case: &Case<'_>, applies: fn(Rule) -> bool) -> Vec<Findin
 
 /// Returns the findings as a list for the model; empty if the submission is accepted.
 pub(super) fn describe(findings: &[Finding]) -> Vec<String> {
-    let lines = findings.iter().map(|finding| format!("- {}", finding.text));
-    let head = (!findings.is_empty()).then(|| "Not accepted:".to_owned());
-    head.into_iter().chain(lines).collect()
+    let texts: Vec<&str> = findings.iter().map(|f| f.text.as_str()).collect();
+    list("Not accepted:", &texts)
+}
+
+/// Returns lines with a heading; none if there are no items.
+pub(super) fn list(heading: &str, items: &[impl std::fmt::Display]) -> Vec<String> {
+    let heading = (!items.is_empty()).then(|| heading.to_owned());
+    let lines = items.iter().map(|item| format!("- {item}"));
+    heading.into_iter().chain(lines).collect()
 }
 
 fn contributed_ids(submission: &Submission) -> impl Iterator<Item = &str> {

@@ -170,10 +170,7 @@ pub enum NoReplyCause {
 impl Purpose {
     /// Returns whether it counts as a step; otherwise it belongs to one.
     pub fn is_step(self) -> bool {
-        match self {
-            Purpose::Step | Purpose::Prompt => true,
-            Purpose::Review => false,
-        }
+        self != Purpose::Review
     }
 }
 

@@ -64,11 +64,10 @@ impl Run {
     /// Fails with the outcome that ends the run, if the sandbox or the record fails.
     pub async fn write_files(&mut self, files: &BTreeMap<String, Option<String>>) -> Flow {
         let encoded = |text: &Option<String>| text.as_ref().map(|text| STANDARD.encode(text));
-        let contents: Contents = files
+        let contents = files
             .iter()
-            .map(|(path, text)| (path.clone(), encoded(text)))
-            .collect();
-        self.write_contents(&contents).await
+            .map(|(path, text)| (path.clone(), encoded(text)));
+        self.write_contents(&contents.collect()).await
     }
 
     /// Applies a patch to the old code, and puts the files that it changes into the workspace.
@@ -105,12 +104,8 @@ impl Run {
         let counts = RunCounts::read(&answer.data);
         // Hints about tools are for agents only.
         let is_hint = |line: &&str| line.starts_with("not reached in ");
-        let lines: Vec<&str> = answer
-            .result
-            .content
-            .lines()
-            .filter(|line| !is_hint(line))
-            .collect();
+        let lines = answer.result.content.lines();
+        let lines: Vec<&str> = lines.filter(|line| !is_hint(line)).collect();
         Ok(ChangedTests {
             kind: counts.and_then(RunCounts::kind),
             pass: counts.is_some_and(RunCounts::is_clean),

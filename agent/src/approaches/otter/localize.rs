@@ -115,10 +115,8 @@ fn known_functions(
         let Some((path, function)) = strip_list_markers(line).split_once("::") else {
             continue;
         };
-        let near = files
-            .iter()
-            .min_by_key(|file| strsim::levenshtein(file, path));
-        let Some(path) = near else {
+        let distance = |file: &&String| strsim::levenshtein(file, path);
+        let Some(path) = files.iter().min_by_key(distance) else {
             continue;
         };
         let function = function.replace("::", ".");

@@ -159,21 +159,17 @@ async fn edits(api: &Api, address: &Address, issue: &Url) -> Result<Option<Edits
         .header("Content-Type", "application/json")
         .body(body)
         .send();
-    let answer = request
-        .await
-        .map_err(|e| api.failed(http_client::describe(&e)))?;
+    let answer = request.await;
+    let answer = answer.map_err(|e| api.failed(http_client::describe(&e)))?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }
-    let mut answer: Value = match api.parse(&api.body(answer).await?) {
-        Ok(answer) => answer,
-        Err(_) => return Ok(None),
+    let Ok(mut answer) = api.parse::<Value>(&api.body(answer).await?) else {
+        return Ok(None);
     };
     // A server without this API answers differently, and then nothing is known.
-    let issue = answer
-        .pointer_mut("/data/repository/issue")
-        .map(Value::take);
-    Ok(issue.and_then(|issue| serde_json::from_value(issue).ok()))
+    let issue = answer.pointer_mut("/data/repository/issue");
+    Ok(issue.and_then(|issue| serde_json::from_value(issue.take()).ok()))
 }
 
 #[cfg(test)]
