@@ -366,16 +366,10 @@ impl Investigation<'_> {
 
     /// Adds a note if the verdict changes more than once.
     fn note_changes(&mut self, points: &[Point]) {
-        let known = points.iter().filter_map(|point| {
-            let verdict = self.verdict(point)?;
-            (verdict != Verdict::CannotTell).then_some((point, verdict))
-        });
-        let mut changes: Vec<(&Point, Verdict)> = Vec::new();
-        for (point, verdict) in known {
-            if changes.last().is_none_or(|(_, last)| *last != verdict) {
-                changes.push((point, verdict));
-            }
-        }
+        let verdicts = (points.iter()).filter_map(|point| Some((point, self.verdict(point)?)));
+        let known = verdicts.filter(|(_, verdict)| *verdict != Verdict::CannotTell);
+        let mut changes: Vec<(&Point, Verdict)> = known.collect();
+        changes.dedup_by_key(|(_, verdict)| *verdict);
         if changes.len() > 2 {
             let text = |(point, verdict): &(&Point, Verdict)| {
                 format!("{} {}", point.label(), verdict.as_str())

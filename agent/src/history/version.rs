@@ -2,8 +2,13 @@
 
 use std::cmp::Ordering;
 
+use testwright_sandboxes::Pattern;
+
 /// Words before the version that say nothing about it.
 const PLAIN_PREFIXES: [&str; 6] = ["v", "ver", "version", "r", "rel", "release"];
+
+/// Numbers of a version, such as `1_4_0` in `1_4_0rc1`.
+static NUMBERS: Pattern = Pattern::new("^[0-9]+(?:[._][0-9]+)*");
 
 /// A version, in the order of PEP 440.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +30,9 @@ impl Version {
         let start = tag.find(|c: char| c.is_ascii_digit())?;
         let (prefix, text) = tag.split_at(start);
         let prefix = prefix.trim_end_matches(['-', '_', '.']).to_lowercase();
-        let (mut numbers, suffix) = split_numbers(text);
+        let (release, suffix) = text.split_at(NUMBERS.find(text)?.end());
+        let numbers = release.split(['.', '_']).map(str::parse::<u64>);
+        let mut numbers = numbers.collect::<Result<Vec<_>, _>>().ok()?;
         let is_plain = prefix.is_empty() || PLAIN_PREFIXES.contains(&prefix.as_str());
         // Tags such as `py3` and `python-3` are not releases.
         if numbers.len() < 2 && !is_plain {
@@ -55,25 +62,6 @@ impl PartialOrd for Version {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
-}
-
-/// Splits `1_4_0rc1` into its numbers and the rest.
-fn split_numbers(text: &str) -> (Vec<u64>, &str) {
-    let mut numbers = Vec::new();
-    let mut rest = text;
-    loop {
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let Ok(number) = rest[..digits].parse() else {
-            break;
-        };
-        numbers.push(number);
-        rest = &rest[digits..];
-        match rest.strip_prefix(['.', '_']) {
-            Some(more) if more.starts_with(|c: char| c.is_ascii_digit()) => rest = more,
-            _ => break,
-        }
-    }
-    (numbers, rest)
 }
 
 /// Returns the rank and the number of a suffix such as `rc1` or `.post2`; `None` if it is unknown.

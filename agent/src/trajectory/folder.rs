@@ -1,6 +1,6 @@
 //! Reads and writes a run's folder.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{BufReader, ErrorKind, Take, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -192,13 +192,7 @@ impl RunFolder {
                 ErrorKind::AlreadyExists => TrajectoryError::occupied(path),
                 _ => TrajectoryError::writing(&file)(source),
             })?;
-        lock(&trajectory, path)?;
-        Ok(RunFolder {
-            path: path.to_owned(),
-            trajectory,
-            events: 0,
-            sink: None,
-        })
+        Self::lock(path, trajectory)
     }
 
     /// Opens the folder of an interrupted run. An incomplete last line is removed: it is the step in progress
@@ -217,18 +211,27 @@ impl RunFolder {
                 path: file.clone(),
                 source,
             })?;
-        lock(&trajectory, path)?;
+        let mut folder = Self::lock(path, trajectory)?;
         let write = TrajectoryError::writing(&file);
-        trajectory.set_len(complete_bytes).map_err(write)?;
-        Ok((
-            RunFolder {
+        folder.trajectory.set_len(complete_bytes).map_err(write)?;
+        folder.events = events.len() as u64;
+        Ok((folder, events))
+    }
+
+    /// Locks the open trajectory of a folder.
+    fn lock(path: &Path, trajectory: File) -> Result<Self, TrajectoryError> {
+        match trajectory.try_lock() {
+            Ok(()) => Ok(RunFolder {
                 path: path.to_owned(),
                 trajectory,
-                events: events.len() as u64,
+                events: 0,
                 sink: None,
-            },
-            events,
-        ))
+            }),
+            Err(TryLockError::WouldBlock) => Err(TrajectoryError::Busy {
+                path: path.to_owned(),
+            }),
+            Err(TryLockError::Error(source)) => Err(TrajectoryError::writing(path)(source)),
+        }
     }
 
     /// Creates the folder as it was when its trajectory had these lines.
@@ -322,16 +325,6 @@ impl RunFolder {
         let mut text = serde_json::to_vec_pretty(value).map_err(write)?;
         text.push(b'\n');
         self.write(name, &text)
-    }
-}
-
-fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(std::fs::TryLockError::WouldBlock) => Err(TrajectoryError::Busy {
-            path: path.to_owned(),
-        }),
-        Err(std::fs::TryLockError::Error(source)) => Err(TrajectoryError::writing(path)(source)),
     }
 }
 
