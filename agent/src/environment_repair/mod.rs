@@ -9,7 +9,6 @@ mod amend_environment;
 mod brief;
 mod try_tests;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -101,7 +100,6 @@ pub struct Repair<'a> {
     budget: Budget,
     messages: Vec<Message>,
     amendment_count: u32,
-    logged: usize,
 }
 
 /// The end of one step of the conversation.
@@ -128,7 +126,6 @@ impl<'a> Repair<'a> {
             progress,
             messages: Vec::new(),
             amendment_count: 0,
-            logged: 0,
         }
     }
 
@@ -362,24 +359,16 @@ impl<'a> Repair<'a> {
         })
     }
 
-    /// Appends the new messages to the file, as JSON lines.
-    fn write_conversation(&mut self) -> Result<(), SandboxError> {
+    /// Writes the messages to the file, as JSON lines.
+    fn write_conversation(&self) -> Result<(), SandboxError> {
         let mut lines = String::new();
-        for message in &self.messages[self.logged..] {
+        for message in &self.messages {
             let line = serde_json::to_string(message)
                 .map_err(|error| SandboxError::new(ErrorKind::System, error.to_string()))?;
             lines.push_str(&line);
             lines.push('\n');
         }
-        let mut file = std::fs::File::options()
-            .create(true)
-            .append(self.logged > 0)
-            .write(true)
-            .truncate(self.logged == 0)
-            .open(&self.failed.conversation)?;
-        file.write_all(lines.as_bytes())?;
-        self.logged = self.messages.len();
-        Ok(())
+        Ok(std::fs::write(&self.failed.conversation, lines)?)
     }
 }
 
