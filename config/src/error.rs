@@ -246,32 +246,24 @@ impl std::error::Error for Error {}
 
 impl From<SandboxError> for Error {
     fn from(e: SandboxError) -> Self {
-        let kind = match e.kind {
-            ErrorKind::Input => Kind::Usage,
-            ErrorKind::Unavailable
-            | ErrorKind::NotFound
-            | ErrorKind::Build
-            | ErrorKind::Dead
-            | ErrorKind::NotStarted
-            | ErrorKind::System => Kind::Infrastructure,
-            ErrorKind::Exhausted(shortage) => Kind::Exhausted(shortage),
-        };
-        let message = match e.kind {
-            ErrorKind::Input => "prepare the sandbox as asked",
-            ErrorKind::Unavailable => "reach the sandbox's engine",
-            ErrorKind::NotFound => "find the code or image of the sandbox",
-            ErrorKind::Build => "build the environment",
-            ErrorKind::Dead => "continue in the sandbox",
-            ErrorKind::NotStarted => "start the sandbox",
-            ErrorKind::System | ErrorKind::Exhausted(_) => "run the sandbox",
+        let (kind, message) = match e.kind {
+            ErrorKind::Input => (Kind::Usage, "prepare the sandbox as asked"),
+            ErrorKind::Unavailable => (Kind::Infrastructure, "reach the sandbox's engine"),
+            ErrorKind::NotFound => (
+                Kind::Infrastructure,
+                "find the code or image of the sandbox",
+            ),
+            ErrorKind::Build => (Kind::Infrastructure, "build the environment"),
+            ErrorKind::Dead => (Kind::Infrastructure, "continue in the sandbox"),
+            ErrorKind::NotStarted => (Kind::Infrastructure, "start the sandbox"),
+            ErrorKind::System => (Kind::Infrastructure, "run the sandbox"),
+            ErrorKind::Exhausted(shortage) => (Kind::Exhausted(shortage), "run the sandbox"),
         };
         Error {
-            kind,
-            message: message.to_owned(),
-            is_clause: false,
             cause: Some(e.message),
             hint: e.hint,
             log: e.log,
+            ..Error::new(kind, message)
         }
     }
 }

@@ -88,8 +88,9 @@ pub struct Settings {
     /// Folder of the file that has `environment`; `None` if the user named the file.
     #[serde(skip)]
     environment_folder: Option<PathBuf>,
+    /// Environment variables at load time.
     #[serde(skip)]
-    variables: secret::Variables,
+    variables: BTreeMap<String, Secret>,
 }
 
 /// Additions of the command line to the recipe of a repository, wherever the recipe comes from.
@@ -170,7 +171,8 @@ impl Settings {
         settings.environment_folder = environment_folder;
         settings.origins = origins;
         settings.notes = notes;
-        settings.variables = secret::Variables::new(&sources.variables);
+        let secret = |(name, value): (&String, &String)| Some((name.clone(), Secret::new(value)?));
+        settings.variables = sources.variables.iter().filter_map(secret).collect();
         settings.check()?;
         settings.select_docker()?;
         Ok(settings)
@@ -190,26 +192,28 @@ impl Settings {
 
     /// Returns the value of the variable that `model.api-key-env` names.
     pub fn model_key(&self) -> Option<Secret> {
-        self.variables.get(&self.model.api_key_env)
+        self.variables.get(&self.model.api_key_env).cloned()
     }
 
     /// Returns the value of the variable that `github.token-env` names.
     pub fn github_token(&self) -> Option<Secret> {
-        self.variables.get(&self.github.token_env)
+        self.variables.get(&self.github.token_env).cloned()
     }
 
     /// Sets the token for GitHub, as the variable that `github.token-env` names would.
     pub fn set_github_token(&mut self, token: &str) {
-        self.variables.set(&self.github.token_env, token);
+        let name = self.github.token_env.clone();
+        self.variables
+            .extend(Secret::new(token).map(|token| (name, token)));
     }
 
     /// Returns the tokens of other forges, each with the host that it may be sent to. Variables can name another host
     /// than the public one.
     pub fn forge_tokens(&self) -> Vec<(String, Secret)> {
         let tokens = FORGE_TOKENS.iter().filter_map(|(name, host_name, public)| {
-            let token = self.variables.get(name)?;
+            let token = self.variables.get(*name)?.clone();
             let server = host_name.and_then(|name| self.variables.get(name));
-            let server = server.as_ref().map_or(*public, Secret::reveal);
+            let server = server.map_or(*public, Secret::reveal);
             let host = server.split_once("://").map_or(server, |(_, rest)| rest);
             let host = host.split('/').next().unwrap_or(host);
             Some((host.to_ascii_lowercase(), token))
@@ -219,12 +223,12 @@ impl Settings {
 
     /// Returns the value of the variable that `github.webhook-secret-env` names.
     pub fn github_webhook_secret(&self) -> Option<Secret> {
-        self.variables.get(&self.github.webhook_secret_env)
+        self.variables.get(&self.github.webhook_secret_env).cloned()
     }
 
     /// Returns the value of the variable that `github.app-key-env` names.
     pub fn github_app_key(&self) -> Option<Secret> {
-        self.variables.get(&self.github.app_key_env)
+        self.variables.get(&self.github.app_key_env).cloned()
     }
 
     /// Returns a redactor for every secret of these settings: keys, tokens, and passwords in addresses.
@@ -249,14 +253,9 @@ impl Settings {
             "AWS_SESSION_TOKEN",
         ];
         let forges = FORGE_TOKENS.iter().map(|(name, ..)| *name);
-        let keys: Vec<Secret> = names
-            .iter()
-            .copied()
-            .chain(forges)
-            .filter_map(|name| self.variables.get(name))
-            .collect();
-        let passwords = addresses.flat_map(RedactedUrl::secrets);
-        Redactor::new(keys.iter().map(Secret::reveal).chain(passwords))
+        let names = names.into_iter().chain(forges);
+        let keys = names.filter_map(|name| self.variables.get(name).map(Secret::reveal));
+        Redactor::new(keys.chain(addresses.flat_map(RedactedUrl::secrets)))
     }
 
     /// Returns `[environment]` for the repository at `location` (a folder or a URL). A recipe that was found

@@ -3,11 +3,11 @@
 //! `Debug`, `Display` and serialization hide them; the few places that need them call [`Secret::reveal`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
+use testwright_sandboxes::Pattern;
 
 /// A key or token.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,22 +35,9 @@ impl fmt::Debug for Secret {
 
 /// Returns whether this may be the name of a variable; false for text that looks like a key.
 pub(super) fn is_variable_name(name: &str) -> bool {
-    const KEYS: [&str; 8] = [
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat_",
-        "gsk_",
-        "hf_",
-    ];
-    let mut letters = name.chars();
-    letters
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !KEYS.iter().any(|start| name.starts_with(start))
+    static NAME: Pattern = Pattern::new(r"^[A-Za-z_][A-Za-z0-9_]*$");
+    static KEY: Pattern = Pattern::new(r"^(?:gh[oprsu]_|github_pat_|gsk_|hf_)");
+    NAME.is_match(name) && !KEY.is_match(name)
 }
 
 /// An address that may contain a user name and password (`https://user:password@index.example.org/simple`).
@@ -96,33 +83,21 @@ impl RedactedUrl {
             .filter_map(|pair| Some(pair.split_once('=')?.1));
         login.into_iter().chain(password).chain(values).collect()
     }
-
-    fn redacted(&self) -> Cow<'_, str> {
-        let start = self.0.find("://").map_or(0, |i| i + 3);
-        let rest = &self.0[start..];
-        let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let query = rest.find('?');
-        let user = rest[..authority].rfind('@');
-        if user.is_none() && query.is_none() {
-            return Cow::Borrowed(&self.0);
-        }
-        let host = user.map_or(0, |at| at + 1);
-        let end = query.unwrap_or(rest.len());
-        let mut redacted_url = self.0[..start].to_owned();
-        if user.is_some() {
-            redacted_url.push_str("…@");
-        }
-        redacted_url.push_str(&rest[host..end]);
-        if query.is_some() {
-            redacted_url.push_str("?…");
-        }
-        Cow::Owned(redacted_url)
-    }
 }
 
 impl fmt::Display for RedactedUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.redacted())
+        let (scheme, rest) = self.0.split_at(self.0.find("://").map_or(0, |at| at + 3));
+        let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (user, login) = match rest[..authority].rfind('@') {
+            Some(at) => (at + 1, "…@"),
+            None => (0, ""),
+        };
+        let (end, query) = match rest.find('?') {
+            Some(at) => (at, "?…"),
+            None => (rest.len(), ""),
+        };
+        write!(f, "{scheme}{login}{}{query}", &rest[user..end])
     }
 }
 
@@ -145,30 +120,6 @@ impl JsonSchema for RedactedUrl {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         String::json_schema(generator)
-    }
-}
-
-/// The environment at load time. Values are only returned as [`Secret`].
-#[derive(Clone, Default, PartialEq)]
-pub(super) struct Variables(BTreeMap<String, String>);
-
-impl Variables {
-    pub(super) fn new(variables: &BTreeMap<String, String>) -> Self {
-        Variables(variables.clone())
-    }
-
-    pub(super) fn set(&mut self, name: &str, value: &str) {
-        self.0.insert(name.to_owned(), value.to_owned());
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<Secret> {
-        self.0.get(name).and_then(|v| Secret::new(v))
-    }
-}
-
-impl fmt::Debug for Variables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Variables(…)")
     }
 }
 

@@ -47,11 +47,7 @@ impl fmt::Display for Size {
                 let number = self.0 as f64 / (1_u64 << shift) as f64;
                 let number = format!("{number:.1}");
                 let number = number.strip_suffix(".0").unwrap_or(&number);
-                let name = if *name == "k" {
-                    "K"
-                } else {
-                    &name.to_ascii_uppercase()
-                };
+                let name = name.to_ascii_uppercase();
                 return write!(f, "{number} {name}iB");
             }
         }
