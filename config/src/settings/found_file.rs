@@ -8,7 +8,7 @@ use std::path::Path;
 use testwright_sandboxes::recipe::IMAGE_KEYS;
 use toml::{Table, Value};
 
-use super::layer::Layer;
+use super::layer::{Layer, insert};
 use super::{FILE, Origin, Settings};
 use crate::error::Result;
 
@@ -58,13 +58,10 @@ pub(super) fn restrict(
         let key = keys.join(".");
         if key == RECIPE && recipe {
             if let Value::Table(recipe) = &mut value {
-                let ignored_keys = NOT_IN_RECIPE
-                    .iter()
-                    .filter(|key| recipe.contains_key(**key));
-                let ignored_keys: Vec<String> = ignored_keys
-                    .map(|key| format!("`{RECIPE}.{key}`"))
-                    .collect();
-                recipe.retain(|key, _| !NOT_IN_RECIPE.contains(&key));
+                let mut ignored_keys: Vec<String> = Vec::new();
+                for key in NOT_IN_RECIPE {
+                    ignored_keys.extend(recipe.remove(key).map(|_| format!("`{RECIPE}.{key}`")));
+                }
                 if !ignored_keys.is_empty() {
                     image = Some(format!("{origin}: ignored {}", ignored_keys.join(" and ")));
                 }
@@ -76,27 +73,20 @@ pub(super) fn restrict(
             refused.push((key, origin));
             continue;
         };
-        let one = Layer {
-            values: vec![(keys, value, origin)],
-            notes: Vec::new(),
-        };
-        let before = settings(below)?;
         let mut with = below.clone();
-        one.merge_into(&mut with, &mut Default::default());
-        let (before, after) = (limit(&before), limit(&settings(&with)?));
+        insert(&mut with, &keys, &value);
+        let (before, after) = (limit(&settings(below)?), limit(&settings(&with)?));
         let lower = match (before, after) {
             (Some(before), Some(after)) => after < before,
             (None, Some(after)) => after.is_finite(),
             (_, None) => false,
         };
-        for (keys, value, origin) in one.values {
-            if lower {
-                allowed_layer.values.push((keys, value, origin));
-            } else if after != before {
-                allowed_layer.notes.push(format!(
-                    "{origin}: `{key}` = {value} is ignored: a file found in a folder may lower a limit, but not raise it"
-                ));
-            }
+        if lower {
+            allowed_layer.values.push((keys, value, origin));
+        } else if after != before {
+            allowed_layer.notes.push(format!(
+                "{origin}: `{key}` = {value} is ignored: a file found in a folder may lower a limit, but not raise it"
+            ));
         }
     }
     if let Some(image_note) = image {

@@ -94,14 +94,9 @@ impl Layer {
         let table: Table = toml::from_str(&text).map_err(|e| unreadable(e.message().to_owned()))?;
 
         let mut layer = Layer::default();
-        let mut values = Vec::new();
-        leaves(&table, "", &mut |key, value| {
-            values.push((key.to_owned(), value.clone()))
-        });
-        for (key, mut value) in values {
-            let keys = split(&key, &table);
+        for (keys, mut value) in leaves(&table, &[]) {
             let line = line_of(document, &keys, &text);
-            if key == "environment" && trust == Trust::User {
+            if keys == ["environment"] && trust == Trust::User {
                 let cause = format!(
                     "{}:{line}: [environment] is not allowed in your own settings, because it describes one repository",
                     display_path.display()
@@ -110,7 +105,7 @@ impl Layer {
                 return Err(Error::usage(READING).cause(cause).hint(hint));
             }
             if let Value::String(text) = &mut value
-                && PATHS.contains(&key.as_str())
+                && PATHS.contains(&keys.join(".").as_str())
             {
                 *text = resolve(text, path.parent()).to_string_lossy().into_owned();
             }
@@ -133,19 +128,12 @@ impl Layer {
         value: Value,
         origin: Origin,
     ) -> Result<()> {
-        let one = Layer {
-            values: vec![(keys, value, origin)],
-            notes: Vec::new(),
-        };
         let mut table = Table::new();
-        one.merge_into(&mut table, &mut BTreeMap::new());
-        let check = table.try_into::<Settings>();
-        for (keys, value, origin) in one.values {
-            if let Err(e) = &check {
-                return Err(explain(at, &keys, e.message()));
-            }
-            self.values.push((keys, value, origin));
+        insert(&mut table, &keys, &value);
+        if let Err(e) = table.try_into::<Settings>() {
+            return Err(explain(at, &keys, e.message()));
         }
+        self.values.push((keys, value, origin));
         Ok(())
     }
 
@@ -156,23 +144,28 @@ impl Layer {
 
     pub(super) fn merge_into(&self, table: &mut Table, origins: &mut BTreeMap<String, Origin>) {
         for (keys, value, origin) in &self.values {
-            let Some((last, sections)) = keys.split_last() else {
-                continue;
-            };
-            let mut place = &mut *table;
-            for section in sections {
-                let entry = place
-                    .entry(section.clone())
-                    .or_insert_with(|| Value::Table(Table::new()));
-                let Value::Table(next) = entry else { return };
-                place = next;
-            }
-            place.insert(last.clone(), value.clone());
+            insert(table, keys, value);
             if *origin != Origin::Default {
                 origins.insert(keys.join("."), origin.clone());
             }
         }
     }
+}
+
+/// Sets the value with this path in a table.
+pub(super) fn insert(table: &mut Table, path: &[String], value: &Value) {
+    let Some((last, sections)) = path.split_last() else {
+        return;
+    };
+    let mut place = table;
+    for section in sections {
+        let entry = place
+            .entry(section.clone())
+            .or_insert_with(|| Value::Table(Table::new()));
+        let Value::Table(next) = entry else { return };
+        place = next;
+    }
+    place.insert(last.clone(), value.clone());
 }
 
 /// Reads the whole file. A found file must be a regular file: a link could lead to any of the user's files,
@@ -206,30 +199,22 @@ fn read(path: &Path, is_found: bool) -> std::io::Result<Vec<u8>> {
 /// Keys whose values are tables that are set as one unit.
 const TABLES: [&str; 2] = ["environment", "model.extra-body"];
 
-/// Calls `each` with every value that is set as one unit: keys of sections, a model's price, the environment.
-pub(super) fn leaves(table: &Table, prefix: &str, each: &mut impl FnMut(&str, &Value)) {
+/// Returns every value below `sections` that is set as one unit: keys of sections, a model's price, the environment.
+pub(super) fn leaves(table: &Table, sections: &[String]) -> Vec<(Vec<String>, Value)> {
+    let mut values = Vec::new();
     for (key, value) in table {
-        let path = format!("{prefix}{key}");
+        let path = [sections, &[key.clone()]].concat();
         match value {
             Value::Table(inner)
-                if !TABLES.contains(&path.as_str())
-                    && !["prices.", "model-limits."].contains(&prefix) =>
+                if !TABLES.contains(&path.join(".").as_str())
+                    && !matches!(sections, [of] if of == "prices" || of == "model-limits") =>
             {
-                leaves(inner, &format!("{path}."), each);
+                values.extend(leaves(inner, &path));
             }
-            _ => each(&path, value),
+            _ => values.push((path, value.clone())),
         }
     }
-}
-
-/// Splits a key path written by [`leaves`] into its parts. Names of models may contain dots themselves.
-fn split(key: &str, table: &Table) -> Vec<String> {
-    match key.split_once('.') {
-        Some((section, rest)) if table.get(section).is_some_and(Value::is_table) => {
-            vec![section.to_owned(), rest.to_owned()]
-        }
-        _ => vec![key.to_owned()],
-    }
+    values
 }
 
 /// Returns the section of a key, for messages.

@@ -301,9 +301,10 @@ impl Settings {
     pub fn describe(&self) -> Vec<(String, String, Origin)> {
         let mut rows = Vec::new();
         if let Ok(table) = Table::try_from(self) {
-            layer::leaves(&table, "", &mut |key, value| {
-                rows.push((key.to_owned(), value.to_string(), self.origin(key)));
-            });
+            for (keys, value) in layer::leaves(&table, &[]) {
+                let key = keys.join(".");
+                rows.push((key.clone(), value.to_string(), self.origin(&key)));
+            }
         }
         rows
     }
