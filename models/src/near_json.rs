@@ -50,11 +50,9 @@ pub struct Prefix {
 ///
 /// Fails if the text is not one value, or could be read in several ways.
 pub fn read(text: &str, whole: bool) -> Result<Value, Problem> {
-    let strict = match serde_json::from_str(text) {
-        Ok(value) => return Ok(value),
-        Err(e) => e,
-    };
-    tracing::trace!("not strict JSON: {strict}");
+    if let Ok(value) = serde_json::from_str(text) {
+        return Ok(value);
+    }
     let prefix = prefix(text, whole)?;
     let rest = &text[prefix.end..];
     if let Some(i) = rest.find(|c: char| !c.is_whitespace() && c != '}' && c != ']') {
@@ -179,16 +177,7 @@ impl NearJsonReader<'_> {
     fn object(&mut self, depth: usize) -> Result<Value, Problem> {
         self.at += 1;
         let mut map = Map::new();
-        loop {
-            self.skip_blank();
-            match self.peek() {
-                None => return self.close(Value::Object(map), '}'),
-                Some('}') => {
-                    self.at += 1;
-                    return Ok(Value::Object(map));
-                }
-                Some(_) => {}
-            }
+        while !self.take_end('}')? {
             let key_at = self.at;
             let key = self.key()?;
             self.skip_blank();
@@ -210,47 +199,50 @@ impl NearJsonReader<'_> {
                 );
             }
             map.insert(key, value);
-            self.skip_blank();
-            match self.peek() {
-                Some(comma @ (',' | '，')) => self.at += comma.len_utf8(),
-                Some('}') => {}
-                None => return self.close(Value::Object(map), '}'),
-                Some(c) => return self.not_the_end(c, '}'),
-            }
+            self.take_comma('}')?;
         }
+        Ok(Value::Object(map))
     }
 
     fn array(&mut self, depth: usize) -> Result<Value, Problem> {
         self.at += 1;
         let mut items = Vec::new();
-        loop {
-            self.skip_blank();
-            match self.peek() {
-                None => return self.close(Value::Array(items), ']'),
-                Some(']') => {
-                    self.at += 1;
-                    return Ok(Value::Array(items));
-                }
-                Some(_) => {}
-            }
+        while !self.take_end(']')? {
             items.push(self.value(depth + 1)?);
-            self.skip_blank();
-            match self.peek() {
-                Some(comma @ (',' | '，')) => self.at += comma.len_utf8(),
-                Some(']') => {}
-                None => return self.close(Value::Array(items), ']'),
-                Some(c) => return self.not_the_end(c, ']'),
+            self.take_comma(']')?;
+        }
+        Ok(Value::Array(items))
+    }
+
+    /// Skips the bracket that closes a container, which may be missing at the end of a text. Returns whether the
+    /// container ends here.
+    fn take_end(&mut self, bracket: char) -> Result<bool, Problem> {
+        self.skip_blank();
+        match self.peek() {
+            None if !self.whole => {
+                self.cut(format!("the text ends before the closing `{bracket}`"))
+            }
+            None => {
+                self.unclosed = true;
+                Ok(true)
+            }
+            Some(c) => {
+                let is_end = c == bracket;
+                self.at += usize::from(is_end);
+                Ok(is_end)
             }
         }
     }
 
-    /// Closes a container whose text ended after a complete value.
-    fn close(&mut self, value: Value, bracket: char) -> Result<Value, Problem> {
-        if !self.whole {
-            return self.cut(format!("the text ends before the closing `{bracket}`"));
+    /// Skips the comma after an item, which may be missing before the closing bracket.
+    fn take_comma(&mut self, bracket: char) -> Result<(), Problem> {
+        self.skip_blank();
+        match self.peek() {
+            Some(comma @ (',' | '，')) => self.at += comma.len_utf8(),
+            Some(c) if c != bracket => return self.not_the_end(c, bracket),
+            _ => {}
         }
-        self.unclosed = true;
-        Ok(value)
+        Ok(())
     }
 
     fn not_the_end<T>(&self, unexpected: char, bracket: char) -> Result<T, Problem> {

@@ -94,10 +94,7 @@ fn read_plain(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
             break;
         }
         let (end, pieces) = scan.block(text, start, block);
-        at = end.max(start + 1);
-        while !text.is_char_boundary(at) {
-            at += 1;
-        }
+        at = text.ceil_char_boundary(end.max(start + 1));
         if pieces.is_empty() {
             continue;
         }
@@ -199,10 +196,7 @@ pub fn cut(text: &str) -> String {
     if text.len() <= MAX_KEPT_BYTES {
         return text.to_owned();
     }
-    let end = (0..=MAX_KEPT_BYTES)
-        .rev()
-        .find(|&i| text.is_char_boundary(i));
-    format!("{}…", &text[..end.unwrap_or(0)])
+    format!("{}…", &text[..text.floor_char_boundary(MAX_KEPT_BYTES)])
 }
 
 fn join(pieces: &[&str]) -> String {

@@ -11,7 +11,7 @@ pub fn digest(request: &Request) -> String {
     // Messages are hashed one at a time: the conversation may be long, and every step needs a digest.
     const NO_MESSAGES: &str = "\"messages\":[]";
     let mut hasher = Sha256::new();
-    let around = canonical(&as_value(&Request {
+    let around = canonical(as_value(&Request {
         messages: Vec::new(),
         tools: request.tools.clone(),
         ..*request
@@ -23,8 +23,9 @@ pub fn digest(request: &Request) -> String {
         if i > 0 {
             hasher.update(",");
         }
-        let message = serde_json::to_value(message).unwrap_or(Value::Null);
-        hasher.update(canonical(&message));
+        hasher.update(canonical(
+            serde_json::to_value(message).unwrap_or(Value::Null),
+        ));
     }
     hasher.update("]");
     hasher.update(after);
@@ -36,23 +37,9 @@ pub(super) fn as_value(request: &Request) -> Value {
     serde_json::to_value(request).unwrap_or(Value::Null)
 }
 
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            let parts: Vec<String> = entries
-                .into_iter()
-                .map(|(k, v)| format!("{}:{}", Value::String(k.clone()), canonical(v)))
-                .collect();
-            format!("{{{}}}", parts.join(","))
-        }
-        Value::Array(items) => {
-            let parts: Vec<String> = items.iter().map(canonical).collect();
-            format!("[{}]", parts.join(","))
-        }
-        other => other.to_string(),
-    }
+fn canonical(mut value: Value) -> String {
+    value.sort_all_objects();
+    value.to_string()
 }
 
 /// Returns the first place where two values differ: a JSON pointer, and the line within a text. Recorded
@@ -104,7 +91,7 @@ mod tests {
             max_tokens: None,
         };
         for content in ["", "\"messages\":[]", "b"] {
-            let whole = Sha256::digest(canonical(&as_value(&request)).as_bytes());
+            let whole = Sha256::digest(canonical(as_value(&request)).as_bytes());
             assert_eq!(digest(&request), hex(&whole));
             request.messages.push(Message::User {
                 content: content.to_owned(),

@@ -307,13 +307,6 @@ static NAME: Pattern = Pattern::new(
 
 static ARGUMENTS: Pattern = Pattern::new(r#"["']?(?:arguments|parameters|args|input)["']?\s*:"#);
 
-fn beginning(text: &str, max_len: usize) -> &str {
-    let end = (0..=max_len.min(text.len()))
-        .rev()
-        .find(|&i| text.is_char_boundary(i));
-    &text[..end.unwrap_or(0)]
-}
-
 /// Describes the problem with a text that is not JSON; `None` if it does not look like a call.
 pub(super) fn unreadable(
     text: &str,
@@ -321,9 +314,9 @@ pub(super) fn unreadable(
     tools: &[ToolSpec],
     tagged: bool,
 ) -> Option<ParsedCall> {
-    let head = beginning(text, 4000);
+    let head = &text[..text.floor_char_boundary(4000)];
     let name = NAME
-        .captures(beginning(head, 300))
+        .captures(&head[..head.floor_char_boundary(300)])
         .and_then(|c| c.get(1))
         .map(|m| m.as_str().trim().to_owned());
     let is_known = name.as_deref().is_some_and(|n| tool_name(n, tools).is_ok());

@@ -150,11 +150,7 @@ fn is_denied(core: &Captures<'_>, before: &str, after: &str) -> bool {
         && core
             .name("subject")
             .is_some_and(|m| m.as_str().contains(','));
-    let mut head = before.len().saturating_sub(60);
-    while !before.is_char_boundary(head) {
-        head += 1;
-    }
-    let before = &before[head..];
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(60))..];
     DENIED.is_match(&core[0])
         || is_aside
         || is_wish && BEFORE_WISH.is_match(before)
