@@ -11,7 +11,7 @@ use super::name::Deployment;
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, Prices};
 use super::quota::{MeteredModel, Quota};
-use super::retry::{Retry, RetrySettings, Wait};
+use super::retry::{OnWait, Retry, RetrySettings};
 use super::{Model, ModelName, ModelSource, known_models};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{AZURE_KEY, Settings};
@@ -35,14 +35,8 @@ pub enum Provider {
 /// Looks up the value of an environment variable.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Callback before each wait.
-pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
-
-/// Options for retries, progress reports and recordings of a model's calls.
-#[derive(Default)]
+/// Options for progress reports, recordings and quotas of a model's calls.
 pub struct ModelOptions {
-    /// Number and length of retries.
-    pub retry: RetrySettings,
     /// Callback before each retry delay.
     pub on_wait: Option<OnWait>,
     /// File in which to record all exchanges.
@@ -180,10 +174,7 @@ impl Provider {
                     )),
                     None => Box::new(client),
                 };
-                let mut retry = Retry::new(client, options.retry);
-                if let Some(tell) = options.on_wait {
-                    retry = retry.on_wait(tell);
-                }
+                let retry = Retry::new(client, RetrySettings::default(), options.on_wait);
                 Box::new(PricedModel::new(Box::new(retry), price))
             }
         };

@@ -2,8 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -29,8 +28,6 @@ pub struct RetrySettings {
     pub longest: Duration,
     /// Maximum total delay for one request.
     pub total: Duration,
-    /// Seed of the random part of delays; `None` gives different delays each time.
-    pub seed: Option<u64>,
 }
 
 impl Default for RetrySettings {
@@ -40,7 +37,6 @@ impl Default for RetrySettings {
             first: Duration::from_secs(1),
             longest: Duration::from_secs(60),
             total: Duration::from_secs(300),
-            seed: None,
         }
     }
 }
@@ -56,7 +52,9 @@ pub struct Wait {
     pub message: String,
 }
 
-type OnWait = Arc<dyn Fn(&Wait) + Send + Sync>;
+/// Callback before each delay.
+pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
+
 type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A model that retries after [`ModelError::Transient`] and [`ModelError::Unreachable`], with exponential
@@ -64,40 +62,22 @@ type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + 
 pub struct Retry {
     inner: Box<dyn Model>,
     settings: RetrySettings,
-    random: Mutex<fastrand::Rng>,
     on_wait: Option<OnWait>,
-    failed: AtomicU64,
     /// Whether a server answered any call.
     reached: AtomicBool,
     sleep: Sleep,
 }
 
 impl Retry {
-    /// Wraps a model without a callback before delays.
-    pub fn new(inner: Box<dyn Model>, settings: RetrySettings) -> Self {
-        let random = settings
-            .seed
-            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+    /// Wraps a model. `on_wait` reports the progress.
+    pub fn new(inner: Box<dyn Model>, settings: RetrySettings, on_wait: Option<OnWait>) -> Self {
         Retry {
             inner,
             settings,
-            random: Mutex::new(random),
-            on_wait: None,
-            failed: AtomicU64::new(0),
+            on_wait,
             reached: AtomicBool::new(false),
             sleep: Box::new(|wait| Box::pin(tokio::time::sleep(wait))),
         }
-    }
-
-    /// Sets a callback before each delay, to report progress.
-    pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> Self {
-        self.on_wait = Some(Arc::new(tell));
-        self
-    }
-
-    /// Returns the number of failed calls, including those that were retried.
-    pub fn failed_calls(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
     }
 
     /// Returns a delay between half and all of the doubled delay, so that many clients do not retry at once.
@@ -108,11 +88,7 @@ impl Retry {
             .first
             .saturating_mul(2u32.saturating_pow(attempt - 1))
             .min(self.settings.longest);
-        let part = self
-            .random
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .f64();
+        let part = fastrand::f64();
         match after.map(Duration::try_from_secs_f64) {
             Some(Ok(retry_after)) => retry_after + doubled.mul_f64(part / 10.0),
             _ => doubled.mul_f64(0.5 + part / 2.0),
@@ -140,7 +116,6 @@ impl Model for Retry {
                 }
                 Err(error) => error,
             };
-            self.failed.fetch_add(1, Ordering::Relaxed);
             let mut tries = self.settings.tries;
             let (message, after) = match &error {
                 ModelError::Transient { message, after, .. } => {

@@ -54,7 +54,6 @@ pub fn model(
         })),
         record: args.record,
         quota: args.quota,
-        ..ModelOptions::default()
     };
     let prices = Prices::from(&settings.prices);
     provider

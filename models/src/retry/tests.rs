@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+use std::sync::{Arc, Mutex};
+
 use super::*;
 use crate::Request;
 
@@ -44,7 +46,8 @@ async fn run(
 ) -> (Result<Reply, ModelError>, Vec<f64>) {
     let slept = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&slept);
-    let mut retry = Retry::new(Box::new(Shaky(Mutex::new(errors.into_iter()))), settings);
+    let model = Shaky(Mutex::new(errors.into_iter()));
+    let mut retry = Retry::new(Box::new(model), settings, None);
     retry.sleep = Box::new(move |wait| {
         log.lock().unwrap().push(wait.as_secs_f64());
         Box::pin(async {})
@@ -54,9 +57,10 @@ async fn run(
     (result, slept)
 }
 
+/// Returns settings with longer delays, and seeds their random part.
 fn seeded(seed: u64) -> RetrySettings {
+    fastrand::seed(seed);
     RetrySettings {
-        seed: Some(seed),
         total: Duration::from_secs(1000),
         ..RetrySettings::default()
     }

@@ -220,7 +220,11 @@ async fn wrong_settings_end_at_once() {
     ];
     for (act, setting) in cases {
         let server = Server::new(vec![act]).await;
-        let model = Retry::new(Box::new(client(&server, false)), RetrySettings::default());
+        let model = Retry::new(
+            Box::new(client(&server, false)),
+            RetrySettings::default(),
+            None,
+        );
         let error = model.complete(&request()).await.unwrap_err();
         let ModelError::Fatal {
             hint: Some(hint), ..
@@ -440,12 +444,12 @@ async fn retry_waits_as_server_asks() {
             first: Duration::from_millis(1),
             ..RetrySettings::default()
         },
-    )
-    .on_wait(move |wait| log.lock().unwrap().push(wait.clone()));
+        Some(Box::new(move |wait| log.lock().unwrap().push(wait.clone()))),
+    );
     let reply = retry.complete(&request()).await.unwrap();
     assert_eq!(reply.content, "at last");
     assert_eq!(server.requests().len(), 5, "only Retry may repeat calls");
-    assert_eq!(retry.failed_calls(), 4);
+    assert_eq!(reply.failed_tries, 4);
     let waits = waits.lock().unwrap();
     assert!(
         waits[0].seconds >= 0.01 && waits[1].seconds >= 0.02,

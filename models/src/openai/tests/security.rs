@@ -45,7 +45,7 @@ async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError,
         first: Duration::ZERO,
         ..RetrySettings::default()
     };
-    let model = Retry::new(Box::new(client(&server, stream)), settings);
+    let model = Retry::new(Box::new(client(&server, stream)), settings, None);
     let error = model.complete(&request()).await.unwrap_err();
     assert_eq!(server.requests().len(), 1, "{error}");
     (error, server.flooded() >> 20)
