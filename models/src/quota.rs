@@ -123,22 +123,6 @@ impl MeteredModel {
             tokens: bytes / BYTES_PER_TOKEN + completion,
         }
     }
-
-    /// Records the actual cost. If that fails, the reservation remains, so that an answer that was paid for
-    /// is not lost.
-    async fn settle(&self, reserved: &Reservation, used: CallCost) {
-        if let Err(error) = self.quota.commit(reserved, used).await {
-            tracing::warn!(%error, "the cost of a call was not recorded");
-        }
-    }
-
-    fn used(&self, reply: &Reply) -> CallCost {
-        let usage = &reply.usage;
-        CallCost {
-            dollars: self.price.as_ref().map_or(0.0, |price| cost(price, usage)),
-            tokens: usage.prompt_tokens + usage.completion_tokens,
-        }
-    }
 }
 
 #[async_trait]
@@ -156,12 +140,18 @@ impl Model for MeteredModel {
         let max_cost = self.max_cost(&limited);
         let reserved = self.quota.reserve(&self.model, max_cost).await?;
         let answered = self.inner.complete(&limited).await;
-        match &answered {
-            // If the provider reported no usage, the call may have cost all that was reserved.
-            Ok(reply) if reply.usage.estimated => {}
-            Ok(reply) => self.settle(&reserved, self.used(reply)).await,
-            Err(error) if error.may_be_billed() => {}
-            Err(_) => self.settle(&reserved, CallCost::default()).await,
+        let used = match &answered {
+            Ok(reply) if !reply.usage.estimated => CallCost {
+                dollars: (self.price.as_ref()).map_or(0.0, |price| cost(price, &reply.usage)),
+                tokens: reply.usage.prompt_tokens + reply.usage.completion_tokens,
+            },
+            Err(error) if !error.may_be_billed() => CallCost::default(),
+            // The call may have cost all that was reserved.
+            _ => return answered,
+        };
+        // If this fails, the reservation remains, so that an answer that was paid for is not lost.
+        if let Err(error) = self.quota.commit(&reserved, used).await {
+            tracing::warn!(%error, "the cost of a call was not recorded");
         }
         answered
     }

@@ -96,19 +96,6 @@ fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    for (name, text) in &settings.headers {
-        let header = HeaderName::try_from(name.as_str())
-            .ok()
-            .zip(HeaderValue::from_str(text).ok());
-        let Some((header, mut value)) = header else {
-            return Err(fatal(
-                format!("the header \"{name}\" cannot be sent"),
-                "check the model's headers in the configuration",
-            ));
-        };
-        value.set_sensitive(true);
-        headers.insert(header, value);
-    }
     Ok(headers)
 }
 

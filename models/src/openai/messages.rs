@@ -12,18 +12,12 @@ use crate::{ExtraFields, Message, Request, ToolCall};
 /// The messages of a request.
 pub(super) enum Messages<'a> {
     /// Serialized one by one, to avoid a second copy of the conversation.
-    Native { messages: &'a [Message], form: Form },
+    Native {
+        messages: &'a [Message],
+        capabilities: ServerCapabilities,
+    },
     /// Rewritten for a server that takes fewer roles.
     Rewritten(Vec<Value>),
-}
-
-/// The form of single messages.
-#[derive(Clone, Copy)]
-pub(super) struct Form {
-    null_content: bool,
-    extra_fields: bool,
-    needs_reasoning: bool,
-    needs_signature: bool,
 }
 
 /// Value of the field for reasoning in a message that came without any. Services refuse an empty one.
@@ -34,19 +28,18 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 impl<'a> Messages<'a> {
     pub(super) fn new(request: &'a Request, capabilities: ServerCapabilities) -> Self {
-        let form = Form {
-            null_content: capabilities.null_content,
-            extra_fields: capabilities.extra_fields,
-            needs_reasoning: capabilities.needs_reasoning,
-            needs_signature: capabilities.needs_signature,
-        };
         let messages = &request.messages;
         let is_native = capabilities.tools_field;
         if is_native && capabilities.system_role && capabilities.user_after_tool {
-            return Messages::Native { messages, form };
+            return Messages::Native {
+                messages,
+                capabilities,
+            };
         }
         let mut rewritten = match is_native {
-            true => turns(messages).map(|turn| message(&turn, form)).collect(),
+            true => turns(messages)
+                .map(|turn| message(&turn, &capabilities))
+                .collect(),
             false => text_messages(request),
         };
         if !capabilities.user_after_tool {
@@ -60,10 +53,14 @@ impl<'a> Messages<'a> {
 
     /// Returns whether a message with calls but no text has its content as null.
     pub(super) fn has_null_content(&self) -> bool {
-        let Messages::Native { messages, form } = self else {
+        let Messages::Native {
+            messages,
+            capabilities,
+        } = self
+        else {
             return false;
         };
-        form.null_content
+        capabilities.null_content
             && messages.iter().any(|message| {
                 matches!(message, Message::Assistant { content, calls, .. } if content.is_empty() && !calls.is_empty())
             })
@@ -87,12 +84,13 @@ impl<'a> Messages<'a> {
 
     /// Returns the names of the extra fields that are sent back.
     pub(super) fn extra_fields(&self) -> Vec<String> {
-        let Messages::Native { messages, form } = self else {
-            return Vec::new();
+        let messages = match self {
+            Messages::Native {
+                messages,
+                capabilities,
+            } if capabilities.extra_fields => *messages,
+            _ => &[],
         };
-        if !form.extra_fields {
-            return Vec::new();
-        }
         let mut names: Vec<String> = messages
             .iter()
             .filter_map(|message| match message {
@@ -112,9 +110,10 @@ impl<'a> Messages<'a> {
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Messages::Native { messages, form } => {
-                serializer.collect_seq(turns(messages).map(|turn| message(&turn, *form)))
-            }
+            Messages::Native {
+                messages,
+                capabilities,
+            } => serializer.collect_seq(turns(messages).map(|turn| message(&turn, capabilities))),
             Messages::Rewritten(messages) => messages.serialize(serializer),
         }
     }
@@ -142,7 +141,7 @@ fn turns(messages: &[Message]) -> impl Iterator<Item = Cow<'_, Message>> {
     })
 }
 
-fn message(message: &Message, form: Form) -> Value {
+fn message(message: &Message, capabilities: &ServerCapabilities) -> Value {
     match message {
         Message::System { content } => json!({ "role": "system", "content": content }),
         Message::User { content } => json!({ "role": "user", "content": content }),
@@ -150,31 +149,26 @@ fn message(message: &Message, form: Form) -> Value {
             content,
             calls,
             extra,
-        } if calls.is_empty() => {
-            let message = json!({ "role": "assistant", "content": non_empty(content) });
-            match form.needs_reasoning {
-                true => with_reasoning(with_extra(message, extra, form)),
-                false => message,
-            }
-        }
-        Message::Assistant {
-            content,
-            calls,
-            extra,
         } => {
-            let content = if content.is_empty() && form.null_content {
-                Value::Null
-            } else {
-                json!(content)
+            let content = match (calls.is_empty(), content.as_str()) {
+                (true, text) => json!(non_empty(text)),
+                (false, "") if capabilities.null_content => Value::Null,
+                (false, text) => json!(text),
             };
-            let mut calls: Vec<Value> = calls.iter().map(|call| native_call(call, form)).collect();
-            // Only the first of several parallel calls has a signature.
-            if let Some(first) = calls.first_mut().filter(|_| form.needs_signature) {
-                add_signature(first);
+            let mut message = json!({ "role": "assistant", "content": content });
+            if !calls.is_empty() {
+                let calls = calls.iter().map(|call| native_call(call, capabilities));
+                let mut calls: Vec<Value> = calls.collect();
+                // Only the first of several parallel calls has a signature.
+                if let Some(first) = calls.first_mut().filter(|_| capabilities.needs_signature) {
+                    add_signature(first);
+                }
+                message["tool_calls"] = calls.into();
+            } else if !capabilities.needs_reasoning {
+                return message;
             }
-            let message = json!({ "role": "assistant", "content": content, "tool_calls": calls });
-            let message = with_extra(message, extra, form);
-            match form.needs_reasoning {
+            let message = with_extra(message, extra, capabilities);
+            match capabilities.needs_reasoning {
                 true => with_reasoning(message),
                 false => message,
             }
@@ -187,18 +181,18 @@ fn message(message: &Message, form: Form) -> Value {
     }
 }
 
-fn native_call(call: &ToolCall, form: Form) -> Value {
+fn native_call(call: &ToolCall, capabilities: &ServerCapabilities) -> Value {
     let value = json!({
         "id": call.id,
         "type": "function",
         "function": { "name": safe_name(&call.name), "arguments": call.arguments.as_str() },
     });
-    with_extra(value, &call.extra, form)
+    with_extra(value, &call.extra, capabilities)
 }
 
 /// Adds fields that the service sent, without changing those that are there.
-fn with_extra(mut value: Value, extra: &ExtraFields, form: Form) -> Value {
-    if form.extra_fields
+fn with_extra(mut value: Value, extra: &ExtraFields, capabilities: &ServerCapabilities) -> Value {
+    if capabilities.extra_fields
         && !extra.is_empty()
         && let Some(fields) = value.as_object_mut()
     {
@@ -243,21 +237,13 @@ fn add_missing(fields: &mut Map<String, Value>, extra: Map<String, Value>) {
 
 /// Returns a valid function name: at most 64 letters, digits, `_` and `-`.
 fn safe_name(name: &str) -> String {
-    let safe: String = name
-        .chars()
-        .take(64)
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    if safe.is_empty() {
-        "unknown".to_owned()
-    } else {
-        safe
+    let start: String = name.chars().take(64).collect();
+    match start.is_empty() {
+        true => "unknown".to_owned(),
+        false => start.replace(
+            |c: char| !c.is_ascii_alphanumeric() && !"_-".contains(c),
+            "_",
+        ),
     }
 }
 

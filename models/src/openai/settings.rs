@@ -1,6 +1,5 @@
 //! Settings of a client for one server.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,8 +31,6 @@ pub struct OpenAiSettings {
     pub temperature: Option<f64>,
     /// Maximum completion tokens if a request has no limit.
     pub max_tokens: Option<u64>,
-    /// Additional headers of each request.
-    pub headers: BTreeMap<String, String>,
     /// Additional fields in each request's body; the client's own fields take precedence.
     pub extra: Map<String, Value>,
     /// Maximum time without data: until the reply starts, and between two pieces of it.
@@ -56,12 +53,11 @@ pub struct Azure {
 }
 
 impl OpenAiSettings {
-    /// Returns a redactor for the key, and for secrets in the address and the headers.
+    /// Returns a redactor for the key, and for secrets in the address.
     pub fn redactor(&self) -> Redactor {
         let address = RedactedUrl::new(self.base_url.clone());
         let key = self.api_key.as_ref().map(ExposeSecret::expose_secret);
-        let headers = self.headers.values().map(String::as_str);
-        Redactor::new(key.into_iter().chain(address.secrets()).chain(headers))
+        Redactor::new(key.into_iter().chain(address.secrets()))
     }
 
     /// Creates settings for `model` at OpenAI's own address, without a key.
@@ -75,7 +71,6 @@ impl OpenAiSettings {
             stream: true,
             temperature: None,
             max_tokens: None,
-            headers: BTreeMap::new(),
             extra: Map::new(),
             timeout: Duration::from_secs(600),
             ca_bundle: None,

@@ -24,9 +24,7 @@ pub(super) fn text_messages(request: &Request) -> Vec<Value> {
         };
         match messages.last_mut() {
             // The task's own text comes before the description of the tools.
-            Some((last, before))
-                if *last == role && role == "system" && messages_are_first(before) =>
-            {
+            Some(("system", before)) if role == "system" && before.starts_with(HEADING) => {
                 *before = format!("{text}\n\n{before}");
             }
             Some((last, before)) if *last == role => {
@@ -40,10 +38,6 @@ pub(super) fn text_messages(request: &Request) -> Vec<Value> {
         .into_iter()
         .map(|(role, content)| json!({ "role": role, "content": content }))
         .collect()
-}
-
-fn messages_are_first(before: &str) -> bool {
-    before.starts_with(HEADING)
 }
 
 const HEADING: &str = "# Tools";
@@ -73,19 +67,20 @@ fn description(request: &Request) -> String {
 }
 
 fn with_calls(content: &str, calls: &[ToolCall]) -> String {
-    let mut text = if calls.is_empty() {
-        non_empty(content).to_owned()
-    } else {
-        content.to_owned()
+    let content = match calls {
+        [] => non_empty(content),
+        _ => content,
     };
-    for call in calls {
-        if !text.is_empty() {
-            text.push('\n');
-        }
+    let calls = calls.iter().map(|call| {
         let call = json!({ "name": call.name, "arguments": call.arguments });
-        text.push_str(&format!("<tool_call>\n{call}\n</tool_call>"));
-    }
-    text
+        format!("<tool_call>\n{call}\n</tool_call>")
+    });
+    let content = Some(content.to_owned()).filter(|text| !text.is_empty());
+    content
+        .into_iter()
+        .chain(calls)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Replaces empty text, because servers refuse an empty assistant message.

@@ -10,8 +10,6 @@ fn unusable_settings_are_refused() {
     assert!(with(&|s| s.base_url = "localhost:8080".to_owned()).contains("localhost"));
     assert!(with(&|s| s.api_key = Some(SecretString::from("a\nb"))).contains("cannot be sent"));
     assert!(with(&|s| s.ca_bundle = Some("/nowhere.pem".into())).contains("/nowhere.pem"));
-    let header = ("bad header".to_owned(), "x".to_owned());
-    assert!(with(&|s| s.headers.extend([header.clone()])).contains("bad header"));
 }
 
 /// Checks that async-openai creates no client of its own: it would read only the system's certificates, and
