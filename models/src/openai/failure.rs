@@ -48,6 +48,10 @@ static UNREADABLE: Pattern = Pattern::new(
     r"harmonyerror|unexpected tokens remaining in message header|error parsing tool call|failed to parse (?:input at pos|tool calls?\b)|malformed.function.call|tool_use_failed|output_parse_failed|failed to (?:call a|generate (?:a )?)(?: ?function| ?tool)|model output[^.\n]{0,40}(?:parse|not valid)",
 );
 
+/// Causes of a connection that failed because it would not be safe.
+static UNSAFE: Pattern =
+    Pattern::new(r"(?i)certificate|UnknownIssuer|CorruptMessage|InvalidContentType");
+
 /// Returns the address, without a password or a key that it may contain.
 fn place(settings: &OpenAiSettings) -> RedactedUrl {
     RedactedUrl::new(settings.base_url.clone())
@@ -109,16 +113,7 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
 fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     let from = place(settings);
     let causes = http_client::causes(error).join(": ");
-    let lower = causes.to_lowercase();
-    if [
-        "certificate",
-        "unknownissuer",
-        "corruptmessage",
-        "invalidcontenttype",
-    ]
-    .iter()
-    .any(|w| lower.contains(w))
-    {
+    if UNSAFE.is_match(&causes) {
         return ModelError::Fatal {
             message: format!("no safe connection to {from}: {causes}"),
             hint: Some(
@@ -129,13 +124,6 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     }
     let cause = http_client::describe(error);
     let unbilled = error.is_connect() && !error.is_timeout();
-    if let Some(failure) = ConnectFailure::of(error).filter(|_| unbilled) {
-        let message = format!("no connection to {from}: {cause}");
-        return ModelError::Unreachable {
-            message: clean(&message, settings),
-            hint: connect_hint(failure, settings),
-        };
-    }
     let message = if unbilled {
         format!("no connection to {from}: {cause}")
     } else if error.is_timeout() {
@@ -146,10 +134,17 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     } else {
         format!("the connection to {from} broke: {cause}")
     };
-    ModelError::Transient {
-        message: clean(&message, settings),
-        after: None,
-        unbilled,
+    let message = clean(&message, settings);
+    match ConnectFailure::of(error).filter(|_| unbilled) {
+        Some(failure) => ModelError::Unreachable {
+            message,
+            hint: connect_hint(failure, settings),
+        },
+        None => ModelError::Transient {
+            message,
+            after: None,
+            unbilled,
+        },
     }
 }
 
@@ -209,21 +204,13 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             hint: Some(hint),
         };
     }
-    let after = || {
-        let in_body = || retry_hint::in_body(&refusal.body, SystemTime::now());
-        refusal.after.or_else(in_body)
-    };
+    let in_body = || retry_hint::in_body(&refusal.body, SystemTime::now());
     match status {
-        408 | 409 | 425 | 429 | 498 | 499 => ModelError::Transient {
-            after: after(),
+        408 | 409 | 424 | 425 | 429 | 498..=500 | 502..=599 => ModelError::Transient {
+            after: refusal.after.or_else(in_body),
             message,
             // A timeout may come in the middle of the work.
-            unbilled: status != 408,
-        },
-        424 | 500 | 502..=599 => ModelError::Transient {
-            after: after(),
-            message,
-            unbilled: false,
+            unbilled: matches!(status, 409 | 425 | 429 | 498 | 499),
         },
         400 if is_unreadable => ModelError::Transient {
             after: None,

@@ -100,8 +100,8 @@ const RULES: [Rule; 17] = [
     signature,
     reasoning,
     effort,
-    stream_options,
-    parallel_calls,
+    |refused, better| better.usage_in_stream &= !refused.is_about("stream_options"),
+    |refused, better| better.parallel_field &= !refused.is_about("parallel_tool_calls"),
     stream,
     tools,
     user_after_tool,
@@ -112,7 +112,7 @@ const RULES: [Rule; 17] = [
     extra_fields,
     schemas,
     completion_limit,
-    temperature,
+    |refused, better| better.temperature &= !refused.is_about("temperature"),
     tools_field,
 ];
 
@@ -136,6 +136,11 @@ pub(super) fn without_refused_field(
         rule(&refused, &mut better);
         (better != capabilities).then_some(better)
     })
+}
+
+fn describe_tools_in_text(better: &mut ServerCapabilities) {
+    better.tools_field = false;
+    better.effort = None;
 }
 
 /// Sends the effort that the refusal names, or describes the tools in the text.
@@ -187,8 +192,7 @@ fn reasoning(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 
 fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     if refused.body.has("tools") && NO_TOOLS.is_match(&refused.text) {
-        better.tools_field = false;
-        better.effort = None;
+        describe_tools_in_text(better);
     }
 }
 
@@ -197,16 +201,13 @@ fn tools_field(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = TOOLS_FIELD.is_match(&refused.text) && !refused.says("tools[");
     let is_unknown = NOT_ACCEPTED.is_match(&refused.text) || refused.says("extra inputs");
     if refused.body.has("tools") && matches!(refused.status, 400 | 422) && is_named && is_unknown {
-        better.tools_field = false;
-        better.effort = None;
+        describe_tools_in_text(better);
     }
 }
 
 fn system_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = SYSTEM_ROLE.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
-    if refused.body.has_role("system") && is_named {
-        better.system_role = false;
-    }
+    better.system_role &= !(refused.body.has_role("system") && is_named);
 }
 
 /// Some chat templates take only users and assistants in turn.
@@ -217,39 +218,31 @@ fn alternation(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     if refused.body.has_role("system") {
         better.system_role = false;
     } else if refused.body.has_role("tool") {
-        better.tools_field = false;
-        better.effort = None;
+        describe_tools_in_text(better);
     }
 }
 
 fn user_after_tool(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    if USER_AFTER_TOOL.is_match(&refused.text) {
-        better.user_after_tool = false;
-    }
+    better.user_after_tool &= !USER_AFTER_TOOL.is_match(&refused.text);
 }
 
 /// Chat templates without a role for tools need the calls as text.
 fn tool_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = TOOL_ROLE.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
     if refused.body.has_role("tool") && is_named {
-        better.tools_field = false;
-        better.effort = None;
+        describe_tools_in_text(better);
     }
 }
 
 fn null_content(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_about_null = refused.says("content") && NO_NULL.is_match(&refused.text);
-    if refused.body.has_null_content() && is_about_null {
-        better.null_content = false;
-    }
+    better.null_content &= !(refused.body.has_null_content() && is_about_null);
 }
 
 fn extra_fields(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_wanted = refused.is_about_missing();
     let names = refused.body.extra_fields();
-    if !is_wanted && names.iter().any(|name| refused.says(name)) {
-        better.extra_fields = false;
-    }
+    better.extra_fields &= is_wanted || !names.iter().any(|name| refused.says(name));
 }
 
 fn schemas(refused: &Refused<'_>, better: &mut ServerCapabilities) {
@@ -284,24 +277,6 @@ fn completion_limit(refused: &Refused<'_>, better: &mut ServerCapabilities) {
         };
     } else if refused.body.has("max_completion_tokens") {
         better.limit_field = LimitField::MaxTokens;
-    }
-}
-
-fn stream_options(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    if refused.is_about("stream_options") {
-        better.usage_in_stream = false;
-    }
-}
-
-fn parallel_calls(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    if refused.is_about("parallel_tool_calls") {
-        better.parallel_field = false;
-    }
-}
-
-fn temperature(refused: &Refused<'_>, better: &mut ServerCapabilities) {
-    if refused.is_about("temperature") {
-        better.temperature = false;
     }
 }
 
