@@ -98,8 +98,7 @@ fn read_plain(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
         if pieces.is_empty() {
             continue;
         }
-        let all_read = pieces.iter().all(|p| matches!(p, ParsedCall::Call { .. }));
-        if all_read {
+        if pieces.iter().all(ParsedCall::is_call) {
             text_parts.push(&text[from..start]);
             from = at;
         }
@@ -157,16 +156,13 @@ impl TextCalls {
     /// Reads a reply that consists of calls in Python and nothing else.
     fn read_as_python(&mut self, scan: &Scan<'_>) {
         let text = pythonic::without_fence(marks::without_marks(&self.content).trim()).to_owned();
-        let is_call = pythonic::first_name(&text)
-            .is_some_and(|name| parse_call::tool_name(name, scan.tools).is_ok());
-        if !is_call {
+        if !scan.is_python_call(&text) {
             return;
         }
         let Ok((end, pieces)) = pythonic::read(&text, scan.tools, scan.whole) else {
             return;
         };
-        let all_read = pieces.iter().all(|p| matches!(p, ParsedCall::Call { .. }));
-        if end < text.len() || !all_read {
+        if end < text.len() || !pieces.iter().all(ParsedCall::is_call) {
             return;
         }
         self.content.clear();
@@ -219,6 +215,16 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// Returns whether this is the name of a tool, apart from marks and case.
+    fn has_tool(&self, name: &str) -> bool {
+        parse_call::find_tool(name, self.tools).is_ok()
+    }
+
+    /// Returns whether a text starts like a call of a tool in Python.
+    fn is_python_call(&self, text: &str) -> bool {
+        pythonic::first_name(text).is_some_and(|name| self.has_tool(name))
+    }
+
     /// Returns the calls of one block and the offset after it.
     fn block(&self, text: &str, start: usize, block: Block) -> (usize, Vec<ParsedCall>) {
         match block {
@@ -266,9 +272,7 @@ impl Scan<'_> {
         }
         if !lead.starts_with(['{', '[']) {
             let name = lead.lines().next().unwrap_or_default();
-            let is_call = info.starts_with("tool")
-                && self.whole
-                && parse_call::tool_name(name, self.tools).is_ok();
+            let is_call = info.starts_with("tool") && self.whole && self.has_tool(name);
             return (
                 end,
                 is_call
@@ -342,7 +346,7 @@ impl Scan<'_> {
             if calls.is_empty() {
                 let call = self.yaml_call(inner).or_else(|| self.yaml_call(lead));
                 // Without an end, the tag may be a part of prose.
-                calls.extend(call.filter(|c| closed || matches!(c, ParsedCall::Call { .. })));
+                calls.extend(call.filter(|call| closed || call.is_call()));
             }
             if !calls.is_empty() {
                 return (end, calls);
@@ -357,7 +361,7 @@ impl Scan<'_> {
     }
 
     fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<ParsedCall>) {
-        if blocks::is_short_tag(text, body) && parse_call::tool_name(name, self.tools).is_err() {
+        if blocks::is_short_tag(text, body) && !self.has_tool(name) {
             return (body, Vec::new());
         }
         let (inner_end, end, closed) = blocks::function_end(text, body);
@@ -394,10 +398,10 @@ impl Scan<'_> {
     /// Reads JSON that starts a line outside of fences and tags.
     fn bare(&self, text: &str, start: usize) -> (usize, Vec<ParsedCall>) {
         let rest = &text[start..];
-        let is_python = rest.starts_with('[')
-            && pythonic::first_name(rest)
-                .is_some_and(|name| parse_call::tool_name(name, self.tools).is_ok());
-        if is_python && let Some(calls) = families::python_calls(self, text, start, &[]) {
+        if rest.starts_with('[')
+            && self.is_python_call(rest)
+            && let Some(calls) = families::python_calls(self, text, start, &[])
+        {
             return calls;
         }
         match near_json::prefix(&text[start..], self.whole) {

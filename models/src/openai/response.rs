@@ -291,7 +291,7 @@ fn read_text(raw: &Raw, request: &Request, whole: bool) -> TextCalls {
 /// Returns the calls in `multi_tool_use.parallel`, a wrapper that GPT models know from their training.
 fn wrapped_calls(call: &RawCall, request: &Request) -> Option<Vec<(String, Value)>> {
     let tools = &request.tools;
-    if !call.arguments.contains("\"tool_uses\"") || parse_call::tool_name(&call.name, tools).is_ok()
+    if !call.arguments.contains("\"tool_uses\"") || parse_call::find_tool(&call.name, tools).is_ok()
     {
         return None;
     }

@@ -73,9 +73,7 @@ fn read(text: &str, whole: bool) -> Result<Value, String> {
         Err(problem) => problem,
     };
     if problem.cut && !whole {
-        return Err(format!(
-            "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
-        ));
+        return Err(cut_arguments(&problem));
     }
     let bare = marks::without_dressing(text);
     if bare != text
@@ -89,6 +87,13 @@ fn read(text: &str, whole: bool) -> Result<Value, String> {
         return Ok(value);
     }
     repeated(&bare, whole).ok_or_else(|| format!("its arguments cannot be read as JSON: {problem}"))
+}
+
+/// Describes the problem of arguments that the end of a reply cut off.
+pub(super) fn cut_arguments(problem: &near_json::Problem) -> String {
+    format!(
+        "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
+    )
 }
 
 /// Reads `{}{"pattern": "x"}`: an empty object before the arguments, or the same arguments several times.
@@ -121,12 +126,9 @@ fn repeated(text: &str, whole: bool) -> Option<Value> {
 }
 
 /// Returns the arguments in the form that the tool's schema describes, if only one reading fits.
-pub(super) fn fitted(
-    mut arguments: Map<String, Value>,
-    tool: Option<&ToolSpec>,
-) -> Map<String, Value> {
-    let properties = tool.and_then(|tool| tool.parameters.get("properties")?.as_object());
-    let (Some(tool), Some(properties)) = (tool, properties) else {
+pub(super) fn fitted(mut arguments: Map<String, Value>, tool: &ToolSpec) -> Map<String, Value> {
+    let properties = tool.parameters.get("properties");
+    let Some(properties) = properties.and_then(Value::as_object) else {
         return arguments;
     };
     for _ in 0..MAX_LAYERS {

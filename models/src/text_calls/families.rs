@@ -18,6 +18,7 @@ mod tokens;
 mod tests;
 
 use super::Scan;
+use super::arguments::cut_arguments;
 use super::marks::skip;
 use super::parse_call::{self, ParsedCall};
 use super::pythonic;
@@ -89,6 +90,20 @@ fn headed_call(
     Some((skip(text, end, closers), vec![call]))
 }
 
+/// Reads such a call only if its name is that of a tool.
+fn tool_call(
+    scan: &Scan<'_>,
+    text: &str,
+    at: usize,
+    name_in: fn(&str) -> &str,
+    closers: &[&str],
+) -> Option<Calls> {
+    let header = text[at..].split('{').next().unwrap_or_default();
+    let is_tool = scan.has_tool(name_in(header));
+    let call = is_tool.then(|| headed_call(scan, text, at, name_in, closers));
+    call.flatten()
+}
+
 /// Reads the arguments of a named call, which start at `at`.
 fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, ParsedCall) {
     match near_json::prefix(&text[at..], scan.whole) {
@@ -97,15 +112,10 @@ fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, P
             (at + prefix.end, call)
         }
         Err(problem) => {
-            let name = parse_call::tool_name(name, scan.tools).unwrap_or_else(|_| name.to_owned());
+            let name = parse_call::find_tool(name, scan.tools).map_or(name, |tool| &tool.name);
             let call = match problem.cut && !scan.whole {
-                true => ParsedCall::malformed(
-                    Some(&name),
-                    format!(
-                        "the reply reached its token limit in the middle of the arguments ({problem}); write less in one call"
-                    ),
-                ),
-                false => parse_call::unreadable_arguments(&name, &problem),
+                true => ParsedCall::malformed(Some(name), cut_arguments(&problem)),
+                false => parse_call::unreadable_arguments(name, &problem),
             };
             (text.len(), call)
         }
@@ -148,9 +158,4 @@ pub(super) fn python_calls(
             Some((text.len(), vec![bad]))
         }
     }
-}
-
-/// Returns whether this is the name of a tool, apart from marks and case.
-fn is_tool(scan: &Scan<'_>, name: &str) -> bool {
-    parse_call::tool_name(name, scan.tools).is_ok()
 }

@@ -15,10 +15,8 @@ impl Scan<'_> {
     pub(super) fn cut_call(&self, inner: &str) -> ParsedCall {
         let mut words = inner.split(['<', '\n']).map(str::trim);
         let name = words.find(|word| !word.is_empty());
-        ParsedCall::Malformed {
-            name: name.and_then(|name| parse_call::tool_name(name, self.tools).ok()),
-            problem: CUT_CALL.to_owned(),
-        }
+        let tool = name.and_then(|name| parse_call::find_tool(name, self.tools).ok());
+        ParsedCall::malformed(tool.map(|tool| &*tool.name), CUT_CALL)
     }
 
     /// Reads a name followed by arguments: JSON, pairs of `<arg_key>` and `<arg_value>`, or YAML.

@@ -47,36 +47,34 @@ const MAX_DECORATION: usize = 4;
 /// Starts of markers that follow a name.
 const MARKER_STARTS: [&str; 7] = ["<", "[ARGS]", "[CALL_ID]", "(", "{", "?", "@"];
 
-/// Returns the tool's exact name, or the problem with it.
+/// Returns the tool that a name means, or the problem with the name.
 ///
 /// # Errors
 ///
 /// Fails with a message for the model if no tool matches.
-pub fn tool_name(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
+pub fn find_tool<'t>(name: &str, tools: &'t [ToolSpec]) -> Result<&'t ToolSpec, String> {
     let name = name.trim();
-    if tools.iter().any(|tool| tool.name == name) {
-        return Ok(name.to_owned());
+    if let Some(tool) = tools.iter().find(|tool| tool.name == name) {
+        return Ok(tool);
     }
     let bare = without_markers(name);
-    match matching(&bare, tools).or_else(|| only_word(name, tools)) {
-        Some(tool) => Ok(tool.to_owned()),
-        None => Err(unknown(&bare, tools)),
-    }
+    let tool = matching(&bare, tools).or_else(|| only_word(name, tools));
+    tool.ok_or_else(|| unknown(&bare, tools))
 }
 
 /// Returns the tool that a name without markers means.
-fn matching<'t>(bare: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+fn matching<'t>(bare: &str, tools: &'t [ToolSpec]) -> Option<&'t ToolSpec> {
     let mut candidates = candidates(bare).into_iter();
     candidates.find_map(|candidate| only_match(&candidate, tools))
 }
 
 /// Returns the tool in a name with markers around it, such as `function<｜tool▁sep｜>search`.
-fn only_word<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+fn only_word<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t ToolSpec> {
     if !name.contains(['<', '>', '|', '｜', '=', '\n']) {
         return None;
     }
     let words = name.split(|c: char| !c.is_alphanumeric() && !"_-.:/#".contains(c));
-    let mut meant: Vec<&str> = words.filter_map(|word| matching(word, tools)).collect();
+    let mut meant: Vec<&ToolSpec> = words.filter_map(|word| matching(word, tools)).collect();
     meant.dedup();
     match meant[..] {
         [tool] => Some(tool),
@@ -175,16 +173,11 @@ fn words_of(name: &str) -> Vec<String> {
 }
 
 /// Returns the only tool with this name, apart from case and separators.
-fn only_match<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+fn only_match<'t>(name: &str, tools: &'t [ToolSpec]) -> Option<&'t ToolSpec> {
     let folded = squeeze(name);
-    if folded.is_empty() {
-        return None;
-    }
     let mut matching = tools.iter().filter(|tool| squeeze(&tool.name) == folded);
-    match (matching.next(), matching.next()) {
-        (Some(tool), None) => Some(&tool.name),
-        _ => None,
-    }
+    let tool = matching.next().filter(|_| !folded.is_empty());
+    tool.filter(|_| matching.next().is_none())
 }
 
 /// Returns the letters and digits of a name in lower case.
@@ -196,24 +189,20 @@ pub(super) fn squeeze(name: &str) -> String {
 fn unknown(bare: &str, tools: &[ToolSpec]) -> String {
     let bare = near_json::excerpt(bare);
     let folded = fold(&bare);
-    let mut near: Vec<(f64, &str)> = tools
-        .iter()
-        .map(|tool| {
-            let score = strsim::jaro_winkler(&folded, &fold(&tool.name));
-            (score, tool.name.as_str())
-        })
-        .filter(|(score, _)| *score > 0.75)
-        .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let all: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    match near.first() {
-        Some((_, nearest)) => {
+    let score = |tool: &&ToolSpec| strsim::jaro_winkler(&folded, &fold(&tool.name));
+    let near = tools.iter().filter(|tool| score(tool) > 0.75);
+    // Of equally near names, the first in the alphabet.
+    let nearest = near.max_by(|a, b| score(a).total_cmp(&score(b)).then(b.name.cmp(&a.name)));
+    match nearest {
+        Some(tool) => {
+            let nearest = &tool.name;
             format!("there is no tool \"{bare}\"; the nearest name is \"{nearest}\"")
         }
-        None => format!(
-            "there is no tool \"{bare}\"; the tools are {}",
-            all.join(", ")
-        ),
+        None => {
+            let all: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            let all = all.join(", ");
+            format!("there is no tool \"{bare}\"; the tools are {all}")
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use testwright_tools::tool::ToolSpec;
 
 pub use super::arguments::object;
 use super::arguments::{fitted, kind};
-pub use super::names::tool_name;
+pub use super::names::find_tool;
 use super::pairs;
 use crate::near_json::{self, Problem};
 
@@ -36,6 +36,10 @@ pub enum ParsedCall {
 }
 
 impl ParsedCall {
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self, ParsedCall::Call { .. })
+    }
+
     pub(super) fn malformed(name: Option<&str>, problem: impl Into<String>) -> ParsedCall {
         ParsedCall::Malformed {
             name: name.map(str::to_owned),
@@ -80,44 +84,43 @@ const CALL_KEYS: [&str; 8] = [
 /// Checks a call with a name and arguments. The tool must be known, and the arguments must be an object or a
 /// text that contains one.
 pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> ParsedCall {
-    let name = match tool_name(name, tools) {
-        Ok(name) => name,
+    let tool = match find_tool(name, tools) {
+        Ok(tool) => tool,
         Err(problem) => return ParsedCall::malformed(Some(name.trim()), problem),
     };
     // Servers pass on what they did not translate.
     let elements = arguments.as_str().filter(|_| whole);
     if let Some(pairs) = elements.and_then(pairs::elements) {
-        return from_text(&name, &pairs, tools);
+        return from_text(&tool.name, &pairs, tools);
     }
     match object(arguments, whole) {
         Ok(arguments) => ParsedCall::Call {
-            arguments: fitted(arguments, tools.iter().find(|tool| tool.name == name)),
-            name,
+            name: tool.name.clone(),
+            arguments: fitted(arguments, tool),
         },
-        Err(problem) => ParsedCall::malformed(Some(&name), problem),
+        Err(problem) => ParsedCall::malformed(Some(&tool.name), problem),
     }
 }
 
 /// Checks a call whose arguments are texts; each is parsed according to its schema.
 pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpec]) -> ParsedCall {
-    let name = match tool_name(name, tools) {
-        Ok(name) => name,
+    let tool = match find_tool(name, tools) {
+        Ok(tool) => tool,
         Err(problem) => return ParsedCall::malformed(Some(name), problem),
     };
-    let parameters = tools.iter().find(|t| t.name == name).map(|t| &t.parameters);
     let mut arguments = Map::new();
     for (key, text) in texts {
-        let schema = parameters.and_then(|p| p.get("properties")?.get(key));
+        let properties = tool.parameters.get("properties");
+        let schema = properties.and_then(|properties| properties.get(key));
         if arguments.insert(key.clone(), typed(text, schema)).is_some() {
             let key = near_json::excerpt(key);
             let problem = format!("the parameter \"{key}\" is given twice");
-            return ParsedCall::malformed(Some(&name), problem);
+            return ParsedCall::malformed(Some(&tool.name), problem);
         }
     }
-    let tool = tools.iter().find(|tool| tool.name == name);
     ParsedCall::Call {
+        name: tool.name.clone(),
         arguments: fitted(arguments, tool),
-        name,
     }
 }
 
@@ -200,7 +203,7 @@ fn parse_map_call(
     let Some((name_key, name)) = name else {
         return nameless(map, tools, tagged, whole);
     };
-    let is_known = tool_name(name, tools).is_ok();
+    let tool = find_tool(name, tools).ok();
     let arguments = ARGUMENT_KEYS
         .iter()
         .find_map(|key| Some((*key, map.get(*key)?)));
@@ -212,7 +215,7 @@ fn parse_map_call(
         };
     }
     match arguments {
-        Some((_, value)) if is_known || tagged => call(name, value.clone(), tools, whole),
+        Some((_, value)) if tool.is_some() || tagged => call(name, value.clone(), tools, whole),
         Some((key @ ("arguments" | "parameters"), value)) => {
             // Without a mark and a known tool, accept only what cannot be anything else.
             let plain = map
@@ -225,26 +228,16 @@ fn parse_map_call(
             }
         }
         Some(_) => ParsedCall::Other,
-        None if is_known => flat(map, name_key, name, tools, tagged),
-        None if tagged => call(name, Value::Null, tools, whole),
-        None => ParsedCall::Other,
+        None => match tool {
+            Some(tool) => flat(map, name_key, tool, tagged),
+            None if tagged => call(name, Value::Null, tools, whole),
+            None => ParsedCall::Other,
+        },
     }
 }
 
 /// Reads `{"name": "search", "pattern": "x"}`: a known tool with its parameters next to the name.
-fn flat(
-    map: &Map<String, Value>,
-    name_key: &str,
-    name: &str,
-    tools: &[ToolSpec],
-    tagged: bool,
-) -> ParsedCall {
-    let Some(tool) = tool_name(name, tools)
-        .ok()
-        .and_then(|n| tools.iter().find(|t| t.name == n))
-    else {
-        return ParsedCall::Other;
-    };
+fn flat(map: &Map<String, Value>, name_key: &str, tool: &ToolSpec, tagged: bool) -> ParsedCall {
     let properties = tool.parameters.get("properties").and_then(Value::as_object);
     let mut arguments = Map::new();
     for (key, value) in map.iter().filter(|(k, _)| *k != name_key) {
@@ -282,7 +275,7 @@ fn nameless(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: b
     }
     if map.len() == 1
         && let Some((name, value @ Value::Object(_))) = map.iter().next()
-        && tool_name(name, tools).is_ok()
+        && find_tool(name, tools).is_ok()
     {
         return call(name, value.clone(), tools, whole);
     }
@@ -319,7 +312,7 @@ pub(super) fn unreadable(
         .captures(&head[..head.floor_char_boundary(300)])
         .and_then(|c| c.get(1))
         .map(|m| m.as_str().trim().to_owned());
-    let is_known = name.as_deref().is_some_and(|n| tool_name(n, tools).is_ok());
+    let is_known = name.as_deref().is_some_and(|n| find_tool(n, tools).is_ok());
     let like_a_call = tagged || (is_known && ARGUMENTS.is_match(head));
     if !like_a_call {
         return None;

@@ -198,8 +198,7 @@ impl<'t> Reader<'t> {
     /// Returns the parameter that an argument without a name means at this position: the only required one, or
     /// the one at the same position in the schema.
     fn parameter_at(&self, name: &str, position: usize) -> Option<String> {
-        let name = parse_call::tool_name(name, self.tools).ok()?;
-        let tool = self.tools.iter().find(|tool| tool.name == name)?;
+        let tool = parse_call::find_tool(name, self.tools).ok()?;
         let required = tool.parameters.get("required").and_then(Value::as_array);
         match (required.map(Vec::as_slice), position) {
             (Some([Value::String(only)]), 0) => Some(only.clone()),

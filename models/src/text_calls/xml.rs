@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use testwright_sandboxes::Pattern;
+use testwright_tools::tool::ToolSpec;
 
 use super::Scan;
 use super::named_calls::yaml_entries;
@@ -36,9 +37,7 @@ impl Scan<'_> {
             .iter()
             .flat_map(|(name, text)| match name.as_str() {
                 "invoke" => self.xml_calls(text),
-                name if parse_call::tool_name(name, self.tools).is_ok() => {
-                    vec![self.call_with(name, text)]
-                }
+                name if self.has_tool(name) => vec![self.call_with(name, text)],
                 _ => Vec::new(),
             });
         calls.collect()
@@ -63,36 +62,35 @@ impl Scan<'_> {
         let Some((inner, after)) = text[body..].split_once(&format!("</{name}>")) else {
             return (before_body, Vec::new());
         };
-        let is_parameter = |key: &str| tool.parameters["properties"].get(key).is_some();
         if let Ok(Value::Object(arguments)) = near_json::read(inner, self.whole)
             && !arguments.is_empty()
-            && arguments.keys().all(|key| is_parameter(key))
+            && arguments.keys().all(|key| has_parameter(tool, key))
         {
             let call = parse_call::call(name, arguments.into(), self.tools, self.whole);
             return (text.len() - after.len(), vec![call]);
         }
         let children = elements_or_yaml(inner);
-        if children.is_empty() || !children.iter().all(|(key, _)| is_parameter(key)) {
+        if children.is_empty() || !children.iter().all(|(key, _)| has_parameter(tool, key)) {
             return (before_body, Vec::new());
         }
         let call = parse_call::from_text(name, &children, self.tools);
         (text.len() - after.len(), vec![call])
     }
-}
 
-impl Scan<'_> {
     /// Returns the elements or entries of a call that are named after the tool's parameters; empty if one is not.
     pub(super) fn parameter_elements(&self, name: &str, inner: &str) -> Vec<(String, String)> {
-        let name = parse_call::tool_name(name, self.tools).unwrap_or_default();
-        let tool = self.tools.iter().find(|tool| tool.name == name);
+        let tool = parse_call::find_tool(name, self.tools).ok();
+        let is_parameter = |key: &str| tool.is_some_and(|tool| has_parameter(tool, key));
         let children = elements_or_yaml(inner);
-        let is_parameter =
-            |key: &str| tool.is_some_and(|tool| tool.parameters["properties"].get(key).is_some());
         match children.iter().all(|(key, _)| is_parameter(key)) {
             true => children,
             false => Vec::new(),
         }
     }
+}
+
+fn has_parameter(tool: &ToolSpec, key: &str) -> bool {
+    tool.parameters["properties"].get(key).is_some()
 }
 
 fn elements_or_yaml(inner: &str) -> Vec<(String, String)> {

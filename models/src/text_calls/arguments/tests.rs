@@ -12,7 +12,7 @@ fn tool(properties: Value, required: Value) -> ToolSpec {
 }
 
 fn arguments_for(tool: &ToolSpec, value: Value) -> Value {
-    Value::Object(fitted(object(value, true).unwrap(), Some(tool)))
+    Value::Object(fitted(object(value, true).unwrap(), tool))
 }
 
 #[test]

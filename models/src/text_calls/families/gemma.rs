@@ -1,10 +1,10 @@
 //! Gemma 3 (Python in a `tool_code` fence), FunctionGemma and Gemma 4 (`call:NAME{key:value}` with tokens as
 //! quotes).
 
-use super::{Calls, Opened, Opener, is_tool, named_object, python_calls};
+use super::{Calls, Opened, Opener, named_object, python_calls};
 use crate::near_json;
 use crate::text_calls::marks::skip;
-use crate::text_calls::{Scan, parse_call, pythonic};
+use crate::text_calls::{Scan, parse_call};
 
 pub(super) const OPENERS: &[Opener] = &[
     (
@@ -43,7 +43,7 @@ fn read_bare(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let brace = opened.body - 1;
     let header = &opened.text[opened.start..brace];
     let name = header.split_once("call:").map_or("", |(_, name)| name);
-    if !is_tool(scan, name) {
+    if !scan.has_tool(name) {
         return None;
     }
     let (end, call) = named_object(scan, opened.text, brace, name);
@@ -51,7 +51,7 @@ fn read_bare(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
 }
 
 fn read_code(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    let is_call = pythonic::first_name(opened.rest()).is_some_and(|name| is_tool(scan, name));
+    let is_call = scan.is_python_call(opened.rest());
     let calls = is_call.then(|| python_calls(scan, opened.text, opened.body, &CLOSERS));
     calls.flatten()
 }

@@ -1,6 +1,6 @@
 //! GLM 4.5 and later: the name and pairs of tags in `<tool_call>`. GLM 4: the name on a line, then JSON.
 
-use super::{Calls, Opened, Opener, headed_call, is_tool};
+use super::{Calls, Opened, Opener, headed_call, tool_call};
 use crate::text_calls::{Scan, marks};
 
 pub(super) const OPENERS: &[Opener] = &[
@@ -28,12 +28,8 @@ fn read_pairs(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
 }
 
 fn read_line(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    let header = &opened.text[opened.start..opened.body];
-    if !is_tool(scan, first_line(header)) {
-        return None;
-    }
     let closers = ["```", "<|observation|>"];
-    headed_call(scan, opened.text, opened.start, first_line, &closers)
+    tool_call(scan, opened.text, opened.start, first_line, &closers)
 }
 
 /// Reads a call of Functionary v2.

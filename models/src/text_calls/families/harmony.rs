@@ -32,15 +32,13 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     }
     // A call without arguments.
     let name = recipient(&text[opened.start..]);
-    match parse_call::tool_name(name, scan.tools) {
-        Ok(_) if scan.whole => {
-            let call = parse_call::from_text(name, &[], scan.tools);
-            let end = text[opened.body..].find('\n');
-            let end = end.map_or(text.len(), |end| opened.body + end);
-            Some((end, vec![call]))
-        }
-        _ => None,
+    if !scan.whole || !scan.has_tool(name) {
+        return None;
     }
+    let call = parse_call::from_text(name, &[], scan.tools);
+    let end = text[opened.body..].find('\n');
+    let end = end.map_or(text.len(), |end| opened.body + end);
+    Some((end, vec![call]))
 }
 
 fn recipient(header: &str) -> &str {

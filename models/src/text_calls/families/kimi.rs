@@ -1,6 +1,6 @@
 //! Kimi K2: `functions.NAME:INDEX` between tokens, then JSON. The reader of DeepSeek's tokens takes these too.
 
-use super::{Calls, Opened, Opener, headed_call, is_tool};
+use super::{Calls, Opened, Opener, tool_call};
 use crate::text_calls::Scan;
 
 // Some servers drop the tokens.
@@ -16,13 +16,5 @@ const CLOSERS: [&str; 3] = [
 ];
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    let name = name_in(opened.text[opened.start..opened.body].trim_end_matches('{'));
-    if !is_tool(scan, name) {
-        return None;
-    }
-    headed_call(scan, opened.text, opened.start, name_in, &CLOSERS)
-}
-
-fn name_in(header: &str) -> &str {
-    header.trim()
+    tool_call(scan, opened.text, opened.start, str::trim, &CLOSERS)
 }

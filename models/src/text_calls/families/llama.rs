@@ -1,6 +1,6 @@
 //! Llama 3 (JSON after a name in a tag) and Llama 4 (calls as Python after text).
 
-use super::{Calls, Opened, Opener, is_tool, named_object};
+use super::{Calls, Opened, Opener, named_object};
 use crate::text_calls::marks::skip;
 use crate::text_calls::parse_call::ParsedCall;
 use crate::text_calls::{Scan, pythonic};
@@ -24,11 +24,11 @@ fn read_after_text(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let opener = &opened.text[opened.start..opened.body];
     let list = opened.start + opener.rfind('[')?;
     let rest = &opened.text[list..];
-    pythonic::first_name(rest).filter(|name| is_tool(scan, name))?;
+    if !scan.is_python_call(rest) {
+        return None;
+    }
     let (length, calls) = pythonic::read(rest, scan.tools, scan.whole).ok()?;
-    let all_read = calls
-        .iter()
-        .all(|call| matches!(call, ParsedCall::Call { .. }));
+    let all_read = calls.iter().all(ParsedCall::is_call);
     let end = skip(opened.text, list + length, &CLOSERS);
     let after = opened.text[end..].trim_start_matches([' ', '\t', '\r']);
     let is_end = after.is_empty() || after.starts_with('\n');

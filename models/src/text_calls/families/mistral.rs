@@ -1,6 +1,6 @@
 //! Mistral: a list of JSON objects after `[TOOL_CALLS]`, or the name, `[ARGS]` and JSON.
 
-use super::{Calls, Opened, Opener, headed_call, is_tool, json_calls};
+use super::{Calls, Opened, Opener, headed_call, json_calls, tool_call};
 use crate::text_calls::Scan;
 use crate::text_calls::marks::skip;
 use crate::text_calls::parse_call::ParsedCall;
@@ -21,13 +21,10 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     }
     let (mut end, mut calls) = headed_call(scan, text, opened.body, name_in, &CLOSERS)?;
     // Further calls may follow without a token of their own.
-    while calls
-        .iter()
-        .all(|call| matches!(call, ParsedCall::Call { .. }))
-    {
+    while calls.iter().all(ParsedCall::is_call) {
         let at = skip(text, end, &[","]);
         let name = name_in(text[at..].split('{').next().unwrap_or_default());
-        if name.contains(char::is_whitespace) || !is_tool(scan, name) {
+        if name.contains(char::is_whitespace) || !scan.has_tool(name) {
             break;
         }
         let Some((next, mut more)) = headed_call(scan, text, at, name_in, &CLOSERS) else {
@@ -40,11 +37,7 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
 }
 
 fn read_bare(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    let header = &opened.text[opened.start..opened.body];
-    if !is_tool(scan, name_in(header.trim_end_matches(['{', '"']))) {
-        return None;
-    }
-    headed_call(scan, opened.text, opened.start, name_in, &CLOSERS)
+    tool_call(scan, opened.text, opened.start, name_in, &CLOSERS)
 }
 
 fn name_in(header: &str) -> &str {

@@ -1,7 +1,7 @@
 //! ReAct: `Action:` with a name, then `Action Input:` with JSON, as many models were taught it. Others write
 //! `Tool:` and `Arguments:`.
 
-use super::{Calls, Opened, Opener, headed_call, is_tool, python_calls};
+use super::{Calls, Opened, Opener, python_calls, tool_call};
 use crate::text_calls::Scan;
 
 pub(super) const OPENERS: &[Opener] = &[
@@ -16,13 +16,12 @@ pub(super) const OPENERS: &[Opener] = &[
 ];
 
 fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    let opener = &opened.text[opened.start..opened.body];
     let starts_with_object = opened.rest().trim_start_matches(['`', ' ', '\n']);
     let starts_with_object = starts_with_object.trim_start_matches("json").trim_start();
-    if !is_tool(scan, name_in(opener)) || !starts_with_object.starts_with('{') {
+    if !starts_with_object.starts_with('{') {
         return None;
     }
-    headed_call(scan, opened.text, opened.start, name_in, &["```"])
+    tool_call(scan, opened.text, opened.start, name_in, &["```"])
 }
 
 fn name_in(header: &str) -> &str {
@@ -35,7 +34,7 @@ fn name_in(header: &str) -> &str {
 fn read_python(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let opener = &opened.text[opened.start..opened.body];
     let name = name_in(opener.trim_end_matches('('));
-    if !is_tool(scan, name) {
+    if !scan.has_tool(name) {
         return None;
     }
     let start = opened.start + opener.rfind(name)?;

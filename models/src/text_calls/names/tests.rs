@@ -12,6 +12,10 @@ fn tools() -> Vec<ToolSpec> {
     names.into_iter().map(spec).collect()
 }
 
+fn tool_name(name: &str) -> Result<String, String> {
+    find_tool(name, &tools()).map(|tool| tool.name.clone())
+}
+
 #[test]
 fn decorated_names_are_recognized() {
     for name in [
@@ -71,7 +75,7 @@ fn decorated_names_are_recognized() {
         "search@v1",
         "search_v1",
     ] {
-        assert_eq!(tool_name(name, &tools()), Ok("search".to_owned()), "{name}");
+        assert_eq!(tool_name(name), Ok("search".to_owned()), "{name}");
     }
     for name in [
         "openFile",
@@ -80,11 +84,7 @@ fn decorated_names_are_recognized() {
         "open file",
         "functions.open-file:3",
     ] {
-        assert_eq!(
-            tool_name(name, &tools()),
-            Ok("open_file".to_owned()),
-            "{name}"
-        );
+        assert_eq!(tool_name(name), Ok("open_file".to_owned()), "{name}");
     }
 }
 
@@ -104,11 +104,11 @@ fn other_names_stay_unknown() {
         "json",
         "search open_file",
     ] {
-        assert!(tool_name(name, &tools()).is_err(), "{name}");
+        assert!(tool_name(name).is_err(), "{name}");
     }
     // Names that differ only in their separators are not guessed.
     let mut twins = tools();
     twins[0].name = "openfile".to_owned();
-    assert!(tool_name("OpenFile", &twins).is_err());
-    assert_eq!(tool_name("open_file", &twins), Ok("open_file".to_owned()));
+    assert!(find_tool("OpenFile", &twins).is_err());
+    assert_eq!(find_tool("open_file", &twins), Ok(&twins[1]));
 }
