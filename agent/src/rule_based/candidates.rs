@@ -6,6 +6,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use testwright_sandboxes::Pattern;
 use testwright_tools::python::edit::reindented;
 
 use super::extract::{Issue, RaisedException, messages_only, split_note, wanted_exceptions};
@@ -392,19 +393,9 @@ fn alike(issue_message: &str, now: &str) -> bool {
 }
 
 fn speaks_of_failure(prose: &str) -> bool {
-    let prose = prose.to_lowercase();
-    [
-        "fails",
-        "error",
-        "raises",
-        "crash",
-        "exception",
-        "throws",
-        "does not work",
-        "doesn't work",
-    ]
-    .iter()
-    .any(|w| prose.contains(w))
+    static FAILURE: Pattern =
+        Pattern::new(r"(?i)fails|error|raises|crash|exception|throws|does not work|doesn't work");
+    FAILURE.is_match(prose)
 }
 
 /// Returns whether the exception says that Django has no settings, as in a script outside of a project.
@@ -413,22 +404,10 @@ fn is_setup_error(name: &str) -> bool {
 }
 
 fn builtin_or_exception(name: &str) -> &str {
-    const BUILTIN: &[&str] = &[
-        "TypeError",
-        "ValueError",
-        "AttributeError",
-        "KeyError",
-        "IndexError",
-        "RuntimeError",
-        "NotImplementedError",
-        "ZeroDivisionError",
-        "AssertionError",
-        "OverflowError",
-        "RecursionError",
-        "UnboundLocalError",
-        "ImportError",
-    ];
-    match BUILTIN.contains(&name) {
+    static BUILTIN: Pattern = Pattern::new(
+        "^(?:Type|Value|Attribute|Key|Index|Runtime|NotImplemented|ZeroDivision|Assertion|Overflow|Recursion|UnboundLocal|Import)Error$",
+    );
+    match BUILTIN.is_match(name) {
         true => name,
         false => "Exception",
     }

@@ -55,29 +55,14 @@ pub(super) fn candidates(issue: &Issue) -> Vec<Candidate> {
 /// Returns the last call of a test, apart from those of builtins and of methods.
 fn called(function: &str) -> Subject {
     static CALL: Pattern = Pattern::new(r"(\.?)\b([A-Za-z_]\w*)\(");
-    const BUILTIN: &[&str] = &[
-        "test",
-        "assert",
-        "len",
-        "str",
-        "repr",
-        "list",
-        "tuple",
-        "dict",
-        "set",
-        "sorted",
-        "type",
-        "isinstance",
-        "print",
-    ];
-    let calls = CALL.captures_iter(function).filter(|c| c[1].is_empty());
-    let calls = calls.map(|c| c[2].to_owned());
+    static BUILTIN: Pattern = Pattern::new(
+        "^(?:test|assert|len|str|repr|list|tuple|dict|set|sorted|type|isinstance|print)$",
+    );
+    let names = CALL.captures_iter(function).filter(|c| c[1].is_empty());
+    let names = names.map(|c| c[2].to_owned());
+    let last = names.filter(|name| !BUILTIN.is_match(name)).last();
     Subject {
-        names: calls
-            .filter(|c| !BUILTIN.contains(&c.as_str()))
-            .last()
-            .into_iter()
-            .collect(),
+        names: last.into_iter().collect(),
         ..Subject::default()
     }
 }

@@ -51,25 +51,20 @@ impl PolicyRunner {
         let at = self.next;
         self.next += 1;
         let call = ToolCall::new(format!("s{}", at + 1), tool, arguments);
-        match self.recorded.get(at) {
-            Some((recorded_call, Some(answer)))
-                if recorded_call.name == call.name && recorded_call.arguments == call.arguments =>
-            {
-                Ok(answer.clone())
+        if let Some((recorded_call, answer)) = self.recorded.get(at) {
+            if recorded_call.name != call.name || recorded_call.arguments != call.arguments {
+                return Err(Turn::Mismatch(format!(
+                    "call {} of the conversation is `{}`, but the rules would call `{}`, so they cannot continue",
+                    at + 1,
+                    recorded_call.name,
+                    call.name
+                )));
             }
-            Some((recorded_call, None))
-                if recorded_call.name == call.name && recorded_call.arguments == call.arguments =>
-            {
-                Err(Turn::Call(Box::new(call), why.to_owned()))
+            if let Some(answer) = answer {
+                return Ok(answer.clone());
             }
-            Some((recorded_call, _)) => Err(Turn::Mismatch(format!(
-                "call {} of the conversation is `{}`, but the rules would call `{}`, so they cannot continue",
-                at + 1,
-                recorded_call.name,
-                call.name
-            ))),
-            None => Err(Turn::Call(Box::new(call), why.to_owned())),
         }
+        Err(Turn::Call(Box::new(call), why.to_owned()))
     }
 }
 

@@ -6,8 +6,8 @@ use testwright_sandboxes::Pattern;
 use testwright_tools::python::Module;
 
 use super::extract::{
-    Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, claims, expected_exceptions,
-    stance_after, stance_before,
+    Claim, Entry, Issue, Kind, Part, Polarity, RaisedException, bare_contrast, claims,
+    classify_words, expected_exceptions, flat, sentences, stance_after, stance_before,
 };
 use super::stated_output::{Role, StatedOutput, right_in, value_in_section};
 use super::{code_match, comment_annotations};
@@ -107,7 +107,7 @@ impl ContextProse {
         ContextProse {
             before: stance_before(&issue.parts[n].heading, preceding),
             after: stance_after(prose(Some(n + 1))),
-            contrast: super::extract::bare_contrast(preceding),
+            contrast: bare_contrast(preceding),
         }
     }
 
@@ -353,12 +353,12 @@ fn join(steps: &mut [Step], from: usize) {
 fn pointed_at(steps: &mut [Step], issue: &Issue) {
     static OUT: Pattern = Pattern::new(r"\bOut ?\[(\d+)\]");
     let prose = issue.parts.iter().filter_map(|part| match &part.kind {
-        Kind::Prose(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Kind::Prose(text) => Some(flat(text)),
         _ => None,
     });
     for text in prose {
-        let bad = super::extract::sentences(&text)
-            .filter(|s| super::extract::classify_words(s) == Polarity::Bad)
+        let bad = sentences(&text)
+            .filter(|s| classify_words(s) == Polarity::Bad)
             .filter_map(|s| OUT.captures(s)?[1].parse::<u32>().ok());
         for number in bad {
             for step in steps.iter_mut().filter(|s| s.number == Some(number)) {
@@ -409,7 +409,7 @@ fn transcript(steps: &mut Vec<Step>, entries: &[Entry], around: &ContextProse, b
     let last = entries.iter().rposition(tells);
     for (n, entry) in entries.iter().enumerate() {
         let ends = Some(n) == last;
-        let mut stance = super::extract::classify_words(&entry.note);
+        let mut stance = classify_words(&entry.note);
         let mut outputs = Vec::new();
         let vague = stance == Polarity::Unknown && !(ends && around.after != Polarity::Unknown);
         if let Some(right) = right_in(&entry.note) {

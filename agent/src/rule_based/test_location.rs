@@ -6,6 +6,7 @@
 mod hits;
 
 use serde_json::json;
+use testwright_sandboxes::Pattern;
 use testwright_tools::python::{Definition, Kind, Module, called_names, flatten};
 
 use super::candidates::Candidate;
@@ -311,20 +312,12 @@ fn is_named_after(path: &str, stem: &str) -> bool {
 
 /// Returns whether pytest would collect the file; test data and support code do not count.
 pub(super) fn is_test_file(path: &str) -> bool {
+    static TEST: Pattern = Pattern::new(r"^(?:(?:test|unittest)_.*|.*_test)\.py$");
+    static ASIDE: Pattern = Pattern::new(
+        "(?:^|/)(?:roots|data|input|functional|testdata|example_scripts|regrtest_data|benchmarks)/",
+    );
     let name = path.rsplit('/').next().unwrap_or(path);
-    let has_test_name =
-        name.starts_with("test_") || name.starts_with("unittest_") || name.ends_with("_test.py");
-    let aside = [
-        "/roots/",
-        "/data/",
-        "/input/",
-        "/functional/",
-        "/testdata/",
-        "/example_scripts/",
-        "/regrtest_data/",
-        "/benchmarks/",
-    ];
-    has_test_name && name.ends_with(".py") && !aside.iter().any(|a| format!("/{path}").contains(a))
+    TEST.is_match(name) && !ASIDE.is_match(path)
 }
 
 /// Returns the paths in an answer of `find_file`.

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use testwright_sandboxes::Pattern;
+
 use super::{Candidate, Evidence, Expects, Tested, builtin_or_exception};
 use crate::rule_based::code_match;
 use crate::rule_based::extract::expected_exceptions;
@@ -90,19 +92,10 @@ fn step_of<'a>(evidence: &Evidence<'a>, at: usize) -> Option<&'a Step> {
 
 /// Returns whether an exception in the code of the statement would leave the statement.
 fn can_raise(statement: &Statement) -> bool {
-    const OTHERS: [&str; 10] = [
-        "Import",
-        "ImportFrom",
-        "FunctionDef",
-        "AsyncFunctionDef",
-        "ClassDef",
-        "Try",
-        "TryStar",
-        "With",
-        "AsyncWith",
-        "",
-    ];
-    statement.syntax.is_none() && !OTHERS.contains(&statement.kind.as_str())
+    static OTHER: Pattern = Pattern::new(
+        "^(?:Import|ImportFrom|FunctionDef|AsyncFunctionDef|ClassDef|Try|TryStar|With|AsyncWith|)$",
+    );
+    statement.syntax.is_none() && !OTHER.is_match(&statement.kind)
 }
 
 fn raises_today(statement: &Statement, exception: &str) -> bool {
@@ -216,15 +209,7 @@ fn candidate(tested: Tested<'_>, trust: u32, exception: &str) -> Candidate {
 
 /// Returns whether the issue asks for a failure without the class of an exception.
 pub(super) fn should_fail(prose: &str) -> bool {
-    let prose = prose.to_lowercase();
-    [
-        "should fail",
-        "should raise",
-        "should throw",
-        "should error",
-        "should not be allowed",
-        "must fail",
-    ]
-    .iter()
-    .any(|w| prose.contains(w))
+    static FAILURE: Pattern =
+        Pattern::new("(?i)should (?:fail|raise|throw|error|not be allowed)|must fail");
+    FAILURE.is_match(prose)
 }

@@ -17,6 +17,8 @@ static IDLE: Pattern = Pattern::new(
 static PYTHON_LINE: Pattern = Pattern::new(
     r"^\s*(?:(?:import|from|def|class|for|with|if|while|try|print|assert|return|raise|del|async|await|lambda)\b|@\w|[\w.]+(?:\[[^\]]*\])?\s*(?:,\s*\w+\s*)*[-+*/|]?=[^=]|[\w.]+\(.*|\)+\s*$|[\w.()\[\]]+\s*(?:==|!=|<=|>=|in|is)\s)",
 );
+/// Languages of blocks with commands of a shell.
+static SHELL: Pattern = Pattern::new("^(?:(?:ba|z)?sh|(?:power)?shell|shell-session|console|cmd)$");
 static LEADS_TO_OUTPUT: Pattern = Pattern::new(
     r"(?i)\b(?:outputs?|gives?|gave|returns?|results?(?: in)?|prints?|get|got|produces?|shows?|is|becomes?|contains?|output is|like(?: this)?)\b[^.`]{0,25}:?\s*$",
 );
@@ -184,18 +186,8 @@ fn classify(lang: &str, text: &str, announced: bool) -> Vec<Kind> {
         return vec![Kind::Raised(raised)];
     }
     let python = lang.starts_with("py") || lang == "ipython" || lang == "python3";
-    let shell = [
-        "bash",
-        "sh",
-        "shell",
-        "console",
-        "cmd",
-        "powershell",
-        "zsh",
-        "shell-session",
-    ];
     let has_commands = text.lines().any(is_command);
-    if shell.contains(&lang) || has_commands && !python {
+    if SHELL.is_match(lang) || has_commands && !python {
         return vec![Kind::Shell(text.to_owned())];
     }
     if has_commands {
@@ -226,12 +218,9 @@ fn is_command(line: &str) -> bool {
 
 /// Returns whether a line is a statement, so that it cannot be an output.
 fn is_statement(line: &str) -> bool {
-    let line = line.trim_start();
-    [
-        "import ", "from ", "def ", "class ", "with ", "assert ", "print",
-    ]
-    .iter()
-    .any(|w| line.starts_with(w))
+    static STATEMENT: Pattern =
+        Pattern::new(r"^\s*(?:(?:import|from|def|class|with|assert) |print)");
+    STATEMENT.is_match(line)
 }
 
 /// Returns whether most lines look like Python and the brackets match.

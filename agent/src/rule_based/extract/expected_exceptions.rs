@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use testwright_sandboxes::Pattern;
 
-use super::marks::{MARK, marked, plain, sentences, unlabelled};
+use super::marks::{MARK, flat, marked, plain, sentences, unlabelled};
 use super::pattern;
 
 /// Maximum number of expectations in one issue.
@@ -38,7 +38,7 @@ pub fn expected_exceptions(prose: &str) -> Vec<ExpectedException> {
     let (text, codes) = marked(prose);
     let mut all = Vec::new();
     for paragraph in unlabelled(&text).split("\n\n") {
-        let flat = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let flat = flat(paragraph);
         let mut previous = "";
         for sentence in sentences(&flat) {
             for mut expected in expected_in(sentence, &codes) {

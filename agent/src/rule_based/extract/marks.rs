@@ -6,10 +6,13 @@ use testwright_sandboxes::Pattern;
 
 use super::code::closing;
 
-/// Pattern of a mark, with its number.
-pub(super) const V: &str = r"⟦(\d+)⟧";
-/// The same, compiled.
-pub(super) static MARK: Pattern = Pattern::new(V);
+/// A mark, with its number.
+pub(super) static MARK: Pattern = Pattern::new(r"⟦(\d+)⟧");
+
+/// Returns a text with single spaces as its white space.
+pub fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
 
 /// Returns the sentences of a text whose white space is single spaces.
 pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {

@@ -19,7 +19,7 @@ use regex::Regex;
 
 pub use code::{balanced, has_long_string, split_note};
 pub use expected_exceptions::{ExpectedException, expected_exceptions, is_exception_name};
-pub use marks::sentences;
+pub use marks::{flat, sentences};
 pub use prose::{
     Polarity, bare_contrast, classify_words, messages_only, reports_a_fault, stance_after,
     stance_before, wanted_exceptions,

@@ -3,7 +3,7 @@
 use testwright_sandboxes::Pattern;
 
 use super::expected_exceptions::expected_exceptions;
-use super::marks::sentences;
+use super::marks::{flat, sentences};
 
 /// Whether the issue describes an output as right, wrong or expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,29 +34,21 @@ static NOT_EXPECTED: Pattern = Pattern::new(
 
 /// Returns the stance of the words before a block, from their last sentence.
 pub fn stance_before(heading: &str, prose: &str) -> Polarity {
+    static EXPECTED_SECTION: Pattern = Pattern::new("expected|desired|expect to");
+    static ACTUAL_SECTION: Pattern =
+        Pattern::new("actual|current|what happened|bug|reproduce|problem");
     let last = last_sentence(prose);
     let stance = classify_words(&last);
     if stance != Polarity::Unknown {
         return stance;
     }
-    if heading.contains("expected") || heading.contains("desired") || heading.contains("expect to")
-    {
+    if EXPECTED_SECTION.is_match(heading) {
         return Polarity::Expected;
     }
-    if [
-        "actual",
-        "current",
-        "what happened",
-        "bug",
-        "reproduce",
-        "problem",
-    ]
-    .iter()
-    .any(|w| heading.contains(w))
-    {
-        return Polarity::Bad;
+    match ACTUAL_SECTION.is_match(heading) {
+        true => Polarity::Bad,
+        false => Polarity::Unknown,
     }
-    Polarity::Unknown
 }
 
 /// Returns the stance of the words after an output, from their first sentence if it is about the output.
@@ -64,21 +56,17 @@ pub fn stance_after(prose: &str) -> Polarity {
     static POINTS_BACK: Pattern = Pattern::new(
         r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b)",
     );
-    let flat = prose.split_whitespace().collect::<Vec<_>>().join(" ");
-    let first = flat
-        .split_inclusive(['.', '?', '!'])
-        .next()
-        .unwrap_or("")
-        .trim()
-        .to_owned();
+    let flat = flat(prose);
+    let first = flat.split_inclusive(['.', '?', '!']).next();
+    let first = first.unwrap_or_default().trim();
     // A consequence means that something is wrong, but not that the last output is.
     static FOLLOWS: Pattern = Pattern::new(
         r"(?i)^(?:and |so )?(?:this|that|which|it) (?:is |was |also |then |can |may |will )*(?:caus|lead|result(?:s|ed|ing)? in (?:an? )?(?:error|exception|fail)|break|prevent|affect|mean|happen|came|comes|seems? to be (?:caused|because|due)|because|due)",
     );
-    if !POINTS_BACK.is_match(&first) || FOLLOWS.is_match(&first) {
+    if !POINTS_BACK.is_match(first) || FOLLOWS.is_match(first) {
         return Polarity::Unknown;
     }
-    match classify_words(&first) {
+    match classify_words(first) {
         // "This should be 3" means that the shown output is wrong.
         Polarity::Expected => Polarity::Bad,
         other => other,
@@ -126,10 +114,8 @@ pub fn messages_only(prose: &str) -> bool {
     static ASIDE: Pattern = Pattern::new(
         r"(?i)^\W*(?:also|additionally|besides|by the way|btw|as an aside|on a side note|furthermore)\b",
     );
-    prose
-        .split("\n\n")
-        .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
-        .any(|flat| sentences(&flat).any(|s| WORDS.is_match(s) && !ASIDE.is_match(s)))
+    let mut paragraphs = prose.split("\n\n").map(flat);
+    paragraphs.any(|flat| sentences(&flat).any(|s| WORDS.is_match(s) && !ASIDE.is_match(s)))
 }
 
 /// Returns exceptions that the issue asks for: "should raise a `ValueError`".
@@ -143,23 +129,20 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
     static NEGATED: Pattern = Pattern::new(
         r"(?i)(?:not|never|n't|without|rather than|instead of|avoid)\s+(?:\w+\s+){0,3}(?:rais|throw|get|fail)",
     );
-    let mut all: Vec<String> = Vec::new();
-    let flat = prose.split_whitespace().collect::<Vec<_>>().join(" ");
-    for sentence in sentences(&flat) {
-        if NEGATED.is_match(sentence) {
-            continue;
-        }
-        let captures = WANTED
-            .captures_iter(sentence)
-            .chain(PASSIVE.captures_iter(sentence));
-        for name in captures.map(|f| f[1].to_owned()) {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-    }
+    let flat = flat(prose);
+    let captures = sentences(&flat)
+        .filter(|sentence| !NEGATED.is_match(sentence))
+        .flat_map(|sentence| {
+            [
+                WANTED.captures_iter(sentence),
+                PASSIVE.captures_iter(sentence),
+            ]
+        })
+        .flatten();
     let expected = expected_exceptions(prose).into_iter();
-    for name in expected.filter_map(|expected| expected.exception) {
+    let names = captures.map(|captures| captures[1].to_owned());
+    let mut all: Vec<String> = Vec::new();
+    for name in names.chain(expected.filter_map(|expected| expected.exception)) {
         if !all.contains(&name) {
             all.push(name);
         }
@@ -169,10 +152,7 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
 
 fn last_sentence(prose: &str) -> String {
     let paragraph = prose.trim().rsplit("\n\n").next().unwrap_or("");
-    let flat = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-    sentences(&flat)
-        .filter(|s| !s.is_empty())
-        .last()
-        .unwrap_or("")
-        .to_owned()
+    let flat = flat(paragraph);
+    let last = sentences(&flat).filter(|s| !s.is_empty()).last();
+    last.unwrap_or_default().to_owned()
 }

@@ -1,13 +1,9 @@
 //! Statements in prose, such as "`f(1)` gives `2` instead of `3`".
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use testwright_sandboxes::Pattern;
 
 use super::expected_exceptions::{ExpectedException, expected_in, is_exception_name};
-use super::marks::{V, marked, plain, sentences, unlabelled};
-use super::pattern;
+use super::marks::{flat, marked, plain, sentences, unlabelled};
 use super::prose::{Polarity, classify_words};
 
 /// The values stated in one sentence.
@@ -31,8 +27,6 @@ pub struct Claim {
     pub sentence: String,
 }
 
-const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|produces?|results? in|outputs?|prints?|becomes?|simplif(?:y|ies) to|is rendered as|renders as|equals?|(?:the )?(?:value|result|output) is|is|are|was|=>|->|→|==)";
-
 /// Replacement for a label and a literal without quotes.
 const QUOTED: &str = "$1`$2`$3";
 
@@ -46,10 +40,7 @@ pub fn claims(prose: &str) -> Vec<Claim> {
     let quoted = UNQUOTED.replace_all(prose, QUOTED);
     let (text, codes) = marked(&UNQUOTED.replace_all(&quoted, QUOTED));
     let text = unlabelled(&text);
-    let paragraphs: Vec<String> = text
-        .split("\n\n")
-        .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect();
+    let paragraphs: Vec<String> = text.split("\n\n").map(flat).collect();
     let mut all = Vec::new();
     for sentence in paragraphs.iter().flat_map(|flat| sentences(flat)) {
         let clauses = clauses(sentence);
@@ -70,7 +61,7 @@ pub fn claims(prose: &str) -> Vec<Claim> {
 
 /// Returns the values that continue a list; `None` if they are alternatives.
 fn further_values(mut rest: &str, codes: &[String]) -> Option<Vec<String>> {
-    static NEXT: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"^(,? and|,? or|,) {V}")));
+    static NEXT: Pattern = Pattern::new(r"^(,? and|,? or|,) ⟦(\d+)⟧");
     let (mut values, mut is_complete) = (Vec::new(), false);
     while let Some(next) = NEXT.captures(rest) {
         if next[1].ends_with("or") {
@@ -125,43 +116,28 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     if edits(sentence) || HEDGED.is_match(sentence) {
         return None;
     }
-    static GIVES: LazyLock<Regex> =
-        LazyLock::new(|| pattern(&format!(r"(?i){V}[^⟦]{{0,40}}?\b{MAKES}\b[^⟦]{{0,30}}?{V}")));
-    static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i){V}[^⟦]{{0,30}}?(?:should|must|ought to|to) (?:\w+ )?(?:be|give|return|yield|evaluate to|produce|output|print|equal|become)\b[^⟦]{{0,30}}?{V}"
-        ))
-    });
-    static RIGHT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i)\b(?:expect(?:ed|s|ing)?|should(?:'ve| have| be| return| give| produce| output| print| yield| evaluate)|correct (?:output|result|answer|value)|supposed to|must be)\b[^⟦]{{0,60}}?{V}"
-        ))
-    });
-    static CONTAINS: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i)\b(?:should|must|ought to|expect(?:ed|s)?\b[^⟦]{{0,40}}? to) (?:also |still )?(?:contain|include|mention|show|display|say)\b[^⟦]{{0,40}}?{V}"
-        ))
-    });
-    static IS_RIGHT: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i){V} is (?:the )?(?:expected|correct|right|what (?:I|one) expect)"
-        ))
-    });
-    static WRONG: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i)\b(?:but|instead,?|actually|however|currently|wrongly|incorrectly)\b[^⟦]{{0,40}}?\b(?:gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|is|was|shows?|evaluates? to)\b[^⟦]{{0,30}}?{V}"
-        ))
-    });
-    static ACTUAL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i)\b(?:actual|gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|shows?)\b[^⟦]{{0,30}}?{V}[^⟦]{{0,20}}?(?:\bbut\b|\bexpect|$)"
-        ))
-    });
-    static INSTEAD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(&format!(
-            r"(?i)\b(?:instead of|rather than|and not|not)\b[^⟦.]{{0,30}}?{V}"
-        ))
-    });
+    static GIVES: Pattern = Pattern::new(
+        r"(?i)⟦(\d+)⟧[^⟦]{0,40}?\b(?:gives?|gave|returns?|returned|yields?|evaluates? to|produces?|results? in|outputs?|prints?|becomes?|simplif(?:y|ies) to|is rendered as|renders as|equals?|(?:the )?(?:value|result|output) is|is|are|was|=>|->|→|==)\b[^⟦]{0,30}?⟦(\d+)⟧",
+    );
+    static SHOULD: Pattern = Pattern::new(
+        r"(?i)⟦(\d+)⟧[^⟦]{0,30}?(?:should|must|ought to|to) (?:\w+ )?(?:be|give|return|yield|evaluate to|produce|output|print|equal|become)\b[^⟦]{0,30}?⟦(\d+)⟧",
+    );
+    static RIGHT: Pattern = Pattern::new(
+        r"(?i)\b(?:expect(?:ed|s|ing)?|should(?:'ve| have| be| return| give| produce| output| print| yield| evaluate)|correct (?:output|result|answer|value)|supposed to|must be)\b[^⟦]{0,60}?⟦(\d+)⟧",
+    );
+    static CONTAINS: Pattern = Pattern::new(
+        r"(?i)\b(?:should|must|ought to|expect(?:ed|s)?\b[^⟦]{0,40}? to) (?:also |still )?(?:contain|include|mention|show|display|say)\b[^⟦]{0,40}?⟦(\d+)⟧",
+    );
+    static IS_RIGHT: Pattern =
+        Pattern::new(r"(?i)⟦(\d+)⟧ is (?:the )?(?:expected|correct|right|what (?:I|one) expect)");
+    static WRONG: Pattern = Pattern::new(
+        r"(?i)\b(?:but|instead,?|actually|however|currently|wrongly|incorrectly)\b[^⟦]{0,40}?\b(?:gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|is|was|shows?|evaluates? to)\b[^⟦]{0,30}?⟦(\d+)⟧",
+    );
+    static ACTUAL: Pattern = Pattern::new(
+        r"(?i)\b(?:actual|gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|shows?)\b[^⟦]{0,30}?⟦(\d+)⟧[^⟦]{0,20}?(?:\bbut\b|\bexpect|$)",
+    );
+    static INSTEAD: Pattern =
+        Pattern::new(r"(?i)\b(?:instead of|rather than|and not|not)\b[^⟦.]{0,30}?⟦(\d+)⟧");
     let take = |captures: &regex::Captures<'_>, n: usize| -> Option<String> {
         codes
             .get(captures.get(n)?.as_str().parse::<usize>().ok()?)
