@@ -5,7 +5,7 @@ use std::ops::Range;
 use testwright_tools::python::indentation::step;
 use testwright_tools::python::{Binding, Comparison, Module, assertions};
 
-use super::extract::{balanced, has_long_string};
+use super::extract::{balanced, has_long_string, punctuation};
 
 /// Columns of a line in a file without longer ones, and maximum without a formatter.
 const MIN_COLUMNS: usize = 79;
@@ -300,31 +300,22 @@ fn wrapped(line: &str, columns: usize, step: &str) -> Vec<String> {
 fn structure(line: &str) -> (Option<(usize, usize)>, Vec<usize>) {
     let (mut last, mut commas) = (None, Vec::new());
     let mut open: Vec<usize> = Vec::new();
-    let mut quote = None;
-    let mut chars = line.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match (quote, c) {
-            (Some(_), '\\') => {
-                chars.next();
-            }
-            (Some(mark), _) if c == mark => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '#') => break,
-            (None, '(' | '[' | '{') => {
+    for (at, mark) in punctuation(line) {
+        match mark {
+            b',' if open.len() == 1 => commas.push(at),
+            b',' => {}
+            b'(' | b'[' | b'{' => {
                 if open.is_empty() {
                     commas.clear();
                 }
                 open.push(at);
             }
-            (None, ')' | ']' | '}') => {
+            _ => {
                 let start = open.pop();
                 if open.is_empty() {
                     last = start.map(|start| (start, at));
                 }
             }
-            (None, ',') if open.len() == 1 => commas.push(at),
-            _ => {}
         }
     }
     (last.filter(|_| open.is_empty()), commas)

@@ -2,7 +2,9 @@
 
 /// Returns the code of a line, and its trailing comment without the `#`.
 pub fn split_note(line: &str) -> (&str, &str) {
-    match scan(line).comment {
+    let mut scan = LineScan::new(line, None);
+    scan.by_ref().for_each(drop);
+    match scan.comment {
         Some(at) => (line[..at].trim_end(), line[at + 1..].trim()),
         None => (line.trim_end(), ""),
     }
@@ -13,9 +15,10 @@ pub fn balanced(source: &str) -> bool {
     let mut depth = 0;
     let mut open = None;
     for line in source.lines() {
-        let line_scan = scan_from(line, open);
-        depth += line_scan.depth;
-        open = line_scan.open;
+        let mut scan = LineScan::new(line, open);
+        depth += scan.by_ref().map(nesting).sum::<i32>();
+        // A single quote does not extend past the end of a line.
+        open = scan.quote.filter(|quote| quote.len() == 3);
         if depth < 0 {
             return false;
         }
@@ -28,85 +31,77 @@ pub fn has_long_string(code: &str) -> bool {
     code.contains("\"\"\"") || code.contains("'''")
 }
 
+/// Returns the brackets and commas of a line outside of strings and comments, each with its offset.
+pub fn punctuation(line: &str) -> impl Iterator<Item = (usize, u8)> {
+    LineScan::new(line, None)
+}
+
 /// Returns the offset after the bracket that closes the one at the start of a line.
 pub(super) fn closing(line: &str) -> Option<usize> {
-    let bytes = line.as_bytes();
-    let (mut depth, mut at) = (0, 0);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'#' => return None,
-            b'"' | b'\'' => {
-                let rest = &bytes[at..];
-                let triple = rest.starts_with(b"\"\"\"") || rest.starts_with(b"\'\'\'");
-                let mark = &rest[..if triple { 3 } else { 1 }];
-                at += mark.len();
-                while !bytes.get(at..)?.starts_with(mark) {
-                    at += if *bytes.get(at)? == b'\\' { 2 } else { 1 };
-                }
-                at += mark.len();
-                continue;
-            }
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
-        if depth == 0 {
-            return line[..at].ends_with(')').then_some(at);
-        }
-    }
-    None
+    let mut depth = 0;
+    let last = punctuation(line).find(|mark| {
+        depth += nesting(*mark);
+        depth == 0
+    });
+    last.filter(|(_, mark)| *mark == b')').map(|(at, _)| at + 1)
 }
 
-struct LineScan {
-    depth: i32,
+/// Returns the change of the depth of brackets.
+fn nesting((_, mark): (usize, u8)) -> i32 {
+    match mark {
+        b'(' | b'[' | b'{' => 1,
+        b')' | b']' | b'}' => -1,
+        _ => 0,
+    }
+}
+
+/// A scan of a line for brackets and commas.
+struct LineScan<'l> {
+    line: &'l [u8],
+    at: usize,
+    /// Quotes of the string that is open.
+    quote: Option<&'l [u8]>,
     comment: Option<usize>,
-    /// Triple quote that is still open at the end.
-    open: Option<&'static str>,
 }
 
-fn scan(line: &str) -> LineScan {
-    scan_from(line, None)
-}
-
-fn scan_from(line: &str, open: Option<&'static str>) -> LineScan {
-    let bytes = line.as_bytes();
-    let mut line_scan = LineScan {
-        depth: 0,
-        comment: None,
-        open,
-    };
-    let mut quote: Option<&[u8]> = line_scan.open.map(str::as_bytes);
-    let mut i = 0;
-    while i < bytes.len() {
-        let rest = &bytes[i..];
-        match quote {
-            Some(_) if rest[0] == b'\\' => i += 1,
-            Some(mark) if rest.starts_with(mark) => {
-                i += mark.len() - 1;
-                quote = None;
-            }
-            Some(_) => {}
-            None if rest.starts_with(b"\"\"\"") || rest.starts_with(b"'''") => {
-                quote = Some(&rest[..3]);
-                i += 2;
-            }
-            None if rest[0] == b'"' || rest[0] == b'\'' => quote = Some(&rest[..1]),
-            None if rest[0] == b'#' => {
-                line_scan.comment = Some(i);
-                break;
-            }
-            None if b"([{".contains(&rest[0]) => line_scan.depth += 1,
-            None if b")]}".contains(&rest[0]) => line_scan.depth -= 1,
-            None => {}
+impl<'l> LineScan<'l> {
+    fn new(line: &'l str, quote: Option<&'l [u8]>) -> Self {
+        LineScan {
+            line: line.as_bytes(),
+            at: 0,
+            quote,
+            comment: None,
         }
-        i += 1;
     }
-    line_scan.open = match quote {
-        Some(b"\"\"\"") => Some("\"\"\""),
-        Some(b"'''") => Some("'''"),
-        // A single quote does not extend past the end of a line.
-        _ => None,
-    };
-    line_scan
+}
+
+impl Iterator for LineScan<'_> {
+    type Item = (usize, u8);
+
+    fn next(&mut self) -> Option<(usize, u8)> {
+        while self.at < self.line.len() {
+            let (at, rest) = (self.at, &self.line[self.at..]);
+            self.at += 1;
+            match self.quote {
+                Some(_) if rest[0] == b'\\' => self.at += 1,
+                Some(mark) if rest.starts_with(mark) => {
+                    self.at = at + mark.len();
+                    self.quote = None;
+                }
+                Some(_) => {}
+                None if rest.starts_with(b"\"\"\"") || rest.starts_with(b"'''") => {
+                    self.at = at + 3;
+                    self.quote = Some(&rest[..3]);
+                }
+                None if b"\"'".contains(&rest[0]) => self.quote = Some(&rest[..1]),
+                None if rest[0] == b'#' => {
+                    self.at = self.line.len();
+                    self.comment = Some(at);
+                }
+                None if b"([{}]),".contains(&rest[0]) => return Some((at, rest[0])),
+                None => {}
+            }
+        }
+        None
+    }
 }

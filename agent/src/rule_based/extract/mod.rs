@@ -17,7 +17,7 @@ mod traceback;
 
 use regex::Regex;
 
-pub use code::{balanced, has_long_string, split_note};
+pub use code::{balanced, has_long_string, punctuation, split_note};
 pub use expected_exceptions::{ExpectedException, expected_exceptions, is_exception_name};
 pub use marks::{flat, sentences};
 pub use prose::{
