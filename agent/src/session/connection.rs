@@ -68,7 +68,10 @@ impl Connection {
         program: &Path,
         config: &Config,
     ) -> Result<Self, SandboxError> {
-        let process = sandbox.spawn(&serve(program, config)?).await?;
+        let program = program.to_string_lossy().into_owned();
+        let config = serde_json::to_string(config).map_err(not_encoded)?;
+        let command = [program, "serve".to_owned(), "--config".to_owned(), config];
+        let process = sandbox.spawn(&Command::new(command)).await?;
         let mut connection = Self::with(process).await?;
         connection.layers = connection.handshake().await?;
         Ok(connection)
@@ -126,14 +129,7 @@ impl Connection {
         let answer = self
             .call(Handshake::NAME, Value::Object(Default::default()), HELLO)
             .await?;
-        let field = |key: &str| {
-            answer
-                .data
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let field = |key: &str| answer.data[key].as_str().unwrap_or_default();
         let (version, digest) = (field("version"), field("digest"));
         if version != env!("CARGO_PKG_VERSION") || digest != DIGEST {
             return Err(self.dead(&format!(
@@ -154,12 +150,8 @@ impl Connection {
         deadline: Duration,
     ) -> Result<CallAnswer, SandboxError> {
         let Value::Object(arguments) = arguments else {
-            return Ok(CallAnswer {
-                text: format!("the arguments of `{tool}` must be an object"),
-                data: Value::Null,
-                refused: true,
-                ended: false,
-            });
+            let text = format!("the arguments of `{tool}` must be an object");
+            return Ok(CallAnswer::refused(text));
         };
         let mut parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut meta = RequestMetaObject::default();
@@ -171,11 +163,8 @@ impl Connection {
         self.limits.add_request();
         match tokio::time::timeout(deadline + GRACE, self.request(parameters)).await {
             Ok(Ok(result)) => Ok(CallAnswer {
-                text: result
-                    .content
-                    .iter()
-                    .filter_map(|block| block.as_text())
-                    .map(|text| text.text.as_str())
+                text: (result.content.iter())
+                    .filter_map(|block| Some(block.as_text()?.text.as_str()))
                     .collect::<Vec<_>>()
                     .join("\n"),
                 data: result.structured_content.unwrap_or_default(),
@@ -310,19 +299,9 @@ pub(super) async fn upload(sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxErro
     Ok(program)
 }
 
-fn serve(program: &Path, config: &Config) -> Result<Command, SandboxError> {
-    let words = ["serve".to_owned(), "--config".to_owned(), encode(config)?];
-    let program = program.to_string_lossy().into_owned();
-    Ok(Command::new(std::iter::once(program).chain(words)))
-}
-
 /// Returns the command prefix that starts a program without access to the toolbox.
 pub(super) fn confine(program: &Path, config: &Config) -> Result<Vec<String>, SandboxError> {
     config.confine(program).map_err(not_encoded)
-}
-
-fn encode(config: &Config) -> Result<String, SandboxError> {
-    serde_json::to_string(config).map_err(not_encoded)
 }
 
 fn not_encoded(error: serde_json::Error) -> SandboxError {

@@ -4,8 +4,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
@@ -37,8 +37,7 @@ pub(super) struct OutputLimits(Arc<LimitState>);
 #[derive(Debug, Default)]
 struct LimitState {
     requests: AtomicUsize,
-    has_long_line: AtomicBool,
-    has_many_lines: AtomicBool,
+    exceeded: OnceLock<String>,
 }
 
 impl OutputLimits {
@@ -48,15 +47,8 @@ impl OutputLimits {
     }
 
     /// Returns which limit the output exceeded.
-    pub(super) fn exceeded(&self) -> Option<String> {
-        if self.0.has_long_line.load(Ordering::Relaxed) {
-            return Some(format!(
-                "it sent a line of more than {} MiB",
-                MAX_LINE_LEN >> 20
-            ));
-        }
-        let has_many_lines = self.0.has_many_lines.load(Ordering::Relaxed);
-        has_many_lines.then(|| "it sent more messages than requested".to_owned())
+    pub(super) fn exceeded(&self) -> Option<&str> {
+        self.0.exceeded.get().map(String::as_str)
     }
 
     fn max_lines(&self) -> usize {
@@ -92,13 +84,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
             None => longest,
         };
         let exceeded = if longest.max(self.line) >= MAX_LINE_LEN {
-            &self.limits.0.has_long_line
+            format!("it sent a line of more than {} MiB", MAX_LINE_LEN >> 20)
         } else if self.lines > self.limits.max_lines() {
-            &self.limits.0.has_many_lines
+            "it sent more messages than requested".to_owned()
         } else {
             return Poll::Ready(Ok(()));
         };
-        exceeded.store(true, Ordering::Relaxed);
+        let _ = self.limits.0.exceeded.set(exceeded);
         Poll::Ready(Err(io::ErrorKind::InvalidData.into()))
     }
 }

@@ -49,6 +49,18 @@ pub struct CallAnswer {
     pub ended: bool,
 }
 
+impl CallAnswer {
+    /// Creates the answer to a refused call.
+    fn refused(text: String) -> Self {
+        CallAnswer {
+            text,
+            data: Value::Null,
+            refused: true,
+            ended: false,
+        }
+    }
+}
+
 /// A sandbox with a running toolbox, which carries out tool calls.
 pub struct Session {
     live: Mutex<Arc<ActiveSandbox>>,
@@ -116,24 +128,18 @@ impl Session {
         environment: &'a Environment,
         settings: &'a SessionSettings,
     ) -> BoxFuture<'a, Result<Self, SandboxError>> {
-        Box::pin(Self::start_once_or_again(backend, environment, settings))
-    }
-
-    async fn start_once_or_again(
-        backend: &dyn Backend,
-        environment: &Environment,
-        settings: &SessionSettings,
-    ) -> Result<Self, SandboxError> {
         let start = SandboxSource::Saved(environment.saved.clone());
         let spec = Spec {
             limits: settings.limits.clone(),
             ..Spec::new(start, &settings.run)
         };
-        retry_start(|| async {
-            let sandbox = backend.start(&spec).await?;
-            Self::open(sandbox, environment.clone(), settings.clone()).await
+        Box::pin(async move {
+            retry_start(|| async {
+                let sandbox = backend.start(&spec).await?;
+                Self::open(sandbox, environment.clone(), settings.clone()).await
+            })
+            .await
         })
-        .await
     }
 
     async fn open(
@@ -368,15 +374,12 @@ impl ActiveSandbox {
 fn refuse_long_arguments(tool: &str, arguments: &Value) -> Option<CallAnswer> {
     let mut length = Length(0);
     serde_json::to_writer(&mut length, arguments).ok()?;
-    (length.0 > MAX_DATA_LEN).then(|| CallAnswer {
-        text: format!(
+    (length.0 > MAX_DATA_LEN).then(|| {
+        CallAnswer::refused(format!(
             "The arguments of `{tool}` take {} MiB; at most {} MiB are read.",
             length.0.div_ceil(1 << 20),
             MAX_DATA_LEN >> 20
-        ),
-        data: Value::Null,
-        refused: true,
-        ended: false,
+        ))
     })
 }
 
@@ -404,17 +407,11 @@ fn describe_protections(layers: &Layers) -> String {
         (layers.files, "files"),
         (layers.filter, "system calls"),
     ];
-    let active_protections: Vec<&str> = protections
-        .iter()
-        .filter(|(on, _)| *on)
-        .map(|(_, n)| *n)
-        .collect();
-    match active_protections.is_empty() {
-        true => "; nothing keeps programs from the tool server".to_owned(),
-        false => format!(
-            "; programs kept from the tool server ({})",
-            active_protections.join(", ")
-        ),
+    let active = protections.iter().filter(|(is_on, _)| *is_on);
+    let names: Vec<&str> = active.map(|(_, name)| *name).collect();
+    match names.join(", ").as_str() {
+        "" => "; nothing keeps programs from the tool server".to_owned(),
+        names => format!("; programs kept from the tool server ({names})"),
     }
 }
 

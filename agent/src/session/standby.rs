@@ -24,11 +24,11 @@ pub(super) struct StandbySandboxes {
     ending: Mutex<Vec<JoinHandle<Result<(), SandboxError>>>>,
 }
 
-enum Standby {
-    None,
-    Starting(PendingSession),
-    /// The session has ended, so none are started any more.
-    Stopped,
+#[derive(Default)]
+struct Standby {
+    starting: Option<PendingSession>,
+    /// Whether the session has ended, so that none are started any more.
+    is_stopped: bool,
 }
 
 impl StandbySandboxes {
@@ -41,7 +41,7 @@ impl StandbySandboxes {
             backend,
             environment: environment.clone(),
             settings: settings.clone(),
-            spare: Mutex::new(Standby::None),
+            spare: Mutex::default(),
             ending: Mutex::default(),
         }
     }
@@ -49,8 +49,8 @@ impl StandbySandboxes {
     /// Starts a standby sandbox, unless there is one.
     pub(super) async fn prepare(&self) {
         let mut spare = self.spare.lock().await;
-        if matches!(*spare, Standby::None) {
-            *spare = Standby::Starting(self.start());
+        if spare.starting.is_none() && !spare.is_stopped {
+            spare.starting = Some(self.start());
         }
     }
 
@@ -62,17 +62,8 @@ impl StandbySandboxes {
 
     /// Returns a sandbox to use once and then close.
     pub(super) async fn take(&self) -> Result<Session, SandboxError> {
-        let spare = {
-            let mut spare = self.spare.lock().await;
-            match &*spare {
-                Standby::Stopped => None,
-                _ => match std::mem::replace(&mut *spare, Standby::None) {
-                    Standby::Starting(starting) => Some(starting),
-                    _ => None,
-                },
-            }
-        };
-        if let Some(starting) = spare {
+        let starting = self.spare.lock().await.starting.take();
+        if let Some(starting) = starting {
             let session = joined(starting).await?;
             if session.health().await.is_ok() {
                 return Ok(session);
@@ -91,15 +82,18 @@ impl StandbySandboxes {
 
     /// Stops all unused sandboxes and waits for those that are ending. Returns the first failure.
     pub(super) async fn stop(&self) -> Result<(), SandboxError> {
-        let spare = std::mem::replace(&mut *self.spare.lock().await, Standby::Stopped);
-        let mut stopped = match spare {
-            // A sandbox that did not start needs no stop.
-            Standby::Starting(starting) => match joined(starting).await {
-                Ok(session) => Box::pin(session.stop()).await,
-                Err(_) => Ok(()),
-            },
-            Standby::None | Standby::Stopped => Ok(()),
+        let starting = {
+            let mut spare = self.spare.lock().await;
+            spare.is_stopped = true;
+            spare.starting.take()
         };
+        let mut stopped = Ok(());
+        // A sandbox that did not start needs no stop.
+        if let Some(starting) = starting
+            && let Ok(session) = joined(starting).await
+        {
+            stopped = Box::pin(session.stop()).await;
+        }
         for ending in self.ending.lock().await.drain(..) {
             stopped = stopped.and(joined(ending).await);
         }
