@@ -245,15 +245,15 @@ impl RunJob {
         let recorded_repair = self.recorded.as_ref();
         let recorded_repair =
             recorded_repair.and_then(|run| run.started.environment_repair.as_ref());
-        let setup = Setup::new(&self.settings, self.shared.take(), progress.clone())
+        let mut setup = Setup::new(&self.settings, self.shared.take(), progress.clone())
             .await
             .map_err(of_settings)?
-            .with_repair_model(RepairModel::new(&self.settings, &self.model, model.clone()))
             .with_recorded_repair(recorded_repair)?
-            .for_issue(Some(&self.issue))
-            .about(self.extra_inputs.paths())
-            .with_source_check(self.source_check())
-            .with_wanted_lines(self.wanted_lines());
+            .for_issue(Some(&self.issue));
+        setup.repair_model = RepairModel::new(&self.settings, &self.model, model.clone());
+        setup.paths = self.extra_inputs.paths().into_iter().collect();
+        setup.source_check = Some(self.source_check());
+        setup.wanted_lines = Some(self.wanted_lines());
         if self.recorded.is_none() {
             RunFolder::check_free(&self.out)?;
         }

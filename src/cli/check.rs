@@ -111,10 +111,10 @@ async fn check_tests(
     let tests = test_args::read(&args.tests, &place.location)?;
     let notes = settings.notes.iter().chain(&issue.notes);
     notes.for_each(|note| terminal.note(note));
-    let setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
+    let mut setup = Setup::new(settings, shared_environments(settings)?, terminal.clone())
         .await?
-        .for_issue(Some(&issue))
-        .about(tests.iter().flat_map(|test| test.input.paths()));
+        .for_issue(Some(&issue));
+    setup.paths = (tests.iter().flat_map(|test| test.input.paths())).collect();
     let model = args.model.open(settings, terminal.clone()).await?;
     let folder = default_folder(&issue.title);
     if model.is_some() {

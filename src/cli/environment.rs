@@ -78,11 +78,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         Some(_) => repair_model(&settings, terminal.clone())?,
         None => None,
     };
-    let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
-        .await?
-        .with_repair_model(repair_model)
-        .rebuilding(args.rebuild)
-        .without_built_in_recipes(args.no_built_in);
+    let shared = shared_environments(&settings)?;
+    let mut setup = Setup::new(&settings, shared, terminal.clone()).await?;
+    setup.repair_model = repair_model;
+    setup.rebuild = args.rebuild;
+    setup.no_built_in = args.no_built_in;
     let sample = args.sample.map(|tests| SampleSettings {
         files: Vec::new(),
         tests,

@@ -83,11 +83,11 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
     let extra_inputs = ExtraInputs::of_record(&started.settings)?;
-    let setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
+    let mut setup = Setup::new(&settings, shared_environments(&settings)?, terminal.clone())
         .await?
         .for_issue(Some(&started.issue))
-        .about(extra_inputs.paths())
         .with_recorded_repair(started.environment_repair.as_ref())?;
+    setup.paths = extra_inputs.paths().into_iter().collect();
     let place = place.repository_location(None);
     let (source, environment, session) = setup.start_session(&place, Some(&started.digest)).await?;
     // The replay writes its record to a temporary folder, because the run's own record must not change.

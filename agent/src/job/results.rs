@@ -34,24 +34,20 @@ pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
 ///
 /// Fails if a file cannot be written.
 pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
-    if let Outcome::Accepted { patch, evidence } = outcome {
-        folder.write("test.patch", patch.as_bytes())?;
-        folder.write_json("evidence.json", &Versioned::new(evidence))?;
-    }
-    if let Outcome::Refused { patch, .. } = outcome {
-        folder.write("refused.patch", patch.as_bytes())?;
-    }
-    if let Outcome::Withheld {
-        patch, evidence, ..
-    } = outcome
-    {
-        folder.write("withheld.patch", patch.as_bytes())?;
-        if let Some(evidence) = evidence {
-            folder.write_json("evidence.json", &Versioned::new(evidence))?;
+    let (file, patch, evidence) = match outcome {
+        Outcome::Accepted { patch, evidence } => ("test.patch", patch, Some(evidence)),
+        Outcome::Refused { patch, .. } => ("refused.patch", patch, None),
+        Outcome::Withheld {
+            patch, evidence, ..
+        } => ("withheld.patch", patch, evidence.as_ref()),
+        Outcome::Abstained { .. } => {
+            return Ok(folder.write_json("evidence.json", &Versioned::new(outcome))?);
         }
-    }
-    if let Outcome::Abstained { .. } = outcome {
-        folder.write_json("evidence.json", &Versioned::new(outcome))?;
+        _ => return Ok(()),
+    };
+    folder.write(file, patch.as_bytes())?;
+    if let Some(evidence) = evidence {
+        folder.write_json("evidence.json", &Versioned::new(evidence))?;
     }
     Ok(())
 }

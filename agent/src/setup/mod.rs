@@ -61,16 +61,20 @@ pub struct Setup<'a> {
     shared: Option<Arc<dyn SharedEnvironments>>,
     /// Id of this process's sandboxes.
     run: String,
-    rebuild: bool,
-    no_built_in: bool,
+    /// Whether to build environments even if they exist.
+    pub rebuild: bool,
+    /// Whether to ignore the recipes that come with the program.
+    pub no_built_in: bool,
     preferred_python: Option<PreferredPython>,
     subject: Option<String>,
-    /// Paths that decide between projects of one repository.
-    paths: Vec<String>,
-    source_check: Option<SourceCheck>,
-    wanted_lines: Option<WantedLines>,
-    /// Model that may repair the environment.
-    repair_model: Option<RepairModel>,
+    /// Paths that the task is about. Before the issue, they decide between projects of one repository.
+    pub paths: Vec<String>,
+    /// Check of the old code before anything is built.
+    pub source_check: Option<SourceCheck>,
+    /// Lines of the old code that tests are wanted for.
+    pub wanted_lines: Option<WantedLines>,
+    /// Model that may repair the environment if it cannot be built.
+    pub repair_model: Option<RepairModel>,
     /// Recipe of a recorded run whose environment was repaired.
     repaired_recipe: Option<Recipe>,
     repair: OnceLock<EnvironmentRepair>,
@@ -113,50 +117,11 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Sets whether to build environments even if they exist.
-    pub fn rebuilding(self, rebuild: bool) -> Self {
-        Setup { rebuild, ..self }
-    }
-
     /// Sets the issue. It can name a Python version, and its text decides between projects of one repository.
-    pub fn for_issue(self, issue: Option<&Issue>) -> Self {
-        Setup {
-            preferred_python: issue.and_then(Issue::named_python),
-            subject: issue.map(Issue::text),
-            ..self
-        }
-    }
-
-    /// Sets the paths that the task is about. Before the issue, they decide between projects of one repository.
-    pub fn about(self, paths: impl IntoIterator<Item = String>) -> Self {
-        Setup {
-            paths: paths.into_iter().collect(),
-            ..self
-        }
-    }
-
-    /// Sets a check of the old code before anything is built.
-    pub fn with_source_check(self, check: SourceCheck) -> Self {
-        Setup {
-            source_check: Some(check),
-            ..self
-        }
-    }
-
-    /// Sets the lines of the old code that tests are wanted for.
-    pub fn with_wanted_lines(self, lines: WantedLines) -> Self {
-        Setup {
-            wanted_lines: Some(lines),
-            ..self
-        }
-    }
-
-    /// Sets whether to ignore the recipes that come with the program.
-    pub fn without_built_in_recipes(self, no_built_in: bool) -> Self {
-        Setup {
-            no_built_in,
-            ..self
-        }
+    pub fn for_issue(mut self, issue: Option<&Issue>) -> Self {
+        self.preferred_python = issue.and_then(Issue::named_python);
+        self.subject = issue.map(Issue::text);
+        self
     }
 
     /// Prepares the old code and its environment, and runs a sample of its tests if requested. An interrupt
@@ -208,12 +173,7 @@ impl<'a> Setup<'a> {
     ) -> Result<Option<TestSample>> {
         let backend = self.backend.as_ref();
         let build = build_settings(self.settings);
-        let progress = self.progress.clone();
-        let report = move |event: BuildEvent| {
-            if let BuildEvent::Started { step } = event {
-                progress.build_step(&step);
-            }
-        };
+        let report = self.build_progress();
         let sampled =
             environment::sample_tests(backend, environment, source, &build, settings, &report)
                 .await?;

@@ -8,33 +8,21 @@ use testwright_sandboxes::recipe::{self, Overrides, Recipe};
 use testwright_sandboxes::repository::Source;
 
 use super::Setup;
-use crate::environment_repair::{self, FailedBuild, Repair, RepairModel};
+use crate::environment_repair::{self, FailedBuild, Repair};
 use crate::trajectory::EnvironmentRepair;
 use testwright_config::error::Result;
 
 impl Setup<'_> {
-    /// Sets the model that may repair the environment if it cannot be built.
-    pub fn with_repair_model(self, repair_model: Option<RepairModel>) -> Self {
-        Setup {
-            repair_model,
-            ..self
-        }
-    }
-
     /// Sets the repair of a recorded run, whose recipe is used again.
     ///
     /// # Errors
     ///
     /// Fails if the recorded recipe is invalid.
-    pub fn with_recorded_repair(self, repair: Option<&EnvironmentRepair>) -> Result<Self> {
-        let recipe = match repair {
-            Some(repair) => recipe::parse_settings(&repair.recipe, "the recorded recipe")?,
-            None => None,
-        };
-        Ok(Setup {
-            repaired_recipe: recipe,
-            ..self
-        })
+    pub fn with_recorded_repair(mut self, repair: Option<&EnvironmentRepair>) -> Result<Self> {
+        if let Some(repair) = repair {
+            self.repaired_recipe = recipe::parse_settings(&repair.recipe, "the recorded recipe")?;
+        }
+        Ok(self)
     }
 
     /// Returns the repair of the environment, if there was one.
