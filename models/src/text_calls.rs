@@ -21,6 +21,7 @@ mod xml;
 mod tests;
 
 use serde_json::{Map, Value};
+use testwright_sandboxes::Pattern;
 use testwright_tools::tool::ToolSpec;
 
 use super::{ExtraFields, MalformedCall, near_json};
@@ -30,6 +31,10 @@ use parse_call::ParsedCall;
 
 /// Maximum bytes of a malformed call to keep.
 const MAX_KEPT_BYTES: usize = 4000;
+
+/// Languages of fences that may contain calls.
+static CALL_FENCE: Pattern =
+    Pattern::new("^(?:json[5c]?|tool|tool_calls?|tool_code|function_call|text|xml|)$");
 
 /// Maximum number of blocks to scan; a model that repeats itself forever is not worth more.
 const MAX_BLOCKS: usize = 500;
@@ -159,7 +164,7 @@ impl TextCalls {
         if !scan.is_python_call(&text) {
             return;
         }
-        let Ok((end, pieces)) = pythonic::read(&text, scan.tools, scan.whole) else {
+        let Ok((end, pieces)) = pythonic::read(scan, &text) else {
             return;
         };
         if end < text.len() || !pieces.iter().all(ParsedCall::is_call) {
@@ -209,15 +214,23 @@ fn join(pieces: &[&str]) -> String {
     }
 }
 
-struct Scan<'a> {
-    tools: &'a [ToolSpec],
-    whole: bool,
+/// A scan for calls of these tools.
+#[derive(Clone, Copy)]
+pub(crate) struct Scan<'a> {
+    pub(crate) tools: &'a [ToolSpec],
+    /// Whether the reply did not hit its token limit.
+    pub(crate) whole: bool,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    /// Returns the tool that a name means, or the problem with the name.
+    fn find_tool(&self, name: &str) -> Result<&'a ToolSpec, String> {
+        names::find_tool(name, self.tools)
+    }
+
     /// Returns whether this is the name of a tool, apart from marks and case.
-    fn has_tool(&self, name: &str) -> bool {
-        parse_call::find_tool(name, self.tools).is_ok()
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.find_tool(name).is_ok()
     }
 
     /// Returns whether a text starts like a call of a tool in Python.
@@ -244,19 +257,7 @@ impl Scan<'_> {
 
     fn fence(&self, text: &str, info: &str, body: usize) -> (usize, Vec<ParsedCall>) {
         let (body_end, end) = blocks::fence_end(text, body);
-        if !matches!(
-            info,
-            "" | "json"
-                | "json5"
-                | "jsonc"
-                | "tool_call"
-                | "tool_calls"
-                | "tool"
-                | "tool_code"
-                | "function_call"
-                | "text"
-                | "xml"
-        ) {
+        if !CALL_FENCE.is_match(info) {
             return (end, Vec::new());
         }
         let inner = &text[body..body_end];
@@ -273,13 +274,8 @@ impl Scan<'_> {
         if !lead.starts_with(['{', '[']) {
             let name = lead.lines().next().unwrap_or_default();
             let is_call = info.starts_with("tool") && self.whole && self.has_tool(name);
-            return (
-                end,
-                is_call
-                    .then(|| self.named_call(inner))
-                    .into_iter()
-                    .collect(),
-            );
+            let call = is_call.then(|| self.named_call(inner));
+            return (end, call.into_iter().collect());
         }
         // A string in the call may itself contain a fence, so the value decides where the block ends.
         let tagged = info.starts_with("tool") || info == "function_call";
@@ -289,7 +285,7 @@ impl Scan<'_> {
                 Err(_) => match values(inner, self.whole, str::is_empty) {
                     Ok((values, _)) => (values, body_end),
                     Err(problem) => {
-                        let bad = parse_call::unreadable(inner, &problem, self.tools, tagged);
+                        let bad = self.unreadable(inner, &problem, tagged);
                         return (end, bad.into_iter().collect());
                     }
                 },
@@ -309,14 +305,13 @@ impl Scan<'_> {
             lead = lead.trim_end().strip_suffix("```").unwrap_or(lead);
         }
         if lead.starts_with(['{', '[']) {
-            let whole_rest = values(
-                &text[text.len() - (text[body..].trim_start().len())..],
-                self.whole,
-                |rest| rest.starts_with(&close),
-            );
-            let lead_at_body = inner.trim_start().starts_with(['{', '[']);
-            if let (true, Ok((values, used))) = (lead_at_body, whole_rest) {
-                let value_end = text.len() - text[body..].trim_start().len() + used;
+            let rest = text[body..].trim_start();
+            let start = text.len() - rest.len();
+            if rest.starts_with(['{', '['])
+                && let Ok((values, used)) =
+                    values(rest, self.whole, |rest| rest.starts_with(&close))
+            {
+                let value_end = start + used;
                 let end = text[value_end..]
                     .trim_start()
                     .strip_prefix(&close)
@@ -327,9 +322,7 @@ impl Scan<'_> {
                 Ok((values, _)) => (end, self.shapes(&values, true)),
                 Err(problem) => (
                     end,
-                    parse_call::unreadable(lead, &problem, self.tools, true)
-                        .into_iter()
-                        .collect(),
+                    self.unreadable(lead, &problem, true).into_iter().collect(),
                 ),
             };
         }
@@ -369,10 +362,7 @@ impl Scan<'_> {
         if inner.trim_start().starts_with('{') {
             // Some models open the tag again instead of closing it.
             let inner = inner.trim().trim_end_matches("<function>");
-            let piece = match near_json::read(inner, self.whole) {
-                Ok(value) => parse_call::call(name, value, self.tools, self.whole),
-                Err(problem) => parse_call::unreadable_arguments(name, &problem),
-            };
+            let piece = self.json_call(name, inner);
             return (end, vec![piece]);
         }
         let mut parameters = pairs::parameters(inner);
@@ -389,10 +379,7 @@ impl Scan<'_> {
             );
             return (end, vec![ParsedCall::malformed(Some(name), problem)]);
         }
-        (
-            end,
-            vec![parse_call::from_text(name, &parameters, self.tools)],
-        )
+        (end, vec![self.text_call(name, &parameters)])
     }
 
     /// Reads JSON that starts a line outside of fences and tags.
@@ -415,7 +402,7 @@ impl Scan<'_> {
                 (end, shapes)
             }
             Err(problem) => {
-                let bad = parse_call::unreadable(&text[start..], &problem, self.tools, false);
+                let bad = self.unreadable(&text[start..], &problem, false);
                 match bad {
                     Some(bad) => (text.len(), vec![bad]),
                     None => (start + 1, Vec::new()),
@@ -427,7 +414,7 @@ impl Scan<'_> {
     fn shapes(&self, values: &[Value], tagged: bool) -> Vec<ParsedCall> {
         let mut shapes = Vec::new();
         for value in values {
-            parse_call::collect(value, self.tools, tagged, self.whole, &mut shapes);
+            self.collect(value, tagged, &mut shapes);
         }
         // A list of calls and other values was not meant as calls, unless it is marked as such.
         if !tagged && shapes.iter().any(|s| matches!(s, ParsedCall::Other)) {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use async_openai::error::OpenAIError;
 use serde_json::{Map, Value, json};
+use testwright_sandboxes::Pattern;
 
 use super::endpoint::{OTHER_API, Refusal};
 use super::error_text::message_in;
@@ -11,8 +12,8 @@ use super::extra_fields;
 use super::fault;
 use super::reply_errors::{error_in, error_in_choice, service_error};
 use super::request::Body;
-use crate::text_calls::parse_call::{self, ParsedCall};
-use crate::text_calls::{self, TextCalls, cut};
+use crate::text_calls::parse_call::ParsedCall;
+use crate::text_calls::{self, Scan, TextCalls, cut};
 use crate::{ExtraFields, Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use testwright_config::settings::Redactor;
 
@@ -179,28 +180,14 @@ pub(super) fn usage_in(body: &Value) -> Option<&Value> {
 }
 
 fn finish_of(finish: Option<&str>) -> Finish {
-    const LENGTH: [&str; 7] = [
-        "length",
-        "truncat",
-        "max_token",
-        "maxtoken",
-        "max_output",
-        "token_limit",
-        "incomplete",
-    ];
-    const FILTERED: [&str; 6] = [
-        "filter",
-        "safety",
-        "sensitive",
-        "recitation",
-        "prohibited",
-        "guardrail",
-    ];
+    static LENGTH: Pattern =
+        Pattern::new("length|truncat|max_?token|max_output|token_limit|incomplete");
+    static FILTERED: Pattern =
+        Pattern::new("filter|safety|sensitive|recitation|prohibited|guardrail");
     let finish = finish.unwrap_or_default().to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| finish.contains(word));
-    if says(&LENGTH) {
+    if LENGTH.is_match(&finish) {
         Finish::Length
-    } else if says(&FILTERED) {
+    } else if FILTERED.is_match(&finish) {
         Finish::ContentFilter
     } else {
         Finish::Stop
@@ -261,8 +248,12 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
         }
         reply.malformed = parsed_calls.malformed;
     }
+    let scan = Scan {
+        tools: &request.tools,
+        whole,
+    };
     for call in raw.calls {
-        native(call, request, whole, &mut ids, &mut content, &mut reply);
+        native(call, &scan, &mut ids, &mut content, &mut reply);
     }
     reply.content = content;
     if finish == Finish::Stop && !(reply.calls.is_empty() && reply.malformed.is_empty()) {
@@ -289,15 +280,17 @@ fn read_text(raw: &Raw, request: &Request, whole: bool) -> TextCalls {
 }
 
 /// Returns the calls in `multi_tool_use.parallel`, a wrapper that GPT models know from their training.
-fn wrapped_calls(call: &RawCall, request: &Request) -> Option<Vec<(String, Value)>> {
-    let tools = &request.tools;
-    if !call.arguments.contains("\"tool_uses\"") || parse_call::find_tool(&call.name, tools).is_ok()
-    {
+fn wrapped_calls(call: &RawCall, scan: &Scan<'_>) -> Option<Vec<(String, Value)>> {
+    if !call.arguments.contains("\"tool_uses\"") || scan.has_tool(&call.name) {
         return None;
     }
     let wrapper: Value = serde_json::from_str(&call.arguments).ok()?;
+    let scan = Scan {
+        whole: true,
+        ..*scan
+    };
     let mut pieces = Vec::new();
-    parse_call::collect(&wrapper, tools, true, true, &mut pieces);
+    scan.collect(&wrapper, true, &mut pieces);
     let calls = pieces.into_iter().map(|piece| match piece {
         ParsedCall::Call { name, arguments } => Some((name, Value::Object(arguments))),
         _ => None,
@@ -305,14 +298,7 @@ fn wrapped_calls(call: &RawCall, request: &Request) -> Option<Vec<(String, Value
     calls.collect()
 }
 
-fn native(
-    call: RawCall,
-    request: &Request,
-    whole: bool,
-    ids: &mut Ids,
-    content: &mut String,
-    reply: &mut Reply,
-) {
+fn native(call: RawCall, scan: &Scan<'_>, ids: &mut Ids, content: &mut String, reply: &mut Reply) {
     if call.name.trim().is_empty() {
         // A history cannot contain a call without a name, so it becomes text.
         let text = format!("(a tool call without a name: {})", cut(&call.arguments));
@@ -329,7 +315,7 @@ fn native(
         });
         return;
     }
-    if let Some(calls) = wrapped_calls(&call, request) {
+    if let Some(calls) = wrapped_calls(&call, scan) {
         let calls = calls.into_iter().map(|(name, arguments)| ToolCall {
             id: ids.unique(""),
             name,
@@ -341,7 +327,7 @@ fn native(
     }
     let id = ids.unique(&call.id);
     let arguments = Value::String(call.arguments.clone());
-    match parse_call::call(&call.name, arguments, &request.tools, whole) {
+    match scan.call(&call.name, arguments) {
         ParsedCall::Call { name, arguments } => reply.calls.push(ToolCall {
             id,
             name,

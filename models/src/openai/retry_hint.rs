@@ -44,6 +44,12 @@ static UNTIL: Pattern = Pattern::new(concat!(
 /// The seconds in a header such as `RateLimit: "api";r=0;t=55`.
 static RESET: Pattern = Pattern::new(r"\b(?:t|reset)=(\d+)");
 
+/// Keys of fields with a hint, in lower case without separators.
+static HINT_KEY: Pattern = Pattern::new(concat!(
+    r"^(?:retryafter|retrydelay)|^(?:x?ratelimitreset|waitseconds|waittime|secondstowait|cooldown|cooldownseconds",
+    r"|resetin|resetafter|resetsafter|quotaresetdelay|retryin|resetsinseconds|estimatedtime)$",
+));
+
 static PART: Pattern = Pattern::new(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)");
 
 /// Returns the seconds to wait from the headers. A date is compared with the server's own Date, if it sends
@@ -121,27 +127,8 @@ fn in_fields(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
 fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
     let key = key.replace(['-', '_'], "");
     let is_ms = key.ends_with("ms") || key.ends_with("milliseconds");
-    let is_hint = key.starts_with("retryafter")
-        || key.starts_with("retrydelay")
-        || matches!(
-            key.as_str(),
-            "xratelimitreset"
-                | "ratelimitreset"
-                | "waitseconds"
-                | "waittime"
-                | "secondstowait"
-                | "cooldown"
-                | "cooldownseconds"
-                | "resetin"
-                | "resetafter"
-                | "resetsafter"
-                | "quotaresetdelay"
-                | "retryin"
-                | "resetsinseconds"
-                | "estimatedtime"
-        );
     // Other fields about retries may count them, but a date in the future is a hint.
-    if !is_hint {
+    if !HINT_KEY.is_match(&key) {
         let seconds = match value {
             _ if !key.contains("retry") && !key.contains("reset") => None,
             Value::Number(number) => {

@@ -17,7 +17,7 @@ const MAX_LAYERS: usize = 4;
 /// # Errors
 ///
 /// Fails with a message for the model if the arguments cannot be read, or are not an object.
-pub fn object(arguments: Value, whole: bool) -> Result<Map<String, Value>, String> {
+pub(super) fn object(arguments: Value, whole: bool) -> Result<Map<String, Value>, String> {
     layered(arguments, whole, MAX_LAYERS)
 }
 

@@ -108,11 +108,11 @@ fn tool_call(
 fn named_object(scan: &Scan<'_>, text: &str, at: usize, name: &str) -> (usize, ParsedCall) {
     match near_json::prefix(&text[at..], scan.whole) {
         Ok(prefix) => {
-            let call = parse_call::call(name, prefix.value, scan.tools, scan.whole);
+            let call = scan.call(name, prefix.value);
             (at + prefix.end, call)
         }
         Err(problem) => {
-            let name = parse_call::find_tool(name, scan.tools).map_or(name, |tool| &tool.name);
+            let name = scan.find_tool(name).map_or(name, |tool| &tool.name);
             let call = match problem.cut && !scan.whole {
                 true => ParsedCall::malformed(Some(name), cut_arguments(&problem)),
                 false => parse_call::unreadable_arguments(name, &problem),
@@ -135,7 +135,7 @@ fn json_calls(scan: &Scan<'_>, text: &str, at: usize, closers: &[&str]) -> Optio
             Some((end, scan.shapes(&values, true)))
         }
         Err(problem) => {
-            let bad = parse_call::unreadable(lead, &problem, scan.tools, true);
+            let bad = scan.unreadable(lead, &problem, true);
             Some((text.len(), bad.into_iter().collect()))
         }
     }
@@ -150,7 +150,7 @@ pub(super) fn python_calls(
 ) -> Option<Calls> {
     let rest = &text[at..];
     pythonic::first_name(rest)?;
-    match pythonic::read(rest, scan.tools, scan.whole) {
+    match pythonic::read(scan, rest) {
         Ok((end, calls)) => Some((skip(text, at + end, closers), calls)),
         Err((name, problem)) => {
             let name = (!name.is_empty()).then_some(name);

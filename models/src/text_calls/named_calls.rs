@@ -15,7 +15,7 @@ impl Scan<'_> {
     pub(super) fn cut_call(&self, inner: &str) -> ParsedCall {
         let mut words = inner.split(['<', '\n']).map(str::trim);
         let name = words.find(|word| !word.is_empty());
-        let tool = name.and_then(|name| parse_call::find_tool(name, self.tools).ok());
+        let tool = name.and_then(|name| self.find_tool(name).ok());
         ParsedCall::malformed(tool.map(|tool| &*tool.name), CUT_CALL)
     }
 
@@ -42,17 +42,14 @@ impl Scan<'_> {
             return not_an_object();
         }
         if rest.starts_with('{') {
-            return match near_json::read(rest, self.whole) {
-                Ok(value) => parse_call::call(name, value, self.tools, self.whole),
-                Err(problem) => parse_call::unreadable_arguments(name, &problem),
-            };
+            return self.json_call(name, rest);
         }
         let mut pairs = pairs::arg_pairs(rest);
         if pairs.is_empty() {
             pairs = self.parameter_elements(name, rest);
         }
         if rest.is_empty() || !pairs.is_empty() {
-            return parse_call::from_text(name, &pairs, self.tools);
+            return self.text_call(name, &pairs);
         }
         not_an_object()
     }
@@ -68,13 +65,13 @@ impl Scan<'_> {
         let name_at = position(&NAME_KEYS)?;
         let (_, name) = entries.remove(name_at);
         let Some(arguments) = arguments else {
-            return Some(parse_call::from_text(&name, &entries, self.tools));
+            return Some(self.text_call(&name, &entries));
         };
         let arguments = match yaml_entries(&arguments) {
-            Some(entries) => return Some(parse_call::from_text(&name, &entries, self.tools)),
+            Some(entries) => return Some(self.text_call(&name, &entries)),
             None => Value::String(arguments),
         };
-        Some(parse_call::call(&name, arguments, self.tools, self.whole))
+        Some(self.call(&name, arguments))
     }
 }
 

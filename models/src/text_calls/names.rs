@@ -52,7 +52,7 @@ const MARKER_STARTS: [&str; 7] = ["<", "[ARGS]", "[CALL_ID]", "(", "{", "?", "@"
 /// # Errors
 ///
 /// Fails with a message for the model if no tool matches.
-pub fn find_tool<'t>(name: &str, tools: &'t [ToolSpec]) -> Result<&'t ToolSpec, String> {
+pub(super) fn find_tool<'t>(name: &str, tools: &'t [ToolSpec]) -> Result<&'t ToolSpec, String> {
     let name = name.trim();
     if let Some(tool) = tools.iter().find(|tool| tool.name == name) {
         return Ok(tool);

@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 use testwright_sandboxes::Pattern;
 use testwright_tools::tool::ToolSpec;
 
-pub use super::arguments::object;
-use super::arguments::{fitted, kind};
-pub use super::names::find_tool;
+use super::Scan;
+use super::arguments::{fitted, kind, object};
 use super::pairs;
 use crate::near_json::{self, Problem};
 
@@ -81,46 +80,163 @@ const CALL_KEYS: [&str; 8] = [
     "tool_uses",
 ];
 
-/// Checks a call with a name and arguments. The tool must be known, and the arguments must be an object or a
-/// text that contains one.
-pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> ParsedCall {
-    let tool = match find_tool(name, tools) {
-        Ok(tool) => tool,
-        Err(problem) => return ParsedCall::malformed(Some(name.trim()), problem),
-    };
-    // Servers pass on what they did not translate.
-    let elements = arguments.as_str().filter(|_| whole);
-    if let Some(pairs) = elements.and_then(pairs::elements) {
-        return from_text(&tool.name, &pairs, tools);
-    }
-    match object(arguments, whole) {
-        Ok(arguments) => ParsedCall::Call {
-            name: tool.name.clone(),
-            arguments: fitted(arguments, tool),
-        },
-        Err(problem) => ParsedCall::malformed(Some(&tool.name), problem),
-    }
-}
-
-/// Checks a call whose arguments are texts; each is parsed according to its schema.
-pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpec]) -> ParsedCall {
-    let tool = match find_tool(name, tools) {
-        Ok(tool) => tool,
-        Err(problem) => return ParsedCall::malformed(Some(name), problem),
-    };
-    let mut arguments = Map::new();
-    for (key, text) in texts {
-        let properties = tool.parameters.get("properties");
-        let schema = properties.and_then(|properties| properties.get(key));
-        if arguments.insert(key.clone(), typed(text, schema)).is_some() {
-            let key = near_json::excerpt(key);
-            let problem = format!("the parameter \"{key}\" is given twice");
-            return ParsedCall::malformed(Some(&tool.name), problem);
+impl Scan<'_> {
+    /// Checks a call with a name and arguments. The tool must be known, and the arguments must be an object or a
+    /// text that contains one.
+    pub(crate) fn call(&self, name: &str, arguments: Value) -> ParsedCall {
+        let tool = match self.find_tool(name) {
+            Ok(tool) => tool,
+            Err(problem) => return ParsedCall::malformed(Some(name.trim()), problem),
+        };
+        // Servers pass on what they did not translate.
+        let elements = arguments.as_str().filter(|_| self.whole);
+        if let Some(pairs) = elements.and_then(pairs::elements) {
+            return self.text_call(&tool.name, &pairs);
+        }
+        match object(arguments, self.whole) {
+            Ok(arguments) => ParsedCall::Call {
+                name: tool.name.clone(),
+                arguments: fitted(arguments, tool),
+            },
+            Err(problem) => ParsedCall::malformed(Some(&tool.name), problem),
         }
     }
-    ParsedCall::Call {
-        name: tool.name.clone(),
-        arguments: fitted(arguments, tool),
+
+    /// Checks a call whose arguments are a text in JSON.
+    pub(super) fn json_call(&self, name: &str, json: &str) -> ParsedCall {
+        match near_json::read(json, self.whole) {
+            Ok(value) => self.call(name, value),
+            Err(problem) => unreadable_arguments(name, &problem),
+        }
+    }
+
+    /// Checks a call whose arguments are texts; each is parsed according to its schema.
+    pub(super) fn text_call(&self, name: &str, texts: &[(String, String)]) -> ParsedCall {
+        let tool = match self.find_tool(name) {
+            Ok(tool) => tool,
+            Err(problem) => return ParsedCall::malformed(Some(name), problem),
+        };
+        let mut arguments = Map::new();
+        for (key, text) in texts {
+            let properties = tool.parameters.get("properties");
+            let schema = properties.and_then(|properties| properties.get(key));
+            if arguments.insert(key.clone(), typed(text, schema)).is_some() {
+                let key = near_json::excerpt(key);
+                let problem = format!("the parameter \"{key}\" is given twice");
+                return ParsedCall::malformed(Some(&tool.name), problem);
+            }
+        }
+        ParsedCall::Call {
+            name: tool.name.clone(),
+            arguments: fitted(arguments, tool),
+        }
+    }
+
+    /// Classifies a value found in a text as one call, several, or something else. `tagged` means that only calls
+    /// are expected there, so that a mistake is reported instead of being taken for other JSON.
+    pub(crate) fn collect(&self, value: &Value, tagged: bool, into: &mut Vec<ParsedCall>) {
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                for item in items {
+                    self.collect(item, tagged, into);
+                }
+            }
+            Value::Object(map) => {
+                for key in CALL_KEYS {
+                    if let (Some(inner @ (Value::Array(_) | Value::Object(_))), true) =
+                        (map.get(key), map.len() <= 3)
+                    {
+                        return self.collect(inner, tagged, into);
+                    }
+                }
+                // The form `{"type": "function", "function": {"name": …, "arguments": …}}`.
+                if let Some(inner @ Value::Object(_)) = map.get("function") {
+                    return self.collect(inner, tagged, into);
+                }
+                into.push(self.map_call(map, tagged));
+            }
+            _ if tagged => {
+                let problem = format!("it is {}, not a JSON object. {FORM}", kind(value));
+                into.push(ParsedCall::malformed(None, problem));
+            }
+            _ => into.push(ParsedCall::Other),
+        }
+    }
+
+    fn map_call(&self, map: &Map<String, Value>, tagged: bool) -> ParsedCall {
+        let name = NAME_KEYS
+            .iter()
+            .find_map(|key| Some((*key, map.get(*key)?.as_str()?)));
+        let Some((name_key, name)) = name else {
+            return self.nameless(map, tagged);
+        };
+        let tool = self.find_tool(name).ok();
+        let arguments = ARGUMENT_KEYS
+            .iter()
+            .find_map(|key| Some((*key, map.get(*key)?)));
+        if is_schema(map) {
+            let problem = format!("it repeats the description of the tool. {FORM}");
+            return match tagged {
+                true => ParsedCall::malformed(Some(name), problem),
+                false => ParsedCall::Other,
+            };
+        }
+        match arguments {
+            Some((_, value)) if tool.is_some() || tagged => self.call(name, value.clone()),
+            Some((key @ ("arguments" | "parameters"), value)) => {
+                // Without a mark and a known tool, accept only what cannot be anything else.
+                let plain = map
+                    .keys()
+                    .all(|k| k == name_key || k == key || k == "id" || k == "type");
+                match plain && !value.is_array() && object(value.clone(), self.whole).is_ok() {
+                    true => self.call(name, value.clone()),
+                    false => ParsedCall::Other,
+                }
+            }
+            Some(_) => ParsedCall::Other,
+            None => match tool {
+                Some(tool) => flat(map, name_key, tool, tagged),
+                None if tagged => self.call(name, Value::Null),
+                None => ParsedCall::Other,
+            },
+        }
+    }
+
+    /// Reads `{"search": {"pattern": "x"}}`, if only calls are expected.
+    fn nameless(&self, map: &Map<String, Value>, tagged: bool) -> ParsedCall {
+        if !tagged {
+            return ParsedCall::Other;
+        }
+        if map.len() == 1
+            && let Some((name, value @ Value::Object(_))) = map.iter().next()
+            && self.has_tool(name)
+        {
+            return self.call(name, value.clone());
+        }
+        ParsedCall::malformed(None, format!("it has no \"name\". {FORM}"))
+    }
+
+    /// Describes the problem with a text that is not JSON; `None` if it does not look like a call.
+    pub(super) fn unreadable(
+        &self,
+        text: &str,
+        problem: &Problem,
+        tagged: bool,
+    ) -> Option<ParsedCall> {
+        let head = &text[..text.floor_char_boundary(4000)];
+        let name = NAME
+            .captures(&head[..head.floor_char_boundary(300)])
+            .and_then(|c| c.get(1))
+            .map(|m| m.as_str().trim());
+        let is_known = name.is_some_and(|name| self.has_tool(name));
+        if !tagged && !(is_known && ARGUMENTS.is_match(head)) {
+            return None;
+        }
+        let problem = match problem.cut {
+            true => format!("its JSON is cut short: {problem}"),
+            false => format!("its JSON cannot be read: {problem}"),
+        };
+        Some(ParsedCall::malformed(name, problem))
     }
 }
 
@@ -151,88 +267,6 @@ fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
                 types_of(part, types);
             }
         }
-    }
-}
-
-/// Classifies a value found in a text as one call, several, or something else. `tagged` means that only calls
-/// are expected there, so that a mistake is reported instead of being taken for other JSON.
-pub(crate) fn collect(
-    value: &Value,
-    tools: &[ToolSpec],
-    tagged: bool,
-    whole: bool,
-    into: &mut Vec<ParsedCall>,
-) {
-    match value {
-        Value::Array(items) if !items.is_empty() => {
-            for item in items {
-                collect(item, tools, tagged, whole, into);
-            }
-        }
-        Value::Object(map) => {
-            for key in CALL_KEYS {
-                if let (Some(inner @ (Value::Array(_) | Value::Object(_))), true) =
-                    (map.get(key), map.len() <= 3)
-                {
-                    return collect(inner, tools, tagged, whole, into);
-                }
-            }
-            // The form `{"type": "function", "function": {"name": …, "arguments": …}}`.
-            if let Some(inner @ Value::Object(_)) = map.get("function") {
-                return collect(inner, tools, tagged, whole, into);
-            }
-            into.push(parse_map_call(map, tools, tagged, whole));
-        }
-        _ if tagged => {
-            let problem = format!("it is {}, not a JSON object. {FORM}", kind(value));
-            into.push(ParsedCall::malformed(None, problem));
-        }
-        _ => into.push(ParsedCall::Other),
-    }
-}
-
-fn parse_map_call(
-    map: &Map<String, Value>,
-    tools: &[ToolSpec],
-    tagged: bool,
-    whole: bool,
-) -> ParsedCall {
-    let name = NAME_KEYS
-        .iter()
-        .find_map(|key| Some((*key, map.get(*key)?.as_str()?)));
-    let Some((name_key, name)) = name else {
-        return nameless(map, tools, tagged, whole);
-    };
-    let tool = find_tool(name, tools).ok();
-    let arguments = ARGUMENT_KEYS
-        .iter()
-        .find_map(|key| Some((*key, map.get(*key)?)));
-    if is_schema(map) {
-        let problem = format!("it repeats the description of the tool. {FORM}");
-        return match tagged {
-            true => ParsedCall::malformed(Some(name), problem),
-            false => ParsedCall::Other,
-        };
-    }
-    match arguments {
-        Some((_, value)) if tool.is_some() || tagged => call(name, value.clone(), tools, whole),
-        Some((key @ ("arguments" | "parameters"), value)) => {
-            // Without a mark and a known tool, accept only what cannot be anything else.
-            let plain = map
-                .keys()
-                .all(|k| k == name_key || k == key || k == "id" || k == "type");
-            if plain && !value.is_array() && object(value.clone(), whole).is_ok() {
-                call(name, value.clone(), tools, whole)
-            } else {
-                ParsedCall::Other
-            }
-        }
-        Some(_) => ParsedCall::Other,
-        None => match tool {
-            Some(tool) => flat(map, name_key, tool, tagged),
-            None if tagged => call(name, Value::Null, tools, whole),
-            None => ParsedCall::Other,
-        },
     }
 }
 
@@ -268,20 +302,6 @@ fn flat(map: &Map<String, Value>, name_key: &str, tool: &ToolSpec, tagged: bool)
     }
 }
 
-/// Reads `{"search": {"pattern": "x"}}`, if only calls are expected.
-fn nameless(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -> ParsedCall {
-    if !tagged {
-        return ParsedCall::Other;
-    }
-    if map.len() == 1
-        && let Some((name, value @ Value::Object(_))) = map.iter().next()
-        && find_tool(name, tools).is_ok()
-    {
-        return call(name, value.clone(), tools, whole);
-    }
-    ParsedCall::malformed(None, format!("it has no \"name\". {FORM}"))
-}
-
 /// Returns the call of a tool whose arguments are not JSON.
 pub(super) fn unreadable_arguments(name: &str, problem: &Problem) -> ParsedCall {
     let problem = format!("its arguments cannot be read: {problem}");
@@ -299,28 +319,3 @@ static NAME: Pattern = Pattern::new(
 );
 
 static ARGUMENTS: Pattern = Pattern::new(r#"["']?(?:arguments|parameters|args|input)["']?\s*:"#);
-
-/// Describes the problem with a text that is not JSON; `None` if it does not look like a call.
-pub(super) fn unreadable(
-    text: &str,
-    problem: &Problem,
-    tools: &[ToolSpec],
-    tagged: bool,
-) -> Option<ParsedCall> {
-    let head = &text[..text.floor_char_boundary(4000)];
-    let name = NAME
-        .captures(&head[..head.floor_char_boundary(300)])
-        .and_then(|c| c.get(1))
-        .map(|m| m.as_str().trim().to_owned());
-    let is_known = name.as_deref().is_some_and(|n| find_tool(n, tools).is_ok());
-    let like_a_call = tagged || (is_known && ARGUMENTS.is_match(head));
-    if !like_a_call {
-        return None;
-    }
-    let problem = if problem.cut {
-        format!("its JSON is cut short: {problem}")
-    } else {
-        format!("its JSON cannot be read: {problem}")
-    };
-    Some(ParsedCall::Malformed { name, problem })
-}

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 use testwright_sandboxes::Pattern;
-use testwright_tools::tool::ToolSpec;
 
-use super::parse_call::{self, ParsedCall};
+use super::Scan;
+use super::parse_call::ParsedCall;
 use crate::near_json;
 
 static HEAD: Pattern =
@@ -39,16 +39,10 @@ pub(super) fn first_name(text: &str) -> Option<&str> {
 ///
 /// Fails with the name of the function, and the problem with its call.
 pub(super) fn read(
+    scan: &Scan<'_>,
     text: &str,
-    tools: &[ToolSpec],
-    whole: bool,
 ) -> Result<(usize, Vec<ParsedCall>), (String, String)> {
-    let mut reader = Reader {
-        text,
-        at: 0,
-        whole,
-        tools,
-    };
+    let mut reader = Reader { text, at: 0, scan };
     reader.skip_blank();
     let is_list = reader.take("[");
     let mut calls = Vec::new();
@@ -66,7 +60,7 @@ pub(super) fn read(
         }
         let rest = reader.rest();
         if first_name(rest).is_none() || rest.starts_with('[') {
-            if is_list && !whole {
+            if is_list && !scan.whole {
                 let problem = "the reply reached its token limit in the middle of the calls";
                 return Err((String::new(), problem.to_owned()));
             }
@@ -91,8 +85,7 @@ pub(super) fn read(
 struct Reader<'t> {
     text: &'t str,
     at: usize,
-    whole: bool,
-    tools: &'t [ToolSpec],
+    scan: &'t Scan<'t>,
 }
 
 impl<'t> Reader<'t> {
@@ -128,16 +121,11 @@ impl<'t> Reader<'t> {
         let mut arguments = Map::new();
         self.skip_blank();
         if self.rest().starts_with('{')
-            && let Ok(prefix) = near_json::prefix(self.rest(), self.whole)
+            && let Ok(prefix) = near_json::prefix(self.rest(), self.scan.whole)
             && let Some(after) = self.rest()[prefix.end..].trim_start().strip_prefix(')')
         {
             self.at = self.text.len() - after.len();
-            return Ok(parse_call::call(
-                &name,
-                prefix.value,
-                self.tools,
-                self.whole,
-            ));
+            return Ok(self.scan.call(&name, prefix.value));
         }
         loop {
             self.skip_blank();
@@ -170,7 +158,7 @@ impl<'t> Reader<'t> {
             }
         }
         let arguments = Value::Object(arguments);
-        Ok(parse_call::call(&name, arguments, self.tools, self.whole))
+        Ok(self.scan.call(&name, arguments))
     }
 
     /// Reads a value. Adjacent strings are one string, as in Python.
@@ -190,7 +178,7 @@ impl<'t> Reader<'t> {
     }
 
     fn single_value(&mut self) -> Result<Value, near_json::Problem> {
-        let prefix = near_json::prefix(self.rest(), self.whole)?;
+        let prefix = near_json::prefix(self.rest(), self.scan.whole)?;
         self.at += prefix.end;
         Ok(prefix.value)
     }
@@ -198,7 +186,7 @@ impl<'t> Reader<'t> {
     /// Returns the parameter that an argument without a name means at this position: the only required one, or
     /// the one at the same position in the schema.
     fn parameter_at(&self, name: &str, position: usize) -> Option<String> {
-        let tool = parse_call::find_tool(name, self.tools).ok()?;
+        let tool = self.scan.find_tool(name).ok()?;
         let required = tool.parameters.get("required").and_then(Value::as_array);
         match (required.map(Vec::as_slice), position) {
             (Some([Value::String(only)]), 0) => Some(only.clone()),

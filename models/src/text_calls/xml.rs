@@ -7,7 +7,7 @@ use testwright_tools::tool::ToolSpec;
 use super::Scan;
 use super::named_calls::yaml_entries;
 use super::pairs::unwrap_lines;
-use super::parse_call::{self, ParsedCall};
+use super::parse_call::ParsedCall;
 use crate::near_json;
 
 static ELEMENT: Pattern = Pattern::new(r"<([A-Za-z_]\w*)>");
@@ -31,7 +31,7 @@ impl Scan<'_> {
             }
             let mut arguments = children.clone();
             arguments.retain(|(key, _)| !NAMES.contains(&key.as_str()));
-            return vec![parse_call::from_text(name, &arguments, self.tools)];
+            return vec![self.text_call(name, &arguments)];
         }
         let calls = children
             .iter()
@@ -46,9 +46,9 @@ impl Scan<'_> {
     /// Reads the arguments of a call, which are JSON or elements.
     fn call_with(&self, name: &str, arguments: &str) -> ParsedCall {
         if arguments.trim_start().starts_with('{') {
-            return parse_call::call(name, arguments.into(), self.tools, self.whole);
+            return self.call(name, arguments.into());
         }
-        parse_call::from_text(name, &elements_or_yaml(arguments), self.tools)
+        self.text_call(name, &elements_or_yaml(arguments))
     }
 
     /// Reads an element that is named after a tool and contains its parameters, as Cline's prompts teach it.
@@ -66,20 +66,20 @@ impl Scan<'_> {
             && !arguments.is_empty()
             && arguments.keys().all(|key| has_parameter(tool, key))
         {
-            let call = parse_call::call(name, arguments.into(), self.tools, self.whole);
+            let call = self.call(name, arguments.into());
             return (text.len() - after.len(), vec![call]);
         }
         let children = elements_or_yaml(inner);
         if children.is_empty() || !children.iter().all(|(key, _)| has_parameter(tool, key)) {
             return (before_body, Vec::new());
         }
-        let call = parse_call::from_text(name, &children, self.tools);
+        let call = self.text_call(name, &children);
         (text.len() - after.len(), vec![call])
     }
 
     /// Returns the elements or entries of a call that are named after the tool's parameters; empty if one is not.
     pub(super) fn parameter_elements(&self, name: &str, inner: &str) -> Vec<(String, String)> {
-        let tool = parse_call::find_tool(name, self.tools).ok();
+        let tool = self.find_tool(name).ok();
         let is_parameter = |key: &str| tool.is_some_and(|tool| has_parameter(tool, key));
         let children = elements_or_yaml(inner);
         match children.iter().all(|(key, _)| is_parameter(key)) {

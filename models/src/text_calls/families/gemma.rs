@@ -2,9 +2,8 @@
 //! quotes).
 
 use super::{Calls, Opened, Opener, named_object, python_calls};
-use crate::near_json;
+use crate::text_calls::Scan;
 use crate::text_calls::marks::skip;
-use crate::text_calls::{Scan, parse_call};
 
 pub(super) const OPENERS: &[Opener] = &[
     (
@@ -32,10 +31,7 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let brace = opened.body + opened.rest().find('{')?;
     let name = text[opened.body..brace].trim();
     let (json, end) = as_json(text, brace);
-    let call = match near_json::read(&json, scan.whole) {
-        Ok(value) => parse_call::call(name, value, scan.tools, scan.whole),
-        Err(problem) => parse_call::unreadable_arguments(name, &problem),
-    };
+    let call = scan.json_call(name, &json);
     Some((skip(text, end, &CLOSERS), vec![call]))
 }
 

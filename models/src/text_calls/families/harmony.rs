@@ -3,7 +3,7 @@
 use testwright_sandboxes::Pattern;
 
 use super::{Calls, Opened, Opener, headed_call};
-use crate::text_calls::{Scan, parse_call};
+use crate::text_calls::Scan;
 
 pub(super) const OPENERS: &[Opener] = &[
     (
@@ -35,7 +35,7 @@ fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     if !scan.whole || !scan.has_tool(name) {
         return None;
     }
-    let call = parse_call::from_text(name, &[], scan.tools);
+    let call = scan.text_call(name, &[]);
     let end = text[opened.body..].find('\n');
     let end = end.map_or(text.len(), |end| opened.body + end);
     Some((end, vec![call]))

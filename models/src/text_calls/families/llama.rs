@@ -27,7 +27,7 @@ fn read_after_text(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     if !scan.is_python_call(rest) {
         return None;
     }
-    let (length, calls) = pythonic::read(rest, scan.tools, scan.whole).ok()?;
+    let (length, calls) = pythonic::read(scan, rest).ok()?;
     let all_read = calls.iter().all(ParsedCall::is_call);
     let end = skip(opened.text, list + length, &CLOSERS);
     let after = opened.text[end..].trim_start_matches([' ', '\t', '\r']);
