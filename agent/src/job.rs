@@ -242,9 +242,8 @@ impl RunJob {
         setup::check_service(&self.settings, &self.model)
             .await
             .map_err(of_settings)?;
-        let recorded_repair = self.recorded.as_ref();
-        let recorded_repair =
-            recorded_repair.and_then(|run| run.started.environment_repair.as_ref());
+        let recorded = self.recorded.as_ref().map(|run| &run.started);
+        let recorded_repair = recorded.and_then(|started| started.environment_repair.as_ref());
         let mut setup = Setup::new(&self.settings, self.shared.take(), progress.clone())
             .await
             .map_err(of_settings)?
@@ -257,10 +256,7 @@ impl RunJob {
         if self.recorded.is_none() {
             RunFolder::check_free(&self.out)?;
         }
-        let digest = self
-            .recorded
-            .as_ref()
-            .map(|run| run.started.digest.as_str());
+        let digest = recorded.map(|started| started.digest.as_str());
         // Dropping the future stops whatever was started.
         let (source, environment, session) = tokio::select! {
             started = setup.start_session(&self.place, digest) => started?,

@@ -191,12 +191,12 @@ impl Outcome {
     /// Returns the confidence in the test; 0 if the gate did not accept it.
     pub fn confidence(&self) -> Option<f64> {
         match self {
-            Outcome::Accepted { evidence, .. } => evidence.confidence(),
-            Outcome::Withheld { evidence, .. } => match evidence {
-                Some(evidence) => evidence.confidence(),
-                None => Some(0.0),
-            },
-            Outcome::Refused { .. } => Some(0.0),
+            Outcome::Accepted { evidence, .. }
+            | Outcome::Withheld {
+                evidence: Some(evidence),
+                ..
+            } => evidence.confidence(),
+            Outcome::Refused { .. } | Outcome::Withheld { .. } => Some(0.0),
             _ => None,
         }
     }
@@ -204,20 +204,18 @@ impl Outcome {
     /// Withholds a test whose confidence is below the minimum.
     pub fn with_minimum(self, minimum: f64) -> Outcome {
         let is_enough = (self.confidence()).is_none_or(|confidence| confidence >= minimum);
-        match self {
-            Outcome::Accepted { patch, evidence } if !is_enough => Outcome::Withheld {
-                patch,
-                evidence: Some(evidence),
-                findings: Vec::new(),
-                minimum,
-            },
-            Outcome::Refused { patch, findings } if !is_enough => Outcome::Withheld {
-                patch,
-                evidence: None,
-                findings,
-                minimum,
-            },
-            other => other,
+        let (patch, evidence, findings) = match self {
+            Outcome::Accepted { patch, evidence } if !is_enough => {
+                (patch, Some(evidence), Vec::new())
+            }
+            Outcome::Refused { patch, findings } if !is_enough => (patch, None, findings),
+            other => return other,
+        };
+        Outcome::Withheld {
+            patch,
+            evidence,
+            findings,
+            minimum,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{MalformedCall, Message, Reply, ToolCall, ToolResult};
+use super::{Message, Reply, ToolCall, ToolResult};
 
 /// Name of the only argument of an unreadable call.
 pub const UNREADABLE: &str = "unreadable";
@@ -32,7 +32,12 @@ impl Reply {
         for bad in &self.malformed {
             match &bad.id {
                 Some(id) => {
-                    calls.push(kept_call(id, bad));
+                    calls.push(ToolCall {
+                        id: id.clone(),
+                        name: bad.name.clone().unwrap_or_else(|| "unknown".to_owned()),
+                        arguments: json!({ UNREADABLE: bad.text }).into(),
+                        extra: bad.extra.clone(),
+                    });
                     answers.push(ToolResult {
                         id: id.clone(),
                         content: format!("This call was not carried out: {}", bad.problem),
@@ -53,32 +58,17 @@ impl Reply {
     }
 }
 
-fn kept_call(id: &str, bad: &MalformedCall) -> ToolCall {
-    ToolCall {
-        id: id.to_owned(),
-        name: bad.name.clone().unwrap_or_else(|| "unknown".to_owned()),
-        arguments: json!({ UNREADABLE: bad.text }).into(),
-        extra: bad.extra.clone(),
-    }
-}
-
 fn remark(problems: &[&str]) -> Option<String> {
     match problems {
         [] => None,
         [one] => Some(format!(
             "A tool call in your reply was not carried out: {one}"
         )),
-        many => {
-            let mut text = format!(
-                "{} tool calls in your reply were not carried out:",
-                many.len()
-            );
-            for problem in many {
-                text.push_str("\n- ");
-                text.push_str(problem);
-            }
-            Some(text)
-        }
+        many => Some(format!(
+            "{} tool calls in your reply were not carried out:\n- {}",
+            many.len(),
+            many.join("\n- ")
+        )),
     }
 }
 
@@ -86,7 +76,7 @@ fn remark(problems: &[&str]) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
-    use crate::ExtraFields;
+    use crate::{ExtraFields, MalformedCall};
 
     fn bad(id: Option<&str>, problem: &str) -> MalformedCall {
         MalformedCall {

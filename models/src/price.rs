@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use testwright_sandboxes::Pattern;
 
 use super::{Model, ModelError, ModelName, ModelSource, Reply, Request, Usage, known_models};
 use testwright_config::error::{self, Error};
@@ -97,24 +98,8 @@ pub(super) fn cost(price: &Price, usage: &Usage) -> f64 {
 
 /// Returns the name without a date or `-latest` at its end.
 fn undated(name: &str) -> &str {
-    if let Some(base) = name.strip_suffix("-latest") {
-        return base;
-    }
-    for form in ["-0000-00-00", "-00000000"] {
-        let Some(at) = name.len().checked_sub(form.len()) else {
-            continue;
-        };
-        let is_date = name.get(at..).is_some_and(|tail| {
-            tail.bytes().zip(form.bytes()).all(|(b, form)| match form {
-                b'-' => b == b'-',
-                _ => b.is_ascii_digit(),
-            })
-        });
-        if is_date {
-            return &name[..at];
-        }
-    }
-    name
+    static DATE: Pattern = Pattern::new("-(?:latest|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8})$");
+    DATE.find(name).map_or(name, |date| &name[..date.start()])
 }
 
 /// A model that adds the cost to each reply's usage.

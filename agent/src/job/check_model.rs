@@ -118,32 +118,27 @@ impl CheckModel {
             environment_repair: None,
         };
         let (record, _) = job.execute_in(prepared, self.progress.clone()).await?;
-        match record.outcome {
+        let note = match record.outcome {
             Outcome::Accepted { patch, .. } if patch != evidence.patch => {
-                let note = "the model changed the test, so its fixes and its review do not count";
-                evidence.notes.push(note.to_owned());
-                Ok(())
+                "the model changed the test, so its fixes and its review do not count".to_owned()
             }
             Outcome::Accepted { evidence: card, .. } => {
                 evidence.fixes = card.fixes;
                 evidence.review = card.review;
                 evidence.estimate_probability();
-                Ok(())
+                return Ok(());
             }
-            Outcome::Interrupted => Err(Error::interrupted()),
+            Outcome::Interrupted => return Err(Error::interrupted()),
             Outcome::ModelFailed { message, hint }
             | Outcome::Infrastructure { message, hint, .. } => {
-                let error = Error::infrastructure("check the test with the model").cause(message);
-                Err(match hint {
-                    Some(hint) => error.hint(hint),
-                    None => error,
-                })
+                return Err(Error {
+                    hint,
+                    ..Error::infrastructure("check the test with the model").cause(message)
+                });
             }
-            other => {
-                let note = format!("the model did not finish the check: {}", other.summary());
-                evidence.notes.push(note);
-                Ok(())
-            }
-        }
+            other => format!("the model did not finish the check: {}", other.summary()),
+        };
+        evidence.notes.push(note);
+        Ok(())
     }
 }

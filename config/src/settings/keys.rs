@@ -85,11 +85,8 @@ fn read_keys() -> Vec<Key> {
     for (name, value) in properties(schema.as_value()).unwrap_or_default() {
         match properties(&value) {
             Some(inner) => {
-                keys.extend(
-                    inner
-                        .iter()
-                        .map(|(key, value)| read_key(Some(&name), key, value)),
-                );
+                let inner = inner.iter();
+                keys.extend(inner.map(|(key, value)| read_key(Some(&name), key, value)));
             }
             None if ["environment", "prices", "model-limits"].contains(&name.as_str()) => {}
             None => keys.push(read_key(None, &name, &value)),

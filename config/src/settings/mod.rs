@@ -128,10 +128,8 @@ impl Settings {
         take(sources.defaults(), &mut table);
         let user_file = sources.user_file.as_deref();
         let config = sources.named_file()?;
-        if let Some(layer) = user_file
-            .map(|path| Layer::file(path, layer::Trust::User))
-            .transpose()?
-        {
+        if let Some(path) = user_file {
+            let layer = Layer::file(path, layer::Trust::User)?;
             take(layer.unwrap_or_default(), &mut table);
         }
         let mut environment_folder = None;
@@ -159,13 +157,8 @@ impl Settings {
             }
             take(layer, &mut table);
         }
-        let mut unknown = Vec::new();
-        take(
-            variables::layer(&sources.variables, &mut unknown)?,
-            &mut table,
-        );
+        take(variables::layer(&sources.variables)?, &mut table);
         take(sources.flags.layer()?, &mut table);
-        notes.extend(unknown);
 
         let mut settings = from_table(table)?;
         settings.environment_folder = environment_folder;

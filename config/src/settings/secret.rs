@@ -58,12 +58,8 @@ impl RedactedUrl {
 
     /// Returns whether the scheme is `http` or `https` and an address follows it.
     pub fn is_http(&self) -> bool {
-        ["http://", "https://"].iter().any(|scheme| {
-            self.0
-                .get(..scheme.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-                && self.0.len() > scheme.len()
-        })
+        static HTTP: Pattern = Pattern::new("(?i)^https?://.");
+        HTTP.is_match(&self.0)
     }
 
     /// Returns the hidden parts: user name and password as written, the password alone, and the values of the

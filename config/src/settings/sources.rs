@@ -103,17 +103,13 @@ impl Sources {
 
     /// Returns the lowest layer.
     pub(super) fn defaults(&self) -> Layer {
-        let cache = Value::String(self.cache_folder().to_string_lossy().into_owned());
+        let folder = self.home_folder("XDG_CACHE_HOME", ".cache");
+        let cache = folder.unwrap_or_else(std::env::temp_dir).join("testwright");
+        let cache = Value::String(cache.to_string_lossy().into_owned());
         Layer {
             values: vec![(vec!["cache".to_owned()], cache, Origin::Default)],
             notes: Vec::new(),
         }
-    }
-
-    pub(super) fn cache_folder(&self) -> PathBuf {
-        self.home_folder("XDG_CACHE_HOME", ".cache")
-            .unwrap_or_else(std::env::temp_dir)
-            .join("testwright")
     }
 
     fn home_folder(&self, variable: &str, below_home: &str) -> Option<PathBuf> {

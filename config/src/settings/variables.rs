@@ -64,10 +64,7 @@ pub const SHARED_VARIABLES: [(&str, &str, &str); 15] = [
     ("SSL_CERT_FILE", "build", "ca-bundle"),
 ];
 
-pub(super) fn layer(
-    variables: &BTreeMap<String, String>,
-    notes: &mut Vec<String>,
-) -> Result<Layer> {
+pub(super) fn layer(variables: &BTreeMap<String, String>) -> Result<Layer> {
     let mut layer = Layer::default();
     let set = |name: &str| variables.get(name).filter(|v| !v.trim().is_empty());
     for (name, section, key) in SHARED_VARIABLES.iter().rev() {
@@ -102,7 +99,8 @@ pub(super) fn layer(
         let known_names: Vec<&str> = lower.iter().map(String::as_str).collect();
         let hint = nearest(name, &known_names).map(|n| n.to_uppercase().replace('-', "_"));
         let hint = hint.map_or_else(String::new, |n| format!("; did you mean {n}?"));
-        notes.push(format!("unknown environment variable {name}{hint}"));
+        let note = format!("unknown environment variable {name}{hint}");
+        layer.notes.push(note);
     }
     Ok(layer)
 }

@@ -110,29 +110,20 @@ impl CassetteFile {
         seconds: f64,
     ) -> std::io::Result<()> {
         let setting = Setting::from(&request);
-        let (kept, same) = match &self.last {
-            Some((messages, last)) => (
-                messages
-                    .iter()
-                    .zip(&request.messages)
-                    .take_while(|(a, b)| a == b)
-                    .count(),
-                *last == setting,
-            ),
-            None => (0, false),
-        };
-        let (reply, error) = match outcome {
-            Ok(reply) => (Some(reply), None),
-            Err(error) => (None, Some(error)),
-        };
+        let last = self.last.as_ref();
+        let kept = last.map_or(0, |(messages, _)| {
+            let pairs = messages.iter().zip(&request.messages);
+            pairs.take_while(|(a, b)| a == b).count()
+        });
+        let is_same = last.is_some_and(|(_, last)| *last == setting);
         let exchange = Exchange {
             model,
             digest: digest(&request),
             kept,
             messages: request.messages[kept..].to_vec(),
-            setting: (!same).then(|| setting.clone()),
-            reply,
-            error,
+            setting: (!is_same).then(|| setting.clone()),
+            error: outcome.as_ref().err().cloned(),
+            reply: outcome.ok(),
             seconds,
         };
         let mut line = serde_json::to_vec(&exchange)?;

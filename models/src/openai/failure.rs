@@ -190,11 +190,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     if overflow.is_some_and(|overflow| overflow.part == TooLarge::Prompt) {
         return ModelError::ContextFull(message);
     }
-    // The words of a web page are not a reason.
-    let all = match is_page(&body) {
-        true => String::new(),
-        false => all_text(&body),
-    };
+    let all = reason_in(&body);
     let is_throttled = matches!(status, 400 | 403) && THROTTLED.is_match(&all);
     let status = if is_throttled { 429 } else { status };
     let is_unreadable = status == 400 && UNREADABLE.is_match(&all);
@@ -296,12 +292,15 @@ fn check_base_url(settings: &OpenAiSettings) -> String {
 /// Returns what is too large in a request that was refused. `sent_limit` is the limit of completion tokens that
 /// was sent.
 pub(super) fn overflow_in(refusal: &Refusal, sent_limit: Option<u64>) -> Option<Overflow> {
-    // A page of a proxy has many words that mean nothing here.
-    let text = match is_page(&refusal.body) {
+    overflow::overflow(refusal.status, &reason_in(&refusal.body), sent_limit)
+}
+
+/// Returns all texts of a body, except a web page, whose words are not a reason.
+fn reason_in(body: &str) -> String {
+    match is_page(body) {
         true => String::new(),
-        false => all_text(&refusal.body),
-    };
-    overflow::overflow(refusal.status, &text, sent_limit)
+        false => all_text(body),
+    }
 }
 
 /// Returns whether a body is a web page or XML.

@@ -138,11 +138,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
         prompt: numbers.prompt,
     };
     if NO_ROOM.is_match(text) {
-        return Some(Overflow {
-            part: TooLarge::Prompt,
-            limit: None,
-            prompt: None,
-        });
+        return Some(of_prompt(&Numbers::default()));
     }
     let is_too_small = TOO_SMALL.is_match(text) && !has_code;
     if is_too_small || (OTHER_FIELD.is_match(text) && !is_about_tokens) {
@@ -179,6 +175,7 @@ pub(super) fn overflow(status: u16, text: &str, sent_limit: Option<u64>) -> Opti
 }
 
 /// Numbers of a refusal.
+#[derive(Default)]
 struct Numbers {
     limit: Option<u64>,
     prompt: Option<u64>,
@@ -240,10 +237,7 @@ impl Numbers {
     }
 
     fn is_prompt_too_long(&self) -> bool {
-        match (self.limit, self.prompt) {
-            (Some(limit), Some(prompt)) => prompt >= limit,
-            _ => false,
-        }
+        self.limit.is_some_and(|limit| self.prompt >= Some(limit))
     }
 }
 

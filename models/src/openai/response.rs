@@ -407,9 +407,9 @@ fn reported(usage: &Value) -> Option<Usage> {
             .find_map(|path| usage.pointer(path)?.as_f64())
             .map(|n| n.max(0.0) as u64)
     };
-    let prompt = number(&["/prompt_tokens", "/input_tokens", "/prompt_eval_count"]);
-    let completion = number(&["/completion_tokens", "/output_tokens", "/eval_count"]);
-    if prompt.unwrap_or(0) == 0 && completion.unwrap_or(0) == 0 {
+    let prompt = number(&["/prompt_tokens", "/input_tokens", "/prompt_eval_count"]).unwrap_or(0);
+    let completion = number(&["/completion_tokens", "/output_tokens", "/eval_count"]).unwrap_or(0);
+    if prompt == 0 && completion == 0 {
         return None;
     }
     let cached = number(&[
@@ -420,19 +420,15 @@ fn reported(usage: &Value) -> Option<Usage> {
         "/cached_tokens",
     ])
     .unwrap_or(0);
-    let prompt = prompt.unwrap_or(0);
     // In Anthropic's own counts, prompt tokens do not include cached ones.
     let apart = usage.get("prompt_tokens_details").is_none()
         && usage.get("cache_read_input_tokens").is_some()
         && cached > prompt;
+    let prompt = prompt.saturating_add(if apart { cached } else { 0 });
     Some(Usage {
-        prompt_tokens: if apart {
-            prompt.saturating_add(cached)
-        } else {
-            prompt
-        },
-        cached_tokens: if apart { cached } else { cached.min(prompt) },
-        completion_tokens: completion.unwrap_or(0),
+        prompt_tokens: prompt,
+        cached_tokens: cached.min(prompt),
+        completion_tokens: completion,
         ..Usage::default()
     })
 }
