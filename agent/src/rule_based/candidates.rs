@@ -77,7 +77,6 @@ pub(super) struct Evidence<'a> {
     expected: ExpectedRaises,
     /// Whether the issue names code that should raise an exception; then no other statement is tested for one.
     names_raising_code: bool,
-    numbers: Vec<Option<u32>>,
 }
 
 impl<'a> Evidence<'a> {
@@ -92,7 +91,6 @@ impl<'a> Evidence<'a> {
             sentences: BTreeMap::new(),
             expected: ExpectedRaises::default(),
             names_raising_code: false,
-            numbers: steps.iter().map(|s| s.number).collect(),
         };
         raises::pair(&mut evidence);
         evidence
@@ -107,7 +105,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn before(&self, targets: &[usize], more: &[String]) -> TestBody {
-        test_body::before(self.probe, &self.numbers, targets, more, &self.expected)
+        test_body::before(self.probe, self.steps, targets, more, &self.expected)
     }
 
     /// Returns the statement whose exception kept this one from running, or else this one.
@@ -258,6 +256,7 @@ fn does_not_raise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candid
     let name = raised.exception.as_str();
     if step.works
         || raised.outside
+        || ["NameError", "SyntaxError", "ModuleNotFoundError"].contains(&name)
         || messages_only(&evidence.prose)
         || evidence.wanted.iter().any(|w| w.ends_with(name))
     {
@@ -267,9 +266,7 @@ fn does_not_raise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candid
     let close =
         |exception: &RaisedException| same(exception) && alike(&exception.message, &raised.message);
     let issue_exceptions = evidence.issue.raised();
-    let words = super::test_body::words(&evidence.prose)
-        .iter()
-        .any(|w| w == name);
+    let words = test_body::words(&evidence.prose).contains(&raised.exception);
     let fits_step = statement.last && step.raised.as_ref().is_some_and(same);
     let trust = if fits_step && step.raised.as_ref().is_some_and(close) {
         92
@@ -289,9 +286,6 @@ fn does_not_raise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candid
     } else {
         return None;
     };
-    if name == "NameError" || name == "SyntaxError" || name == "ModuleNotFoundError" {
-        return None;
-    }
     let mut body = tested.before(&[]);
     if raised.own {
         // The statement itself raises, so a test that just ran it would look like a broken test.

@@ -113,10 +113,9 @@ impl ContextProse {
 
     /// Returns the stance on a separate output; the text after it takes precedence.
     fn of_output(&self) -> Polarity {
-        if self.after == Polarity::Unknown {
-            self.before
-        } else {
-            self.after
+        match self.after {
+            Polarity::Unknown => self.before,
+            after => after,
         }
     }
 
@@ -162,7 +161,14 @@ impl StepReader {
 
     fn session(&mut self, entries: &[Entry], around: &ContextProse, n: usize) {
         let from = self.steps.len();
-        transcript(&mut self.steps, entries, around, n);
+        let tells = |e: &Entry| {
+            (!e.output.is_empty() || e.raised.is_some()) && !e.source.contains("version")
+        };
+        let last = entries.iter().rposition(tells);
+        for (at, entry) in entries.iter().enumerate() {
+            self.steps
+                .push(typed_step(entry, around, Some(at) == last, n));
+        }
         if around.contrast {
             join(&mut self.steps, from);
         }
@@ -373,10 +379,10 @@ fn pointed_at(steps: &mut [Step], issue: &Issue) {
 
 /// Adds the cell that IPython shows in a traceback: new code, or lines missing in the issue's code.
 fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
-    let last = last_line(&raised.cell);
-    if last.is_empty() {
+    let mut lines = raised.cell.lines().map(str::trim);
+    let Some(last) = lines.rfind(|line| !line.is_empty()) else {
         return false;
-    }
+    };
     let Some(step) = steps.iter_mut().rev().find(|s| s.source.contains(last)) else {
         steps.push(Step {
             source: raised.cell.clone(),
@@ -403,48 +409,40 @@ fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
     true
 }
 
-fn transcript(steps: &mut Vec<Step>, entries: &[Entry], around: &ContextProse, block: usize) {
-    let tells =
-        |e: &Entry| (!e.output.is_empty() || e.raised.is_some()) && !e.source.contains("version");
-    let last = entries.iter().rposition(tells);
-    for (n, entry) in entries.iter().enumerate() {
-        let ends = Some(n) == last;
-        let mut stance = classify_words(&entry.note);
-        let mut outputs = Vec::new();
-        let vague = stance == Polarity::Unknown && !(ends && around.after != Polarity::Unknown);
-        if let Some(right) = right_in(&entry.note) {
-            outputs.push(StatedOutput {
-                text: right,
-                role: Role::Right,
-                sentence: entry.note.clone(),
-            });
-            stance = Polarity::Bad;
-        } else if stance == Polarity::Expected {
-            stance = Polarity::Bad;
-        } else if stance == Polarity::Unknown {
-            stance = around.of_inner_output(ends);
-        }
-        if !entry.output.is_empty() {
-            outputs.push(StatedOutput {
-                text: entry.output.clone(),
-                role: stance.into(),
-                sentence: entry.note.clone(),
-            });
-        }
-        steps.push(Step {
-            source: entry.source.clone(),
-            prompt: true,
-            number: entry.number,
-            outputs,
-            raised: entry.raised.clone(),
-            printed: Vec::new(),
-            expected: expected_in_note(&entry.note),
-            in_prose: false,
-            works: stance == Polarity::Good,
-            ends_block: ends,
-            block,
-            vague,
-        });
+/// Returns the step of an input of a session; `ends` tells whether its result is the last one.
+fn typed_step(entry: &Entry, around: &ContextProse, ends: bool, block: usize) -> Step {
+    let stated = |text: &str, role: Role| StatedOutput {
+        text: text.to_owned(),
+        role,
+        sentence: entry.note.clone(),
+    };
+    let mut stance = classify_words(&entry.note);
+    let mut outputs = Vec::new();
+    let vague = stance == Polarity::Unknown && !(ends && around.after != Polarity::Unknown);
+    if let Some(right) = right_in(&entry.note) {
+        outputs.push(stated(&right, Role::Right));
+        stance = Polarity::Bad;
+    }
+    stance = match stance {
+        Polarity::Expected => Polarity::Bad,
+        Polarity::Unknown => around.of_inner_output(ends),
+        stance => stance,
+    };
+    if !entry.output.is_empty() {
+        outputs.push(stated(&entry.output, stance.into()));
+    }
+    Step {
+        source: entry.source.clone(),
+        prompt: true,
+        number: entry.number,
+        outputs,
+        raised: entry.raised.clone(),
+        expected: expected_in_note(&entry.note),
+        works: stance == Polarity::Good,
+        ends_block: ends,
+        block,
+        vague,
+        ..Step::default()
     }
 }
 
@@ -481,12 +479,4 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
 /// Returns whether a text is more than a bare name or number.
 fn is_expression(text: &str) -> bool {
     text.contains(['(', '+', '*', '/', '[', '@', '%', '<', '>', '='])
-}
-
-fn last_line(text: &str) -> &str {
-    text.lines()
-        .rev()
-        .find(|l| !l.trim().is_empty())
-        .unwrap_or("")
-        .trim()
 }

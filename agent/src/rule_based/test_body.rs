@@ -7,6 +7,7 @@ use std::ops::Range;
 use testwright_tools::python::edit::reindented;
 
 use super::probe::{Effect, Probe, Statement};
+use super::steps::Step;
 
 /// The text that the captured lines print, as an expression.
 pub(super) const CAPTURED: &str = "capsys.readouterr().out";
@@ -35,7 +36,7 @@ pub(super) struct ProcessChange {
 /// Returns what has to run before the statements at `targets`; `more` has further names that the test will use.
 pub(super) fn before(
     probe: &Probe,
-    numbers: &[Option<u32>],
+    steps: &[Step],
     targets: &[usize],
     more: &[String],
     expected: &ExpectedRaises,
@@ -56,7 +57,7 @@ pub(super) fn before(
         if !can_run(statement, at, cause) || expected.dependent.contains(&at) {
             continue;
         }
-        let label = label(statement, numbers, &needed);
+        let label = label(statement, steps, &needed);
         let acts = match statement.effect {
             _ if statement.raised.is_some() && !statement.in_repr => cause == Some(at),
             Effect::Certain => true,
@@ -238,19 +239,12 @@ fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, bod
 }
 
 /// Returns `_` or `_7`, if it is needed and refers to this statement's value.
-fn label(
-    statement: &Statement,
-    numbers: &[Option<u32>],
-    needed: &BTreeSet<String>,
-) -> Option<String> {
+fn label(statement: &Statement, steps: &[Step], needed: &BTreeSet<String>) -> Option<String> {
     if statement.kind != "Expr" || statement.none {
         return None;
     }
-    let numbered = numbers
-        .get(statement.step)
-        .copied()
-        .flatten()
-        .map(|n| format!("_{n}"));
+    let step = steps.get(statement.step);
+    let numbered = step.and_then(|step| Some(format!("_{}", step.number?)));
     numbered
         .filter(|n| needed.contains(n))
         .or_else(|| needed.contains("_").then(|| "_".to_owned()))

@@ -58,11 +58,7 @@ impl Behaviour {
             Behaviour::Contains(text) => text_words(text).map(|v| format!("contains_{v}")),
             Behaviour::Raises(name) => Some(format!("raises_{}", snake_case(name))),
             Behaviour::DoesNotRaise(name) => Some(format!("does_not_raise_{}", snake_case(name))),
-            Behaviour::Prints
-            | Behaviour::DoesNotPrint
-            | Behaviour::DoesNotGiveAll
-            | Behaviour::RaisesWithOtherMessage
-            | Behaviour::AsWritten => None,
+            _ => None,
         };
         let general = match self {
             Behaviour::Gives(_) => "returns_expected_value",

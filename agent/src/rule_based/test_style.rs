@@ -86,13 +86,7 @@ impl TestStyle {
         }
         let line_with_helper = |line: &str| {
             let text = line.trim_start();
-            let head = line.len() - text.len();
-            let start = head
-                + if text.starts_with("with ") {
-                    "with ".len()
-                } else {
-                    0
-                };
+            let start = line.len() - text.strip_prefix("with ").unwrap_or(text).len();
             let helper = self.helpers.iter().find_map(|(name, local)| {
                 let rest = line[start..].strip_prefix(&format!("pytest.{name}("))?;
                 Some(format!("{}{local}({rest}\n", &line[..start]))

@@ -94,14 +94,6 @@ fn clauses(sentence: &str) -> Vec<String> {
     }
 }
 
-/// Returns whether the sentence is about how to change the source, not about its results.
-fn edits(sentence: &str) -> bool {
-    static EDITS: Pattern = Pattern::new(
-        r"(?i)\bbe (?:changed|replaced|rewritten|renamed|moved|removed|deleted|added|fixed|updated|extended|modified|inserted|solved|resolved)\b|\b(?:chang|replac|rewrit|renam|modify|swap)(?:e|ing)?\b[^.⟦]{0,30}⟦\d+⟧[^.⟦]{0,20} (?:to|with|by|into)\b|\b(?:quick|simple|easy|possible|proposed|suggested|the|a|my) (?:fix|patch)\b|\blines? \d+",
-    );
-    EDITS.is_match(sentence)
-}
-
 /// Returns whether the code can be a value; a statement cannot.
 fn is_value(code: &str) -> bool {
     static STATEMENT: Pattern = Pattern::new(
@@ -111,9 +103,13 @@ fn is_value(code: &str) -> bool {
 }
 
 fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
+    // The sentence is about how to change the source, not about its results.
+    static EDITS: Pattern = Pattern::new(
+        r"(?i)\bbe (?:changed|replaced|rewritten|renamed|moved|removed|deleted|added|fixed|updated|extended|modified|inserted|solved|resolved)\b|\b(?:chang|replac|rewrit|renam|modify|swap)(?:e|ing)?\b[^.⟦]{0,30}⟦\d+⟧[^.⟦]{0,20} (?:to|with|by|into)\b|\b(?:quick|simple|easy|possible|proposed|suggested|the|a|my) (?:fix|patch)\b|\blines? \d+",
+    );
     static HEDGED: Pattern =
         Pattern::new(r"(?i)^\W*(?:maybe|perhaps|possibly)\b|\b(?:i wonder|wondering|not sure)\b");
-    if edits(sentence) || HEDGED.is_match(sentence) {
+    if EDITS.is_match(sentence) || HEDGED.is_match(sentence) {
         return None;
     }
     static GIVES: Pattern = Pattern::new(

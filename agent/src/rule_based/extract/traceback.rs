@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use regex::Captures;
 use testwright_sandboxes::Pattern;
 
 /// An exception that an issue shows.
@@ -18,6 +19,15 @@ pub struct RaisedException {
 }
 
 impl RaisedException {
+    /// Creates an exception from its line: the name and the message.
+    fn new(line: &Captures<'_>) -> Self {
+        RaisedException {
+            exception: line[1].to_owned(),
+            message: line.get(2).map_or("", |m| m.as_str()).trim().to_owned(),
+            ..RaisedException::default()
+        }
+    }
+
     /// Returns the exception's name without its module.
     pub fn name(&self) -> &str {
         self.exception.rsplit('.').next().unwrap_or(&self.exception)
@@ -52,36 +62,21 @@ pub(super) fn read(text: &str) -> Option<RaisedException> {
         }
         let captures = RAISED.captures(line);
         let captures = captures.or_else(|| (n > 0).then(|| ANY_NAME.captures(line)).flatten())?;
-        let mut message = captures.get(2).map_or("", |m| m.as_str()).trim().to_owned();
-        if message.is_empty() {
-            message = lines[n + 1..]
-                .iter()
-                .take(3)
-                .copied()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .trim()
-                .to_owned();
+        let mut raised = RaisedException::new(&captures);
+        if raised.message.is_empty() {
+            let below: Vec<&str> = lines[n + 1..].iter().take(3).copied().collect();
+            raised.message = below.join(" ").trim().to_owned();
         }
-        Some(RaisedException {
-            exception: captures[1].to_owned(),
-            message,
-            ..RaisedException::default()
-        })
+        Some(raised)
     });
     let mut raised = exception?;
     let joined = lines.join("\n");
-    for frame in FRAME.captures_iter(&joined) {
+    let frames = FRAME.captures_iter(&joined);
+    for frame in frames.chain(CELL_FRAME.captures_iter(&joined)) {
         let function = frame.get(2).map_or("", |m| m.as_str());
-        raised
-            .frames
-            .push((frame[1].replace('\\', "/"), function.to_owned()));
-    }
-    for frame in CELL_FRAME.captures_iter(&joined) {
-        let function = frame[2].split('(').next().unwrap_or("");
-        raised
-            .frames
-            .push((frame[1].replace('\\', "/"), function.to_owned()));
+        let function = function.split('(').next().unwrap_or_default();
+        let file = frame[1].replace('\\', "/");
+        raised.frames.push((file, function.to_owned()));
     }
     raised.cell = cell(&lines);
     Some(raised)
@@ -97,12 +92,7 @@ pub(super) fn bare(text: &str) -> Option<RaisedException> {
     if lines.count() > 3 {
         return None;
     }
-    let message = captures.get(2).map_or("", |m| m.as_str()).trim().to_owned();
-    Some(RaisedException {
-        exception: captures[1].to_owned(),
-        message,
-        ..RaisedException::default()
-    })
+    Some(RaisedException::new(&captures))
 }
 
 /// Removes the warnings that a program printed, each with the source of its line. They are neither exceptions nor
