@@ -88,12 +88,10 @@ pub(super) struct Statement {
     #[serde(rename = "type")]
     pub kind_of_value: String,
     pub none: bool,
-    pub printed: String,
     /// Whether it prints, itself or as a `Print`.
     pub prints: bool,
     /// One check for each text that the whole block of code should print, after its last statement.
     pub printed_checks: Vec<Check>,
-    pub warned: Vec<(String, String)>,
     /// One check for each expected text.
     pub checks: Vec<Check>,
 }
