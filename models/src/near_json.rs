@@ -20,8 +20,6 @@ const TYPOGRAPHIC_QUOTES: [char; 3] = ['“', '”', '„'];
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct Problem {
-    /// Byte offset in the text.
-    pub at: usize,
     /// Line of the text, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
@@ -92,7 +90,6 @@ fn problem(text: &str, at: usize, message: impl Into<String>) -> Problem {
     let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |i| i + 1);
     Problem {
-        at,
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         message: message.into(),

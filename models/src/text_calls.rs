@@ -442,15 +442,8 @@ fn values(
         if !values.is_empty() && (lead.is_empty() || is_end(lead)) && !lead.starts_with('{') {
             return Ok((values, lead_at));
         }
-        match near_json::prefix(lead, whole) {
-            Ok(prefix) => {
-                values.push(prefix.value);
-                at = lead_at + prefix.end;
-            }
-            Err(mut problem) => {
-                problem.at += lead_at;
-                return Err(problem);
-            }
-        }
+        let prefix = near_json::prefix(lead, whole)?;
+        values.push(prefix.value);
+        at = lead_at + prefix.end;
     }
 }

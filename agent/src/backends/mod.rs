@@ -37,13 +37,11 @@ pub trait Connector: Send + Sync {
     async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>>;
 
     /// Returns the backend with its report for `testwright doctor`.
-    async fn examine(&self, settings: &Settings) -> Result<Examination> {
-        Ok(Examination {
-            backend: self.connect(settings).await?,
-            summary: self.description().to_owned(),
-            guarantees: Vec::new(),
-        })
-    }
+    ///
+    /// # Errors
+    ///
+    /// Fails if the backend is not available with these settings.
+    async fn examine(&self, settings: &Settings) -> Result<Examination>;
 }
 
 /// Declares the modules, and a list of the connectors in them in the same order.

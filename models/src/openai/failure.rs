@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use async_openai::error::OpenAIError;
 use reqwest::Url;
-use serde_json::json;
 use testwright_sandboxes::Pattern;
 use testwright_sandboxes::http_client::{self, ConnectFailure};
 
@@ -95,13 +94,6 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
             transient(format!(
                 "the connection to {from} broke in the middle of a reply"
             ))
-        }
-        OpenAIError::ApiError(e) => {
-            let body = json!({ "message": e.api_error.message });
-            refused(
-                &Refusal::new(e.status_code.as_u16(), body.to_string()),
-                settings,
-            )
         }
         other => ModelError::Fatal {
             message: clean(&format!("the request could not be made: {other}"), settings),
