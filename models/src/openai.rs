@@ -90,16 +90,6 @@ impl OpenAi {
             .unwrap_or_else(std::sync::PoisonError::into_inner) = capabilities;
     }
 
-    /// Keeps how many tokens the prompt had, to estimate the next one.
-    fn learn_from(&self, reply: &Reply, body: &Body<'_>) {
-        if reply.usage.estimated {
-            return;
-        }
-        let mut capabilities = self.capabilities();
-        capabilities.learn_prompt(reply.usage.prompt_tokens, body.prompt_length);
-        self.learn(capabilities);
-    }
-
     async fn ask(
         &self,
         body: &Body<'_>,
@@ -210,7 +200,12 @@ impl Model for OpenAi {
             }
             let error = match self.ask(&body, request, capabilities).await {
                 Ok(reply) => {
-                    self.learn_from(&reply, &body);
+                    // The number of tokens serves to estimate the next prompt.
+                    if !reply.usage.estimated {
+                        let mut capabilities = self.capabilities();
+                        capabilities.learn_prompt(reply.usage.prompt_tokens, body.prompt_length);
+                        self.learn(capabilities);
+                    }
                     return Ok(reply);
                 }
                 Err(error) => error,

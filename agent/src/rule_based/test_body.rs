@@ -214,10 +214,7 @@ fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, bod
             .and_then(|(_, call)| call.split_once('('))
         {
             Some((maker, _)) if !line.starts_with("import ") && !line.starts_with("from ") => {
-                match makers.iter_mut().find(|(m, _)| *m == maker) {
-                    Some((_, names)) => names.push(name),
-                    None => makers.push((maker, vec![name])),
-                }
+                value_of(&mut makers, maker).push(name);
             }
             _ => body.imports.push(line.clone()),
         }
@@ -269,21 +266,27 @@ pub(super) fn merged(imports: &[String]) -> Vec<String> {
             ),
             _ => (line.clone(), Vec::new()),
         };
-        match modules.iter_mut().find(|(m, _)| *m == module) {
-            Some((_, module_names)) => {
-                for name in names {
-                    if !module_names.contains(&name) {
-                        module_names.push(name);
-                    }
-                }
+        let module_names = value_of(&mut modules, module);
+        for name in names {
+            if !module_names.contains(&name) {
+                module_names.push(name);
             }
-            None => modules.push((module, names)),
         }
     }
     modules
         .into_iter()
         .map(|(module, names)| format!("{module}{}", names.join(", ")))
         .collect()
+}
+
+/// Returns the value of a key, which is added to the end of a list that lacks it.
+pub(super) fn value_of<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) -> &mut V {
+    let at = list.iter().position(|(other, _)| *other == key);
+    let at = at.unwrap_or_else(|| {
+        list.push((key, V::default()));
+        list.len() - 1
+    });
+    &mut list[at].1
 }
 
 /// Returns the words of a text that could be names.

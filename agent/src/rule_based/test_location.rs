@@ -11,7 +11,7 @@ use testwright_tools::python::{Definition, Kind, Module, called_names, flatten};
 
 use super::candidates::Candidate;
 use super::policy_runner::{PolicyRunner, Turn};
-use super::test_body::words;
+use super::test_body::{value_of, words};
 use super::test_name::snake_case;
 use hits::Hits;
 
@@ -286,10 +286,7 @@ fn search(runner: &mut PolicyRunner, names: &[&str], path: Option<&str>) -> Resu
 
 fn add(scores: &mut Scores, path: &str, points: f64) {
     if is_test_file(path) {
-        match scores.iter_mut().find(|(p, _)| p == path) {
-            Some((_, score)) => *score += points,
-            None => scores.push((path.to_owned(), points)),
-        }
+        *value_of(scores, path.to_owned()) += points;
     }
 }
 

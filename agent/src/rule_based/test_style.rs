@@ -259,35 +259,25 @@ fn wrapped(line: &str, columns: usize, step: &str) -> Vec<String> {
         return lines;
     }
     let code = line.trim_start();
-    let assigned = code
-        .split_once(" = ")
-        .filter(|(name, _)| !name.contains(['(', '[', ' ', '"', '\'']));
-    match code.strip_prefix("assert ") {
-        Some(condition) => {
-            let mut lines = vec![format!("{indent}assert (")];
+    let (head, parts) = match (code.strip_prefix("assert "), code.split_once(" = ")) {
+        (Some(condition), _) => {
             let sides = ["==", "!="].iter().find_map(|operator| {
                 let (left, right) = condition.split_once(&format!(" {operator} "))?;
-                Some((left, format!("{operator} {right}")))
-                    .filter(|_| balanced(left) && balanced(right))
+                let sides = vec![left.to_owned(), format!("{operator} {right}")];
+                (balanced(left) && balanced(right)).then_some(sides)
             });
-            match sides.filter(|_| !fits(&format!("{inner}{condition}"))) {
-                Some((left, right)) => {
-                    lines.extend([format!("{inner}{left}"), format!("{inner}{right}")]);
-                }
-                None => lines.push(format!("{inner}{condition}")),
-            }
-            lines.push(format!("{indent})"));
-            lines
+            let sides = sides.filter(|_| !fits(&format!("{inner}{condition}")));
+            ("assert", sides.unwrap_or_else(|| vec![condition.to_owned()]))
         }
-        None => match assigned {
-            Some((name, value)) => vec![
-                format!("{indent}{name} = ("),
-                format!("{inner}{value}"),
-                format!("{indent})"),
-            ],
-            None => unchanged(),
-        },
-    }
+        (None, Some((name, value))) if !name.contains(['(', '[', ' ', '"', '\'']) => {
+            (&code[..name.len() + " =".len()], vec![value.to_owned()])
+        }
+        _ => return unchanged(),
+    };
+    let mut lines = vec![format!("{indent}{head} (")];
+    lines.extend(parts.iter().map(|part| format!("{inner}{part}")));
+    lines.push(format!("{indent})"));
+    lines
 }
 
 /// Returns the last pair of outermost brackets of a line, and the commas directly inside it.

@@ -308,15 +308,9 @@ pub fn nearest<'a>(name: &str, known_names: &[&'a str]) -> Option<&'a str> {
 fn position(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
     let end = span.map_or(0, |s| s.start).min(text.len());
     let before = text.get(..end).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before
-        .rsplit('\n')
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .count()
-        + 1;
-    (line, column)
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let column = before[line_start..].chars().count() + 1;
+    (before.matches('\n').count() + 1, column)
 }
 
 /// Returns the path of the key that contains a span.
@@ -360,10 +354,7 @@ fn resolve(path: &str, folder: Option<&Path>) -> PathBuf {
     if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), std::env::home_dir()) {
         return home.join(rest);
     }
-    match folder {
-        Some(folder) => folder.join(path),
-        None => PathBuf::from(path),
-    }
+    folder.unwrap_or(Path::new("")).join(path)
 }
 
 fn is_missing(e: &std::io::Error) -> bool {

@@ -128,8 +128,9 @@ impl Calls {
         let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
         let function = piece.get("function").unwrap_or(piece);
         let name = function.get("name").and_then(Value::as_str).unwrap_or("");
-        let has_arguments = !response::arguments(function).is_empty();
-        if self.is_repeated(piece) {
+        let arguments = response::arguments(function);
+        let has_arguments = !arguments.is_empty();
+        if self.is_repeated(index, id, name, &arguments) {
             let call = RawCall {
                 id: id.to_owned(),
                 name: name.to_owned(),
@@ -156,7 +157,7 @@ impl Calls {
             call.name.push_str(name);
         }
         extra_fields::add_of_call(&mut call.extra, piece);
-        call.arguments.push_str(&response::arguments(function));
+        call.arguments.push_str(&arguments);
     }
 
     fn push(&mut self, index: Option<u64>, call: RawCall) -> usize {
@@ -167,18 +168,14 @@ impl Calls {
     }
 
     /// Returns whether a piece repeats a complete call, as some servers do at the end.
-    fn is_repeated(&self, piece: &Value) -> bool {
-        let function = piece.get("function").unwrap_or(piece);
-        let id = piece.get("id").and_then(Value::as_str).unwrap_or("");
-        let index = piece.get("index").and_then(Value::as_u64);
-        let arguments = response::arguments(function);
+    fn is_repeated(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
         self.calls.iter().any(|(own_index, call)| {
             let is_same = match id.is_empty() {
                 true => arguments.is_empty() && index.is_some() && *own_index == index,
                 false => call.id == id,
             };
             is_same
-                && function.get("name") == Some(&call.name[..].into())
+                && call.name == name
                 && call.is_complete()
                 && (arguments.is_empty() || arguments == call.arguments)
         })

@@ -56,11 +56,9 @@ pub(super) fn parts(body: &str) -> Vec<Part> {
             .trim_start()
             .starts_with("Traceback (most recent call last)")
         {
+            let continues = |next: &&str| next.starts_with([' ', '\t']);
             let end = (i + 1..lines.len())
-                .find(|&n| {
-                    n + 1 == lines.len()
-                        || (lines[n].trim().is_empty() && !starts_indented(lines.get(n + 1)))
-                })
+                .find(|&n| lines[n].trim().is_empty() && !lines.get(n + 1).is_some_and(continues))
                 .map_or(lines.len(), |n| n + 1);
             reader.block("pytb", &dedent(&lines[i..end]));
             i = end;
@@ -318,10 +316,6 @@ fn uncommented(body: &str) -> String {
 
 fn indented(line: &str) -> bool {
     line.starts_with("    ") || line.starts_with('\t')
-}
-
-fn starts_indented(line: Option<&&str>) -> bool {
-    line.is_some_and(|l| l.starts_with([' ', '\t']))
 }
 
 fn outdent(line: &str, most: usize) -> &str {

@@ -1,6 +1,6 @@
 //! The lines that `search` shows, and their distribution over files and classes.
 
-use crate::rule_based::test_body::words;
+use crate::rule_based::test_body::{value_of, words};
 
 /// A line that `search` shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,11 +113,7 @@ impl Hits {
             let roots = root_counts(uses.map(|(class, _, _)| (*class, 1)));
             let sum: f64 = roots.iter().map(|(_, root)| root).sum();
             for (class, root) in roots {
-                let share = weight * root / sum;
-                match points.iter_mut().find(|(c, _)| *c == class) {
-                    Some((_, points)) => *points += share,
-                    None => points.push((class, share)),
-                }
+                *value_of(&mut points, class) += weight * root / sum;
             }
         }
         let (class, _) = points.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -130,10 +126,7 @@ impl Hits {
 fn root_counts<'a>(counts: impl Iterator<Item = (&'a str, u32)>) -> Vec<(&'a str, f64)> {
     let mut sums: Vec<(&str, u32)> = Vec::new();
     for (key, count) in counts {
-        match sums.iter_mut().find(|(k, _)| *k == key) {
-            Some((_, sum)) => *sum += count,
-            None => sums.push((key, count)),
-        }
+        *value_of(&mut sums, key) += count;
     }
     sums.into_iter()
         .map(|(key, sum)| (key, f64::from(sum).sqrt()))
