@@ -74,7 +74,7 @@ fn is_zero(n: &u32) -> bool {
 }
 
 /// A tool call that could not be read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MalformedCall {
     /// Id of the call, which the answering tool message repeats. `None` if the call is text in [`Reply::content`]; a
     /// user message answers it then. [`Reply::turn`] handles both.

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use testwright_sandboxes::Pattern;
 use testwright_tools::tool::ToolSpec;
 
-use super::{ExtraFields, MalformedCall, near_json};
+use super::{MalformedCall, near_json};
 use blocks::Block;
 use families::Opened;
 use parse_call::ParsedCall;
@@ -112,11 +112,10 @@ fn read_plain(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
                 ParsedCall::Call { name, arguments } => text_calls.calls.push((name, arguments)),
                 ParsedCall::Malformed { name, problem } => {
                     text_calls.malformed.push(MalformedCall {
-                        id: None,
                         name,
                         text: cut(&text[start..at]),
                         problem,
-                        extra: ExtraFields::default(),
+                        ..MalformedCall::default()
                     })
                 }
                 ParsedCall::Other => {}

@@ -31,7 +31,7 @@ use tokio::sync::Mutex;
 #[cfg(fuzzing)]
 pub use connection::call_answered_by;
 pub use connection::toolbox;
-pub use state::{Contents, FileContent};
+pub use state::Contents;
 
 use connection::Connection;
 use standby::StandbySandboxes;

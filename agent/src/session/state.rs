@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
@@ -18,12 +18,11 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub type Contents = BTreeMap<String, Option<String>>;
 
 /// A file that differs from the base commit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FileContent {
-    /// Path relative to the repository.
-    pub path: String,
+#[derive(Deserialize)]
+struct FileContent {
+    path: String,
     /// Content in Base64; `None` for a deleted file.
-    pub content: Option<String>,
+    content: Option<String>,
 }
 
 impl Session {
@@ -53,13 +52,9 @@ impl Session {
     ///
     /// Fails if the toolbox fails or refuses the contents.
     pub async fn restore(&self, contents: &Contents) -> Result<(), SandboxError> {
-        let files: Vec<FileContent> = contents
-            .iter()
-            .map(|(path, content)| FileContent {
-                path: path.clone(),
-                content: content.clone(),
-            })
-            .collect();
+        let files = contents.iter();
+        let files = files.map(|(path, content)| json!({ "path": path, "content": content }));
+        let files: Vec<_> = files.collect();
         self.host_call(tools::Restore::NAME, json!({ "files": files }))
             .await
             .map(drop)

@@ -14,7 +14,7 @@ use super::reply_errors::{error_in, error_in_choice, service_error};
 use super::request::Body;
 use crate::text_calls::parse_call::ParsedCall;
 use crate::text_calls::{self, Scan, TextCalls, cut};
-use crate::{ExtraFields, Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
+use crate::{Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use testwright_config::settings::Redactor;
 
 /// A reply as received, from a stream or as a whole.
@@ -239,12 +239,8 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     if let Some(parsed_calls) = in_text {
         content = parsed_calls.content;
         for (name, arguments) in parsed_calls.calls {
-            reply.calls.push(ToolCall {
-                id: ids.unique(""),
-                name,
-                arguments: Value::Object(arguments).into(),
-                extra: ExtraFields::default(),
-            });
+            let call = ToolCall::new(ids.unique(""), name, Value::Object(arguments));
+            reply.calls.push(call);
         }
         reply.malformed = parsed_calls.malformed;
     }
@@ -307,21 +303,15 @@ fn native(call: RawCall, scan: &Scan<'_>, ids: &mut Ids, content: &mut String, r
         }
         content.push_str(&text);
         reply.malformed.push(MalformedCall {
-            id: None,
-            name: None,
             text: cut(&call.arguments),
             problem: "the call names no tool".to_owned(),
-            extra: ExtraFields::default(),
+            ..MalformedCall::default()
         });
         return;
     }
     if let Some(calls) = wrapped_calls(&call, scan) {
-        let calls = calls.into_iter().map(|(name, arguments)| ToolCall {
-            id: ids.unique(""),
-            name,
-            arguments: arguments.into(),
-            extra: ExtraFields::default(),
-        });
+        let calls = calls.into_iter();
+        let calls = calls.map(|(name, arguments)| ToolCall::new(ids.unique(""), name, arguments));
         reply.calls.extend(calls);
         return;
     }
