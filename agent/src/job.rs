@@ -26,7 +26,7 @@ use crate::approaches::{ApproachContext, ModelKind, Variant};
 use crate::environment_repair::RepairModel;
 use crate::issues::Issue;
 use crate::session::Session;
-use crate::setup::{self, ModelArgs, RepositoryLocation, Setup, SourceCheck, WantedLines};
+use crate::setup::{self, RepositoryLocation, Setup, SourceCheck, WantedLines};
 use crate::trajectory::event::FORMAT;
 use crate::trajectory::{EnvironmentRepair, Event, EventSink, RunFolder, Started};
 use testwright_config::error::{Error, Result};
@@ -227,17 +227,14 @@ impl RunJob {
         for note in &self.notes {
             progress.note(note);
         }
-        let args = ModelArgs {
-            record: self.traffic.take(),
-            quota: self.quota.take(),
-        };
+        let (record, quota) = (self.traffic.take(), self.quota.take());
         // A worker, which stores the events, has settings that its clients cannot change.
         let is_on_worker = self.sink.is_some();
         let of_settings = |error: Error| match is_on_worker {
             true => error.into_infrastructure(),
             false => error,
         };
-        let model = setup::model(&self.settings, &self.model, args, progress.clone())
+        let model = setup::model(&self.settings, &self.model, record, quota, progress.clone())
             .map_err(of_settings)?;
         setup::check_service(&self.settings, &self.model)
             .await

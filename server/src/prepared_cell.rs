@@ -12,7 +12,7 @@ use super::harnesses::HarnessCache;
 use testwright_agent::agent::{CpuPermit, NotesToLog};
 use testwright_agent::approaches::Variant;
 use testwright_agent::job::{Record, RunJob};
-use testwright_agent::setup::{self, ModelArgs};
+use testwright_agent::setup;
 use testwright_comparisons::compare::cell_run;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_models::quota::Quota;
@@ -50,11 +50,8 @@ impl PreparedMatrixRun {
 
     pub(crate) async fn execute(self, quota: Arc<dyn Quota>) -> Result<Record> {
         let progress = Arc::new(NotesToLog);
-        let args = ModelArgs {
-            record: None,
-            quota: Some(quota),
-        };
-        let model = setup::model(&self.job.settings, &self.job.model, args, progress.clone())?;
+        let (settings, name) = (&self.job.settings, &self.job.model);
+        let model = setup::model(settings, name, None, Some(quota), progress.clone())?;
         let processor = CpuPermit::default();
         cell_run::execute(
             self.job,

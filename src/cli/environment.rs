@@ -12,7 +12,7 @@ use super::terminal::RunProgress;
 use testwright_agent::agent::Progress;
 use testwright_agent::approaches::model_selection;
 use testwright_agent::environment_repair::RepairModel;
-use testwright_agent::setup::{self, ModelArgs, Setup};
+use testwright_agent::setup::{self, Setup};
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
@@ -114,7 +114,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
 /// Returns the model that the settings name, with the limits of a run.
 fn repair_model(settings: &Settings, terminal: Arc<RunProgress>) -> Result<Option<RepairModel>> {
     let name = model_selection::select(settings)?.model;
-    let model = setup::model(settings, &name, ModelArgs::default(), terminal)?;
+    let model = setup::model(settings, &name, None, None, terminal)?;
     Ok(RepairModel::new(settings, &name, model))
 }
 

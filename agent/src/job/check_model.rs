@@ -18,7 +18,7 @@ use crate::check::CheckEvidence;
 use crate::custom_prompts;
 use crate::issues::Issue;
 use crate::session::Session;
-use crate::setup::{self, ModelArgs, RepositoryLocation};
+use crate::setup::{self, RepositoryLocation};
 
 /// A model that checks tests.
 pub struct CheckModel {
@@ -60,11 +60,7 @@ impl CheckModel {
         model_selection::select(&settings)?;
         // The evidence of a doubtful test is wanted too.
         settings.run.min_confidence = None;
-        let args = ModelArgs {
-            record: None,
-            quota,
-        };
-        let model = setup::model(&settings, &name, args, progress.clone())?;
+        let model = setup::model(&settings, &name, None, quota, progress.clone())?;
         setup::check_service(&settings, &name).await?;
         Ok(CheckModel {
             model,

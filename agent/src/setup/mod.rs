@@ -34,7 +34,7 @@ use testwright_config::settings::{RedactedUrl, Settings};
 
 pub use commit::UnsuitableCommit;
 pub use harness::{HarnessArgs, harness, instance_at};
-pub use model::{ModelArgs, check_service, model};
+pub use model::{check_service, model};
 
 /// The location of the old code.
 #[derive(Debug, Clone)]

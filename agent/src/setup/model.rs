@@ -12,15 +12,6 @@ use testwright_models::provider::{ModelOptions, Provider};
 use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 
-/// Options for the calls of a model.
-#[derive(Default)]
-pub struct ModelArgs {
-    /// File for all traffic.
-    pub record: Option<PathBuf>,
-    /// Quota of the calls.
-    pub quota: Option<Arc<dyn Quota>>,
-}
-
 /// Checks that the model's service can be reached and accepts the key, so that nothing is built for a run that
 /// cannot call it.
 ///
@@ -33,7 +24,7 @@ pub async fn check_service(settings: &Settings, name: &ModelName) -> Result<()> 
     provider.probe().await
 }
 
-/// Opens the model with this name.
+/// Opens the model with this name. All traffic is recorded in the file `record`, and calls count against the quota.
 ///
 /// # Errors
 ///
@@ -41,7 +32,8 @@ pub async fn check_service(settings: &Settings, name: &ModelName) -> Result<()> 
 pub fn model(
     settings: &Settings,
     name: &ModelName,
-    args: ModelArgs,
+    record: Option<PathBuf>,
+    quota: Option<Arc<dyn Quota>>,
     progress: Arc<dyn Progress>,
 ) -> Result<Arc<dyn Model>> {
     let provider = Provider::new(name, settings, &|variable| std::env::var(variable).ok())?;
@@ -52,8 +44,8 @@ pub fn model(
                 wait.message, wait.seconds
             ));
         })),
-        record: args.record,
-        quota: args.quota,
+        record,
+        quota,
     };
     let prices = Prices::from(&settings.prices);
     provider

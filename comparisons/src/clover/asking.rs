@@ -20,7 +20,7 @@ use super::prompts::{TaskPrompts, messages};
 use super::replies::{self, Replies, StoredReply, key, to_request};
 use crate::model_work::{MAX_FAILURES, ModelWork};
 use testwright_agent::agent::{Outcome, Progress};
-use testwright_agent::setup::{self, ModelArgs};
+use testwright_agent::setup;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::spending_limit::SpendingLimit;
@@ -84,12 +84,9 @@ impl Questioner<'_> {
         let mut models = BTreeMap::new();
         for ask in asks {
             if let Entry::Vacant(entry) = models.entry(ask.model.to_owned()) {
-                let args = ModelArgs {
-                    record: None,
-                    quota: Some(ceiling.clone()),
-                };
                 let name = ModelName::parse(ask.model)?;
-                let model = setup::model(self.settings, &name, args, self.progress.clone())?;
+                let (quota, progress) = (ceiling.clone(), self.progress.clone());
+                let model = setup::model(self.settings, &name, None, Some(quota), progress)?;
                 entry.insert(model);
             }
         }

@@ -18,7 +18,7 @@ use super::{recorded_model, trajectory_page};
 use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
 use testwright_agent::approaches::extra_inputs::ExtraInputs;
-use testwright_agent::setup::{self, ModelArgs};
+use testwright_agent::setup;
 use testwright_agent::trajectory::RunFolder;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
@@ -133,11 +133,14 @@ impl RunContext<'_> {
             let folder = recording.join(cell.folder());
             return Ok(Arc::new(RecordedModel::open(&folder, name)?));
         }
-        let args = ModelArgs {
-            record: None,
-            quota: self.ceiling.clone().map(|ceiling| ceiling as _),
-        };
-        setup::model(self.settings, &ModelName::parse(name)?, args, progress)
+        let (name, ceiling) = (ModelName::parse(name)?, self.ceiling.clone());
+        setup::model(
+            self.settings,
+            &name,
+            None,
+            ceiling.map(|it| it as _),
+            progress,
+        )
     }
 }
 
