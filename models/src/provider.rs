@@ -11,7 +11,7 @@ use super::name::Deployment;
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, Prices};
 use super::quota::{MeteredModel, Quota};
-use super::retry::{OnWait, Retry, RetrySettings};
+use super::retry::{OnWait, Retry};
 use super::{Model, ModelName, ModelSource, known_models};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{AZURE_KEY, Settings};
@@ -174,7 +174,7 @@ impl Provider {
                     )),
                     None => Box::new(client),
                 };
-                let retry = Retry::new(client, RetrySettings::default(), options.on_wait);
+                let retry = Retry::new(client, options.on_wait);
                 Box::new(PricedModel::new(Box::new(retry), price))
             }
         };

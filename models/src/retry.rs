@@ -17,35 +17,18 @@ pub(super) const UNREACHABLE_TRIES: u32 = 3;
 /// Minimum seconds of a server's hint that is not counted as a try.
 const MIN_HINT: f64 = 1.0;
 
-/// Settings of retries.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RetrySettings {
-    /// Maximum calls for one request, including the first.
-    pub tries: u32,
-    /// First delay; each further one is twice as long.
-    pub first: Duration,
-    /// Maximum delay, unless the server asks for more.
-    pub longest: Duration,
-    /// Maximum total delay for one request.
-    pub total: Duration,
-}
-
-impl Default for RetrySettings {
-    fn default() -> Self {
-        RetrySettings {
-            tries: 8,
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(60),
-            total: Duration::from_secs(300),
-        }
-    }
-}
+/// Maximum calls for one request, including the first.
+const MAX_TRIES: u32 = 8;
+/// First delay; each further one is twice as long.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+/// Maximum delay, unless the server asks for more.
+const MAX_DELAY: Duration = Duration::from_secs(60);
+/// Maximum total delay for one request.
+const MAX_TOTAL_DELAY: Duration = Duration::from_secs(300);
 
 /// A delay that is about to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    /// Number of the failed call, counted from 1.
-    pub attempt: u32,
     /// Length of the delay, in seconds.
     pub seconds: f64,
     /// Reason for the delay.
@@ -61,19 +44,17 @@ type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + 
 /// backoff and jitter, or after the delay that the server asks for.
 pub struct Retry {
     inner: Box<dyn Model>,
-    settings: RetrySettings,
     on_wait: Option<OnWait>,
     /// Whether a server answered any call.
     reached: AtomicBool,
-    sleep: Sleep,
+    pub(crate) sleep: Sleep,
 }
 
 impl Retry {
     /// Wraps a model. `on_wait` reports the progress.
-    pub fn new(inner: Box<dyn Model>, settings: RetrySettings, on_wait: Option<OnWait>) -> Self {
+    pub fn new(inner: Box<dyn Model>, on_wait: Option<OnWait>) -> Self {
         Retry {
             inner,
-            settings,
             on_wait,
             reached: AtomicBool::new(false),
             sleep: Box::new(|wait| Box::pin(tokio::time::sleep(wait))),
@@ -82,12 +63,9 @@ impl Retry {
 
     /// Returns a delay between half and all of the doubled delay, so that many clients do not retry at once.
     /// It is never shorter than the server asked for.
-    fn wait(&self, attempt: u32, after: Option<f64>) -> Duration {
-        let doubled = self
-            .settings
-            .first
-            .saturating_mul(2u32.saturating_pow(attempt - 1))
-            .min(self.settings.longest);
+    fn wait(attempt: u32, after: Option<f64>) -> Duration {
+        let doubled = FIRST_DELAY.saturating_mul(2u32.saturating_pow(attempt - 1));
+        let doubled = doubled.min(MAX_DELAY);
         let part = fastrand::f64();
         match after.map(Duration::try_from_secs_f64) {
             Some(Ok(retry_after)) => retry_after + doubled.mul_f64(part / 10.0),
@@ -116,7 +94,7 @@ impl Model for Retry {
                 }
                 Err(error) => error,
             };
-            let mut tries = self.settings.tries;
+            let mut tries = MAX_TRIES;
             let (message, after) = match &error {
                 ModelError::Transient { message, after, .. } => {
                     self.reached.store(true, Ordering::Relaxed);
@@ -136,18 +114,17 @@ impl Model for Retry {
             if attempt - hinted >= tries {
                 return Err(with_message(error, given_up(&message, attempt, waited, "")));
             }
-            let wait = self.wait(attempt - hinted.min(attempt - 1), after);
-            if waited + wait > self.settings.total {
+            let wait = Retry::wait(attempt - hinted.min(attempt - 1), after);
+            if waited + wait > MAX_TOTAL_DELAY {
                 let why = format!(
                     "; another wait of {:.0} s would exceed the {:.0} s that are allowed",
                     wait.as_secs_f64(),
-                    self.settings.total.as_secs_f64()
+                    MAX_TOTAL_DELAY.as_secs_f64()
                 );
                 let message = given_up(&message, attempt, waited, &why);
                 return Err(with_message(error, message));
             }
             let notice = Wait {
-                attempt,
                 seconds: wait.as_secs_f64(),
                 message,
             };

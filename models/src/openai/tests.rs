@@ -20,7 +20,7 @@ use server::{Act, Server};
 use testwright_tools::tool::ToolSpec;
 
 use super::*;
-use crate::retry::{Retry, RetrySettings};
+use crate::retry::Retry;
 use crate::{ExtraFields, Finish, Message, ToolCall, ToolResult};
 
 fn spec(name: &str) -> ToolSpec {

@@ -39,15 +39,13 @@ fn request() -> Request {
     }
 }
 
-/// Returns the result and the delays, without waiting.
-async fn run(
-    errors: Vec<ModelError>,
-    settings: RetrySettings,
-) -> (Result<Reply, ModelError>, Vec<f64>) {
+/// Returns the result and the delays, without waiting. `seed` decides the random part of delays.
+async fn run(errors: Vec<ModelError>, seed: u64) -> (Result<Reply, ModelError>, Vec<f64>) {
+    fastrand::seed(seed);
     let slept = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&slept);
     let model = Shaky(Mutex::new(errors.into_iter()));
-    let mut retry = Retry::new(Box::new(model), settings, None);
+    let mut retry = Retry::new(Box::new(model), None);
     retry.sleep = Box::new(move |wait| {
         log.lock().unwrap().push(wait.as_secs_f64());
         Box::pin(async {})
@@ -57,52 +55,43 @@ async fn run(
     (result, slept)
 }
 
-/// Returns settings with longer delays, and seeds their random part.
-fn seeded(seed: u64) -> RetrySettings {
-    fastrand::seed(seed);
-    RetrySettings {
-        total: Duration::from_secs(1000),
-        ..RetrySettings::default()
-    }
-}
-
 #[tokio::test]
 async fn delays_grow_up_to_limit() {
     let errors = || vec![transient(None); 7];
-    let (result, waits) = run(errors(), seeded(1)).await;
+    let (result, waits) = run(errors(), 1).await;
     assert_eq!(result.map(|r| r.failed_tries), Ok(7));
     assert_eq!(waits.len(), 7);
     for (i, wait) in waits.iter().enumerate() {
         let full = f64::from(1u32 << i).min(60.0);
         assert!(*wait >= full / 2.0 && *wait <= full, "{waits:?}");
     }
-    assert_eq!(run(errors(), seeded(1)).await.1, waits);
-    assert_ne!(run(errors(), seeded(2)).await.1, waits);
+    assert_eq!(run(errors(), 1).await.1, waits);
+    assert_ne!(run(errors(), 2).await.1, waits);
 }
 
 #[tokio::test]
 async fn server_delay_is_never_shortened() {
-    let (_, waits) = run(vec![transient(Some(90.0))], seeded(1)).await;
+    let (_, waits) = run(vec![transient(Some(90.0))], 1).await;
     assert!(waits[0] >= 90.0 && waits[0] < 91.0, "{waits:?}");
 }
 
 #[tokio::test]
 async fn hinted_delays_are_bounded_by_time_only() {
-    let (result, waits) = run(vec![transient(Some(2.0)); 40], seeded(1)).await;
+    let (result, waits) = run(vec![transient(Some(2.0)); 40], 1).await;
     assert_eq!(result.map(|reply| reply.failed_tries), Ok(40));
     assert_eq!(waits.len(), 40);
-    let (result, waits) = run(vec![transient(Some(2.0)); 1_000], RetrySettings::default()).await;
+    let (result, waits) = run(vec![transient(Some(2.0)); 1_000], 1).await;
     assert!(waits.iter().sum::<f64>() <= 300.0, "{waits:?}");
     assert!(result.is_err());
 }
 
 #[tokio::test]
 async fn tries_and_delays_are_bounded() {
-    let (result, waits) = run(vec![transient(None); 50], seeded(1)).await;
+    let (result, waits) = run(vec![transient(None); 50], 1).await;
     assert_eq!(waits.len(), 7);
     assert!(result.unwrap_err().to_string().contains("after 8 calls"));
 
-    let (result, waits) = run(vec![transient(Some(3600.0))], RetrySettings::default()).await;
+    let (result, waits) = run(vec![transient(Some(3600.0))], 1).await;
     assert!(waits.is_empty());
     let message = result.unwrap_err().to_string();
     assert!(message.contains("3600 s would exceed"), "{message}");
@@ -114,12 +103,12 @@ async fn address_without_server_gets_three_calls() {
         message: "refused".to_owned(),
         hint: "start it".to_owned(),
     };
-    let (result, waits) = run(vec![refused(); 9], seeded(1)).await;
+    let (result, waits) = run(vec![refused(); 9], 1).await;
     assert_eq!(waits.len(), 2);
     assert!(matches!(result, Err(ModelError::Unreachable { .. })));
     // A server that answered before may be restarting.
     let restarted = [vec![transient(None)], vec![refused(); 5]].concat();
-    let (result, waits) = run(restarted, seeded(1)).await;
+    let (result, waits) = run(restarted, 1).await;
     assert_eq!(
         (result.map(|reply| reply.failed_tries), waits.len()),
         (Ok(6), 6)
@@ -136,7 +125,7 @@ async fn only_transient_errors_are_retried() {
         },
         ModelError::NotRecorded("no".to_owned()),
     ] {
-        let (result, waits) = run(vec![error.clone()], seeded(1)).await;
+        let (result, waits) = run(vec![error.clone()], 1).await;
         assert_eq!(result, Err(error));
         assert!(waits.is_empty());
     }

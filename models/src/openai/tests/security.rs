@@ -41,11 +41,7 @@ async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError,
     const MAX_MEMORY: usize = 160 << 20;
     let floods = (0..8).map(|_| Act::Flood(kind, piece.to_vec(), MAX_MEMORY));
     let server = Server::new(floods.collect()).await;
-    let settings = RetrySettings {
-        first: Duration::ZERO,
-        ..RetrySettings::default()
-    };
-    let model = Retry::new(Box::new(client(&server, stream)), settings, None);
+    let model = Retry::new(Box::new(client(&server, stream)), None);
     let error = model.complete(&request()).await.unwrap_err();
     assert_eq!(server.requests().len(), 1, "{error}");
     (error, server.flooded() >> 20)
