@@ -32,7 +32,7 @@ use crate::trajectory::{EnvironmentRepair, Event, EventSink, RunFolder, Started}
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
-use testwright_models::price::{Prices, check_limit};
+use testwright_models::price::{check_limit, price_of};
 use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
 
@@ -412,8 +412,7 @@ impl RunJob {
             key_variable: self.settings.model.api_key_env.clone(),
         };
         let mut budget = Budget::new(limits);
-        let prices = Prices::from(&self.settings.prices);
-        if let Some(price) = prices.price_of(&self.model) {
+        if let Some(price) = price_of(&self.settings, &self.model) {
             budget.set_prompt_price(price.prompt / 1e6);
         }
         if let Some(repair) = &repair {

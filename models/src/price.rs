@@ -8,8 +8,6 @@
 //! date = "2026-11-01"
 //! ```
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use testwright_sandboxes::Pattern;
 
@@ -17,47 +15,35 @@ use super::{Model, ModelError, ModelName, ModelSource, Reply, Request, Usage, kn
 use testwright_config::error::{self, Error};
 use testwright_config::settings::{Price, Settings};
 
-/// Prices of the settings, by name of the model.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prices(BTreeMap<String, Price>);
-
-impl From<&BTreeMap<String, Price>> for Prices {
-    fn from(prices: &BTreeMap<String, Price>) -> Self {
-        Prices(prices.clone())
-    }
+/// Returns a model's price: by its exact name, otherwise without the provider before it (`openai/…`),
+/// otherwise without the date after it (`…-2025-08-07`). Prices of the settings come first.
+pub fn price_of<'a>(settings: &'a Settings, model: &ModelName) -> Option<&'a Price> {
+    let names = price_names(model);
+    let of_settings = names.iter().find_map(|name| settings.prices.get(*name));
+    of_settings.or_else(|| names.iter().find_map(|name| known_models::price(name)))
 }
 
-impl Prices {
-    /// Returns a model's price: by its exact name, otherwise without the provider before it (`openai/…`),
-    /// otherwise without the date after it (`…-2025-08-07`). Prices of the settings come first.
-    pub fn price_of(&self, model: &ModelName) -> Option<&Price> {
-        let names = price_names(model);
-        let of_settings = names.iter().find_map(|name| self.0.get(*name));
-        of_settings.or_else(|| names.iter().find_map(|name| known_models::price(name)))
+/// Checks that the model has a price. Without one, a limit in dollars cannot be enforced. Rules and
+/// recordings cost nothing.
+///
+/// # Errors
+///
+/// Fails with a usage error if the model has no price.
+pub fn check_price(settings: &Settings, model: &ModelName) -> error::Result<()> {
+    let is_free = matches!(
+        model.source(),
+        ModelSource::Rules | ModelSource::Recording { .. }
+    );
+    if is_free || price_of(settings, model).is_some() {
+        return Ok(());
     }
-
-    /// Checks that the model has a price. Without one, a limit in dollars cannot be enforced. Rules and
-    /// recordings cost nothing.
-    ///
-    /// # Errors
-    ///
-    /// Fails with a usage error if the model has no price.
-    pub fn check(&self, model: &ModelName) -> error::Result<()> {
-        let is_free = matches!(
-            model.source(),
-            ModelSource::Rules | ModelSource::Recording { .. }
-        );
-        if is_free || self.price_of(model).is_some() {
-            return Ok(());
-        }
-        Err(Error::usage("enforce the limit in dollars")
-            .cause(format!(
-                "the model `{model}` has no price in the settings, nor in the table of `testwright models`"
-            ))
-            .hint(format!(
-                "add [prices.\"{model}\"] with prompt and completion, in dollars per million tokens; set both to 0 for a local model"
-            )))
-    }
+    Err(Error::usage("enforce the limit in dollars")
+        .cause(format!(
+            "the model `{model}` has no price in the settings, nor in the table of `testwright models`"
+        ))
+        .hint(format!(
+            "add [prices.\"{model}\"] with prompt and completion, in dollars per million tokens; set both to 0 for a local model"
+        )))
 }
 
 /// Checks that the limit of a run in dollars can be enforced, if the settings have one.
@@ -67,7 +53,7 @@ impl Prices {
 /// Fails with a usage error if there is a limit, and the model has no price.
 pub fn check_limit(settings: &Settings, model: &ModelName) -> error::Result<()> {
     match settings.run.max_dollars {
-        Some(_) => Prices::from(&settings.prices).check(model),
+        Some(_) => check_price(settings, model),
         None => Ok(()),
     }
 }

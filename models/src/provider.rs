@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use super::cassette::{Recorder, Replayer};
 use super::name::Deployment;
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
-use super::price::{PricedModel, Prices};
+use super::price::{PricedModel, price_of};
 use super::quota::{MeteredModel, Quota};
 use super::retry::{OnWait, Retry};
 use super::{Model, ModelName, ModelSource, known_models};
@@ -149,20 +149,20 @@ impl Provider {
     pub fn open(
         self,
         name: &ModelName,
-        prices: &Prices,
+        settings: &Settings,
         options: ModelOptions,
         snippet: impl FnOnce() -> Box<dyn Model>,
     ) -> Result<Box<dyn Model>> {
         let model: Box<dyn Model> = match self {
             Provider::Snippet => snippet(),
             Provider::Replay { file, lenient } => Box::new(replayer(&file, lenient)?),
-            Provider::OpenAi(settings) => {
-                let completion_tokens = settings.max_tokens;
-                let client = OpenAi::new(*settings).map_err(|e| Error {
+            Provider::OpenAi(of_model) => {
+                let completion_tokens = of_model.max_tokens;
+                let client = OpenAi::new(*of_model).map_err(|e| Error {
                     kind: testwright_config::error::Kind::Usage,
                     ..Error::from(e)
                 })?;
-                let price = prices.price_of(name).cloned();
+                let price = price_of(settings, name).cloned();
                 // Metering is inside of retries, because a failed try may be billed too.
                 let client: Box<dyn Model> = match options.quota {
                     Some(quota) => Box::new(MeteredModel::new(

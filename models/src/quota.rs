@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::price::{Prices, cost};
+use super::price::{cost, price_of};
 use super::{Model, ModelError, ModelName, Reply, Request};
 use testwright_config::error::{self, Error};
-use testwright_config::settings::Price;
+use testwright_config::settings::{Price, Settings};
 
 /// Maximum completion tokens of a call if no setting limits them. Without a limit, the possible cost of a
 /// call is unknown.
@@ -46,13 +46,13 @@ pub struct Reservation {
 ///
 /// Fails with a usage error if the limit is too small.
 pub fn check_budget(
-    prices: &Prices,
+    settings: &Settings,
     model: &ModelName,
     dollars: f64,
     completion_tokens: Option<u64>,
 ) -> error::Result<()> {
     let tokens = completion_tokens.unwrap_or(DEFAULT_MAX_COMPLETION_TOKENS);
-    let price = prices.price_of(model).map_or(0.0, |price| price.completion);
+    let price = price_of(settings, model).map_or(0.0, |price| price.completion);
     let cost = tokens as f64 * price / 1e6;
     if cost <= dollars {
         return Ok(());
@@ -164,13 +164,13 @@ mod tests {
 
     #[test]
     fn budget_below_one_answer_is_refused() {
-        let (prices, model) = (Prices::default(), ModelName::parse("gpt-5-mini").unwrap());
-        let check = |dollars, tokens| check_budget(&prices, &model, dollars, tokens);
+        let (settings, model) = (Settings::default(), ModelName::parse("gpt-5-mini").unwrap());
+        let check = |dollars, tokens| check_budget(&settings, &model, dollars, tokens);
         let error = check(0.01, None).unwrap_err().render();
         assert!(error.contains("with 16384 tokens costs $0.0328"), "{error}");
         assert!(check(0.01, Some(4_096)).is_ok());
         assert!(check(0.04, None).is_ok());
         let unknown = ModelName::parse("local").unwrap();
-        assert!(check_budget(&prices, &unknown, 0.01, None).is_ok());
+        assert!(check_budget(&settings, &unknown, 0.01, None).is_ok());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use testwright_evals::cases::CaseEnvironment;
-use testwright_models::price::Prices;
+use testwright_models::price::check_price;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
@@ -123,7 +123,7 @@ impl SandboxPlace {
             budget: None,
         };
         if quota.limits_dollars(&name) {
-            Prices::from(&settings.prices).check(&name)?;
+            check_price(&settings, &name)?;
         }
         let model = CheckModel::open(&settings, name, Some(Arc::new(quota)), progress).await?;
         Ok(Some((model, issue.clone())))

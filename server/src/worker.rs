@@ -41,7 +41,7 @@ use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
 use testwright_models::ModelName;
-use testwright_models::price::{Prices, check_limit};
+use testwright_models::price::{check_limit, check_price};
 use testwright_models::quota::Quota;
 
 /// A worker, which executes runs, matrices and gradings in this process.
@@ -396,9 +396,7 @@ impl Worker {
         let is_limited = dollars.is_some() || quota.limits_dollars(&model);
         let kind = Variant::parse(&run.approach)?.approach.model;
         if is_limited && kind == ModelKind::Language {
-            let prices = Prices::from(&self.settings.prices);
-            prices
-                .check(&model)
+            check_price(&self.settings, &model)
                 .map_err(|error| error.doing("enforce the limit in dollars on this worker"))?;
         }
         Ok(Arc::new(quota))

@@ -1,7 +1,7 @@
 //! The plan of a run in one line, for people.
 
 use testwright_models::ModelSource;
-use testwright_models::price::Prices;
+use testwright_models::price::price_of;
 
 use super::RunJob;
 
@@ -30,7 +30,7 @@ impl RunJob {
             format!("approach {}", self.approach.name()),
             limits.join(", "),
         ];
-        if let Some(price) = Prices::from(&self.settings.prices).price_of(&self.model) {
+        if let Some(price) = price_of(&self.settings, &self.model) {
             let model = &self.settings.model;
             parts.push(match (model.context_window, model.max_tokens) {
                 (Some(window), Some(answer)) => {

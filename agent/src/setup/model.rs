@@ -7,7 +7,6 @@ use crate::agent::Progress;
 use crate::rule_based::Snippet;
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
-use testwright_models::price::Prices;
 use testwright_models::provider::{ModelOptions, Provider};
 use testwright_models::quota::Quota;
 use testwright_models::{Model, ModelName};
@@ -47,8 +46,7 @@ pub fn model(
         record,
         quota,
     };
-    let prices = Prices::from(&settings.prices);
     provider
-        .open(name, &prices, options, || Box::new(Snippet))
+        .open(name, settings, options, || Box::new(Snippet))
         .map(Arc::from)
 }

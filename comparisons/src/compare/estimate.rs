@@ -12,7 +12,7 @@ use super::{Plan, RunSpec, RunStatus, SPENDING};
 use testwright_agent::approaches::{ModelKind, Variant};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
-use testwright_models::price::Prices;
+use testwright_models::price::price_of;
 use testwright_models::{ModelName, spending_limit};
 
 /// The rest of a comparison: its runs, environments and cost.
@@ -94,8 +94,7 @@ impl Estimate {
 
 /// Returns the maximum cost of a run, from its limits in dollars and tokens; `None` without a limit or a price.
 fn max_run_dollars(plan: &Plan, settings: &Settings, model: &ModelName) -> Option<f64> {
-    let prices = Prices::from(&settings.prices);
-    let price = prices.price_of(model)?;
+    let price = price_of(settings, model)?;
     let dearest = price.prompt.max(price.completion);
     let of_tokens = (plan.limits.tokens).map(|tokens| tokens as f64 * dearest / 1e6);
     let limits = of_tokens.into_iter().chain(settings.run.max_dollars);

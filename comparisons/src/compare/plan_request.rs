@@ -9,7 +9,7 @@ use testwright_agent::approaches::{CommandLine, ModelKind, Variant, model_select
 use testwright_config::error::Result;
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
-use testwright_models::price::Prices;
+use testwright_models::price::check_price;
 use testwright_models::quota::check_budget;
 
 /// A request for a comparison of approaches and models on a dataset.
@@ -77,15 +77,14 @@ fn check_prices(
     if max_dollars.is_none() && settings.run.max_dollars.is_none() {
         return Ok(());
     }
-    let prices = Prices::from(&settings.prices);
     let speaks = variants
         .iter()
         .any(|v| v.approach.model == ModelKind::Language);
     let mut language_models = models.iter().filter(|_| speaks);
     language_models.try_for_each(|model| {
-        prices.check(model)?;
+        check_price(settings, model)?;
         match max_dollars {
-            Some(dollars) => check_budget(&prices, model, dollars, settings.model.max_tokens),
+            Some(dollars) => check_budget(settings, model, dollars, settings.model.max_tokens),
             None => Ok(()),
         }
     })

@@ -1,21 +1,20 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 use super::*;
 
-fn prices() -> Prices {
-    #[derive(serde::Deserialize)]
-    struct File {
-        prices: BTreeMap<String, Price>,
-    }
-    let file: File = toml::from_str(
-        "[prices.\"gpt-5-mini\"]\nprompt = 0.25\ncached = 0.025\ncompletion = 2.0\ndate = \"2026-11-01\"\n[prices.\"qwen/coder\"]\nprompt = 1\ncompletion = 0\n",
+fn settings() -> Settings {
+    let prices = toml::from_str(
+        "[gpt-5-mini]\nprompt = 0.25\ncached = 0.025\ncompletion = 2.0\ndate = \"2026-11-01\"\n[\"qwen/coder\"]\nprompt = 1\ncompletion = 0\n",
     )
     .unwrap();
-    Prices::from(&file.prices)
+    Settings {
+        prices,
+        ..Settings::default()
+    }
 }
 
 fn dollars(model: &str, usage: &Usage) -> Option<f64> {
-    let prices = prices();
-    let price = prices.price_of(&ModelName::parse(model).unwrap())?;
+    let settings = settings();
+    let price = price_of(&settings, &ModelName::parse(model).unwrap())?;
     Some(cost(price, usage))
 }
 
@@ -59,13 +58,13 @@ fn settings_override_table() {
         date: None,
     };
     let model = ModelName::parse("claude-sonnet-4-5-20250929").unwrap();
-    let table = Prices::default();
-    let price = table.price_of(&model).unwrap();
+    let mut settings = Settings::default();
+    let price = price_of(&settings, &model).unwrap();
     assert_eq!((price.prompt, price.completion), (3.0, 15.0));
     assert!(price.date.is_some());
     let name = "claude-sonnet-4-5".to_owned();
-    let settings = Prices::from(&BTreeMap::from([(name, own.clone())]));
-    assert_eq!(settings.price_of(&model), Some(&own));
+    settings.prices.insert(name, own.clone());
+    assert_eq!(price_of(&settings, &model), Some(&own));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use testwright_comparisons::grading::records;
 use testwright_config::error::Result;
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::ModelName;
-use testwright_models::price::Prices;
+use testwright_models::price::price_of;
 
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
 
@@ -58,9 +58,8 @@ struct ModelRow {
 impl ModelRow {
     fn all(settings: &Settings) -> Vec<Self> {
         let default = settings.run.model.as_ref();
-        let prices = Prices::from(&settings.prices);
         let has_price = |name: &str| {
-            ModelName::parse(name).is_ok_and(|model| prices.price_of(&model).is_some())
+            ModelName::parse(name).is_ok_and(|model| price_of(settings, &model).is_some())
         };
         let priced = settings.prices.keys();
         let others = priced.filter(|name| Some(*name) != default);

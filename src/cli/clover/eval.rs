@@ -28,7 +28,7 @@ use testwright_comparisons::grading::reporting;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 use testwright_models::ModelName;
-use testwright_models::price::Prices;
+use testwright_models::price::check_price;
 use testwright_models::quota::check_budget;
 use testwright_server::artifacts::shared_environments;
 
@@ -217,16 +217,15 @@ fn check_prices(args: &Args, settings: &Settings, models: &[ModelName]) -> Resul
     if args.no_calls || (args.max_dollars.is_none() && settings.run.max_dollars.is_none()) {
         return Ok(());
     }
-    let prices = Prices::from(&settings.prices);
     let shortest = args
         .tasks
         .iter()
         .map(|task| task.max_answer_tokens() as u64);
     let tokens = args.max_tokens.or(shortest.min());
     models.iter().try_for_each(|model| {
-        prices.check(model)?;
+        check_price(settings, model)?;
         match args.max_dollars {
-            Some(dollars) => check_budget(&prices, model, dollars, tokens),
+            Some(dollars) => check_budget(settings, model, dollars, tokens),
             None => Ok(()),
         }
     })
