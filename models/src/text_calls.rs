@@ -25,7 +25,7 @@ use testwright_sandboxes::Pattern;
 use testwright_tools::tool::ToolSpec;
 
 use super::{MalformedCall, near_json};
-use blocks::Block;
+use blocks::{Block, Form};
 use families::Opened;
 use parse_call::ParsedCall;
 
@@ -81,24 +81,25 @@ fn read_plain(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut from = 0;
     let mut at = blocks::end_of_unopened_thought(text);
     let mut remaining_blocks = MAX_BLOCKS;
-    while let Some((start, block)) = blocks::next(text, at) {
-        let is_counted = match &block {
-            Block::Bracket => false,
-            Block::Element { name, .. } => tools.iter().any(|tool| tool.name == *name),
+    while let Some(block) = blocks::next(text, at) {
+        let start = block.start;
+        let is_counted = match block.form {
+            Form::Bracket => false,
+            Form::Element(name) => tools.iter().any(|tool| tool.name == name),
             _ => true,
         };
         remaining_blocks -= usize::from(is_counted);
         if remaining_blocks == 0 {
             break;
         }
-        if matches!(block, Block::InventedAnswer) {
+        if matches!(block.form, Form::InventedAnswer) {
             if text_calls.calls.is_empty() {
                 at = start + 1;
                 continue;
             }
             break;
         }
-        let (end, pieces) = scan.block(text, start, block);
+        let (end, pieces) = scan.block(text, block);
         at = text.ceil_char_boundary(end.max(start + 1));
         if pieces.is_empty() {
             continue;
@@ -238,19 +239,20 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the calls of one block and the offset after it.
-    fn block(&self, text: &str, start: usize, block: Block) -> (usize, Vec<ParsedCall>) {
-        match block {
-            Block::Thought { end } => (end, Vec::new()),
-            Block::InventedAnswer => (text.len(), Vec::new()),
-            Block::Fence { info, body } => self.fence(text, &info, body),
-            Block::Tag { name, body } => self.tag(text, &name, body),
-            Block::Family { read, body } => {
+    fn block(&self, text: &str, block: Block<'_>) -> (usize, Vec<ParsedCall>) {
+        let Block { start, body, form } = block;
+        match form {
+            Form::Thought => (body, Vec::new()),
+            Form::InventedAnswer => (text.len(), Vec::new()),
+            Form::Fence(info) => self.fence(text, &info, body),
+            Form::Tag(name) => self.tag(text, name, body),
+            Form::Family(read) => {
                 let calls = read(self, &Opened { text, start, body });
                 calls.unwrap_or((body, Vec::new()))
             }
-            Block::Function { name, body } => self.function(text, &name, body),
-            Block::Element { name, body } => self.element(text, &name, body),
-            Block::Bracket => self.bare(text, start),
+            Form::Function(name) => self.function(text, name, body),
+            Form::Element(name) => self.element(text, name, body),
+            Form::Bracket => self.bare(text, start),
         }
     }
 
@@ -325,8 +327,8 @@ impl<'a> Scan<'a> {
                 ),
             };
         }
-        let first = blocks::next(inner, 0).map(|(_, block)| block);
-        if let Some(Block::Function { .. } | Block::Tag { .. }) = first {
+        let first = blocks::next(inner, 0).map(|block| block.form);
+        if let Some(Form::Function(_) | Form::Tag(_)) = first {
             let text_calls = read_plain(inner, self.tools, self.whole || closed);
             return (end, text_calls.into_pieces());
         }

@@ -8,37 +8,28 @@ use testwright_sandboxes::Pattern;
 use super::families::{self, ReadBlock};
 
 /// The start of a block that may contain calls.
-#[derive(Debug, Clone)]
-pub(super) enum Block {
-    /// A fence from ``` to ```; `body` is the start of the line after the opening one.
-    Fence {
-        info: String,
-        body: usize,
-    },
-    Tag {
-        name: String,
-        body: usize,
-    },
+pub(super) struct Block<'t> {
+    pub(super) start: usize,
+    /// Offset after the opener.
+    pub(super) body: usize,
+    pub(super) form: Form<'t>,
+}
+
+/// The form of a block.
+pub(super) enum Form<'t> {
+    /// A fence from ``` to ```, with its language in lower case.
+    Fence(String),
+    Tag(&'t str),
     /// A tag such as `<function=name>`.
-    Function {
-        name: String,
-        body: usize,
-    },
+    Function(&'t str),
     /// Any other tag, which may be named after a tool.
-    Element {
-        name: String,
-        body: usize,
-    },
+    Element(&'t str),
     /// A form that belongs to a family of models.
-    Family {
-        read: ReadBlock,
-        body: usize,
-    },
+    Family(ReadBlock),
     /// A `{` or `[` at the start of a line, or after a tag, a token or words that announce a call.
     Bracket,
-    Thought {
-        end: usize,
-    },
+    /// Reasoning; the body is what comes after it.
+    Thought,
     /// A tool result that the model invented.
     InventedAnswer,
 }
@@ -108,63 +99,53 @@ static SHORT_END: Pattern = Pattern::new(r"</(?:[a-z]+:)?(?:call|tool|tool_use)>
 static SHORT_START: Pattern = Pattern::new(r"<(?:[a-z]+:)?(?:call|tool|tool_use)\s+name=");
 
 /// Returns the first opener at or after `at`.
-pub(super) fn next(text: &str, at: usize) -> Option<(usize, Block)> {
+pub(super) fn next(text: &str, at: usize) -> Option<Block<'_>> {
     let mut from = at;
     loop {
         let captures = OPENER.captures_at(text, from)?;
         let all = captures.get(0)?;
+        from = all.end();
         // A `<tool_call>` in backquotes only mentions calls.
-        let quoted = text[..all.start()].ends_with('`') && !all.as_str().contains("```");
-        if quoted {
-            from = all.end();
+        if text[..all.start()].ends_with('`') && !all.as_str().contains("```") {
             continue;
         }
-        let body = all.end();
-        let family = FAMILY_READERS.iter();
-        let family = family.filter(|(group, _)| captures.get(*group).is_some());
-        if let Some((_, read)) = family.copied().next() {
-            let start = captures.name("call").unwrap_or(all).start();
-            return Some((start, Block::Family { read, body }));
-        }
-        if let Some(fence) = captures.name("fence").or_else(|| captures.name("fence2")) {
-            let info = captures.name("info").or_else(|| captures.name("info2"));
-            let info = info.map_or("", |m| m.as_str()).trim();
-            let info = info.split_whitespace().next().unwrap_or("");
-            return Some((
-                fence.start(),
-                Block::Fence {
-                    info: info.to_lowercase(),
-                    body,
-                },
-            ));
-        }
-        if let Some(think) = captures.name("think") {
-            let mut closers = THOUGHTS.iter();
-            let close = closers.find(|(open, _)| *open == think.as_str());
-            // The last character of the tag is left to find JSON after it.
-            let end = close
-                .and_then(|(_, close)| Some(body + text[body..].find(close)? + close.len() - 1))
-                .unwrap_or(text.len());
-            return Some((think.start(), Block::Thought { end }));
-        }
-        if let Some(tag) = captures.name("tag") {
-            let name = tag.as_str().to_owned();
-            return Some((all.start(), Block::Tag { name, body }));
-        }
-        if let Some(function) = captures.name("function") {
-            let name = function.as_str().to_owned();
-            return Some((all.start(), Block::Function { name, body }));
-        }
-        if captures.name("answer").is_some() {
-            return Some((all.start(), Block::InventedAnswer));
-        }
-        if let Some(element) = captures.name("element") {
-            let name = element.as_str().to_owned();
-            return Some((all.start(), Block::Element { name, body }));
-        }
-        return captures
-            .name("bracket")
-            .map(|m| (m.start(), Block::Bracket));
+        let group = |name: &str| captures.name(name);
+        let mut families = FAMILY_READERS.iter();
+        let mut body = all.end();
+        let (opener, form) =
+            if let Some((_, read)) = families.find(|(group, _)| captures.get(*group).is_some()) {
+                (group("call").unwrap_or(all), Form::Family(*read))
+            } else if let Some(fence) = group("fence").or_else(|| group("fence2")) {
+                let info = group("info").or_else(|| group("info2"));
+                let mut words = info.map_or("", |m| m.as_str()).split_whitespace();
+                (
+                    fence,
+                    Form::Fence(words.next().unwrap_or("").to_lowercase()),
+                )
+            } else if let Some(think) = group("think") {
+                let mut closers = THOUGHTS.iter();
+                let close = closers.find(|(open, _)| *open == think.as_str());
+                // The last character of the tag is left to find JSON after it.
+                body = close
+                    .and_then(|(_, close)| Some(body + text[body..].find(close)? + close.len() - 1))
+                    .unwrap_or(text.len());
+                (think, Form::Thought)
+            } else if let Some(tag) = group("tag") {
+                (all, Form::Tag(tag.as_str()))
+            } else if let Some(function) = group("function") {
+                (all, Form::Function(function.as_str()))
+            } else if group("answer").is_some() {
+                (all, Form::InventedAnswer)
+            } else if let Some(element) = group("element") {
+                (all, Form::Element(element.as_str()))
+            } else {
+                (group("bracket")?, Form::Bracket)
+            };
+        return Some(Block {
+            start: opener.start(),
+            body,
+            form,
+        });
     }
 }
 
