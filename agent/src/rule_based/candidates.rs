@@ -7,7 +7,6 @@ mod values;
 use std::collections::BTreeMap;
 
 use testwright_sandboxes::Pattern;
-use testwright_tools::python::edit::reindented;
 
 use super::extract::{Issue, RaisedException, messages_only, split_note, wanted_exceptions};
 use super::probe::{Probe, ProbedException, Statement, Subject};
@@ -246,7 +245,7 @@ fn as_written(tested: Tested<'_>, raised: &ProbedException) -> Option<Candidate>
         true => statement.source.as_str(),
         false => split_note(&statement.source).0,
     };
-    body.lines.extend(source.lines().map(str::to_owned));
+    body.push_text(source);
     Some(tested.candidate(90, body, Behaviour::AsWritten))
 }
 
@@ -290,12 +289,10 @@ fn does_not_raise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candid
     if raised.own {
         // The statement itself raises, so a test that just ran it would look like a broken test.
         body.imports.push("import pytest".to_owned());
-        body.lines.push("try:".to_owned());
-        body.lines.extend(indented(&statement.source));
-        body.lines
-            .push(format!("except {} as error:", builtin_or_exception(name)));
-        body.lines
-            .push("    pytest.fail('raised {!r}'.format(error))".to_owned());
+        body.push_block("try:", &statement.source);
+        let exception = builtin_or_exception(name);
+        body.push_text(&format!("except {exception} as error:"));
+        body.push_text("    pytest.fail('raised {!r}'.format(error))");
     } else if statement.in_repr {
         body.lines
             .push(format!("assert repr({})", statement.source.trim()));
@@ -305,11 +302,9 @@ fn does_not_raise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candid
         let reaches_out = source.contains("http://") || source.contains("https://");
         if reaches_out && !raised.bases.iter().any(|b| b == "OSError") {
             body.imports.push("import contextlib".to_owned());
-            body.lines
-                .push("with contextlib.suppress(OSError):".to_owned());
-            body.lines.extend(indented(source));
+            body.push_block("with contextlib.suppress(OSError):", source);
         } else {
-            body.lines.extend(source.lines().map(str::to_owned));
+            body.push_text(source);
         }
     }
     let behaviour = Behaviour::DoesNotRaise(name.to_owned());
@@ -341,21 +336,11 @@ fn says_otherwise(tested: Tested<'_>, raised: &ProbedException) -> Option<Candid
     }
     let mut body = tested.before(&[]);
     body.imports.push("import pytest".to_owned());
-    body.lines
-        .push("with pytest.raises(Exception) as raised:".to_owned());
     let source = statement.shown.as_ref().unwrap_or(&statement.source);
-    body.lines.extend(indented(source));
-    body.lines.push(format!(
-        "assert str(raised.value) != {}",
-        values::quoted(&raised.message)
-    ));
+    body.push_block("with pytest.raises(Exception) as raised:", source);
+    let message = values::quoted(&raised.message);
+    body.push_text(&format!("assert str(raised.value) != {message}"));
     Some(tested.candidate(70, body, Behaviour::RaisesWithOtherMessage))
-}
-
-/// Returns the lines of a statement one level deeper; lines inside strings stay unchanged.
-fn indented(source: &str) -> Vec<String> {
-    let text = reindented(source, "    ");
-    text.lines().map(str::to_owned).collect()
 }
 
 /// Returns the functions that the tested statement is about, with their files: the innermost that failed first.

@@ -131,16 +131,29 @@ impl TestBody {
     /// Adds a statement that should raise an exception.
     pub(super) fn push_raising(&mut self, statement: &Statement, exception: &str) {
         self.imports.push("import pytest".to_owned());
-        self.lines.push(format!("with pytest.raises({exception}):"));
-        let text = reindented(&statement.source, "    ");
+        self.push_block(
+            &format!("with pytest.raises({exception}):"),
+            &statement.source,
+        );
+    }
+
+    /// Adds the lines of a text.
+    pub(super) fn push_text(&mut self, text: &str) {
         self.lines.extend(text.lines().map(str::to_owned));
+    }
+
+    /// Adds statements one level below a line that begins a block; lines inside strings stay unchanged.
+    pub(super) fn push_block(&mut self, opening: &str, source: &str) {
+        self.push_text(opening);
+        self.push_text(&reindented(source, "    "));
     }
 
     /// Adds statements that print, and the lines that compare their output.
     pub(super) fn push_printing(&mut self, statements: &[Statement], comparison: Vec<String>) {
         let first = self.lines.len();
-        let lines = statements.iter().flat_map(|s| s.source.lines());
-        self.lines.extend(lines.map(str::to_owned));
+        for statement in statements {
+            self.push_text(&statement.source);
+        }
         self.captured = Some(first..self.lines.len());
         self.lines.extend(comparison);
     }
@@ -148,12 +161,11 @@ impl TestBody {
     /// Adds a statement, whose value gets a name if `label` has one.
     fn push(&mut self, statement: &Statement, label: Option<String>) {
         let source = statement.shown.as_ref().unwrap_or(&statement.source);
-        let text = match &label {
-            Some(label) => format!("{label} = {source}"),
-            None => source.clone(),
-        };
         let first = self.lines.len();
-        self.lines.extend(text.lines().map(str::to_owned));
+        match &label {
+            Some(label) => self.push_text(&format!("{label} = {source}")),
+            None => self.push_text(source),
+        }
         if !statement.patched.is_empty() || !statement.leaks.is_empty() {
             self.changes.push(ProcessChange {
                 lines: first..self.lines.len(),
@@ -223,14 +235,11 @@ fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, bod
         let module = probe.symbolic.as_deref().unwrap_or("sympy");
         body.imports.push(format!("from {module} import {maker}"));
         if maker == "symbols" {
-            body.lines.push(format!(
-                "{} = symbols('{}')",
-                names.join(", "),
-                names.join(" ")
-            ));
+            let (left, right) = (names.join(", "), names.join(" "));
+            body.push_text(&format!("{left} = symbols('{right}')"));
         } else {
-            body.lines
-                .extend(names.iter().map(|n| format!("{n} = {maker}('{n}')")));
+            let symbols = names.iter().map(|n| format!("{n} = {maker}('{n}')"));
+            body.lines.extend(symbols);
         }
     }
 }

@@ -85,19 +85,14 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
         .flat_map(|text| test_body::words(text))
         .collect();
     let mut body = evidence.before(&targets, &more);
-    body.lines.push("shown = [".to_owned());
-    body.lines.extend(
-        compared
-            .iter()
-            .map(|(_, (source, _))| format!("    {},", source.replace('\n', " "))),
-    );
-    body.lines.push("]".to_owned());
-    let texts: Vec<&str> = compared
-        .iter()
-        .map(|(_, (_, output))| output.as_str())
-        .collect();
+    body.push_text("shown = [");
+    for (_, (source, _)) in compared {
+        body.push_text(&format!("    {},", source.replace('\n', " ")));
+    }
+    body.push_text("]");
+    let outputs: Vec<&str> = compared.iter().map(|(_, pair)| pair.1.as_str()).collect();
     body.lines
-        .push(format!("assert shown != [{}]", texts.join(", ")));
+        .push(format!("assert shown != [{}]", outputs.join(", ")));
     let last = &statements[last];
     Some(Candidate {
         homes: homes(last, None),
