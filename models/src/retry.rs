@@ -86,7 +86,7 @@ impl Model for Retry {
         // A wait that the server asked for does not count as a try of its own; the total delay bounds these.
         let mut hinted = 0;
         loop {
-            let error = match self.inner.complete(request).await {
+            let mut error = match self.inner.complete(request).await {
                 Ok(mut reply) => {
                     self.reached.store(true, Ordering::Relaxed);
                     reply.failed_tries += attempt - 1;
@@ -95,16 +95,16 @@ impl Model for Retry {
                 Err(error) => error,
             };
             let mut tries = MAX_TRIES;
-            let (message, after) = match &error {
+            let (message, after) = match &mut error {
                 ModelError::Transient { message, after, .. } => {
                     self.reached.store(true, Ordering::Relaxed);
-                    (message.clone(), *after)
+                    (message, *after)
                 }
                 ModelError::Unreachable { message, .. } => {
                     if !self.reached.load(Ordering::Relaxed) {
                         tries = tries.min(UNREACHABLE_TRIES);
                     }
-                    (message.clone(), None)
+                    (message, None)
                 }
                 _ => return Err(error),
             };
@@ -112,7 +112,8 @@ impl Model for Retry {
                 hinted += 1;
             }
             if attempt - hinted >= tries {
-                return Err(with_message(error, given_up(&message, attempt, waited, "")));
+                *message = given_up(message, attempt, waited, "");
+                return Err(error);
             }
             let wait = Retry::wait(attempt - hinted.min(attempt - 1), after);
             if waited + wait > MAX_TOTAL_DELAY {
@@ -121,12 +122,12 @@ impl Model for Retry {
                     wait.as_secs_f64(),
                     MAX_TOTAL_DELAY.as_secs_f64()
                 );
-                let message = given_up(&message, attempt, waited, &why);
-                return Err(with_message(error, message));
+                *message = given_up(message, attempt, waited, &why);
+                return Err(error);
             }
             let notice = Wait {
                 seconds: wait.as_secs_f64(),
-                message,
+                message: message.clone(),
             };
             tracing::info!(attempt, seconds = notice.seconds, message = %notice.message, "waiting before asking the model again");
             if let Some(tell) = &self.on_wait {
@@ -136,21 +137,6 @@ impl Model for Retry {
             waited += wait;
             attempt += 1;
         }
-    }
-}
-
-/// Replaces the message of an error that is retried.
-fn with_message(error: ModelError, message: String) -> ModelError {
-    match error {
-        ModelError::Transient {
-            after, unbilled, ..
-        } => ModelError::Transient {
-            message,
-            after,
-            unbilled,
-        },
-        ModelError::Unreachable { hint, .. } => ModelError::Unreachable { message, hint },
-        other => other,
     }
 }
 

@@ -96,31 +96,29 @@ pub(super) fn in_headers(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
 /// Returns the seconds to wait from a body: a field such as `retryDelay`, or words.
 pub(super) fn in_body(body: &str, now: SystemTime) -> Option<f64> {
     match serde_json::from_str::<Value>(body) {
-        Ok(value) => in_fields(&value, now, 0).or_else(|| in_texts(&value, now, 0)),
+        Ok(value) => {
+            let in_fields = |value: &Value| {
+                let mut fields = value.as_object()?.iter();
+                fields.find_map(|(key, value)| field(&key.to_lowercase(), value, now))
+            };
+            let in_text = |value: &Value| in_words(value.as_str()?, now);
+            nested(&value, &in_fields, 0).or_else(|| nested(&value, &in_text, 0))
+        }
         Err(_) => in_words(body, now),
     }
 }
 
-fn in_fields(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
+/// Returns the first hint in a value or in those that it contains.
+fn nested(value: &Value, hint_in: &dyn Fn(&Value) -> Option<f64>, depth: usize) -> Option<f64> {
     if depth > MAX_DEPTH {
         return None;
     }
-    let nested = match value {
-        Value::Array(items) => items.iter().collect(),
-        Value::Object(fields) => {
-            let own = fields
-                .iter()
-                .find_map(|(key, value)| field(&key.to_lowercase(), value, now));
-            if own.is_some() {
-                return own;
-            }
-            fields.values().collect()
-        }
-        _ => Vec::new(),
-    };
-    nested
-        .into_iter()
-        .find_map(|inner| in_fields(inner, now, depth + 1))
+    let inner = |value: &Value| nested(value, hint_in, depth + 1);
+    hint_in(value).or_else(|| match value {
+        Value::Array(items) => items.iter().find_map(inner),
+        Value::Object(fields) => fields.values().find_map(inner),
+        _ => None,
+    })
 }
 
 /// Reads a field with a hint, by the name of its key in lower case.
@@ -155,18 +153,6 @@ fn field(key: &str, value: &Value, now: SystemTime) -> Option<f64> {
         _ => return None,
     };
     Some(if is_ms { seconds / 1000.0 } else { seconds })
-}
-
-fn in_texts(value: &Value, now: SystemTime, depth: usize) -> Option<f64> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    match value {
-        Value::String(text) => in_words(text, now),
-        Value::Array(items) => items.iter().find_map(|item| in_texts(item, now, depth + 1)),
-        Value::Object(fields) => fields.values().find_map(|v| in_texts(v, now, depth + 1)),
-        _ => None,
-    }
 }
 
 /// Returns the seconds in a text such as "Please try again in 1h2m3.5s" or "resets at 2026-11-21 22:01:00 UTC".
