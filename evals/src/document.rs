@@ -12,7 +12,7 @@ mod table;
 pub use files::{write_plots, write_tables};
 pub use markdown::markdown;
 pub use spreadsheet::{csv_table, text_cell};
-pub use table::{Cell, Column, Figure, Section, Table};
+pub use table::{Cell, Column, Figure, Section, Table, href};
 
 /// Maximum characters of a text from data; the result files contain the full text.
 const MAX_TEXT_LEN: usize = 4_000;

@@ -2,7 +2,6 @@
 //! security policy allows no scripts but its own.
 
 use std::borrow::Cow;
-use std::path::{Component, Path};
 
 use base64::Engine as _;
 use minijinja::value::{Serde, Value};
@@ -11,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::format::letter;
-use super::{Cell, Column, MAX_TEXT_LEN, Plot, Section, Table};
+use super::{MAX_TEXT_LEN, Section};
 use crate::untrusted_text;
 
 /// Base layout of reports; templates extend it as `base.html`.
@@ -25,43 +24,6 @@ pub(super) const STANDALONE_STYLE: &str = "svg{background:#fff;font-family:sans-
     .whisker{stroke-width:2;stroke-opacity:0.75}.s0{fill:#1f62b8;stroke:#1f62b8}.s1{fill:#b4451b;stroke:#b4451b}\
     .s2{fill:#25773a;stroke:#25773a}.s3{fill:#7c3fa6;stroke:#7c3fa6}.s4{fill:#846300;stroke:#846300}\
     .s5{fill:#0b6f80;stroke:#0b6f80}";
-
-/// A section of a page.
-#[derive(Serialize)]
-pub struct SectionView {
-    /// Id of the section, used for its anchor.
-    pub id: &'static str,
-    /// Heading of the section.
-    pub title: &'static str,
-    /// Notes above the plots and tables, as plain text.
-    pub notes: Vec<String>,
-    /// Plots, above the tables.
-    pub plots: Vec<Plot>,
-    /// Tables of the section.
-    pub tables: Vec<TableView>,
-}
-
-/// A table of a page.
-#[derive(Serialize)]
-pub struct TableView {
-    /// Caption of the table, as plain text.
-    pub caption: String,
-    /// Columns, from left to right.
-    pub columns: Vec<Column>,
-    /// Rows of cells; each has one cell per column.
-    pub rows: Vec<Vec<Link>>,
-    /// Whether the table is open initially.
-    pub is_open: bool,
-}
-
-/// The content of a cell, which may be a link.
-#[derive(Serialize)]
-pub struct Link {
-    /// Text of the cell.
-    pub text: String,
-    /// Relative URL of a file; `None` if the cell is not a link.
-    pub href: Option<String>,
-}
 
 /// Data of a page in the layout of `page.html`; a template may extend it with its own fields.
 #[derive(Serialize)]
@@ -79,7 +41,7 @@ pub struct Page<'p, T> {
     /// Cards of the compared systems or prediction sets.
     pub systems: Vec<SystemView>,
     /// Sections in display order.
-    pub sections: Vec<SectionView>,
+    pub sections: Vec<Section>,
     /// Fields for the page's own template. `rows` is the table of all instances.
     #[serde(flatten)]
     pub own: T,
@@ -166,83 +128,4 @@ pub fn render_with(
 /// Returns a hash that identifies a script or a style in a content security policy.
 pub fn hash(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text))
-}
-
-/// Builds the view of a section with its plots. Tables of the sections in `open` are open initially.
-pub fn section_view(section: Section, plots: Vec<Plot>, open: &[&str]) -> SectionView {
-    let is_open =
-        |table: &Table| open.contains(&section.id) || plots.is_empty() && table.rows.len() <= 12;
-    let tables = section.tables.into_iter().map(|table| TableView {
-        is_open: is_open(&table),
-        caption: table.caption,
-        columns: table.columns,
-        rows: table
-            .rows
-            .into_iter()
-            .map(|row| row.into_iter().map(link).collect())
-            .collect(),
-    });
-    SectionView {
-        id: section.id,
-        title: section.title,
-        notes: section.notes,
-        tables: tables.collect(),
-        plots,
-    }
-}
-
-fn link(cell: Cell) -> Link {
-    Link {
-        href: cell.file.as_deref().and_then(href),
-        text: cell.text,
-    }
-}
-
-/// Returns a link to a file near the page. Returns `None` if the path is not below the results folder; only a path from
-/// one results folder to another may begin with `..` (`move_logs` of the report).
-pub fn href(path: &str) -> Option<String> {
-    let components: Vec<Component<'_>> = Path::new(path).components().collect();
-    let is_fit = |c: &Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
-    let below = components
-        .iter()
-        .position(|c| *c != Component::ParentDir)
-        .unwrap_or(components.len());
-    if components[below..].is_empty() || !components[below..].iter().all(is_fit) {
-        return None;
-    }
-    let mut href = ".".to_owned();
-    for component in &components {
-        href.push('/');
-        for byte in component.as_os_str().as_encoded_bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    href.push(char::from(*byte));
-                }
-                other => href.push_str(&format!("%{other:02X}")),
-            }
-        }
-    }
-    Some(href)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_stay_near_the_page() {
-        let link = |path: &str| href(path);
-        assert_eq!(
-            link("logs/a b/\"x\".txt"),
-            Some("./logs/a%20b/%22x%22.txt".to_owned())
-        );
-        assert_eq!(
-            link("javascript:alert(1)"),
-            Some("./javascript%3Aalert%281%29".to_owned())
-        );
-        assert_eq!(link("../b/logs/x"), Some("./../b/logs/x".to_owned()));
-        for path in ["/etc/passwd", "", "..", "logs/../../x"] {
-            assert_eq!(link(path), None, "{path}");
-        }
-    }
 }

@@ -9,9 +9,9 @@ use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
 use super::sections::{Labels, facts, sections};
 use super::{GradingReport, ReportError};
-use crate::document::Column;
 use crate::document::format::{NONE, letter, old_class, percent, short_rate};
 use crate::document::html::{self, Page, STYLE, SystemView};
+use crate::document::{Column, href};
 use crate::result::InstanceResult;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -73,11 +73,8 @@ pub(super) fn page(report: &GradingReport, sets: &[PredictionSet]) -> Result<Str
         facts: &facts(&report.run),
         systems_label: "Prediction sets",
         systems: cards(report),
-        sections: sections(report, &labels)
-            .into_iter()
-            .map(|section| {
-                html::section_view(section, Vec::new(), &["rates", "classes", "comparison"])
-            })
+        sections: (sections(report, &labels).into_iter())
+            .map(|section| section.with_plots(Vec::new(), &["rates", "classes", "comparison"]))
             .collect(),
         own: InstanceTable {
             repositories,
@@ -214,12 +211,12 @@ fn logs(graded: &InstanceResult) -> Vec<Log> {
         .filter_map(|(name, path)| {
             Some(Log {
                 name: name.clone(),
-                href: html::href(path)?,
+                href: href(path)?,
             })
         })
         .collect();
     let failed = graded.infrastructure.as_ref();
-    if let Some(href) = failed.and_then(|i| html::href(i.log.as_deref()?))
+    if let Some(href) = failed.and_then(|i| href(i.log.as_deref()?))
         && logs.iter().all(|log| log.href != href)
     {
         let name = "failure".to_owned();

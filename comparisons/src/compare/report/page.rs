@@ -1,9 +1,9 @@
 //! Renders `report.html`, a self-contained page with a searchable table of all instances.
 
 use serde::Serialize;
-use testwright_evals::document::Section;
 use testwright_evals::document::format::{percent, short_rate};
-use testwright_evals::document::html::{self, Page, RenderError, STYLE, SystemView};
+use testwright_evals::document::html::{Page, RenderError, STYLE, SystemView};
+use testwright_evals::document::{Section, href};
 use testwright_evals::statistics::Rate;
 use testwright_tools::tools::count;
 
@@ -88,11 +88,10 @@ pub(super) fn page(
         facts,
         systems_label: "Systems",
         systems: systems.collect(),
-        sections: sections
-            .into_iter()
+        sections: (sections.into_iter())
             .map(|section| {
                 let plots = plots(section.id, report);
-                html::section_view(section, plots, &["rates", "ablations", "cost"])
+                section.with_plots(plots, &["rates", "ablations", "cost"])
             })
             .collect(),
         own: InstanceTable { rows: rows(data) },
@@ -138,6 +137,6 @@ fn view(run: Option<&ScoredRun>) -> RunView {
     RunView {
         sign,
         class,
-        href: html::href(&format!("{}/{}", run.folder, trajectory_page::FILE)),
+        href: href(&format!("{}/{}", run.folder, trajectory_page::FILE)),
     }
 }

@@ -138,25 +138,15 @@ fn rates(report: &ComparisonReport) -> Section {
                  system do (70 of 433 instances, published)."
             .to_owned(),
     };
-    let mut notes = vec![
-        "A run without a submission counts as 0; a run that could not be made or graded is not in any rate. With several samples, \
-         intervals are bootstrapped over instances."
-            .to_owned(),
-        could,
-    ];
-    if gives_more(report) {
-        notes.push(
-            "Systems marked `given` have more information than the issue (SWT-bench, Table 5). Their task is easier, so their rates are \
-             not comparable with the others. The ablations show the effect of that information."
-                .to_owned(),
-        );
-    }
-    Section {
-        id: "rates",
-        title: "Rates",
-        notes,
-        tables,
-    }
+    let easier = "Systems marked `given` have more information than the issue (SWT-bench, Table 5). Their task is easier, so their rates are \
+         not comparable with the others. The ablations show the effect of that information.";
+    Section::new("rates", "Rates", tables)
+        .note(
+            "A run without a submission counts as 0; a run that could not be made or graded is not in any rate. With several samples, \
+             intervals are bootstrapped over instances.",
+        )
+        .note(could)
+        .notes(gives_more(report).then_some(easier))
 }
 
 fn ablations(report: &ComparisonReport) -> Section {
@@ -175,18 +165,8 @@ fn ablations(report: &ComparisonReport) -> Section {
             p_value(one.paired.p_value).into(),
         ]);
     }
-    Section {
-        id: "ablations",
-        title: "Ablations",
-        notes: match gives_more(report) {
-            true => vec![
-                "An option that gives more than the issue is not part of the approach: its difference shows the value of that information."
-                    .to_owned(),
-            ],
-            false => Vec::new(),
-        },
-        tables: vec![table],
-    }
+    let value = "An option that gives more than the issue is not part of the approach: its difference shows the value of that information.";
+    Section::new("ablations", "Ablations", [table]).notes(gives_more(report).then_some(value))
 }
 
 const COSTS: [Figure<CostSummary>; 9] = [
@@ -214,15 +194,15 @@ fn cost(report: &ComparisonReport) -> Section {
     for (at, s) in systems.filter(|(_, s)| s.cost.runs > 0) {
         table.labelled(s.label(at), COSTS.map(|(_, figure)| figure(&s.cost)));
     }
-    let section = Section::new("cost", "Cost", [table])
-        .note("Pareto front (line): no other system is better at the same cost.");
-    match unassigned_dollars(report.dollars, dollars_of_runs(costs(report))) {
-        Some(dollars) => section.note(format!(
-            "The dollars of the comparison include {dollars:.4} that belong to no run of the \
-             table: failed calls, or interrupted calls at their highest possible cost."
-        )),
-        None => section,
-    }
+    let unassigned = unassigned_dollars(report.dollars, dollars_of_runs(costs(report)));
+    Section::new("cost", "Cost", [table])
+        .note("Pareto front (line): no other system is better at the same cost.")
+        .notes(unassigned.map(|dollars| {
+            format!(
+                "The dollars of the comparison include {dollars:.4} that belong to no run of the \
+                 table: failed calls, or interrupted calls at their highest possible cost."
+            )
+        }))
 }
 
 pub(super) fn costs(report: &ComparisonReport) -> impl Iterator<Item = &CostSummary> {
@@ -265,21 +245,15 @@ fn overlap(report: &ComparisonReport) -> Section {
             group.instances.join(", ").into(),
         ]);
     }
-    let mut notes = vec![format!(
-        "At least one system solves {} of the {} with a verdict for every system, and all systems solve {}.",
-        overlap.union,
-        count(overlap.instances, "instance"),
-        overlap.intersection
-    )];
-    if gives_more(report) {
-        notes.push("This includes systems that are given more than the issue.".to_owned());
-    }
-    Section {
-        id: "overlap",
-        title: "Overlap",
-        notes,
-        tables: vec![table],
-    }
+    let more = "This includes systems that are given more than the issue.";
+    Section::new("overlap", "Overlap", [table])
+        .note(format!(
+            "At least one system solves {} of the {} with a verdict for every system, and all systems solve {}.",
+            overlap.union,
+            count(overlap.instances, "instance"),
+            overlap.intersection
+        ))
+        .notes(gives_more(report).then_some(more))
 }
 
 const PAIRS: [Figure<Pair>; 7] = [
@@ -308,29 +282,12 @@ fn pairs(report: &ComparisonReport) -> Section {
         table.labelled(pair.first.as_str(), cells);
     }
     let mut tables = vec![table];
-    tables.extend(
-        report
-            .pairs
-            .iter()
-            .filter(|p| !p.discordant.is_empty())
-            .map(discordant),
-    );
-    let mut notes = vec![
-        "Exact McNemar tests on the same instances; Holm's correction is over all pairs."
-            .to_owned(),
-    ];
-    if gives_more(report) {
-        notes.push(
-            "Systems that are given more than the issue are only compared with each other."
-                .to_owned(),
-        );
-    }
-    Section {
-        id: "pairs",
-        title: "Pairwise comparison",
-        notes,
-        tables,
-    }
+    let differing = report.pairs.iter().filter(|p| !p.discordant.is_empty());
+    tables.extend(differing.map(discordant));
+    let more = "Systems that are given more than the issue are only compared with each other.";
+    Section::new("pairs", "Pairwise comparison", tables)
+        .note("Exact McNemar tests on the same instances; Holm's correction is over all pairs.")
+        .notes(gives_more(report).then_some(more))
 }
 
 fn discordant(pair: &Pair) -> Table {

@@ -1,7 +1,7 @@
 //! Renders the report as a self-contained page.
 
 use super::{CloverReport, TITLE};
-use crate::document::html::{self, LAYOUT, Page, RenderError, STYLE, SystemView};
+use crate::document::html::{LAYOUT, Page, RenderError, STYLE, SystemView};
 
 /// Renders the report as a page.
 ///
@@ -13,7 +13,7 @@ pub fn page(report: &CloverReport) -> Result<String, RenderError> {
     let systems = names.iter().enumerate();
     let open = ["assertions", "targets", "blocks", "contexts", "answers"];
     let sections = report.sections().into_iter();
-    let sections = sections.map(|section| html::section_view(section, Vec::new(), &open));
+    let sections = sections.map(|section| section.with_plots(Vec::new(), &open));
     let page = Page {
         title: TITLE,
         style: STYLE.into(),
