@@ -60,11 +60,10 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
             let is_patch = |other: &&SelectionResult| other.patch == result.patch;
             let mut of_patch = ranked.iter();
             let of_patch = of_patch.find(|group| group.patches.iter().any(is_patch));
-            let text = |text: &str| text_cell(text).into_owned();
             rows.push([
-                text(&result.instance_id),
-                text(&result.tests),
-                text(&result.patch),
+                text_cell(&result.instance_id),
+                text_cell(&result.tests),
+                text_cell(&result.patch),
                 result.verdict().as_str().to_owned(),
                 result.passed.len().to_string(),
                 result.failed.len().to_string(),
@@ -74,7 +73,7 @@ fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
                 result
                     .resolves
                     .map_or_else(String::new, |is| is.to_string()),
-                text(&reasons(result)),
+                text_cell(&reasons(result)),
             ]);
         }
     }

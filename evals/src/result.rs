@@ -15,7 +15,7 @@ use crate::untrusted_text::{NameError, check_name};
 use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
 
 /// A line of `results.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstanceResult {
     /// Id of the instance in the dataset.
     pub instance_id: String,

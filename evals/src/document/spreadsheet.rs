@@ -1,7 +1,5 @@
 //! Cells of CSV tables that people may open in a spreadsheet.
 
-use std::borrow::Cow;
-
 use csv::Writer;
 
 /// Characters with which spreadsheets start a formula.
@@ -9,10 +7,10 @@ const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 /// Returns a text as a cell that no spreadsheet runs as a formula: an apostrophe precedes it if it looks like one. Names
 /// and reasons come from untrusted files.
-pub fn text_cell(text: &str) -> Cow<'_, str> {
+pub fn text_cell(text: &str) -> String {
     match text.starts_with(FORMULA_STARTS) {
-        true => Cow::Owned(format!("'{text}")),
-        false => Cow::Borrowed(text),
+        true => format!("'{text}"),
+        false => text.to_owned(),
     }
 }
 

@@ -1,14 +1,12 @@
 //! Keys that identify gradings, and the initial result of a grading.
 
-use std::collections::BTreeMap;
-
 use sha2::{Digest, Sha256};
 use testwright_sandboxes::recipe::built_in_digest;
 
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
-use crate::result::{Infrastructure, InstanceResult, Seconds};
+use crate::result::{Infrastructure, InstanceResult};
 use crate::verdict::{Observations, Verdict};
 use testwright_sandboxes::hex::hex;
 
@@ -77,23 +75,11 @@ pub(super) fn empty_result(
         repo: instance.repo.clone(),
         issue_tokens: instance.problem_statement.chars().count().div_ceil(4) as u64,
         has_patch: prediction.model_patch.is_some(),
-        applied: false,
-        notes: Vec::new(),
-        contributed: Vec::new(),
-        tests: Vec::new(),
         old_class,
         strict,
         swt,
         tdd,
-        coverage_delta: None,
-        coverage_lines: None,
-        adequacy_lines: None,
-        coverage_problem: None,
         differs,
-        infrastructure: None,
-        seconds: Seconds::default(),
-        cached: Vec::new(),
-        logs: BTreeMap::new(),
-        leakage: None,
+        ..InstanceResult::default()
     }
 }

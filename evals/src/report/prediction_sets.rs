@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::RunMetadata;
 use crate::predictions::WarningKind;
-use crate::result::{InstanceResult, Seconds};
-use crate::verdict::{OldClass, Strict, Swt, Tdd};
+use crate::result::InstanceResult;
+use crate::verdict::Strict;
 
 /// Results of one prediction set.
 #[derive(Debug, Clone)]
@@ -78,31 +78,13 @@ fn missing(prediction: &str, id: &str, details: Option<&(String, u64)>) -> Insta
     InstanceResult {
         instance_id: id.to_owned(),
         prediction: prediction.to_owned(),
-        key: String::new(),
         repo,
         issue_tokens,
-        has_patch: false,
-        applied: false,
-        notes: Vec::new(),
-        contributed: Vec::new(),
-        tests: Vec::new(),
-        old_class: OldClass::None,
         strict: Strict {
             fail_to_pass: false,
             reason: WarningKind::Missing.text().to_owned(),
         },
-        swt: Swt::default(),
-        tdd: Tdd::default(),
-        coverage_delta: None,
-        coverage_lines: None,
-        adequacy_lines: None,
-        coverage_problem: None,
-        differs: Vec::new(),
-        infrastructure: None,
-        seconds: Seconds::default(),
-        cached: Vec::new(),
-        logs: BTreeMap::new(),
-        leakage: None,
+        ..InstanceResult::default()
     }
 }
 

@@ -11,9 +11,9 @@ use crate::result::InstanceResult;
 pub(super) const FILE: &str = "results.csv";
 
 const COLUMNS: [Figure<InstanceResult>; 36] = [
-    ("instance_id", |of| text(&of.instance_id)),
-    ("prediction", |of| text(&of.prediction)),
-    ("repo", |of| text(&of.repo)),
+    ("instance_id", |of| text_cell(&of.instance_id)),
+    ("prediction", |of| text_cell(&of.prediction)),
+    ("repo", |of| text_cell(&of.repo)),
     ("issue_tokens", |of| of.issue_tokens.to_string()),
     ("has_patch", |of| of.has_patch.to_string()),
     ("applied", |of| of.applied.to_string()),
@@ -29,7 +29,7 @@ const COLUMNS: [Figure<InstanceResult>; 36] = [
     ("coverage_delta", |of| figure(of, counted_delta(of))),
     ("coverage_lines", |of| count(of.coverage_lines)),
     ("coverage_problem", |of| {
-        text(of.coverage_problem.as_deref().unwrap_or_default())
+        text_cell(of.coverage_problem.as_deref().unwrap_or_default())
     }),
     ("class_on_old_code", |of| {
         match is_judged(of) && counts(of) {
@@ -37,12 +37,12 @@ const COLUMNS: [Figure<InstanceResult>; 36] = [
             false => String::new(),
         }
     }),
-    ("reason", |of| text(&of.strict.reason)),
-    ("differs", |of| text(&of.differs.join("; "))),
-    ("notes", |of| text(&of.notes.join("; "))),
+    ("reason", |of| text_cell(&of.strict.reason)),
+    ("differs", |of| text_cell(&of.differs.join("; "))),
+    ("notes", |of| text_cell(&of.notes.join("; "))),
     ("infrastructure", |of| {
         let failure = of.infrastructure.as_ref();
-        failure.map_or_else(String::new, |failure| text(&failure.to_string()))
+        failure.map_or_else(String::new, |failure| text_cell(&failure.to_string()))
     }),
     ("contributed", |of| of.contributed.len().to_string()),
     ("tests", |of| of.tests.len().to_string()),
@@ -55,8 +55,8 @@ const COLUMNS: [Figure<InstanceResult>; 36] = [
     ("repeats_seconds", |of| of.seconds.repeats.to_string()),
     ("waiting_seconds", |of| of.seconds.waiting.to_string()),
     ("other_seconds", |of| of.seconds.other.to_string()),
-    ("cached", |of| text(&of.cached.join("; "))),
-    ("key", |of| text(&of.key)),
+    ("cached", |of| text_cell(&of.cached.join("; "))),
+    ("key", |of| text_cell(&of.key)),
 ];
 
 /// Returns the table of all results. Cells of figures that are missing are empty.
@@ -64,10 +64,6 @@ pub(super) fn results_table(sets: &[PredictionSet]) -> csv::Result<Vec<u8>> {
     let results = sets.iter().flat_map(|set| &set.all);
     let rows = results.map(|graded| COLUMNS.map(|(_, cell)| cell(graded)));
     csv_table(COLUMNS.map(|(name, _)| name), rows)
-}
-
-fn text(text: &str) -> String {
-    text_cell(text).into_owned()
 }
 
 fn count(value: Option<u64>) -> String {

@@ -2,8 +2,6 @@
 //!
 //! The data is seeded: the same call gives the same results. Verdicts are computed from generated outcomes.
 
-use std::collections::BTreeMap;
-
 use testwright_evals::result::{Infrastructure, InstanceResult, Seconds, TestPair};
 use testwright_evals::verdict::{Adequacy, Observations, Pair};
 use testwright_tools::outcomes::report::{FailureClass, Outcome};
@@ -133,11 +131,6 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         4.0 + 20.0 * random.share().powi(4),
     );
     InstanceResult {
-        instance_id: String::new(),
-        prediction: String::new(),
-        key: String::new(),
-        repo: String::new(),
-        issue_tokens: 0,
         has_patch,
         applied,
         notes: if has_patch && !applied {
@@ -163,7 +156,6 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         coverage_delta,
         coverage_lines: coverage_delta.map(|_| 10),
         adequacy_lines: Some(12),
-        coverage_problem: None,
         differs: verdict.differs,
         infrastructure,
         seconds: Seconds {
@@ -177,8 +169,6 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
             other: 1.0,
             total: build + old + new + 3.5,
         },
-        cached: Vec::new(),
-        logs: BTreeMap::new(),
-        leakage: None,
+        ..InstanceResult::default()
     }
 }

@@ -8,7 +8,7 @@ use testwright_tools::outcomes::report::{Outcome, belongs_to_test};
 use super::{Condition, Observations, Pair, Repeat, fails, word};
 
 /// The strict verdict on one prediction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Strict {
     /// Whether a contributed test goes from fail to pass, and no other test breaks.
     pub fail_to_pass: bool,

@@ -9,13 +9,15 @@ use crate::compare::RunStatus;
 use crate::compare::plan::PlannedInstance;
 
 const SYSTEM: [Figure<SystemSummary>; 21] = [
-    ("system", |s| text(&s.name)),
-    ("approach", |s| text(&s.system.approach)),
-    ("model", |s| text(&s.system.model)),
+    ("system", |s| text_cell(&s.name)),
+    ("approach", |s| text_cell(&s.system.approach)),
+    ("model", |s| text_cell(&s.system.model)),
     ("upper_bound", |s| {
         s.system.oracle_samples.is_some().to_string()
     }),
-    ("extra_inputs", |s| text(&s.system.extra_inputs.join("; "))),
+    ("extra_inputs", |s| {
+        text_cell(&s.system.extra_inputs.join("; "))
+    }),
     ("runs_judged", |s| s.judged.to_string()),
     ("runs_not_judged", |s| s.not_judged.to_string()),
     ("submitted", |s| s.submitted.to_string()),
@@ -57,11 +59,11 @@ struct Row<'a> {
 type RunColumn = (&'static str, fn(&Row<'_>) -> String);
 
 const RUN: [RunColumn; 25] = [
-    ("instance_id", |r| text(&r.instance.id)),
-    ("repo", |r| text(&r.instance.repository)),
+    ("instance_id", |r| text_cell(&r.instance.id)),
+    ("repo", |r| text_cell(&r.instance.repository)),
     ("issue_tokens", |r| r.instance.issue_tokens.to_string()),
-    ("approach", |r| text(&r.of.system.approach)),
-    ("model", |r| text(&r.of.system.model)),
+    ("approach", |r| text_cell(&r.of.system.approach)),
+    ("model", |r| text_cell(&r.of.system.model)),
     ("sample", |r| r.sample.to_string()),
     ("status", |r| status(r.run.status).to_owned()),
     ("fail_to_pass", |r| verdict(r, |v| v.fail_to_pass)),
@@ -79,8 +81,8 @@ const RUN: [RunColumn; 25] = [
     }),
     ("confidence", |r| number(r.run.confidence)),
     ("reason", |r| match &r.run.judgement {
-        Judgement::Verdict(verdict) => text(&verdict.reason),
-        Judgement::NotJudged(reason) => text(reason),
+        Judgement::Verdict(verdict) => text_cell(&verdict.reason),
+        Judgement::NotJudged(reason) => text_cell(reason),
     }),
     ("model_calls", |r| count(r, r.run.cost.model_calls.into())),
     ("failed_calls", |r| count(r, r.run.cost.failed_calls.into())),
@@ -126,10 +128,6 @@ pub(super) fn runs(data: &Data) -> csv::Result<Vec<u8>> {
     }
     let rows = rows.iter().map(|row| RUN.map(|(_, cell)| cell(row)));
     csv_table(RUN.map(|(name, _)| name), rows)
-}
-
-fn text(text: &str) -> String {
-    text_cell(text).into_owned()
 }
 
 fn number(value: Option<f64>) -> String {

@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used)]
 use serde_json::json;
-use testwright_evals::result::Seconds;
-use testwright_evals::verdict::{OldClass, Strict, Swt, Tdd};
 
 use super::*;
 
@@ -11,29 +9,9 @@ fn result(has_patch: bool) -> InstanceResult {
         prediction: "m".to_owned(),
         key: "k".to_owned(),
         repo: "own/package".to_owned(),
-        issue_tokens: 0,
         has_patch,
         applied: has_patch,
-        notes: Vec::new(),
-        contributed: Vec::new(),
-        tests: Vec::new(),
-        old_class: OldClass::None,
-        strict: Strict {
-            fail_to_pass: false,
-            reason: String::new(),
-        },
-        swt: Swt::default(),
-        tdd: Tdd::default(),
-        coverage_delta: None,
-        coverage_lines: None,
-        adequacy_lines: None,
-        coverage_problem: None,
-        differs: Vec::new(),
-        infrastructure: None,
-        seconds: Seconds::default(),
-        cached: Vec::new(),
-        logs: BTreeMap::new(),
-        leakage: None,
+        ..InstanceResult::default()
     }
 }
 
