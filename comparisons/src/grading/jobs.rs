@@ -47,13 +47,7 @@ pub(super) fn jobs<'b>(
 const NAMED: usize = 3;
 
 /// Checks that the folder contains no other results than these jobs request, because a report covers the whole folder.
-/// Drops results of earlier versions, which graded failed runs as missing predictions.
-pub(super) fn check_folder(
-    jobs: &[Job<'_>],
-    sets: &[Predictions],
-    results: &mut Results,
-    out: &Path,
-) -> Result<()> {
+pub(super) fn check_folder(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
     let requested_keys: BTreeSet<(&str, &str)> = jobs
         .iter()
         .flat_map(|job| job.predictions.iter())
@@ -62,13 +56,6 @@ pub(super) fn check_folder(
     let is_requested = |result: &InstanceResult| {
         requested_keys.contains(&(result.prediction.as_str(), result.instance_id.as_str()))
     };
-    let is_failed_run = |result: &InstanceResult| {
-        let mut instances = jobs.iter().map(|job| &job.instance.instance_id);
-        !result.has_patch
-            && sets.iter().any(|set| set.model == result.prediction)
-            && instances.any(|id| *id == result.instance_id)
-    };
-    results.retain(|result| is_requested(result) || !is_failed_run(result));
     let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for result in results.all().filter(|result| !is_requested(result)) {
         let instances = others.entry(&result.prediction).or_default();
@@ -97,6 +84,3 @@ pub(super) fn check_folder(
         ))
         .hint("use another folder with --out, or the same instances and predictions"))
 }
-
-#[cfg(test)]
-mod tests;

@@ -98,7 +98,7 @@ impl GradingRun {
         let mut results = Results::open(&self.out).map_err(storing)?;
         let missing = missing_predictions(&warnings);
         let jobs = jobs(&self.dataset, sets, &missing);
-        check_folder(&jobs, sets, &mut results, &self.out)?;
+        check_folder(&jobs, &results, &self.out)?;
         let (harness, notes) = self.harness().await?;
         let all_notes = self.settings.notes.iter().chain(&notes);
         all_notes.for_each(|note| listener.note(&format!("note: {note}")));

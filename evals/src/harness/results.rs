@@ -129,12 +129,6 @@ impl Results {
         Ok(())
     }
 
-    /// Drops the results that do not match. They stay in the file until it is rewritten.
-    pub fn retain(&mut self, matches: impl Fn(&InstanceResult) -> bool) {
-        let results = &mut self.stored.by_name;
-        results.retain(|_, line| matches(&line.graded));
-    }
-
     /// Returns all results, sorted by prediction and instance.
     pub fn all(&self) -> impl Iterator<Item = &InstanceResult> {
         self.stored.by_name.values().map(|line| &line.graded)
