@@ -31,20 +31,12 @@ impl Task {
 
     /// Returns the number of the task in the paper.
     pub fn number(self) -> u32 {
-        match self {
-            Task::Assertion => 1,
-            Task::Target => 2,
-            Task::Blocks => 3,
-        }
+        self as u32 + 1
     }
 
     /// Returns the number of the task as a Roman numeral.
     pub fn numeral(self) -> &'static str {
-        match self {
-            Task::Assertion => "I",
-            Task::Target => "II",
-            Task::Blocks => "III",
-        }
+        ["I", "II", "III"][self as usize]
     }
 
     /// Returns the maximum number of problems per repository.

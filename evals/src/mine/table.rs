@@ -28,29 +28,19 @@ pub enum Stage {
     Verified,
 }
 
-impl Stage {
-    const ALL: [Stage; 7] = [
-        Stage::InTime,
-        Stage::CodeAndTests,
-        Stage::NamesIssue,
-        Stage::Fits,
-        Stage::HasText,
-        Stage::Graded,
+/// All stages in order, each with the condition that its changes meet.
+const STAGES: [(Stage, &str); 7] = [
+    (Stage::InTime, "changes in the time range"),
+    (Stage::CodeAndTests, "change code and tests"),
+    (Stage::NamesIssue, "name an issue that they fix"),
+    (Stage::Fits, "are within the size limits"),
+    (Stage::HasText, "have the issue's text"),
+    (Stage::Graded, "could be graded"),
+    (
         Stage::Verified,
-    ];
-
-    fn words(self) -> &'static str {
-        match self {
-            Stage::InTime => "changes in the time range",
-            Stage::CodeAndTests => "change code and tests",
-            Stage::NamesIssue => "name an issue that they fix",
-            Stage::Fits => "are within the size limits",
-            Stage::HasText => "have the issue's text",
-            Stage::Graded => "could be graded",
-            Stage::Verified => "verified: golden tests go from fail to pass",
-        }
-    }
-}
+        "verified: golden tests go from fail to pass",
+    ),
+];
 
 /// Number of changes that reached each stage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,15 +55,11 @@ impl Counts {
     /// Counts a change at this stage and the stages before it, except the first, which is counted for all changes
     /// together.
     pub fn reach_all(&mut self, stage: Stage) {
-        for on_the_way in Stage::ALL {
+        for (on_the_way, _) in STAGES {
             if on_the_way > Stage::InTime && on_the_way <= stage {
                 self.reach(on_the_way, 1);
             }
         }
-    }
-
-    fn get(&self, stage: Stage) -> usize {
-        self.0.get(&stage).copied().unwrap_or_default()
     }
 }
 
@@ -129,9 +115,9 @@ const DETAIL: usize = 300;
 impl Table {
     /// Builds the table, with reasons sorted by stage, then by descending frequency.
     pub fn new(counts: Counts, dropped: Vec<RejectedChange>) -> Table {
-        let stages = Stage::ALL.map(|stage| Row {
-            condition: stage.words(),
-            changes: counts.get(stage),
+        let stages = STAGES.map(|(stage, condition)| Row {
+            condition,
+            changes: counts.0.get(&stage).copied().unwrap_or_default(),
         });
         let mut reasons: BTreeMap<(Stage, String), (usize, String)> = BTreeMap::new();
         for one in &dropped {
