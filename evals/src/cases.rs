@@ -164,7 +164,8 @@ pub async fn verify(
     cases: &[Case],
     options: &CaseOptions,
 ) -> Result<Vec<Verification>> {
-    verify_with_progress(place, cases, options, &|_| ()).await
+    let ran = run(place, cases, options, false, &|_| ()).await?;
+    Ok(ran.into_iter().map(|ran| ran.verification).collect())
 }
 
 /// Runs cases as [`verify`] does, and also measures which lines of the repository they run.
@@ -177,35 +178,24 @@ pub async fn cov(
     cases: &[Case],
     options: &CaseOptions,
 ) -> Result<Vec<CaseCoverage>> {
-    cov_with_progress(place, cases, options, &|_| ()).await
+    run(place, cases, options, true, &|_| ()).await
 }
 
-/// Runs cases as [`verify`] does, and reports progress to `done`.
+/// Runs cases as [`verify`] does, or as [`cov`] does if they are measured, and reports progress to `done`.
 ///
 /// # Errors
 ///
-/// Fails as [`verify`] does.
-pub async fn verify_with_progress(
+/// Fails as [`verify`] and [`cov`] do.
+pub async fn run(
     place: &CaseEnvironment,
     cases: &[Case],
     options: &CaseOptions,
-    done: CaseProgress<'_>,
-) -> Result<Vec<Verification>> {
-    let ran = batch::run(place, cases, options, None, done).await?;
-    Ok(ran.into_iter().map(|ran| ran.verification).collect())
-}
-
-/// Runs cases as [`cov`] does, and reports progress to `done`.
-///
-/// # Errors
-///
-/// Fails as [`cov`] does.
-pub async fn cov_with_progress(
-    place: &CaseEnvironment,
-    cases: &[Case],
-    options: &CaseOptions,
+    is_measured: bool,
     done: CaseProgress<'_>,
 ) -> Result<Vec<CaseCoverage>> {
-    let measure = coverage::CoverageContext::new(place).await?;
-    batch::run(place, cases, options, Some(&measure), done).await
+    let measuring = match is_measured {
+        true => Some(coverage::CoverageContext::new(place).await?),
+        false => None,
+    };
+    batch::run(place, cases, options, measuring.as_ref(), done).await
 }

@@ -40,10 +40,6 @@ impl Tokenizer for TaskPrompts {
 }
 
 impl Prompts for TaskPrompts {
-    fn tokenizer(&self) -> &dyn Tokenizer {
-        self
-    }
-
     /// Counts the tokens for the longer answer form.
     fn instructions(&self, problem: &Problem) -> usize {
         let count = |form| {

@@ -85,7 +85,7 @@ pub fn order(
     let mut rest: Vec<(ContextClass, [u8; 32], &String)> = classes
         .iter()
         .filter(|(path, _)| !first.contains(path.as_str()))
-        .map(|(path, class)| (*class, random_key(seed, id, path), path))
+        .map(|(path, class)| (*class, digest(seed, &[id, path]), path))
         .collect();
     rest.sort();
     ordered.extend(
@@ -95,12 +95,13 @@ pub fn order(
     ordered
 }
 
-fn random_key(seed: u64, id: &str, path: &str) -> [u8; 32] {
+/// Returns random bytes that depend only on a seed and on names.
+pub(crate) fn digest(seed: u64, names: &[&str]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
-    for part in [id, path] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
+    for name in names {
+        hash.update((name.len() as u64).to_le_bytes());
+        hash.update(name);
     }
     hash.finalize().into()
 }

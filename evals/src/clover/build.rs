@@ -175,10 +175,10 @@ impl Builder<'_> {
                 (self.report)(&format!("running {all} tests, each alone: {done}"));
             }
         };
-        let ran = cases::verify_with_progress(self.place, &cases, &options, &done).await?;
+        let ran = cases::run(self.place, &cases, &options, false, &done).await?;
         let mut passing_tests = Vec::new();
         for (test, ran) in tests.into_iter().zip(ran) {
-            match DropReason::of_outcome(&ran.outcome) {
+            match DropReason::of_outcome(&ran.verification.outcome) {
                 Some(why) => counts.drop(why),
                 None => passing_tests.push(test),
             }
@@ -195,14 +195,9 @@ impl Builder<'_> {
             Task::Target => {
                 candidates::targets(seed, tests, &self.index, &self.measured, &mut counts)
             }
-            Task::Blocks => candidates::blocks(
-                seed,
-                tests,
-                &self.measured,
-                &self.repository.texts,
-                &self.repository.layout,
-                &mut counts,
-            ),
+            Task::Blocks => {
+                candidates::blocks(seed, tests, &self.measured, &self.repository, &mut counts)
+            }
         };
         Candidates { drawn, counts }
     }
@@ -302,7 +297,7 @@ impl Builder<'_> {
                 version: VERSION.to_owned(),
                 seed: self.options.seed,
                 python: self.place.environment.python_version.clone(),
-                tokenizer: self.prompts.tokenizer().name().to_owned(),
+                tokenizer: self.prompts.name().to_owned(),
                 source_sha256: self.place.source.digest.clone(),
                 packages_sha256: sha256(&packages),
                 golden_sha256: sha256(&golden(&candidate.text, &candidate.question)),
@@ -326,15 +321,14 @@ impl Builder<'_> {
                 suffix,
             } => {
                 let answer = format!("{prefix}{reference}{suffix}");
-                match self.prompts.tokenizer().count(&answer) > problem.task.max_answer_tokens() {
+                match self.prompts.count(&answer) > problem.task.max_answer_tokens() {
                     true => Err(DropReason::LongReference),
                     false => Ok(()),
                 }
             }
             Question::Target { path, .. } => {
                 let file = self.repository.texts.get(path).map_or("", String::as_str);
-                let tokens =
-                    self.prompts.instructions(problem) + self.prompts.tokenizer().count(file);
+                let tokens = self.prompts.instructions(problem) + self.prompts.count(file);
                 match tokens > MAX_INSTRUCTION_TOKENS {
                     true => Err(DropReason::LongInstructions),
                     false => Ok(()),

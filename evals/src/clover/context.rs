@@ -10,11 +10,8 @@ const FRAME_TOKENS: usize = 6;
 /// Longest note on a cut file.
 const CUT: &str = ", the first 100000 lines";
 
-/// Access to the prompts, to compute their length.
-pub trait Prompts: Send + Sync {
-    /// Returns the tokenizer that counts the tokens of prompts and answers.
-    fn tokenizer(&self) -> &dyn Tokenizer;
-
+/// Access to the prompts, to compute their length, and to the tokenizer of prompts and answers.
+pub trait Prompts: Tokenizer + Send {
     /// Counts the tokens of a problem's prompt without its context.
     fn instructions(&self, problem: &Problem) -> usize;
 }
@@ -31,11 +28,11 @@ pub fn context<'t>(
     let files = problem.context.iter();
     let order: Vec<(String, Option<ContextClass>)> =
         files.map(|file| (file.path.clone(), file.class)).collect();
-    let cut = prompts.tokenizer().count(CUT);
+    let cut = prompts.count(CUT);
     let reserved_tokens = problem.task.max_answer_tokens() + prompts.instructions(problem) + cut;
     let room = room.saturating_sub(reserved_tokens);
     let mut read = |path: &str| text(path).map(str::to_owned);
-    let files = fill(&order, room, FRAME_TOKENS, prompts.tokenizer(), &mut read);
+    let files = fill(&order, room, FRAME_TOKENS, prompts, &mut read);
     let sections = files.into_iter();
     let sections = sections.map(|file| {
         let cut = match file.is_whole {

@@ -14,9 +14,7 @@ use super::blocks::are_covered;
 use super::context::{Prompts, context};
 use super::problem::{Budget, Problem, Question, Task, sha256};
 use super::targets::calls;
-use crate::cases::{
-    self, Case, CaseCoverage, CaseEnvironment, CaseOptions, CaseOutcome, Verification,
-};
+use crate::cases::{self, Case, CaseCoverage, CaseEnvironment, CaseOptions, CaseOutcome};
 use crate::large_stack::on_large_stack;
 use crate::untrusted_text::excerpt;
 
@@ -202,7 +200,7 @@ impl Grader<'_> {
             ReplyEnd::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
             ReplyEnd::Complete => {}
         }
-        let tokens = self.prompts.tokenizer().count(&answer.code);
+        let tokens = self.prompts.count(&answer.code);
         let room = max_tokens(problem, answer.form);
         if tokens > room {
             let reason = format!("the answer has {tokens} tokens, but the limit is {room}");
@@ -219,7 +217,7 @@ impl Grader<'_> {
         &self,
         answers: &[(&Problem, &ModelAnswer)],
         prepared: &[PreparedAnswer],
-    ) -> Result<HashMap<String, RunResult>> {
+    ) -> Result<HashMap<String, CaseCoverage>> {
         let (mut verified, mut covered) = (Vec::new(), Vec::new());
         let mut seen_ids = HashSet::new();
         for prepared in prepared {
@@ -244,24 +242,17 @@ impl Grader<'_> {
             workers: self.workers,
             ..CaseOptions::default()
         };
-        let verified = match verified.is_empty() {
-            true => Vec::new(),
-            false => cases::verify(self.place, &verified, &options).await?,
-        };
-        let covered = match covered.is_empty() {
-            true => Vec::new(),
-            false => cases::cov(self.place, &covered, &options).await?,
-        };
-        let verified = verified.into_iter().map(|verification| RunResult {
-            verification,
-            coverage: None,
-        });
-        let covered = covered.into_iter().map(|coverage| RunResult {
-            verification: coverage.verification.clone(),
-            coverage: Some(coverage),
-        });
-        let by_id = |ran: RunResult| (ran.verification.id.clone(), ran);
-        Ok(verified.chain(covered).map(by_id).collect())
+        let mut results = HashMap::new();
+        for (batch, is_measured) in [(verified, false), (covered, true)] {
+            if !batch.is_empty() {
+                let ran = cases::run(self.place, &batch, &options, is_measured, &|_| ()).await?;
+                results.extend(
+                    ran.into_iter()
+                        .map(|ran| (ran.verification.id.clone(), ran)),
+                );
+            }
+        }
+        Ok(results)
     }
 
     /// Returns why an answer that passes is not a success.
@@ -270,7 +261,7 @@ impl Grader<'_> {
         problem: &Problem,
         answer: &ModelAnswer,
         prepared: &PreparedAnswer,
-        ran: &RunResult,
+        ran: &CaseCoverage,
         copies: &AssertionCache,
     ) -> Option<String> {
         match &problem.question {
@@ -294,16 +285,14 @@ impl Grader<'_> {
                 (!is_called).then(|| format!("the test does not call {qualified} of {path}"))
             }
             Question::Blocks { blocks } => {
-                let coverage = ran.coverage.as_ref()?;
-                let lines = |path: &str| coverage.files.get(path).map(|file| &**file);
+                let lines = |path: &str| ran.files.get(path).map(|file| &**file);
                 if are_covered(blocks, lines) {
                     return None;
                 }
                 let missed = blocks
                     .iter()
                     .find(|block| !are_covered(std::slice::from_ref(*block), lines))?;
-                let problem = coverage.problem.as_ref();
-                Some(match problem {
+                Some(match &ran.problem {
                     Some(problem) => format!("its coverage could not be measured: {problem}"),
                     None => format!(
                         "the test does not cover all of {}:{}-{}",
@@ -374,11 +363,6 @@ impl AssertionCache {
         });
         of.contains(assertion)
     }
-}
-
-struct RunResult {
-    verification: Verification,
-    coverage: Option<CaseCoverage>,
 }
 
 /// Returns the maximum tokens of an answer. A full file may also repeat the text that was given.

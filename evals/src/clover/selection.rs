@@ -1,17 +1,11 @@
 //! Seeded random draws, which are the same on every machine.
 
-use sha2::{Digest, Sha256};
+use crate::cases::context::digest;
 
 /// Returns a number strictly between 0 and 1, determined by the seed and the names.
 pub fn unit(seed: u64, names: &[&str]) -> f64 {
-    let mut hasher = Sha256::new();
-    hasher.update(seed.to_le_bytes());
-    for name in names {
-        hasher.update((name.len() as u64).to_le_bytes());
-        hasher.update(name);
-    }
-    let digest = hasher.finalize();
-    let first = digest.first_chunk::<8>().copied().unwrap_or_default();
+    let first = digest(seed, names).first_chunk::<8>().copied();
+    let first = first.unwrap_or_default();
     let bits = u64::from_le_bytes(first) >> 11;
     (bits as f64 + 0.5) / (1u64 << 53) as f64
 }

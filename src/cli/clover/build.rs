@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use testwright_evals::cases::context::Tokenizer as _;
 use testwright_evals::clover::build::{BuildOptions, build};
-use testwright_evals::clover::context::Prompts as _;
 use testwright_evals::clover::folder::{Benchmark, LOCATIONS, MANIFEST, TABLE};
 use testwright_evals::clover::manifest::{BuildLimits, Manifest, RepositoryFacts};
 use testwright_evals::clover::{Task, VERSION};
@@ -163,7 +163,7 @@ fn open_benchmark(args: &Args) -> Result<Benchmark> {
     let manifest = Manifest {
         version: VERSION.to_owned(),
         seed: args.seed,
-        tokenizer: TaskPrompts.tokenizer().name().to_owned(),
+        tokenizer: TaskPrompts.name().to_owned(),
         limits: BuildLimits {
             tasks,
             max_tests: args.max_tests,

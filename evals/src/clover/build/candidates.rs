@@ -1,16 +1,14 @@
 //! Candidates for problems, in the order of the draw.
 
-use std::collections::BTreeMap;
-
 use testwright_tools::python::RepositoryIndex;
-use testwright_tools::workspace::Layout;
 
 use super::measured::TestCoverage;
-use crate::clover::blanks::{blanks, without_common};
+use crate::clover::blanks::{Blank, blanks, without_common};
 use crate::clover::blocks;
 use crate::clover::extract::IsolatedTest;
 use crate::clover::problem::{Question, TestText};
 use crate::clover::rejections::{Counts, DropReason};
+use crate::clover::repository::Repository;
 use crate::clover::selection::{unit, weighted_shuffle};
 use crate::clover::targets;
 
@@ -50,15 +48,14 @@ impl Candidate {
 
 /// Draws candidates for task I. Longer references are more likely, since they test more knowledge.
 pub(super) fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
-    let assertion_blanks = tests.iter().flat_map(|test| blanks(test, counts)).collect();
-    let assertion_blanks = without_common(assertion_blanks, counts);
-    let assertion_blanks = weighted_shuffle(
+    let all = tests.iter().flat_map(|test| blanks(test, counts)).collect();
+    let drawn = weighted_shuffle(
         seed,
-        assertion_blanks,
+        without_common(all, counts),
         |blank| format!("assertion {}", blank.name()),
         |blank| blank.reference().chars().count() as f64,
     );
-    let candidate = |blank: crate::clover::blanks::Blank| Candidate {
+    let candidate = |blank: Blank| Candidate {
         name: blank.name(),
         place: blank.assertion_name(),
         path: blank.path,
@@ -66,7 +63,7 @@ pub(super) fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts)
         text: blank.text,
         question: blank.question,
     };
-    assertion_blanks.into_iter().map(candidate).collect()
+    drawn.into_iter().map(candidate).collect()
 }
 
 /// Draws candidates for task II, one target per test.
@@ -77,25 +74,14 @@ pub(super) fn targets(
     measured: &TestCoverage<'_>,
     counts: &mut Counts,
 ) -> Vec<Candidate> {
-    let mut candidates = Vec::new();
-    for test in tests {
-        counts.found += 1;
-        let Some(covered) = measured.lines(&test.name()) else {
-            counts.drop(DropReason::NotMeasured);
-            continue;
-        };
+    draw(seed, "target", tests, counts, |test| {
         let name = test.name();
-        let all = targets::targets(index, test, covered);
+        let covered = measured.lines.get(&name).ok_or(DropReason::NotMeasured)?;
         let chance = |qualified: &str| unit(seed, &["target", &name, qualified]);
-        let one = all
-            .iter()
-            .min_by(|a, b| chance(&a.qualified).total_cmp(&chance(&b.qualified)));
-        match one {
-            Some(target) => candidates.push(Candidate::new(test, targets::question(target))),
-            None => counts.drop(DropReason::NoTarget),
-        }
-    }
-    weighted_shuffle(seed, candidates, |c| format!("target {}", c.name), |_| 1.0)
+        let all = targets::targets(index, test, covered);
+        let one = (all.iter()).min_by(|a, b| chance(&a.qualified).total_cmp(&chance(&b.qualified)));
+        one.map(targets::question).ok_or(DropReason::NoTarget)
+    })
 }
 
 /// Draws candidates for task III.
@@ -103,30 +89,39 @@ pub(super) fn blocks(
     seed: u64,
     tests: &[IsolatedTest],
     measured: &TestCoverage<'_>,
-    texts: &BTreeMap<String, String>,
-    layout: &Layout,
+    repository: &Repository,
     counts: &mut Counts,
+) -> Vec<Candidate> {
+    draw(seed, "blocks", tests, counts, |test| {
+        let own = measured.own.get(&test.name());
+        let mut own = own.cloned().ok_or(DropReason::NotMeasured)?;
+        own.retain(|path, _| !repository.layout.is_test_path(path));
+        let blocks = blocks::blocks(&own, |path| measured.statements(&test.path, path))?;
+        let blocks = blocks.into_iter().map(|block| {
+            let text = repository.texts.get(&block.path);
+            block.with_source(text.map_or("", String::as_str))
+        });
+        Ok(Question::Blocks {
+            blocks: blocks.collect(),
+        })
+    })
+}
+
+/// Draws one candidate for each test about which there is a question.
+fn draw(
+    seed: u64,
+    task: &str,
+    tests: &[IsolatedTest],
+    counts: &mut Counts,
+    question: impl Fn(&IsolatedTest) -> Result<Question, DropReason>,
 ) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for test in tests {
         counts.found += 1;
-        let Some(mut own) = measured.own_lines(&test.name()).cloned() else {
-            counts.drop(DropReason::NotMeasured);
-            continue;
-        };
-        own.retain(|path, _| !layout.is_test_path(path));
-        match blocks::blocks(&own, |path| measured.statements(&test.path, path)) {
-            Ok(blocks) => {
-                let text = |path: &str| texts.get(path).map_or("", String::as_str);
-                let blocks = blocks.into_iter().map(|block| {
-                    let text = text(&block.path);
-                    block.with_source(text)
-                });
-                let blocks = blocks.collect();
-                candidates.push(Candidate::new(test, Question::Blocks { blocks }));
-            }
+        match question(test) {
+            Ok(question) => candidates.push(Candidate::new(test, question)),
             Err(why) => counts.drop(why),
         }
     }
-    weighted_shuffle(seed, candidates, |c| format!("blocks {}", c.name), |_| 1.0)
+    weighted_shuffle(seed, candidates, |c| format!("{task} {}", c.name), |_| 1.0)
 }

@@ -23,9 +23,9 @@ pub(super) struct TestCoverage<'a> {
     place: &'a CaseEnvironment,
     options: &'a BuildOptions,
     /// Lines that each test (`path::Class::function`) runs in its file's run.
-    lines: BTreeMap<String, Lines>,
+    pub lines: BTreeMap<String, Lines>,
     /// Lines that each test runs and no other test of its file does.
-    own: BTreeMap<String, Lines>,
+    pub own: BTreeMap<String, Lines>,
     /// Statements of the files that each test file runs.
     statements: BTreeMap<String, CoveredFiles>,
     /// Coverage of each test run alone, and of an empty test in its place.
@@ -82,7 +82,7 @@ impl<'a> TestCoverage<'a> {
         let options = self.options(true);
         let all = cases.len();
         let done = |done: usize| report(&format!("measuring {all} test files: {done}"));
-        for ran in cases::cov_with_progress(self.place, &cases, &options, &done).await? {
+        for ran in cases::run(self.place, &cases, &options, true, &done).await? {
             let path = ran.verification.id.clone();
             let tests = by_test(&path, &ran);
             self.own.extend(unique_lines(&tests));
@@ -113,16 +113,6 @@ impl<'a> TestCoverage<'a> {
                 .insert(base.verification.id.clone(), (base, empty));
         }
         Ok(())
-    }
-
-    /// Returns the lines that a test runs.
-    pub(super) fn lines(&self, test: &str) -> Option<&Lines> {
-        self.lines.get(test)
-    }
-
-    /// Returns the lines that a test runs and no other test of its file does.
-    pub(super) fn own_lines(&self, test: &str) -> Option<&Lines> {
-        self.own.get(test)
     }
 
     /// Returns the statements of a file, as seen in the run of a test file.

@@ -21,10 +21,6 @@ impl Tokenizer for Characters {
 }
 
 impl Prompts for Characters {
-    fn tokenizer(&self) -> &dyn Tokenizer {
-        self
-    }
-
     fn instructions(&self, _: &Problem) -> usize {
         100
     }
