@@ -1,13 +1,33 @@
-//! Concurrent work with models: whether it was interrupted, how often each model failed, and what was skipped.
+//! Concurrent work with models: what it costs, whether it was interrupted, how often each model failed, and what was
+//! skipped.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use testwright_models::spending_limit::SpendingLimit;
+use testwright_config::error::{Error, Result};
+use testwright_models::spending_limit::{self, SpendingLimit};
+
+/// Ledger of a folder: the costs of all calls, in dollars.
+pub(crate) const SPENDING: &str = "spending.jsonl";
 
 /// Number of consecutive failures after which a model is no longer used.
 pub(crate) const MAX_FAILURES: u32 = 3;
+
+/// Opens the ledger of a folder.
+pub(crate) fn open_ledger(folder: &Path, max_dollars: Option<f64>) -> Result<Arc<SpendingLimit>> {
+    let path = folder.join(SPENDING);
+    let opened = SpendingLimit::open(&path, max_dollars);
+    let opened = opened.map_err(|e| Error::io(format!("open {}", path.display()), &e))?;
+    Ok(Arc::new(opened))
+}
+
+/// Returns the total cost of all calls in a folder, in dollars; `None` without a call.
+pub(crate) fn spent_dollars(folder: &Path) -> Result<Option<f64>> {
+    let path = folder.join(SPENDING);
+    spending_limit::spent(&path).map_err(|e| Error::io(format!("read {}", path.display()), &e))
+}
 
 /// State that concurrent tasks share.
 #[derive(Default)]
@@ -35,19 +55,24 @@ impl ModelWork {
         *times = if has_failed { *times + 1 } else { 0 };
     }
 
-    /// Returns why a model must not be used any more. `times` describes [`MAX_FAILURES`].
-    pub(crate) fn blocked_reason(
+    /// Skips a task if its model must not be used any more, and returns whether it does. `times` describes
+    /// [`MAX_FAILURES`].
+    pub(crate) fn skip_if_blocked(
         &self,
         model: &str,
         ceiling: Option<&SpendingLimit>,
         times: &str,
-    ) -> Option<String> {
-        if ceiling.is_some_and(SpendingLimit::is_reached) {
-            return Some("the --max-dollars budget is used up".to_owned());
-        }
+    ) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_failed = failures.get(model).is_some_and(|n| *n >= MAX_FAILURES);
-        has_failed.then(|| format!("the model {model} failed {times} in a row"))
+        let reason = if ceiling.is_some_and(SpendingLimit::is_reached) {
+            "the --max-dollars budget is used up".to_owned()
+        } else if failures.get(model).is_some_and(|n| *n >= MAX_FAILURES) {
+            format!("the model {model} failed {times} in a row")
+        } else {
+            return false;
+        };
+        self.skip(reason);
+        true
     }
 
     pub(crate) fn skip(&self, reason: String) {

@@ -21,13 +21,14 @@ use tokio::sync::{OnceCell, Semaphore};
 use super::RUNS;
 use super::plan::ModelQuestion;
 use super::replies::StoredReply;
-use crate::compare::{cell_run, costs, encoded};
+use crate::compare::cell_run::{self, PreparedCode, prepared_code};
+use crate::compare::{costs, encoded};
 use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
 use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::issues::Issue;
 use testwright_agent::job::RunJob;
-use testwright_agent::setup::{self, RepositoryLocation};
+use testwright_agent::setup::RepositoryLocation;
 use testwright_agent::trajectory::{Event, RunFolder};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
@@ -43,12 +44,9 @@ pub struct Agents<'a> {
     max_tokens: Option<u64>,
     progress: Arc<dyn Progress>,
     processors: Arc<Semaphore>,
-    /// Prepared code by problem.
-    code: Mutex<BTreeMap<String, Arc<OnceCell<Code>>>>,
+    /// Prepared code without hidden tests, by problem.
+    code: Mutex<BTreeMap<String, Arc<OnceCell<PreparedCode>>>>,
 }
-
-/// The repository of a problem without its tests, and its environment; or the reason why it is not available.
-type Code = std::result::Result<(Source, Environment), Outcome>;
 
 /// Result of running an agent.
 pub enum AgentRun {
@@ -186,12 +184,12 @@ impl<'a> Agents<'a> {
         location.map_or(&problem.repository, String::as_str)
     }
 
-    fn cell(&self, problem: &Problem) -> Arc<OnceCell<Code>> {
+    fn cell(&self, problem: &Problem) -> Arc<OnceCell<PreparedCode>> {
         let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         code.entry(problem.id.clone()).or_default().clone()
     }
 
-    async fn code(&self, problem: &Problem) -> Code {
+    async fn code(&self, problem: &Problem) -> PreparedCode {
         let hide = {
             let (problem, cache) = (problem.clone(), self.harness.cache.clone());
             move |source: Source| with_hidden_tests(&source, &problem, &cache)
@@ -202,19 +200,9 @@ impl<'a> Agents<'a> {
             }
         };
         let (location, commit) = (self.location(problem), Some(problem.commit.as_str()));
-        let (harness, processors) = (self.harness, &self.processors);
-        // The semaphore is never closed.
-        let _processor = processors.acquire().await.ok();
-        tokio::select! {
-            code = harness.changed_code_at(location, commit, hide, &report) => {
-                code.map_err(|failed| Outcome::Infrastructure {
-                    message: failed.to_string(),
-                    hint: None,
-                    shortage: failed.shortage,
-                })
-            }
-            () = setup::interrupted() => Err(Outcome::Interrupted),
-        }
+        let harness = self.harness;
+        let code = harness.changed_code_at(location, commit, hide, &report);
+        prepared_code(&self.processors, code).await
     }
 }
 
@@ -259,14 +247,6 @@ fn reply(
     };
     let (cost, _) = costs(events);
     Ok(StoredReply {
-        problem: problem.id.clone(),
-        approach: ask.approach.to_owned(),
-        model: ask.model.to_owned(),
-        budget: ask.budget,
-        form: ask.form,
-        request_sha256: String::new(),
-        end,
-        text,
         calls: cost.model_calls,
         usage: Usage {
             prompt_tokens: cost.prompt_tokens,
@@ -276,7 +256,7 @@ fn reply(
             estimated: false,
         },
         seconds: cost.model_seconds + cost.tool_seconds,
-        shared: false,
+        ..StoredReply::new(ask, end, text)
     })
 }
 

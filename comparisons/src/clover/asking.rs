@@ -7,18 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use testwright_evals::clover::context::context;
 use testwright_evals::clover::evaluation::ReplyEnd;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 
-use super::SPENDING;
 use super::agents::{AgentRun, Agents};
 use super::plan::ModelQuestion;
 use super::prompts::{TaskPrompts, messages};
 use super::replies::{self, Replies, StoredReply, key, to_request};
-use crate::model_work::{MAX_FAILURES, ModelWork};
+use crate::model_work::{MAX_FAILURES, ModelWork, open_ledger};
 use testwright_agent::agent::{Outcome, Progress};
 use testwright_agent::setup;
 use testwright_config::error::{Error, Result};
@@ -77,10 +76,7 @@ impl Questioner<'_> {
         ended: &(dyn Fn(&ModelQuestion<'_>, bool) + Send + Sync),
     ) -> Result<AskingSummary> {
         let replies = replies::open(self.folder)?;
-        let path = self.folder.join(SPENDING);
-        let ceiling = SpendingLimit::open(&path, self.max_dollars)
-            .map_err(|error| Error::io(format!("open {}", path.display()), &error))?;
-        let ceiling = Arc::new(ceiling);
+        let ceiling = open_ledger(self.folder, self.max_dollars)?;
         let mut models = BTreeMap::new();
         for ask in asks {
             if let Entry::Vacant(entry) = models.entry(ask.model.to_owned()) {
@@ -103,40 +99,28 @@ impl Questioner<'_> {
                     ended(ask, false);
                     return Ok(());
                 }
-                let work = &state.work;
-                if let Some(why) =
-                    work.blocked_reason(ask.model, Some(state.ceiling.as_ref()), times)
+                let (work, ceiling) = (&state.work, Some(state.ceiling.as_ref()));
+                if !work.skip_if_blocked(ask.model, ceiling, times)
+                    && !work.is_interrupted()
+                    && self.ask_unless_interrupted(ask, state, replies).await?
                 {
-                    work.skip(why);
-                    return Ok(());
+                    ended(ask, true);
                 }
-                if work.is_interrupted()
-                    || !self.ask_unless_interrupted(ask, state, replies).await?
-                {
-                    return Ok(());
-                }
-                ended(ask, true);
                 Ok::<(), Error>(())
             }
         });
-        let mut calls = futures::stream::iter(calls).buffer_unordered(self.at_once.max(1));
-        let mut failure = None;
-        while let Some(call) = calls.next().await {
-            if let Err(error) = call {
-                failure = Some(error);
-                break;
-            }
-        }
-        drop(calls);
+        // The first failure drops the other calls.
+        let all_ended = futures::stream::iter(calls)
+            .buffer_unordered(self.at_once.max(1))
+            .try_collect::<()>()
+            .await;
         let interrupted = state.work.is_interrupted();
         if let Some(agents) = self.agents.as_ref()
-            && (interrupted || failure.is_some())
+            && (interrupted || all_ended.is_err())
         {
             agents.abandon().await?;
         }
-        if let Some(error) = failure {
-            return Err(error);
-        }
+        all_ended?;
         Ok(AskingSummary {
             interrupted,
             not_asked: state.work.skipped(),
@@ -206,18 +190,10 @@ impl Questioner<'_> {
             .map_err(|error| Error::infrastructure("encode a prompt").cause(error))?;
         let request_sha256 = sha256(&text);
         let reply = |end: ReplyEnd, text: String, usage: Usage, seconds: f64| StoredReply {
-            problem: ask.problem.id.clone(),
-            approach: ask.approach.to_owned(),
-            model: ask.model.to_owned(),
-            budget: ask.budget,
-            form: ask.form,
             request_sha256: request_sha256.clone(),
-            end,
-            text,
-            calls: 1,
             usage,
             seconds,
-            shared: false,
+            ..StoredReply::new(ask, end, text)
         };
         // Several budgets may show the whole of a small repository, which gives identical requests.
         if let Some(same) = to_request(replies, ask.model, &request_sha256) {

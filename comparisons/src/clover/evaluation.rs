@@ -16,13 +16,13 @@ use testwright_evals::folder::Versioned;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
 
+use super::JUDGEMENTS;
 use super::plan::ModelQuestion;
 use super::prompts::TaskPrompts;
 use super::replies::{StoredReply, key, stored};
-use super::{JUDGEMENTS, SPENDING};
+use crate::model_work::spent_dollars;
 use crate::record_file::{Record, RecordFile, replace};
 use testwright_config::error::{Error, Result};
-use testwright_models::spending_limit;
 
 /// Number of answers that are graded before their grades are stored.
 const BATCH: usize = 100;
@@ -237,9 +237,7 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
 /// Fails if the replies or the ledger cannot be read.
 pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let replies = stored(folder)?;
-    let path = folder.join(SPENDING);
-    let dollars = spending_limit::spent(&path)
-        .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+    let dollars = spent_dollars(folder)?;
     let unshared_replies: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
     let sum = |of: fn(&testwright_models::Usage) -> u64| {
         unshared_replies.iter().map(|r| of(&r.usage)).sum::<u64>()

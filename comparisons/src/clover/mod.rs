@@ -17,5 +17,3 @@ pub const JUDGEMENTS: &str = "judgements.jsonl";
 pub const RUNS: &str = "runs";
 /// File of the plan.
 pub const PLAN: &str = "clover.json";
-/// File of the costs of calls, in dollars.
-pub const SPENDING: &str = "spending.jsonl";

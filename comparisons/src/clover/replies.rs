@@ -58,6 +58,24 @@ fn one() -> u32 {
 }
 
 impl StoredReply {
+    /// Creates a reply without cost, which comes from one call.
+    pub fn new(ask: &ModelQuestion<'_>, end: ReplyEnd, text: String) -> Self {
+        StoredReply {
+            problem: ask.problem.id.clone(),
+            approach: ask.approach.to_owned(),
+            model: ask.model.to_owned(),
+            budget: ask.budget,
+            form: ask.form,
+            request_sha256: String::new(),
+            end,
+            text,
+            calls: 1,
+            usage: Usage::default(),
+            seconds: 0.0,
+            shared: false,
+        }
+    }
+
     /// Returns the name of the approach with the model, as used in reports.
     pub fn system(&self) -> String {
         system_name(&self.approach, &self.model)

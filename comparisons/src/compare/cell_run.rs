@@ -6,9 +6,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use testwright_evals::Instance;
 use testwright_evals::harness::Harness;
+use testwright_evals::result::Infrastructure;
 use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
+use tokio::sync::Semaphore;
 
 use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
@@ -16,7 +18,7 @@ use testwright_agent::approaches::extra_inputs::{ExtraInputs, lines};
 use testwright_agent::issues;
 use testwright_agent::job::{PreparedRun, Record, RecordedRun, RunJob};
 use testwright_agent::session::{Session, SessionSettings, WantedCoverage};
-use testwright_agent::setup::RepositoryLocation;
+use testwright_agent::setup::{self, RepositoryLocation};
 use testwright_agent::trajectory::{Event, RunFolder};
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
@@ -171,6 +173,26 @@ async fn wanted_coverage(
         package,
         lines: lines::by_file(&ranges),
     }))
+}
+
+/// The code and the environment of runs, or the outcome of each run if they are not available.
+pub(crate) type PreparedCode = std::result::Result<(Source, Environment), Outcome>;
+
+/// Waits for a processor, then prepares the code of runs.
+pub(crate) async fn prepared_code(
+    processors: &Semaphore,
+    code: impl Future<Output = std::result::Result<(Source, Environment), Box<Infrastructure>>>,
+) -> PreparedCode {
+    // The semaphore is never closed.
+    let _processor = processors.acquire().await.ok();
+    tokio::select! {
+        code = code => code.map_err(|failed| Outcome::Infrastructure {
+            message: failed.to_string(),
+            hint: None,
+            shortage: failed.shortage,
+        }),
+        () = setup::interrupted() => Err(Outcome::Interrupted),
+    }
 }
 
 /// Returns the outcome of a run that has ended, or `None` if it can resume.

@@ -8,12 +8,13 @@ use serde::Serialize;
 use testwright_evals::Dataset;
 
 use super::run_record::stored_runs;
-use super::{Plan, RunSpec, RunStatus, SPENDING};
+use super::{Plan, RunSpec, RunStatus};
+use crate::model_work::spent_dollars;
 use testwright_agent::approaches::{ModelKind, Variant};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::Result;
 use testwright_config::settings::Settings;
+use testwright_models::ModelName;
 use testwright_models::price::price_of;
-use testwright_models::{ModelName, spending_limit};
 
 /// The rest of a comparison: its runs, environments and cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,9 +74,7 @@ impl Estimate {
             likely = likely.zip(mean(cell)).map(|(sum, one)| sum + one);
             most = most.zip(at_most).map(|(sum, one)| sum + one);
         }
-        let path = folder.join(SPENDING);
-        let spent = spending_limit::spent(&path)
-            .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+        let spent = spent_dollars(folder)?;
         let budget = max_dollars.map(|limit| (limit - spent.unwrap_or_default()).max(0.0));
         let commits: BTreeSet<(&str, &str)> = left
             .iter()

@@ -25,14 +25,13 @@ pub use plan::{Plan, PlanLimits, PlannedGiven, PlannedInstance, RunSpec, System}
 pub use plan_request::PlanRequest;
 pub use predictions::{prediction_files, prediction_sets, write_predictions};
 pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};
-pub use runs::RemoteRuns;
-pub use schedule::{Schedule, Step, StepListener, Summary};
+pub use runs::{RemoteRuns, Schedule};
+pub use schedule::{Step, StepListener, Summary};
 pub use trajectory_page::write as write_trajectory_page;
 
 /// File of the plan.
 pub const PLAN: &str = "comparison.json";
 const RUNS: &str = "runs.jsonl";
-const SPENDING: &str = "spending.jsonl";
 /// Maximum runs that are requested from the workers of a database at once.
 pub const REMOTE_RUNS: usize = 256;
 /// Folder of the grader's results.

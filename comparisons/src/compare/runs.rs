@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use testwright_evals::Instance;
 use testwright_evals::harness::Harness;
+use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 use tokio::sync::Semaphore;
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::cell_run::{self, CellTask};
 use super::given::Inputs;
 use super::recorded_model::RecordedModel;
-use super::{RunRecord, RunSpec, System};
+use super::{Plan, RunRecord, RunSpec, System};
 use super::{recorded_model, trajectory_page};
 use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
@@ -35,20 +35,39 @@ pub trait RemoteRuns: Send + Sync {
     async fn dollars(&self) -> Result<Option<f64>>;
 }
 
-/// Settings and state shared by all runs.
-pub(super) struct RunContext<'a> {
+/// Settings of a comparison.
+pub struct Schedule<'a> {
+    /// The plan with the runs to make.
+    pub plan: &'a Plan,
+    /// Dataset with the instances of the plan.
+    pub dataset: &'a Dataset,
+    /// Settings of the runs.
     pub settings: &'a Settings,
+    /// Harness that prepares the environments.
     pub harness: &'a Harness,
-    /// Folder of the comparison.
+    /// Folder of the comparison, which stores the runs.
     pub folder: &'a Path,
-    pub ceiling: Option<Arc<SpendingLimit>>,
-    pub processors: Arc<Semaphore>,
-    /// Folder of the recorded comparison to replay.
+    /// Maximum cost of all runs together, in dollars.
+    pub max_dollars: Option<f64>,
+    /// Number of processors for tools.
+    pub workers: usize,
+    /// Maximum concurrent runs, including those that wait for their models.
+    pub runs_at_once: usize,
+    /// Folder of a recorded comparison to replay; `None` calls models.
     pub recording: Option<&'a Path>,
     /// Extra inputs of the systems.
     pub inputs: &'a Inputs,
-    /// Whether the approaches of the plan may be programs to run.
+    /// Makes the runs on other machines, if set.
+    pub remote: Option<&'a dyn RemoteRuns>,
+    /// Whether the approaches of the plan may be programs to run, as only the user of this machine may choose.
     pub allows_commands: bool,
+}
+
+/// Settings and state shared by all runs.
+pub(super) struct RunContext<'a> {
+    pub schedule: &'a Schedule<'a>,
+    pub ceiling: Option<Arc<SpendingLimit>>,
+    pub processors: Arc<Semaphore>,
 }
 
 impl RunContext<'_> {
@@ -60,7 +79,7 @@ impl RunContext<'_> {
         code: &(Source, Environment),
         progress: Arc<dyn Progress>,
     ) -> Result<(RunRecord, Outcome)> {
-        let out = self.folder.join(cell.folder());
+        let out = self.schedule.folder.join(cell.folder());
         let outcome = match cell_run::final_outcome(&out)? {
             Some(outcome) => outcome,
             None => {
@@ -78,7 +97,7 @@ impl RunContext<'_> {
         instance: &Instance,
         remote: &dyn RemoteRuns,
     ) -> Result<(RunRecord, Outcome)> {
-        let out = self.folder.join(cell.folder());
+        let out = self.schedule.folder.join(cell.folder());
         let outcome = match cell_run::final_outcome(&out)? {
             Some(outcome) => outcome,
             None => remote.run(cell, self.task(cell, instance)?, &out).await?,
@@ -95,10 +114,17 @@ impl RunContext<'_> {
         progress: Arc<dyn Progress>,
     ) -> Result<Outcome> {
         let (task, approach) = (self.task(cell, instance)?, self.approach(cell)?);
-        let job = task.job(approach, self.harness, self.settings, &code.0, out)?;
+        let job = task.job(
+            approach,
+            self.schedule.harness,
+            self.schedule.settings,
+            &code.0,
+            out,
+        )?;
         let model = self.model(cell, progress.clone())?;
         let processor = CpuPermit::new(self.processors.clone());
-        let record = cell_run::execute(job, self.harness, code, model, processor, progress).await?;
+        let record =
+            cell_run::execute(job, self.schedule.harness, code, model, processor, progress).await?;
         Ok(record.outcome)
     }
 
@@ -111,7 +137,7 @@ impl RunContext<'_> {
     }
 
     fn approach(&self, cell: &RunSpec) -> Result<Variant> {
-        match self.allows_commands {
+        match self.schedule.allows_commands {
             true => Variant::parse_with_commands(&cell.system.approach),
             false => Variant::parse(&cell.system.approach),
         }
@@ -119,23 +145,23 @@ impl RunContext<'_> {
 
     /// Returns the extra inputs; a replay uses the recorded ones.
     fn given(&self, cell: &RunSpec, approach: &Variant) -> Result<ExtraInputs> {
-        if let Some(recording) = self.recording {
+        if let Some(recording) = self.schedule.recording {
             return recorded_model::recorded_inputs(&recording.join(cell.folder()));
         }
-        let inputs = self.inputs.get(&cell.instance);
+        let inputs = self.schedule.inputs.get(&cell.instance);
         let extra_inputs = inputs.map(|inputs| inputs.given(approach.options()));
         Ok(extra_inputs.unwrap_or_default())
     }
 
     fn model(&self, cell: &RunSpec, progress: Arc<dyn Progress>) -> Result<Arc<dyn Model>> {
         let name = &cell.system.model;
-        if let Some(recording) = self.recording {
+        if let Some(recording) = self.schedule.recording {
             let folder = recording.join(cell.folder());
             return Ok(Arc::new(RecordedModel::open(&folder, name)?));
         }
         let (name, ceiling) = (ModelName::parse(name)?, self.ceiling.clone());
         setup::model(
-            self.settings,
+            self.schedule.settings,
             &name,
             None,
             ceiling.map(|it| it as _),

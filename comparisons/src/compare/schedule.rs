@@ -6,53 +6,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use testwright_evals::harness::Harness;
-use testwright_evals::{Dataset, Instance};
-use testwright_sandboxes::environment::Environment;
+use testwright_evals::{Instance, harness};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
-use testwright_sandboxes::repository::Source;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
-use super::given::Inputs;
+use super::cell_run::{PreparedCode, prepared_code};
 use super::run_record::{RunKey, RunsFile, open_runs, stored_runs};
-use super::runs::{RemoteRuns, RunContext};
-use super::{Plan, RunRecord, RunSpec, RunStatus, SPENDING};
-use crate::model_work::{MAX_FAILURES, ModelWork};
+use super::runs::{RunContext, Schedule};
+use super::{Plan, RunRecord, RunSpec, RunStatus};
+use crate::model_work::{MAX_FAILURES, ModelWork, SPENDING, open_ledger};
 use crate::record_file::replace;
 use testwright_agent::agent::{Outcome, Progress, StepView};
 use testwright_agent::setup;
 use testwright_config::error::{Error, Kind, Result};
-use testwright_config::settings::Settings;
 use testwright_models::spending_limit::SpendingLimit;
-
-/// Settings of a comparison.
-pub struct Schedule<'a> {
-    /// The plan with the runs to make.
-    pub plan: &'a Plan,
-    /// Dataset with the instances of the plan.
-    pub dataset: &'a Dataset,
-    /// Settings of the runs.
-    pub settings: &'a Settings,
-    /// Harness that prepares the environments.
-    pub harness: &'a Harness,
-    /// Folder of the comparison, which stores the runs.
-    pub folder: &'a Path,
-    /// Maximum cost of all runs together, in dollars.
-    pub max_dollars: Option<f64>,
-    /// Number of processors for tools.
-    pub workers: usize,
-    /// Maximum concurrent runs, including those that wait for their models.
-    pub runs_at_once: usize,
-    /// Folder of a recorded comparison to replay; `None` calls models.
-    pub recording: Option<&'a Path>,
-    /// Extra inputs of the systems.
-    pub inputs: &'a Inputs,
-    /// Makes the runs on other machines, if set.
-    pub remote: Option<&'a dyn RemoteRuns>,
-    /// Whether the approaches of the plan may be programs to run, as only the user of this machine may choose.
-    pub allows_commands: bool,
-}
 
 /// Progress of a comparison, for display.
 #[derive(Debug)]
@@ -122,8 +90,6 @@ impl Summary {
     }
 }
 
-type PreparedCode = std::result::Result<(Source, Environment), Outcome>;
-
 /// Data shared by the runs of a schedule.
 struct Shared<'s> {
     context: RunContext<'s>,
@@ -131,8 +97,8 @@ struct Shared<'s> {
     state: Arc<ModelWork>,
     /// Runs of the recording that is replayed.
     recorded: BTreeMap<RunKey, RunRecord>,
-    /// Prepared old code by instance.
-    code: BTreeMap<&'s str, OnceCell<PreparedCode>>,
+    /// Instances by id, with their prepared old code.
+    instances: BTreeMap<&'s str, (&'s Instance, OnceCell<PreparedCode>)>,
     listener: StepListener,
 }
 
@@ -146,23 +112,20 @@ impl Schedule<'_> {
     pub async fn run_plan(&self, listener: StepListener) -> Result<Summary> {
         let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
         instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
-        let ids = || instances.iter().map(|i| i.instance_id.as_str());
-        let cells = self.plan.cells(ids());
+        let cells = self
+            .plan
+            .cells(instances.iter().map(|i| i.instance_id.as_str()));
         let file = open_runs(self.folder)?;
         let ceiling = self.ceiling()?;
         let state = Arc::new(ModelWork::default());
         // Dropping the set aborts the task.
         let watch = watch_for_interrupt(&state);
+        let instances = instances.into_iter();
         let shared = Shared {
             context: RunContext {
-                settings: self.settings,
-                harness: self.harness,
-                folder: self.folder,
+                schedule: self,
                 ceiling: ceiling.clone(),
                 processors: Arc::new(Semaphore::new(self.workers.max(1))),
-                recording: self.recording,
-                inputs: self.inputs,
-                allows_commands: self.allows_commands,
             },
             file,
             state,
@@ -170,10 +133,12 @@ impl Schedule<'_> {
                 Some(folder) => stored_runs(folder)?,
                 None => BTreeMap::new(),
             },
-            code: ids().map(|id| (id, OnceCell::new())).collect(),
+            instances: instances
+                .map(|i| (i.instance_id.as_str(), (i, OnceCell::new())))
+                .collect(),
             listener,
         };
-        let runs = cells.iter().map(|cell| self.run_cell(cell, &shared));
+        let runs = cells.iter().map(|cell| shared.run_cell(cell));
         // The first failure drops the other runs, whose events are already on disk.
         let ended = futures::stream::iter(runs)
             .buffer_unordered(self.runs_at_once.max(1))
@@ -200,25 +165,43 @@ impl Schedule<'_> {
         })
     }
 
+    fn ceiling(&self) -> Result<Option<Arc<SpendingLimit>>> {
+        let Some(recording) = self.recording else {
+            return open_ledger(self.folder, self.max_dollars).map(Some);
+        };
+        // Keep the recorded costs of the calls.
+        let (from, path) = (recording.join(SPENDING), self.folder.join(SPENDING));
+        if from.is_file() && !path.exists() {
+            let read = plain_file::read(&from, Links::Refuse, MAX_DOCUMENT);
+            let copied = read.and_then(|spent| replace(&path, &spent));
+            copied.map_err(|e| Error::io(format!("copy {}", from.display()), &e))?;
+        }
+        Ok(None)
+    }
+}
+
+impl Shared<'_> {
     /// Makes and records the run of a cell, unless its record exists or it must not start.
-    async fn run_cell(&self, cell: &RunSpec, shared: &Shared<'_>) -> Result<()> {
-        let (file, state) = (&shared.file, &shared.state);
+    async fn run_cell(&self, cell: &RunSpec) -> Result<()> {
+        let (file, state) = (&self.file, &self.state);
         let stored = file.get(&cell.key());
         if let Some(run) = stored.filter(|run| run.status != RunStatus::Infrastructure) {
-            (shared.listener)(&Step::Ended {
+            (self.listener)(&Step::Ended {
                 run: &run,
                 fresh: false,
             });
             return Ok(());
         }
-        let recorded = shared.recorded.get(&cell.key());
+        let recorded = self.recorded.get(&cell.key());
         if let Some(failed) = recorded.filter(|run| run.status == RunStatus::Infrastructure) {
             return file.add(failed.clone());
         }
-        if !self.may_begin(cell, shared) {
+        let (model, ceiling) = (&cell.system.model, self.context.ceiling.as_deref());
+        let times = format!("in {MAX_FAILURES} runs");
+        if state.is_interrupted() || state.skip_if_blocked(model, ceiling, &times) {
             return Ok(());
         }
-        let (mut run, outcome) = match self.make_run(cell, shared).await {
+        let (mut run, outcome) = match self.make_run(cell).await {
             Ok(Some(result)) => result,
             Ok(None) => return Ok(()),
             // The run was interrupted on the other machine.
@@ -238,7 +221,7 @@ impl Schedule<'_> {
         if let Some(recorded) = recorded {
             run.take_seconds(recorded);
         }
-        (shared.listener)(&Step::Ended {
+        (self.listener)(&Step::Ended {
             run: &run,
             fresh: true,
         });
@@ -246,121 +229,50 @@ impl Schedule<'_> {
     }
 
     /// Makes a run here or on a worker; returns `None` if its instance is not in the dataset.
-    async fn make_run(
-        &self,
-        cell: &RunSpec,
-        shared: &Shared<'_>,
-    ) -> Result<Option<(RunRecord, Outcome)>> {
-        let Shared {
-            context,
-            code,
-            listener,
-            ..
-        } = shared;
-        let (Some(instance), Some(code)) = (
-            self.dataset.get(&cell.instance),
-            code.get(cell.instance.as_str()),
-        ) else {
+    async fn make_run(&self, cell: &RunSpec) -> Result<Option<(RunRecord, Outcome)>> {
+        let Some((instance, code)) = self.instances.get(cell.instance.as_str()) else {
             return Ok(None);
         };
-        let Some(remote) = self.remote else {
-            let code = code
-                .get_or_init(|| self.code(context, instance, listener))
-                .await;
-            return self
-                .one(context, cell, instance, code, listener)
-                .await
-                .map(Some);
-        };
-        listener(&Step::Working {
-            cell,
-            what: "on a worker",
-        });
-        tokio::select! {
-            run = context.run_remotely(cell, instance, remote) => failed_run(cell, run).map(Some),
-            () = setup::interrupted() => Err(Error::interrupted()),
-        }
-    }
-
-    fn ceiling(&self) -> Result<Option<Arc<SpendingLimit>>> {
-        let path = self.folder.join(SPENDING);
-        if let Some(recording) = self.recording {
-            // Keep the recorded costs of the calls.
-            let from = recording.join(SPENDING);
-            if from.is_file() && !path.exists() {
-                let read = plain_file::read(&from, Links::Refuse, MAX_DOCUMENT);
-                let copied = read.and_then(|spent| replace(&path, &spent));
-                copied.map_err(|e| Error::io(format!("copy {}", from.display()), &e))?;
+        let run = if let Some(remote) = self.context.schedule.remote {
+            (self.listener)(&Step::Working {
+                cell,
+                what: "on a worker",
+            });
+            tokio::select! {
+                run = self.context.run_remotely(cell, instance, remote) => run,
+                () = setup::interrupted() => return Err(Error::interrupted()),
             }
-            return Ok(None);
-        }
-        let opened = SpendingLimit::open(&path, self.max_dollars);
-        let opened = opened.map_err(|e| Error::io(format!("open {}", path.display()), &e))?;
-        Ok(Some(Arc::new(opened)))
-    }
-
-    fn may_begin(&self, cell: &RunSpec, shared: &Shared<'_>) -> bool {
-        let (state, ceiling) = (&shared.state, shared.context.ceiling.as_deref());
-        if state.is_interrupted() {
-            return false;
-        }
-        let times = format!("in {MAX_FAILURES} runs");
-        let why = state.blocked_reason(&cell.system.model, ceiling, &times);
-        let may_begin = why.is_none();
-        why.into_iter().for_each(|why| state.skip(why));
-        may_begin
+        } else {
+            match code.get_or_init(|| self.code(instance)).await {
+                Ok(code) => {
+                    let progress = Arc::new(CellProgress {
+                        cell: cell.clone(),
+                        listener: self.listener.clone(),
+                    });
+                    self.context.run(cell, instance, code, progress).await
+                }
+                Err(outcome) => Ok((RunRecord::from_events(cell, &[], outcome), outcome.clone())),
+            }
+        };
+        failed_run(cell, run).map(Some)
     }
 
     /// Prepares the old code of an instance and its environment.
-    async fn code(
-        &self,
-        context: &RunContext<'_>,
-        instance: &Instance,
-        listener: &StepListener,
-    ) -> PreparedCode {
-        let id = instance.instance_id.clone();
-        let listener = listener.clone();
-        let report = move |step: testwright_evals::harness::Step| {
-            if let testwright_evals::harness::Step::Building { step, .. } = step {
-                listener(&Step::Building {
-                    instance: &id,
+    async fn code(&self, instance: &Instance) -> PreparedCode {
+        let report = |step: harness::Step| {
+            if let harness::Step::Building { step, .. } = step {
+                (self.listener)(&Step::Building {
+                    instance: &instance.instance_id,
                     step: &step,
                 });
             }
         };
-        // The semaphore is never closed.
-        let _processor = context.processors.acquire().await.ok();
-        tokio::select! {
-            code = self.harness.old_code(instance, &report) => code.map_err(|failed| {
-                Outcome::Infrastructure {
-                    message: failed.to_string(),
-                    hint: None,
-                    shortage: failed.shortage,
-                }
-            }),
-            () = setup::interrupted() => Err(Outcome::Interrupted),
-        }
-    }
-
-    async fn one(
-        &self,
-        context: &RunContext<'_>,
-        cell: &RunSpec,
-        instance: &Instance,
-        code: &PreparedCode,
-        listener: &StepListener,
-    ) -> Result<(RunRecord, Outcome)> {
-        let code = match code {
-            Ok(code) => code,
-            Err(outcome) => {
-                return Ok((RunRecord::from_events(cell, &[], outcome), outcome.clone()));
-            }
-        };
-        let progress = Arc::new(CellProgress {
-            cell: cell.clone(),
-            listener: listener.clone(),
-        });
-        failed_run(cell, context.run(cell, instance, code, progress).await)
+        let RunContext {
+            schedule,
+            processors,
+            ..
+        } = &self.context;
+        prepared_code(processors, schedule.harness.old_code(instance, &report)).await
     }
 }
 

@@ -10,9 +10,9 @@ use testwright_evals::verdict::OldClass;
 
 use crate::compare::run_record::stored_runs;
 use crate::compare::run_record::{RunCost, StageCost};
-use crate::compare::{GRADING, Plan, RunSpec, RunStatus, SPENDING, System};
+use crate::compare::{GRADING, Plan, RunSpec, RunStatus, System};
+use crate::model_work::spent_dollars;
 use testwright_config::error::{Error, Result};
-use testwright_models::spending_limit;
 
 /// Issue lengths in tokens (SWT-bench §5.4).
 pub(super) const LENGTHS: [(&str, u64); 4] = [
@@ -167,13 +167,10 @@ impl Data {
                     .collect(),
             })
             .collect();
-        let path = folder.join(SPENDING);
-        let dollars = spending_limit::spent(&path)
-            .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
         Ok(Data {
+            dollars: spent_dollars(folder)?,
             plan,
             systems,
-            dollars,
         })
     }
 
