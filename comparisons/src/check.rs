@@ -15,7 +15,7 @@ use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
 use crate::grading::GradingRun;
-use crate::record_file::{self, Record, RecordFile};
+use crate::record_file::{Record, RecordFile, write_file};
 use testwright_agent::check::{CheckEvidence, TestInput, gather_evidence};
 use testwright_agent::issues;
 use testwright_agent::job::{CheckModel, CheckPlace};
@@ -161,11 +161,9 @@ pub fn write_kept(
             (prediction.model_name_or_path == record.prediction).then_some(prediction)
         })
     });
-    let path = out.join(KEPT_FILE);
-    let failed = |error| Error::io(format!("write {}", path.display()), &error);
-    let text = folder::json_lines(kept).map_err(|error| failed(error.into()))?;
-    record_file::replace(&path, &text).map_err(failed)?;
-    Ok(())
+    let text = folder::json_lines(kept);
+    let text = text.map_err(|error| Error::infrastructure("encode predictions").cause(error))?;
+    write_file(&out.join(KEPT_FILE), &text)
 }
 
 /// Returns a folder that does not exist yet: an interrupted check, another model or an equal patch may have left one.

@@ -153,12 +153,14 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
     Ok((records, lines.complete_bytes()))
 }
 
-/// Writes a file atomically.
-///
-/// # Errors
-///
-/// Fails if the folder cannot be created or the file cannot be written.
-pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
+/// Writes a file atomically, with an error for the user.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    let written = replace(path, content).map(drop);
+    written.map_err(|error| Error::io(format!("write {}", path.display()), &error))
+}
+
+/// Writes a file atomically, and creates its folder.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     folder::write_atomically(path, 0o644, |aside| {
         aside.write_all(content)?;

@@ -65,6 +65,15 @@ pub fn write_atomically(
     aside.persist(path).map_err(|error| error.error)
 }
 
+/// Writes a file atomically, as [`write_atomically`] does.
+///
+/// # Errors
+///
+/// Fails if the file cannot be written.
+pub fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_atomically(path, 0o666, |file| file.write_all(content)).map(drop)
+}
+
 /// Serializes records as JSON, one per line.
 ///
 /// # Errors
@@ -78,6 +87,17 @@ pub fn json_lines<'r, T: Serialize + 'r>(
         serde_json::to_writer(&mut text, record)?;
         text.push(b'\n');
     }
+    Ok(text)
+}
+
+/// Serializes a value as indented JSON, which ends with a line break.
+///
+/// # Errors
+///
+/// Fails if the value cannot be serialized.
+pub fn pretty_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
     Ok(text)
 }
 

@@ -14,7 +14,7 @@ mod split;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
@@ -198,18 +198,5 @@ pub fn select_verified(
 ///
 /// Fails if an instance cannot be serialized, or the file cannot be written.
 pub fn write(path: &Path, instances: &[Instance]) -> io::Result<()> {
-    write_bytes(path, &folder::json_lines(instances)?)
-}
-
-/// Writes a text atomically.
-///
-/// # Errors
-///
-/// Fails if the file cannot be written.
-pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
-    write_bytes(path, text.as_bytes())
-}
-
-fn write_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    folder::write_atomically(path, 0o666, |file| file.write_all(bytes)).map(|_| ())
+    folder::write_file(path, &folder::json_lines(instances)?)
 }

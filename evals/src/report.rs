@@ -18,7 +18,6 @@ mod summary;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -193,8 +192,7 @@ fn write_reports(
     let html = page::page(&report, &sets)?;
     let sections = text_sections(&report);
     let markdown = document::markdown("Evaluation", &facts(&report.run), &sections, "report.json");
-    let versioned = Versioned::new(&report);
-    put(folder, &format!("{name}.json"), &json(&versioned)?)?;
+    put_json(folder, &format!("{name}.json"), &report)?;
     put(folder, &format!("{name}.md"), markdown.as_bytes())?;
     put(folder, &format!("{name}.html"), html.as_bytes())?;
     let tables = match name {
@@ -256,16 +254,13 @@ fn group_warnings(warnings: &[Warning]) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(ReportError::Serialize)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+fn put_json(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), ReportError> {
+    let json = folder::pretty_json(&Versioned::new(value)).map_err(ReportError::Serialize)?;
+    put(folder, name, &json)
 }
 
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
-    let path = folder.join(name);
-    let written = folder::write_atomically(&path, 0o666, |aside| aside.write_all(bytes));
-    written.map(drop).map_err(write_failed(folder, name))
+    folder::write_file(&folder.join(name), bytes).map_err(write_failed(folder, name))
 }
 
 fn write_failed(folder: &Path, name: &str) -> impl Fn(std::io::Error) -> ReportError {

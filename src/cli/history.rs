@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use testwright_evals::mine::write_text;
+use testwright_evals::folder::write_file;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
@@ -216,7 +216,7 @@ fn write_report(out: &Path, report: &HistoryReport) -> Result<()> {
     let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
     for (name, text) in [(REPORT, json), (PAGE, report.markdown())] {
         let path = out.join(name);
-        write_text(&path, &text)
+        write_file(&path, text.as_bytes())
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
+use testwright_evals::folder::write_file;
 use testwright_evals::mine::{
     self, Candidate, IssueText, IssueTexts, Mined, MissingText, Selection, Table,
 };
@@ -339,9 +340,9 @@ fn write(
     let page = args.out.with_extension("md");
     let title = format!("Instances of {}", plan.repo);
     let text = table.markdown(&title, &facts, &name);
-    mine::write_text(&page, &text).map_err(write_error(&page))?;
+    write_file(&page, text.as_bytes()).map_err(write_error(&page))?;
     let json = serde_json::to_string_pretty(table).unwrap_or_default() + "\n";
-    mine::write_text(&table_path, &json).map_err(write_error(&table_path))
+    write_file(&table_path, json.as_bytes()).map_err(write_error(&table_path))
 }
 
 fn write_error(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {

@@ -21,7 +21,7 @@ use super::plan::ModelQuestion;
 use super::prompts::TaskPrompts;
 use super::replies::{StoredReply, key, stored};
 use crate::model_work::spent_dollars;
-use crate::record_file::{Record, RecordFile, replace};
+use crate::record_file::{Record, RecordFile, write_file};
 use testwright_config::error::{Error, Result};
 
 /// Number of answers that are graded before their grades are stored.
@@ -272,12 +272,7 @@ pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
 ///
 /// Fails if the report cannot be rendered or written.
 pub fn write(folder: &Path, report: &CloverReport) -> Result<PathBuf> {
-    let write = |name: &str, text: &[u8]| {
-        let path = folder.join(name);
-        replace(&path, text)
-            .map(drop)
-            .map_err(|error| Error::io(format!("write {}", path.display()), &error))
-    };
+    let write = |name: &str, text: &[u8]| write_file(&folder.join(name), text);
     let json = serde_json::to_vec_pretty(&Versioned::new(report))
         .map_err(|error| Error::infrastructure("encode the report").cause(error))?;
     write("report.json", &json)?;

@@ -12,7 +12,7 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::PLAN;
 use super::prompts::forms;
-use crate::record_file::replace;
+use crate::record_file::write_file;
 use testwright_agent::approaches::COVER;
 use testwright_config::error::{Error, Result};
 
@@ -159,7 +159,6 @@ impl Plan {
     ///
     /// Fails if the folder contains answers to other problems or contexts, or cannot be read or written.
     pub fn write(&self, out: &Path) -> Result<()> {
-        let path = out.join(PLAN);
         if let Some(before) = Plan::read(out)?
             && let Some(what) = self.difference(&before)
         {
@@ -169,8 +168,7 @@ impl Plan {
         }
         let text = serde_json::to_vec_pretty(&Versioned::new(self))
             .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
-        let written = replace(&path, &text).map(drop);
-        written.map_err(|error| Error::io(format!("write {}", path.display()), &error))
+        write_file(&out.join(PLAN), &text)
     }
 
     /// Reads the plan of a folder; `None` if it does not exist.

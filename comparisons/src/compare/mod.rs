@@ -17,8 +17,6 @@ mod trajectory_page;
 use sha2::{Digest, Sha256};
 use testwright_config::hex::hex;
 
-use crate::record_file::replace;
-
 pub use estimate::Estimate;
 pub use given::{Inputs, InstanceInputs, inputs};
 pub use plan::{Plan, PlanLimits, PlannedGiven, PlannedInstance, RunSpec, System};

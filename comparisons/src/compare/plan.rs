@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use testwright_evals::folder::pretty_json;
 use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{PLAN, encoded};
+use crate::record_file::write_file;
 use testwright_agent::approaches::extra_inputs;
 use testwright_agent::approaches::{ModelKind, Variant, report_name};
 use testwright_agent::custom_prompts;
@@ -320,12 +322,9 @@ impl Plan {
     /// Fails if the prompts differ, the plan does not extend the existing one, or the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
         self.check_folder(folder)?;
-        let path = folder.join(PLAN);
-        let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
-        let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
-        text.push(b'\n');
-        super::replace(&path, &text).map_err(failed)?;
-        Ok(())
+        let text = pretty_json(self)
+            .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
+        write_file(&folder.join(PLAN), &text)
     }
 
     fn check_extends(&self, earlier: &Plan, folder: &Path) -> Result<()> {

@@ -7,6 +7,7 @@ use testwright_evals::folder::json_lines;
 use testwright_evals::predictions::{Prediction, Predictions};
 
 use super::{PREDICTIONS, Plan, RunRecord, RunStatus};
+use crate::record_file::replace;
 use testwright_config::error::{Error, Result};
 
 /// Returns the predictions by system and sample. Infrastructure failures give no prediction and are not counted.
@@ -68,7 +69,7 @@ pub fn write_predictions(folder: &Path, sets: &[Predictions]) -> Result<()> {
         let predictions = set.by_instance.values();
         let with_patch = predictions.filter(|prediction| prediction.model_patch.is_some());
         let text = json_lines(with_patch).map_err(|e| failed(e.into()))?;
-        super::replace(&folder.join(file), &text).map_err(failed)?;
+        replace(&folder.join(file), &text).map_err(failed)?;
     }
     Ok(())
 }

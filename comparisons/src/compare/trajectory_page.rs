@@ -6,6 +6,7 @@ use serde::Serialize;
 use testwright_evals::document::html::{self, Page, STYLE};
 use testwright_evals::untrusted_text;
 
+use crate::record_file::write_file;
 use testwright_agent::agent::Outcome;
 use testwright_agent::trajectory::entry_view::{self, EntryView};
 use testwright_agent::trajectory::{Event, entries};
@@ -51,7 +52,6 @@ pub fn write(folder: &Path, name: &str, events: &[Event], outcome: &Outcome) -> 
     let page = html::render_with(FILE, TEMPLATE, &page, text).map_err(|error| {
         Error::infrastructure(format!("render {}", path.display())).cause(error)
     })?;
-    let written = super::replace(&path, page.as_bytes());
-    written.map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
+    write_file(&path, page.as_bytes())?;
     Ok(path)
 }

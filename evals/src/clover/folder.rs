@@ -6,7 +6,6 @@
 //! - `locations.json`: the origin of each repository on the machine that built the benchmark.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -138,9 +137,9 @@ impl Benchmark {
         std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
         write_json(&out.join(PROBLEMS), folder::json_lines(&self.problems))?;
         write_json(&out.join(SOURCES), folder::json_lines(&self.sources))?;
-        write_json(&out.join(LOCATIONS), pretty(&self.locations))?;
+        write_json(&out.join(LOCATIONS), folder::pretty_json(&self.locations))?;
         // A repository in the manifest is not built again, so its other files must be complete.
-        write_json(&out.join(MANIFEST), pretty(&self.manifest))?;
+        write_json(&out.join(MANIFEST), folder::pretty_json(&self.manifest))?;
         let facts = [
             ("version", self.manifest.version.clone()),
             ("seed", self.manifest.seed.to_string()),
@@ -193,20 +192,11 @@ impl Benchmark {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), FolderError> {
-    let written = folder::write_atomically(path, 0o666, |file| file.write_all(content));
-    written
-        .map(|_| ())
-        .map_err(|error| FolderError::at(path, error))
+    folder::write_file(path, content).map_err(|error| FolderError::at(path, error))
 }
 
 fn write_json(path: &Path, text: serde_json::Result<Vec<u8>>) -> Result<(), FolderError> {
     write(path, &text.map_err(|error| FolderError::at(path, error))?)
-}
-
-fn pretty(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(value)?;
-    text.push(b'\n');
-    Ok(text)
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, FolderError> {

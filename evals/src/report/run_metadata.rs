@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
-use super::{ReportError, put};
-use crate::folder::Versioned;
+use super::{ReportError, put_json};
 use crate::machine::{COMMIT, Machine};
 use crate::predictions::Warning;
 use crate::result::is_time;
@@ -251,7 +250,7 @@ impl RunMetadata {
     ///
     /// Fails if the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        put(folder, FILE, &super::json(&Versioned::new(self))?)
+        put_json(folder, FILE, self)
     }
 }
 

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use testwright_evals::mine::{self, IssueText};
+use testwright_evals::folder::write_file;
+use testwright_evals::mine::IssueText;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
@@ -102,7 +103,7 @@ impl WorkFolder {
     fn write(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let path = self.folder.join(name);
         let text = serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
-        mine::write_text(&path, &text)
+        write_file(&path, text.as_bytes())
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))
     }
 }

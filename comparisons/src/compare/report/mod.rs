@@ -18,9 +18,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::document;
-use testwright_evals::folder::Versioned;
+use testwright_evals::folder::{Versioned, pretty_json};
 
-use super::{Plan, replace};
+use super::Plan;
+use crate::record_file::write_file;
 use testwright_config::error::{Error, Result};
 
 pub use confidence::ConfidencePoint;
@@ -86,16 +87,10 @@ pub fn write(folder: &Path) -> Result<ComparisonReport> {
     let sections = sections::sections(&report);
     let facts = sections::facts(&report);
     let markdown = document::markdown(TITLE, &facts, &sections, "report.json");
-    let put = |name: &str, bytes: &[u8]| {
-        let path = folder.join(name);
-        let done = replace(&path, bytes);
-        done.map_err(|error| Error::io(format!("write {}", path.display()), &error))
-    };
+    let put = |name: &str, bytes: &[u8]| write_file(&folder.join(name), bytes);
     let failed =
         |error: &dyn std::error::Error| Error::infrastructure("render the report").cause(error);
-    let versioned = Versioned::new(&report);
-    let mut json = serde_json::to_vec_pretty(&versioned).map_err(|e| failed(&e))?;
-    json.push(b'\n');
+    let json = pretty_json(&Versioned::new(&report)).map_err(|e| failed(&e))?;
     put("report.json", &json)?;
     put("report.md", markdown.as_bytes())?;
     put(

@@ -65,7 +65,11 @@ fn repository_built_after_a_crash_replaces_its_problems() {
     let unfinished = benchmark.manifest.clone();
     benchmark.add(built("a"), "here".to_owned());
     benchmark.write(folder.path()).unwrap();
-    write_json(&folder.path().join(MANIFEST), pretty(&unfinished)).unwrap();
+    write_json(
+        &folder.path().join(MANIFEST),
+        folder::pretty_json(&unfinished),
+    )
+    .unwrap();
     let mut resumed = Benchmark::read(folder.path()).unwrap();
     assert!(!resumed.has("own/package", "a"));
     resumed.add(built("a"), "here".to_owned());
