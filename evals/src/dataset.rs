@@ -180,16 +180,14 @@ impl Dataset {
             return Ok(());
         };
         let total = count(self.instances.len(), "instance");
-        Err(RecordsError::Unsuitable {
-            path: self.path.clone(),
-            message: format!(
-                "{} of {total} {} no {what}: {}{}",
-                lacking.len(),
-                if lacking.len() == 1 { "has" } else { "have" },
-                first.instance_id,
-                if lacking.len() > 1 { ", …" } else { "" }
-            ),
-        })
+        let message = format!(
+            "{} of {total} {} no {what}: {}{}",
+            lacking.len(),
+            if lacking.len() == 1 { "has" } else { "have" },
+            first.instance_id,
+            if lacking.len() > 1 { ", …" } else { "" }
+        );
+        Err(RecordsError::unsuitable(&self.path, message))
     }
 
     /// Returns the instance with this id.

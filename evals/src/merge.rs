@@ -2,7 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use testwright_sandboxes::private;
@@ -136,10 +136,8 @@ fn write(lines: &Lines<'_>, out: &Path) -> io::Result<()> {
         }
     }
     write_atomically(&out.join(FILE), 0o644, |aside| {
-        lines.values().try_for_each(|(_, line)| {
-            aside.write_all(&line.text)?;
-            aside.write_all(b"\n")
-        })
+        let mut lines = lines.values();
+        lines.try_for_each(|(_, line)| line.write(&mut *aside))
     })
     .map(drop)
 }

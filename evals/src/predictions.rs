@@ -49,6 +49,16 @@ pub struct Warning {
     pub kind: WarningKind,
 }
 
+impl Warning {
+    fn new(model: &str, instance_id: &str, kind: WarningKind) -> Warning {
+        Warning {
+            model_name_or_path: model.to_owned(),
+            instance_id: instance_id.to_owned(),
+            kind,
+        }
+    }
+}
+
 /// Kind of an anomaly in the predictions.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -132,17 +142,13 @@ pub fn read_named(
         let mut predictions =
             parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
         if let Some(name) = name {
-            rename(&mut predictions, name).map_err(|message| RecordsError::Unsuitable {
-                path: path.to_path_buf(),
-                message,
-            })?;
+            rename(&mut predictions, name)
+                .map_err(|message| RecordsError::unsuitable(path, message))?;
         }
         // Every instance would count as a failure.
         if predictions.is_empty() {
-            return Err(RecordsError::Unsuitable {
-                path: path.to_path_buf(),
-                message: "the file contains no predictions".to_owned(),
-            });
+            let message = "the file contains no predictions".to_owned();
+            return Err(RecordsError::unsuitable(path, message));
         }
         for (prediction, _) in &predictions {
             let name = (
@@ -170,18 +176,12 @@ pub fn read_named(
                     continue;
                 }
             };
-            return Err(RecordsError::Unsuitable {
-                path: path.to_path_buf(),
-                message,
-            });
+            return Err(RecordsError::unsuitable(path, message));
         }
         all.extend(predictions);
     }
     if let (Some(file), Some(message)) = (files.first(), ungradable(&all, dataset)) {
-        return Err(RecordsError::Unsuitable {
-            path: file.path.to_path_buf(),
-            message,
-        });
+        return Err(RecordsError::unsuitable(file.path, message));
     }
     let (mut sets, warnings) = group_by_model(all, dataset, chosen);
     for (model, sha256) in digests {
@@ -422,24 +422,15 @@ fn group_by_model(
     for (prediction, odd) in all {
         let model = prediction.model_name_or_path.clone();
         let id = prediction.instance_id.clone();
-        let mut warn = |kind| {
-            warnings.push(Warning {
-                model_name_or_path: model.clone(),
-                instance_id: id.clone(),
-                kind,
+        let mut warn = |kind| warnings.push(Warning::new(&model, &id, kind));
+        let at = sets.iter().position(|set| set.model == model);
+        let at = at.unwrap_or_else(|| {
+            sets.push(Predictions {
+                model: model.clone(),
+                ..Predictions::default()
             });
-        };
-        let set = match sets.iter().position(|set| set.model == model) {
-            Some(at) => &mut sets[at],
-            None => {
-                sets.push(Predictions {
-                    model: model.clone(),
-                    ..Predictions::default()
-                });
-                let last = sets.len() - 1;
-                &mut sets[last]
-            }
-        };
+            sets.len() - 1
+        });
         if dataset.get(&id).is_none() {
             warn(WarningKind::Unknown);
             continue;
@@ -450,18 +441,16 @@ fn group_by_model(
         if let Some(kind) = odd {
             warn(kind);
         }
-        if set.by_instance.insert(id.clone(), prediction).is_some() {
+        let earlier = sets[at].by_instance.insert(id.clone(), prediction);
+        if earlier.is_some() {
             warn(WarningKind::Duplicate);
         }
     }
     for set in &sets {
         for instance in &chosen.instances {
             if !set.by_instance.contains_key(&instance.instance_id) {
-                warnings.push(Warning {
-                    model_name_or_path: set.model.clone(),
-                    instance_id: instance.instance_id.clone(),
-                    kind: WarningKind::Missing,
-                });
+                let id = &instance.instance_id;
+                warnings.push(Warning::new(&set.model, id, WarningKind::Missing));
             }
         }
     }

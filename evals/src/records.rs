@@ -59,6 +59,13 @@ pub enum RecordsError {
     },
 }
 
+impl RecordsError {
+    pub(crate) fn unsuitable(path: &Path, message: String) -> RecordsError {
+        let path = path.to_owned();
+        RecordsError::Unsuitable { path, message }
+    }
+}
+
 /// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {

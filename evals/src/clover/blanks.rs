@@ -100,32 +100,21 @@ fn rejection_reason(assertion: &Assertion, text: &str) -> Option<DropReason> {
     is_copied(own, above).then_some(DropReason::InContext)
 }
 
-/// An assertion without content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrivialAssertion {
-    /// A unary assertion of a constant.
-    Constant,
-    /// A comparison of two constants.
-    Constants,
-    /// An equality of two identical sides.
-    SameSides,
-}
-
 /// Returns why a comparison says nothing about the code under test, or `None` if it is not trivial.
-pub fn trivial(comparison: &Comparison) -> Option<TrivialAssertion> {
+pub fn trivial(comparison: &Comparison) -> Option<&'static str> {
     match comparison {
-        Comparison::Unary { operand, .. } => {
-            operand.is_constant.then_some(TrivialAssertion::Constant)
-        }
+        Comparison::Unary { operand, .. } => operand
+            .is_constant
+            .then_some("the assertion checks a constant"),
         Comparison::Binary { left, right, .. } if left.is_constant && right.is_constant => {
-            Some(TrivialAssertion::Constants)
+            Some("both sides of the assertion are constants")
         }
         Comparison::Binary {
             left,
             operator,
             right,
         } if matches!(operator.as_str(), "==" | "is") && left.tokens == right.tokens => {
-            Some(TrivialAssertion::SameSides)
+            Some("both sides of the assertion are the same")
         }
         _ => None,
     }

@@ -9,7 +9,7 @@ use testwright_sandboxes::sandbox::Result;
 use testwright_tools::python::{RepositoryIndex, all_assertions};
 
 use super::answer::{self, Filled, Form, RejectedAnswer};
-use super::blanks::{TrivialAssertion, is_copied, trivial};
+use super::blanks::{is_copied, trivial};
 use super::blocks::are_covered;
 use super::context::{Prompts, context};
 use super::problem::{Budget, Problem, Question, Task, sha256};
@@ -311,13 +311,8 @@ impl Grader<'_> {
         filled: &Filled,
         copies: &AssertionCache,
     ) -> Option<String> {
-        let trivial = trivial(&filled.comparison).map(|trivial| match trivial {
-            TrivialAssertion::Constant => "the assertion checks a constant",
-            TrivialAssertion::Constants => "both sides of the assertion are constants",
-            TrivialAssertion::SameSides => "both sides of the assertion are the same",
-        });
         let is_copy = || self.is_in_context(problem, answer.budget, &filled.assertion, copies);
-        trivial
+        trivial(&filled.comparison)
             .or_else(|| is_copy().then_some("the context has the same assertion"))
             .map(str::to_owned)
     }

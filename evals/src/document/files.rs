@@ -49,13 +49,12 @@ pub fn write_plots(folder: &Path, section: &str, plots: &[Plot]) -> io::Result<(
 
 fn table_name(section: &Section, at: usize) -> String {
     let words = |table: &Table| caption_words(&table.caption);
-    let (own, before) = (words(&section.tables[at]), &section.tables[..at]);
+    let (id, own) = (section.id, words(&section.tables[at]));
+    let mut before = section.tables[..at].iter();
     match at {
-        0 => section.id.to_owned(),
-        _ if before.iter().any(|table| words(table) == own) => {
-            numbered(&format!("{}-{own}", section.id), at)
-        }
-        _ => format!("{}-{own}", section.id),
+        0 => id.to_owned(),
+        _ if before.any(|table| words(table) == own) => format!("{id}-{own}-{}", at + 1),
+        _ => format!("{id}-{own}"),
     }
 }
 
@@ -76,13 +75,6 @@ fn caption_words(caption: &str) -> String {
         name.push_str(&word.to_ascii_lowercase());
     }
     name
-}
-
-fn numbered(name: &str, at: usize) -> String {
-    match at {
-        0 => name.to_owned(),
-        at => format!("{name}-{}", at + 1),
-    }
 }
 
 /// Converts an SVG element of a page to a file, with the colours of the light page.

@@ -40,18 +40,14 @@ impl PortableResult {
     ///
     /// Fails if the result is implausible, or a log cannot be written.
     pub fn unpack(self, folder: &Path) -> Result<InstanceResult, ResultsError> {
-        let failed = |path: &str, source| ResultsError {
-            doing: "write",
-            path: folder.join(path),
-            source,
-        };
+        let failed = |path: &str| ResultsError::of("write", &folder.join(path));
         self.result.check().map_err(|why| {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidData, why);
-            failed(crate::result::results_file::FILE, source)
+            failed(crate::result::results_file::FILE)(source)
         })?;
         for (path, log) in &self.logs {
             let written = folder::write_below(folder, path, log.as_bytes());
-            written.map_err(|source| failed(path, source))?;
+            written.map_err(failed(path))?;
         }
         Ok(self.result)
     }

@@ -1,7 +1,6 @@
 //! Results of a folder, open for appending: one line per prediction and instance, written when it has been graded.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use testwright_sandboxes::plain_file::{self, LineReader, MAX_RECORDS};
@@ -23,6 +22,21 @@ pub struct ResultsError {
     pub source: std::io::Error,
 }
 
+impl ResultsError {
+    /// Returns the error of an action on a file, for any cause.
+    pub(super) fn of(
+        doing: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| ResultsError {
+            doing,
+            path,
+            source,
+        }
+    }
+}
+
 /// Results of a folder, open for appending. Only one process at a time can open them.
 pub struct Results {
     path: PathBuf,
@@ -41,14 +55,7 @@ impl Results {
     /// Fails if the folder cannot be created, or the file cannot be read or is in use by another process.
     pub fn open(place: &Path) -> Result<Results, ResultsError> {
         let path = place.join(FILE);
-        let failed = |doing| {
-            let path = path.clone();
-            move |source| ResultsError {
-                doing,
-                path,
-                source,
-            }
-        };
+        let failed = |doing| ResultsError::of(doing, &path);
         private::create(place).map_err(failed("create the folder of"))?;
         let file = plain_file::open_to_append(&path).map_err(failed("open"))?;
         file.try_lock().map_err(|error| match error {
@@ -84,11 +91,7 @@ impl Results {
     ///
     /// Fails if the result cannot be written.
     pub fn add(&mut self, result: InstanceResult) -> Result<(), ResultsError> {
-        let failed = |source| ResultsError {
-            doing: "write",
-            path: self.path.clone(),
-            source,
-        };
+        let failed = |source| ResultsError::of("write", &self.path)(source);
         let versioned = Versioned::new(&result);
         let mut line = serde_json::to_vec(&versioned).map_err(|e| failed(e.into()))?;
         line.push(b'\n');
@@ -108,19 +111,11 @@ impl Results {
     ///
     /// Fails if the file cannot be written.
     pub fn rewrite_sorted(&mut self) -> Result<(), ResultsError> {
-        let failed = |source| ResultsError {
-            doing: "write",
-            path: self.path.clone(),
-            source,
-        };
+        let failed = |source| ResultsError::of("write", &self.path)(source);
         let folder = self.path.parent().unwrap_or(&self.path);
         let mut lines = self.stored.by_name.values();
         let file = folder::write_atomically(&self.path, 0o600, |aside| {
-            lines.try_for_each(|line| {
-                aside
-                    .write_all(&line.text)
-                    .and_then(|()| aside.write_all(b"\n"))
-            })
+            lines.try_for_each(|line| line.write(&mut *aside))
         })
         .map_err(failed)?;
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);

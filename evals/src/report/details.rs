@@ -10,7 +10,7 @@ use testwright_tools::outcomes::report::Outcome;
 use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
 use crate::result::{InstanceResult, Seconds};
-use crate::statistics::Rate;
+use crate::statistics::{PairedComparison, Rate};
 use crate::verdict::OldClass;
 
 /// Detailed figures of one prediction set.
@@ -48,7 +48,7 @@ pub struct ClassRow {
 }
 
 /// Number of instances by the strict verdict and that of a public harness.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictAgreement {
     /// Positive in both.
     pub both: u64,
@@ -198,17 +198,15 @@ fn classes(judged: &[&InstanceResult]) -> Vec<ClassRow> {
 }
 
 fn agreement(judged: &[&InstanceResult], official: Metric) -> VerdictAgreement {
-    let mut agreement = VerdictAgreement::default();
-    for graded in judged {
-        let count = match (Metric::FailToPass.holds(graded), official.holds(graded)) {
-            (true, true) => &mut agreement.both,
-            (true, false) => &mut agreement.only_strict,
-            (false, true) => &mut agreement.only_official,
-            (false, false) => &mut agreement.neither,
-        };
-        *count += 1;
+    let pairs = judged.iter();
+    let pairs = pairs.map(|g| (Metric::FailToPass.holds(g), official.holds(g)));
+    let paired = PairedComparison::from_pairs(pairs);
+    VerdictAgreement {
+        both: paired.both,
+        only_strict: paired.only_first,
+        only_official: paired.only_second,
+        neither: paired.neither,
     }
-    agreement
 }
 
 fn differing(judged: &[&InstanceResult]) -> Vec<VerdictDifference> {

@@ -4,6 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
+use testwright_tools::tools::count;
 
 use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
@@ -87,15 +88,11 @@ pub(super) fn page(report: &GradingReport, sets: &[PredictionSet]) -> Result<Str
 
 fn title(sets: &[PredictionSet]) -> String {
     let instances = sets.iter().map(|s| s.instances).max().unwrap_or_default();
-    let of = |n: usize, what: &str| match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
-    };
-    format!(
-        "Evaluation of {} on {}",
-        of(sets.len(), "prediction set"),
-        of(instances as usize, "instance")
-    )
+    let (sets, instances) = (
+        count(sets.len(), "prediction set"),
+        count(instances, "instance"),
+    );
+    format!("Evaluation of {sets} on {instances}")
 }
 
 fn cards(report: &GradingReport) -> Vec<SystemView> {

@@ -2,7 +2,7 @@
 
 use super::metric::counts;
 use super::prediction_sets::PredictionSet;
-use super::summary::{counted_adequacy, counted_delta};
+use super::summary::{counted_adequacy, counted_delta, counted_score};
 use crate::document::format::old_class;
 use crate::document::{Figure, csv_table, text_cell};
 use crate::result::InstanceResult;
@@ -85,14 +85,6 @@ fn verdict(graded: &InstanceResult, holds: bool) -> String {
 fn figure(graded: &InstanceResult, value: Option<f64>) -> String {
     let value = value.filter(|_| is_judged(graded));
     value.map_or_else(String::new, |value| value.to_string())
-}
-
-/// Returns the score as the report counts it: 0 without a prediction that applies.
-fn counted_score(graded: &InstanceResult) -> f64 {
-    match counts(graded) {
-        true => graded.tdd.score,
-        false => 0.0,
-    }
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
     let deltas = deltas(&judged);
     let no_lines = judged.iter().filter(|g| has_no_lines(g)).count() as u64;
     let adequacies = adequacies(&judged);
-    let scores = values(&judged, |g| Some(g.tdd.score));
+    let scores: Vec<f64> = judged.iter().map(|g| counted_score(g)).collect();
     Summary {
         instances: set.instances,
         graded: judged.len() as u64,
@@ -142,16 +142,12 @@ pub(super) fn counted_adequacy(graded: &InstanceResult) -> Option<f64> {
     }
 }
 
-/// Returns a value for each instance: 0 without a prediction that applies. Instances without a measurement are
-/// excluded.
-pub(super) fn values(
-    graded: &[&InstanceResult],
-    of: impl Fn(&InstanceResult) -> Option<f64>,
-) -> Vec<f64> {
-    graded
-        .iter()
-        .filter_map(|g| if counts(g) { of(g) } else { Some(0.0) })
-        .collect()
+/// Returns the tddScore of a result as the mean counts it: 0 without a prediction that applies.
+pub(super) fn counted_score(graded: &InstanceResult) -> f64 {
+    match counts(graded) {
+        true => graded.tdd.score,
+        false => 0.0,
+    }
 }
 
 fn power(rate: &Rate) -> Power {

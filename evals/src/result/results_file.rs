@@ -2,7 +2,7 @@
 //! there are several results for the same prediction and instance, the last one counts.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use testwright_sandboxes::plain_file::{LineReader, MAX_RECORDS};
@@ -39,6 +39,14 @@ fn result(line: &[u8]) -> Result<InstanceResult, ResultError> {
     let graded: InstanceResult = serde_json::from_slice(line)?;
     graded.check()?;
     Ok(graded)
+}
+
+impl StoredResult {
+    /// Writes the line.
+    pub(crate) fn write(&self, mut file: impl Write) -> io::Result<()> {
+        file.write_all(&self.text)?;
+        file.write_all(b"\n")
+    }
 }
 
 impl ResultsFile {

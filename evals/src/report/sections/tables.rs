@@ -189,40 +189,28 @@ pub(super) fn flows(report: &GradingReport, labels: &[String]) -> Section {
 }
 
 pub(super) fn repositories(report: &GradingReport, labels: &[String]) -> Section {
-    Section::new(
+    let words = [
         "repositories",
         "By repository",
-        [groups(
-            "Strict F→P by repository",
-            "Repository",
-            report,
-            labels,
-            |d| &d.by_repository,
-        )],
-    )
+        "Strict F→P by repository",
+        "Repository",
+    ];
+    groups(words, report, labels, |d| &d.by_repository)
 }
 
 pub(super) fn lengths(report: &GradingReport, labels: &[String]) -> Section {
-    Section::new(
-        "lengths",
-        "By issue length",
-        [groups(
-            "Strict F→P by issue length in tokens",
-            "Tokens",
-            report,
-            labels,
-            |d| &d.by_issue_length,
-        )],
-    )
+    let caption = "Strict F→P by issue length in tokens";
+    let words = ["lengths", "By issue length", caption, "Tokens"];
+    groups(words, report, labels, |d| &d.by_issue_length)
 }
 
+/// Returns a section with a table of groups, whose names are in the first column.
 fn groups(
-    caption: &str,
-    name: &str,
+    [id, title, caption, name]: [&'static str; 4],
     report: &GradingReport,
     labels: &[String],
     of: fn(&Details) -> &[Group],
-) -> Table {
+) -> Section {
     let mut table = Table::new(caption).words(name).figures(labels);
     for group in names(report, of) {
         let figures = report.details.values().map(|d| {
@@ -231,7 +219,7 @@ fn groups(
         });
         table.labelled(group, figures);
     }
-    table
+    Section::new(id, title, [table])
 }
 
 /// Returns the names of the groups of all sets, in order.
