@@ -29,6 +29,11 @@ const MAX_ANSWER_BYTES: u64 = 128 << 20;
 
 pub(super) struct Worker {
     sandbox: Box<dyn Sandbox>,
+    toolbox: Toolbox,
+}
+
+/// A running toolbox.
+struct Toolbox {
     requests: Box<dyn AsyncWrite + Send + Unpin>,
     answers: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     exit: BoxFuture<'static, Result<i32>>,
@@ -60,12 +65,7 @@ impl Worker {
     ) -> Result<Worker> {
         let sandbox = place.start().await?;
         match Worker::prepare(place, warm, package, sandbox.as_ref()).await {
-            Ok((requests, answers, exit)) => Ok(Worker {
-                sandbox,
-                requests,
-                answers,
-                exit,
-            }),
+            Ok(toolbox) => Ok(Worker { sandbox, toolbox }),
             Err(error) => {
                 sandbox.stop().await?;
                 Err(error)
@@ -78,7 +78,7 @@ impl Worker {
         warm: bool,
         package: Option<&Package>,
         sandbox: &dyn Sandbox,
-    ) -> Result<Channel> {
+    ) -> Result<Toolbox> {
         let paths = &sandbox.info().paths;
         let environment = &place.environment;
         let config = run_config(environment, paths, GRACE)?;
@@ -98,9 +98,9 @@ impl Worker {
             warm,
             coverage,
         };
-        let mut channel = open(sandbox, &program).await?;
-        send(&mut channel.0, &settings).await?;
-        Ok(channel)
+        let mut toolbox = open(sandbox, &program).await?;
+        send(&mut toolbox.requests, &settings).await?;
+        Ok(toolbox)
     }
 
     /// Runs a case once. The outer error is a failure of the machine.
@@ -136,11 +136,11 @@ impl Worker {
         request: &CaseRequest,
         time: Duration,
     ) -> Result<std::result::Result<T, WorkerLost>> {
-        if send(&mut self.requests, request).await.is_err() {
+        if send(&mut self.toolbox.requests, request).await.is_err() {
             return Ok(Err(self.lost().await));
         }
         let mut line = Vec::new();
-        let mut bounded = (&mut self.answers).take(MAX_ANSWER_BYTES);
+        let mut bounded = (&mut self.toolbox.answers).take(MAX_ANSWER_BYTES);
         let read = bounded.read_until(b'\n', &mut line);
         let Ok(read) = tokio::time::timeout(time, read).await else {
             let seconds = time.as_secs();
@@ -157,7 +157,7 @@ impl Worker {
 
     /// Describes how the toolbox ended.
     async fn lost(&mut self) -> WorkerLost {
-        match tokio::time::timeout(Duration::from_secs(5), &mut self.exit).await {
+        match tokio::time::timeout(Duration::from_secs(5), &mut self.toolbox.exit).await {
             Ok(Ok(code)) if code >= 128 => {
                 WorkerLost(format!("the toolbox was killed by signal {}", code - 128))
             }
@@ -168,13 +168,7 @@ impl Worker {
     }
 }
 
-type Channel = (
-    Box<dyn AsyncWrite + Send + Unpin>,
-    BufReader<Box<dyn AsyncRead + Send + Unpin>>,
-    BoxFuture<'static, Result<i32>>,
-);
-
-async fn open(sandbox: &dyn Sandbox, program: &Path) -> Result<Channel> {
+async fn open(sandbox: &dyn Sandbox, program: &Path) -> Result<Toolbox> {
     let argv = [program.to_string_lossy().into_owned(), "cases".to_owned()];
     let process = sandbox.spawn(&Command::new(argv)).await?;
     let mut errors = process.stderr;
@@ -182,7 +176,11 @@ async fn open(sandbox: &dyn Sandbox, program: &Path) -> Result<Channel> {
     tokio::spawn(async move {
         let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
     });
-    Ok((process.stdin, BufReader::new(process.stdout), process.exit))
+    Ok(Toolbox {
+        requests: process.stdin,
+        answers: BufReader::new(process.stdout),
+        exit: process.exit,
+    })
 }
 
 async fn send(

@@ -57,7 +57,7 @@ pub enum RejectedAnswer {
 /// Fails if the answer is not Python, or does not do what was asked.
 pub fn read(problem: &Problem, form: Form, code: &str) -> Result<RunnableAnswer, RejectedAnswer> {
     if code.trim().is_empty() {
-        return Err(RejectedAnswer::Gibberish("the answer is empty".to_owned()));
+        return Err(gibberish("the answer is empty"));
     }
     let usable = match &problem.question {
         Question::Assertion {
@@ -116,6 +116,10 @@ fn fill(
             is_exact,
         }),
     })
+}
+
+fn gibberish(reason: &str) -> RejectedAnswer {
+    RejectedAnswer::Gibberish(reason.to_owned())
 }
 
 fn wrong_assertion() -> RejectedAnswer {
@@ -217,9 +221,9 @@ impl AssertionFrame<'_> {
         }
         match read {
             Some((_, read)) if self.fits(&read) => Ok(text),
-            None if !Module::parse(code).errors().is_empty() => Err(RejectedAnswer::Gibberish(
-                "the answer is not a Python expression".to_owned(),
-            )),
+            None if !Module::parse(code).errors().is_empty() => {
+                Err(gibberish("the answer is not a Python expression"))
+            }
             _ => Err(wrong_assertion()),
         }
     }
@@ -236,9 +240,7 @@ impl AssertionFrame<'_> {
             return Ok(text.trim().to_owned());
         }
         match candidates.is_empty() {
-            true => Err(RejectedAnswer::Gibberish(
-                "the answer has no assertion".to_owned(),
-            )),
+            true => Err(gibberish("the answer has no assertion")),
             false => Err(wrong_assertion()),
         }
     }
@@ -267,9 +269,7 @@ fn test_file(problem: &Problem, form: Form, code: &str) -> Result<RunnableAnswer
     let module = Module::parse(code);
     // A part of a file may be indented.
     if module.root().has_error() && is_no_code(&module) {
-        return Err(RejectedAnswer::Gibberish(
-            "the answer is not Python".to_owned(),
-        ));
+        return Err(gibberish("the answer is not Python"));
     }
     let source = match form {
         Form::Full => format!("{}\n", code.trim_end()),

@@ -314,27 +314,26 @@ impl Builder<'_> {
 
     /// Checks that the problem is not too long for a model.
     fn fits(&self, problem: &Problem) -> std::result::Result<(), DropReason> {
-        match &problem.question {
+        let (tokens, limit, reason) = match &problem.question {
             Question::Assertion {
                 prefix,
                 reference,
                 suffix,
             } => {
-                let answer = format!("{prefix}{reference}{suffix}");
-                match self.prompts.count(&answer) > problem.task.max_answer_tokens() {
-                    true => Err(DropReason::LongReference),
-                    false => Ok(()),
-                }
+                let tokens = self.prompts.count(&format!("{prefix}{reference}{suffix}"));
+                let limit = problem.task.max_answer_tokens();
+                (tokens, limit, DropReason::LongReference)
             }
             Question::Target { path, .. } => {
                 let file = self.repository.texts.get(path).map_or("", String::as_str);
                 let tokens = self.prompts.instructions(problem) + self.prompts.count(file);
-                match tokens > MAX_INSTRUCTION_TOKENS {
-                    true => Err(DropReason::LongInstructions),
-                    false => Ok(()),
-                }
+                (tokens, MAX_INSTRUCTION_TOKENS, DropReason::LongInstructions)
             }
-            Question::Blocks { .. } => Ok(()),
+            Question::Blocks { .. } => return Ok(()),
+        };
+        match tokens > limit {
+            true => Err(reason),
+            false => Ok(()),
         }
     }
 

@@ -21,21 +21,25 @@ pub struct SelectionError {
 
 #[derive(Debug, thiserror::Error)]
 enum SelectorError {
-    #[error("unknown instance `{0}`")]
-    Unknown(String),
-    #[error("unknown instance `{id}`; did you mean `{nearest}`?")]
-    Misspelt { id: String, nearest: String },
+    #[error("unknown instance `{id}`{}", suggestion(.nearest))]
+    Unknown { id: String, nearest: Option<String> },
     #[error("`{}` is not a glob: {}", .0.glob().unwrap_or_default(), .0.kind())]
     Glob(#[source] globset::Error),
-    #[error("no instance matches `{0}`")]
-    NoMatch(String),
-    #[error("no instance matches `{glob}`; did you mean `{nearest}`?")]
-    Near { glob: String, nearest: String },
+    #[error("no instance matches `{glob}`{}", suggestion(.nearest))]
+    NoMatch {
+        glob: String,
+        nearest: Option<String>,
+    },
     #[error("read {path}: {source}")]
     File {
         path: PathBuf,
         source: std::io::Error,
     },
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    let nearest = nearest.as_ref();
+    nearest.map_or_else(String::new, |id| format!("; did you mean `{id}`?"))
 }
 
 enum Selector {
@@ -207,12 +211,9 @@ fn selector(part: &str, ids: &[&str]) -> Result<Selector, SelectorError> {
     }
     if !part.contains(['*', '?', '[', '{']) {
         let nearest = (ids.iter()).min_by_key(|id| strsim::damerau_levenshtein(part, id));
-        return Err(match nearest {
-            Some(nearest) => SelectorError::Misspelt {
-                id: part.to_owned(),
-                nearest: (*nearest).to_owned(),
-            },
-            None => SelectorError::Unknown(part.to_owned()),
+        return Err(SelectorError::Unknown {
+            id: part.to_owned(),
+            nearest: nearest.map(|id| (*id).to_owned()),
         });
     }
     let glob = GlobBuilder::new(part)
@@ -223,12 +224,9 @@ fn selector(part: &str, ids: &[&str]) -> Result<Selector, SelectorError> {
     if ids.iter().any(|id| glob.is_match(id)) {
         return Ok(Selector::Glob(Box::new(glob)));
     }
-    Err(match near_glob(part, ids) {
-        Some(nearest) => SelectorError::Near {
-            glob: part.to_owned(),
-            nearest,
-        },
-        None => SelectorError::NoMatch(part.to_owned()),
+    Err(SelectorError::NoMatch {
+        glob: part.to_owned(),
+        nearest: near_glob(part, ids),
     })
 }
 

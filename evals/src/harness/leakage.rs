@@ -50,20 +50,13 @@ impl Harness {
         let sandbox = self.start(&prepared.old.environment.saved).await?;
         let looked = async {
             super::files::write_files(sandbox.as_ref(), &prepared.old.files).await?;
-            let request = encode(&Request { wanted: new_files })?;
-            let answer = self
-                .ask(sandbox.as_ref(), "peek", &request, SEARCH_TIMEOUT)
-                .await?;
-            answer.map_err(AbnormalExit::error)
+            let request = Request { wanted: new_files };
+            let answer = self.ask(sandbox.as_ref(), "peek", &request, SEARCH_TIMEOUT);
+            answer.await?.map_err(AbnormalExit::error)
         }
         .await;
         let stopped = sandbox.stop().await;
-        let findings: Findings = serde_json::from_slice(&looked?).map_err(|error| {
-            SandboxError::new(
-                testwright_sandboxes::error::ErrorKind::Dead,
-                format!("invalid answer of the toolbox: {error}"),
-            )
-        })?;
+        let findings: Findings = looked?;
         stopped.map(|()| findings)
     }
 

@@ -50,15 +50,9 @@ pub fn workers(
     let (by_memory, by_disk) = (fit(memory, each[0]), fit(disk, each[1]));
     let most = by_memory.min(by_disk).max(1);
     let number = requested_workers.clamp(1, most);
-    let what = if by_memory <= by_disk {
-        "memory"
-    } else {
-        "disk"
-    };
-    let (room, one) = if by_memory <= by_disk {
-        (memory, each[0])
-    } else {
-        (disk, each[1])
+    let (what, room, one) = match by_memory <= by_disk {
+        true => ("memory", memory, each[0]),
+        false => ("disk", disk, each[1]),
     };
     let note = (number < requested_workers).then(|| {
         format!(
@@ -79,18 +73,8 @@ pub fn ungraded<'a>(
     progress: Progress<'_>,
 ) -> Vec<Job<'a>> {
     jobs.sort_by_key(|job| {
-        let Instance {
-            repo,
-            version,
-            created_at,
-            ..
-        } = job.instance;
-        (
-            repo.clone(),
-            version.clone(),
-            created_at.clone(),
-            job.instance.instance_id.clone(),
-        )
+        let i: &'a Instance = job.instance;
+        (&i.repo, &i.version, &i.created_at, &i.instance_id)
     });
     for job in &mut jobs {
         job.predictions.retain(|prediction| {

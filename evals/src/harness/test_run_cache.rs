@@ -69,11 +69,17 @@ impl AbnormalExit {
     }
 }
 
-/// Result of executing a run.
-enum Execution {
-    Answer(Box<TestRunResult>),
-    /// The run ended without information on the tests.
-    Ended(String),
+/// The answer of a run, and why it has no outcomes, if so.
+type Execution = (TestRunResult, Option<String>);
+
+/// Returns the result of a run that ended without information on the tests.
+fn ended_run(why: String) -> Execution {
+    let report = TestReport {
+        printed: why.clone(),
+        ..TestReport::default()
+    };
+    let coverage = None;
+    (TestRunResult { report, coverage }, Some(why))
 }
 
 /// Record of a run, either new or from the cache.
@@ -192,18 +198,7 @@ impl Harness {
             (executed, begun.elapsed())
         };
         let (executed, took) = timeline.run(run.part, executed).await;
-        let executed = executed?;
-        let (answer, ended) = match executed {
-            Execution::Answer(answer) => (*answer, None),
-            Execution::Ended(why) => {
-                let report = TestReport {
-                    printed: why.clone(),
-                    ..TestReport::default()
-                };
-                let coverage = None;
-                (TestRunResult { report, coverage }, Some(why))
-            }
-        };
+        let (answer, ended) = executed?;
         let ran = RunRecord {
             answer,
             ended,
@@ -275,7 +270,7 @@ impl Harness {
             part: run.part,
         };
         match self.execute_once(&control).await {
-            Ok(Ok(_)) => Ok(Execution::Ended(again.to_string())),
+            Ok(Ok(_)) => Ok(ended_run(again.to_string())),
             _ => Err(first),
         }
     }
@@ -287,10 +282,10 @@ impl Harness {
     ) -> Result<Result<Execution, SandboxError>, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
         let end = match self.in_sandbox(run, sandbox.as_ref()).await {
-            Ok(Ok(answer)) => Ok(Execution::Answer(Box::new(answer))),
+            Ok(Ok(answer)) => Ok((answer, None)),
             // Tests run as the same user as the toolbox and can kill it, but a repository's own tests do not.
             Ok(Err(ended)) if run.of_prediction && sandbox.health().await.is_ok() => {
-                Ok(Execution::Ended(ended.0))
+                Ok(ended_run(ended.0))
             }
             Ok(Err(ended)) => Err(ended.error()),
             Err(error) => Err(error),
@@ -354,18 +349,7 @@ impl Harness {
             },
             coverage: measure,
         };
-        let request = encode(&request)?;
-        let answer = self.ask(sandbox, "test", &request, self.test_time).await?;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(ended) => return Ok(Err(ended)),
-        };
-        serde_json::from_slice(&answer).map(Ok).map_err(|error| {
-            SandboxError::new(
-                ErrorKind::Dead,
-                format!("invalid answer of the toolbox: {error}"),
-            )
-        })
+        self.ask(sandbox, "test", &request, self.test_time).await
     }
 
     async fn put_toolbox(&self, sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
@@ -374,14 +358,15 @@ impl Harness {
         Ok(program)
     }
 
-    /// Runs the toolbox once: sends a request and returns its output.
-    pub(super) async fn ask(
+    /// Runs the toolbox once: sends a request and returns its answer.
+    pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         sandbox: &dyn Sandbox,
         command: &str,
-        request: &[u8],
+        request: &impl Serialize,
         time: Duration,
-    ) -> Result<Result<Vec<u8>, AbnormalExit>, SandboxError> {
+    ) -> Result<Result<T, AbnormalExit>, SandboxError> {
+        let request = encode(request)?;
         let program = self.put_toolbox(sandbox).await?;
         let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
         let Process {
@@ -395,7 +380,7 @@ impl Harness {
             let all = tokio::try_join!(
                 async {
                     let written = async {
-                        stdin.write_all(request).await?;
+                        stdin.write_all(&request).await?;
                         stdin.shutdown().await
                     };
                     let written = written.await;
@@ -417,7 +402,10 @@ impl Harness {
                 written?;
                 read?;
                 errors?;
-                return Ok(Ok(out));
+                return serde_json::from_slice(&out).map(Ok).map_err(|error| {
+                    let message = format!("invalid answer of the toolbox: {error}");
+                    SandboxError::new(ErrorKind::Dead, message)
+                });
             }
             if code >= 128 {
                 return Ok(Err(AbnormalExit(format!(
