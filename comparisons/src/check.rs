@@ -13,6 +13,7 @@ use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::result::Infrastructure;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
+use tokio::sync::OnceCell;
 
 use crate::grading::GradingRun;
 use crate::record_file::{Record, RecordFile, write_file};
@@ -199,7 +200,7 @@ impl Checker<'_> {
     /// Checks all patches for an instance. The code is only prepared if a patch was not checked before.
     async fn check(&self, job: &Job<'_>) -> Result<Vec<CheckRecord>> {
         let mut records = Vec::new();
-        let mut code = None;
+        let code = OnceCell::new();
         for (prediction, patch) in &job.patches {
             let mut record = CheckRecord {
                 instance_id: job.instance.instance_id.clone(),
@@ -225,11 +226,9 @@ impl Checker<'_> {
                 records.push(earlier);
                 continue;
             }
-            if code.is_none() {
-                code = Some(self.harness.old_code(&job.instance, &|_| {}).await);
-            }
-            match &code {
-                Some(Ok(code)) => match self.evidence(&job.instance, code, patch).await {
+            let prepare = async || self.harness.old_code(&job.instance, &|_| {}).await;
+            match code.get_or_init(prepare).await {
+                Ok(code) => match self.evidence(&job.instance, code, patch).await {
                     Ok(evidence) => record.evidence = Some(evidence),
                     Err(error) => {
                         let mut failure = Infrastructure::new("check", error.with_cause());
@@ -237,8 +236,7 @@ impl Checker<'_> {
                         record.infrastructure = Some(failure);
                     }
                 },
-                Some(Err(failure)) => record.infrastructure = Some((**failure).clone()),
-                None => {}
+                Err(failure) => record.infrastructure = Some((**failure).clone()),
             }
             self.file.add(record.clone())?;
             self.listener.checked(&record, true);

@@ -22,7 +22,7 @@ use super::RUNS;
 use super::plan::ModelQuestion;
 use super::replies::StoredReply;
 use crate::compare::cell_run::{self, PreparedCode, prepared_code};
-use crate::compare::{costs, encoded};
+use crate::compare::{costs, encoded, first_line};
 use testwright_agent::agent::{CpuPermit, Outcome, Progress};
 use testwright_agent::approaches::Variant;
 use testwright_agent::approaches::extra_inputs::ExtraInputs;
@@ -239,9 +239,7 @@ fn reply(
     let (end, text) = match written.filter(|text| *text != skeleton) {
         Some(text) => (ReplyEnd::Complete, text),
         None => {
-            let summary = outcome.summary();
-            let ended = summary.lines().next().unwrap_or_default();
-            let reason = format!("no test was written: {ended}");
+            let reason = format!("no test was written: {}", first_line(&outcome.summary()));
             (ReplyEnd::NoReply { reason }, String::new())
         }
     };

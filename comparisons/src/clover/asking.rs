@@ -17,6 +17,7 @@ use super::agents::{AgentRun, Agents};
 use super::plan::ModelQuestion;
 use super::prompts::{TaskPrompts, messages};
 use super::replies::{self, Replies, StoredReply, key, to_request};
+use crate::compare::first_line;
 use crate::model_work::{MAX_FAILURES, ModelWork, open_ledger};
 use testwright_agent::agent::{Outcome, Progress};
 use testwright_agent::setup;
@@ -171,9 +172,7 @@ impl Questioner<'_> {
                 if matches!(outcome, Outcome::ModelFailed { .. }) {
                     state.work.note(ask.model, true);
                 }
-                let summary = outcome.summary();
-                let reason = summary.lines().next().unwrap_or_default();
-                state.work.skip(reason.to_owned());
+                state.work.skip(first_line(&outcome.summary()));
                 Ok(())
             }
         }

@@ -63,6 +63,14 @@ struct RequestedInputs<'v> {
     other: Option<&'v Variant>,
 }
 
+/// The variant that requests an input, two names of the input, and whether an instance lacks it.
+type Requested<'v> = (
+    Option<&'v Variant>,
+    &'static str,
+    &'static str,
+    fn(&InstanceInputs) -> bool,
+);
+
 /// Collects the inputs that these approaches request.
 ///
 /// # Errors
@@ -103,30 +111,22 @@ pub fn inputs(
             (instance.instance_id.clone(), inputs)
         })
         .collect();
-    let there = [
-        (
-            requested_inputs.tests,
-            "test files",
-            "golden tests in Python files",
-        ),
-        (
-            requested_inputs.golden,
-            "a code patch",
-            "a golden code patch",
-        ),
-        (
-            requested_inputs.other,
-            "a code patch",
-            "a patch of --code-patches",
-        ),
+    let golden = "a golden code patch";
+    let other = "a patch of --code-patches";
+    let tests = "golden tests in Python files";
+    let requests: [Requested<'_>; 3] = [
+        (requested_inputs.tests, "test files", tests, |inputs| {
+            inputs.test_files.is_empty()
+        }),
+        (requested_inputs.golden, "a code patch", golden, |inputs| {
+            inputs.golden_patch.is_none()
+        }),
+        (requested_inputs.other, "a code patch", other, |inputs| {
+            inputs.other_patch.is_none()
+        }),
     ];
-    for (at, (variant, what, of_what)) in there.into_iter().enumerate() {
+    for (variant, what, of_what, is_without) in requests {
         let Some(variant) = variant else { continue };
-        let is_without = |inputs: &InstanceInputs| match at {
-            0 => inputs.test_files.is_empty(),
-            1 => inputs.golden_patch.is_none(),
-            _ => inputs.other_patch.is_none(),
-        };
         let without = dataset.instances.iter().map(|i| i.instance_id.as_str());
         let without: Vec<&str> = without.filter(|id| is_without(&inputs[*id])).collect();
         if !without.is_empty() {

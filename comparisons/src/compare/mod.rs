@@ -22,6 +22,7 @@ pub use given::{Inputs, InstanceInputs, inputs};
 pub use plan::{Plan, PlanLimits, PlannedGiven, PlannedInstance, RunSpec, System};
 pub use plan_request::PlanRequest;
 pub use predictions::{prediction_files, prediction_sets, write_predictions};
+pub(crate) use run_record::first_line;
 pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};
 pub use runs::{RemoteRuns, Schedule};
 pub use schedule::{Step, StepListener, Summary};

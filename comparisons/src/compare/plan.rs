@@ -45,7 +45,9 @@ pub struct Plan {
 }
 
 /// An approach with a model.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct System {
     /// The approach, with its options.
     pub approach: String,
@@ -164,9 +166,8 @@ impl System {
         System {
             approach: name.to_owned(),
             model: name.to_owned(),
-            oracle_samples: None,
-            extra_inputs: Vec::new(),
             predictions: Some(sha256.to_owned()),
+            ..System::default()
         }
     }
 
@@ -400,8 +401,8 @@ impl PlannedInstance {
 
     /// Returns whether the instances are equal, ignoring extra inputs.
     fn is_same(&self, other: &PlannedInstance) -> bool {
-        let of = |i: &PlannedInstance| (i.id.clone(), i.repository.clone(), i.issue_tokens);
-        of(self) == of(other)
+        (&self.id, &self.repository, self.issue_tokens)
+            == (&other.id, &other.repository, other.issue_tokens)
     }
 
     /// Returns whether all earlier inputs are unchanged; inputs may be added.

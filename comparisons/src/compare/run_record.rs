@@ -109,6 +109,11 @@ impl RunCost {
     }
 }
 
+/// Returns the first line of a text; empty if it has none.
+pub(crate) fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
 /// Returns the cost of a run, in total and by stage.
 pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
     let mut counter = CostCounter::default();
@@ -219,12 +224,7 @@ impl RunRecord {
             model: cell.system.model.clone(),
             sample: cell.sample,
             status,
-            outcome: outcome
-                .summary()
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            outcome: first_line(&outcome.summary()),
             patch: patch.map(str::to_owned),
             confidence: outcome.confidence(),
             cost,
@@ -242,42 +242,31 @@ impl RunRecord {
             stage.tool_seconds = recorded.tool_seconds;
         }
     }
-}
 
-/// Key of a line of `runs.jsonl`.
-pub(super) type RunKey = (String, String, String, u32);
-
-impl RunRecord {
     /// Returns the name of the run's prediction set.
     pub fn prediction_set(&self) -> String {
         let system = System {
             approach: self.approach.clone(),
             model: self.model.clone(),
-            oracle_samples: None,
-            extra_inputs: Vec::new(),
-            predictions: None,
+            ..System::default()
         };
         system.prediction_set(self.sample)
     }
 }
+
+/// Key of a line of `runs.jsonl`.
+pub(super) type RunKey = (String, String, String, u32);
 
 impl Record for RunRecord {
     type Key = RunKey;
     const WHAT: &'static str = "a run";
 
     fn key(&self) -> RunKey {
-        let RunRecord {
-            instance_id,
-            approach,
-            model,
-            sample,
-            ..
-        } = self;
         (
-            instance_id.clone(),
-            approach.clone(),
-            model.clone(),
-            *sample,
+            self.instance_id.clone(),
+            self.approach.clone(),
+            self.model.clone(),
+            self.sample,
         )
     }
 }
@@ -285,13 +274,10 @@ impl Record for RunRecord {
 impl RunSpec {
     /// Returns the key of the run's record in `runs.jsonl`.
     pub fn key(&self) -> RunKey {
-        let System {
-            approach, model, ..
-        } = &self.system;
         (
             self.instance.clone(),
-            approach.clone(),
-            model.clone(),
+            self.system.approach.clone(),
+            self.system.model.clone(),
             self.sample,
         )
     }

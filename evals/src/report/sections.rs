@@ -15,30 +15,28 @@ pub(super) struct Labels {
 }
 
 pub(super) fn sections(report: &GradingReport, labels: &Labels) -> Vec<Section> {
-    let mut sections = vec![
-        tables::rates(report, &labels.long),
-        tables::agreement(report, labels),
-        tables::classes(report, &labels.long),
-        tables::coverage(report, &labels.long),
-        tables::flows(report, &labels.long),
-        tables::repositories(report, &labels.long),
-        tables::lengths(report, &labels.long),
+    let sections = [
+        Some(tables::rates(report, &labels.long)),
+        Some(tables::agreement(report, labels)),
+        Some(tables::classes(report, &labels.long)),
+        Some(tables::coverage(report, &labels.long)),
+        Some(tables::flows(report, &labels.long)),
+        Some(tables::repositories(report, &labels.long)),
+        Some(tables::lengths(report, &labels.long)),
+        tables::comparison(report, labels),
+        Some(tables::time(report, labels)),
+        tables::infrastructure(report, &labels.short),
+        remarks(&report.notes),
     ];
-    sections.extend(tables::comparison(report, labels));
-    sections.push(tables::time(report, labels));
-    sections.extend(tables::infrastructure(report, &labels.short));
-    if !report.notes.is_empty() {
-        sections.push(Section::new("remarks", "Remarks", [remarks(&report.notes)]));
-    }
-    sections
+    sections.into_iter().flatten().collect()
 }
 
-fn remarks(remarks: &[String]) -> Table {
+fn remarks(remarks: &[String]) -> Option<Section> {
     let mut table = Table::new("Anomalies in the results and predictions").words("Remark");
     for remark in remarks {
         table.row([remark.as_str().into()]);
     }
-    table
+    (!remarks.is_empty()).then(|| Section::new("remarks", "Remarks", [table]))
 }
 
 /// Returns the facts about the run, by name.

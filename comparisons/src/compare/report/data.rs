@@ -10,7 +10,7 @@ use testwright_evals::verdict::OldClass;
 
 use crate::compare::run_record::stored_runs;
 use crate::compare::run_record::{RunCost, StageCost};
-use crate::compare::{GRADING, Plan, RunSpec, RunStatus, System};
+use crate::compare::{GRADING, Plan, RunSpec, RunStatus, System, first_line};
 use crate::model_work::spent_dollars;
 use testwright_config::error::{Error, Result};
 
@@ -84,7 +84,7 @@ pub struct Verdict {
 
 fn judgement(graded: InstanceResult) -> Judgement {
     if let Some(failed) = &graded.infrastructure {
-        let cause = failed.cause.lines().next().unwrap_or_default();
+        let cause = first_line(&failed.cause);
         return Judgement::NotJudged(format!("not graded: {}: {cause}", failed.stage));
     }
     let counts = graded.has_patch && graded.applied;

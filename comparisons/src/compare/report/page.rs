@@ -121,22 +121,17 @@ fn rows(data: &Data) -> Vec<Row> {
 }
 
 fn view(run: Option<&ScoredRun>) -> RunView {
-    let Some(run) = run else {
-        return RunView {
-            sign: "·",
-            class: "not run",
-            href: None,
-        };
+    let (sign, class) = match run.map(|run| &run.judgement) {
+        None => ("·", "not run"),
+        Some(Judgement::NotJudged(_)) => ("?", "u"),
+        Some(Judgement::Verdict(v)) if v.fail_to_pass => ("✓", "y"),
+        Some(Judgement::Verdict(v)) if v.old_class.is_none() => ("–", "n"),
+        Some(Judgement::Verdict(_)) => ("✗", "n"),
     };
-    let (sign, class) = match &run.judgement {
-        Judgement::NotJudged(_) => ("?", "u"),
-        Judgement::Verdict(v) if v.fail_to_pass => ("✓", "y"),
-        Judgement::Verdict(v) if v.old_class.is_none() => ("–", "n"),
-        Judgement::Verdict(_) => ("✗", "n"),
-    };
+    let page = |run: &ScoredRun| format!("{}/{}", run.folder, trajectory_page::FILE);
     RunView {
         sign,
         class,
-        href: href(&format!("{}/{}", run.folder, trajectory_page::FILE)),
+        href: run.and_then(|run| href(&page(run))),
     }
 }

@@ -2,24 +2,25 @@
 
 use testwright_evals::document::format::{letter, percent};
 use testwright_evals::document::svg::{Anchor, Svg};
-use testwright_evals::document::{Plot, WIDTH};
+use testwright_evals::document::{Plot, WIDTH, html};
 
 use super::sections::{costs, dollars_of_runs};
 use super::{ComparisonReport, SystemSummary};
 
 /// Returns the plots of a section.
 pub(super) fn plots(section: &str, report: &ComparisonReport) -> Vec<Plot> {
-    match section {
-        "cost" => [spending(report), calls(report)]
-            .into_iter()
-            .flatten()
-            .collect(),
-        _ => Vec::new(),
+    if section != "cost" {
+        return Vec::new();
     }
-}
-
-fn class(at: usize) -> String {
-    format!("set s{}", at % 6)
+    // Without the price of a model, tokens take the place of dollars.
+    let spending = match dollars_of_runs(costs(report)) > Some(0.0) {
+        true => frontier(report, "dollars per run", |s| {
+            s.cost.dollars.unwrap_or_default()
+        }),
+        false => frontier(report, "tokens per run", |s| s.cost.tokens),
+    };
+    let calls = frontier(report, "model calls per run", |s| s.cost.model_calls);
+    spending.into_iter().chain(calls).collect()
 }
 
 /// Left edge of the cost axis.
@@ -28,20 +29,6 @@ const TOP: f64 = 24.0;
 const BOTTOM: f64 = 242.0;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 15.0;
-
-/// Plots success against dollars, or against tokens if a model has no price.
-fn spending(report: &ComparisonReport) -> Option<Plot> {
-    match dollars_of_runs(costs(report)) > Some(0.0) {
-        true => frontier(report, "dollars per run", |s| {
-            s.cost.dollars.unwrap_or_default()
-        }),
-        false => frontier(report, "tokens per run", |s| s.cost.tokens),
-    }
-}
-
-fn calls(report: &ComparisonReport) -> Option<Plot> {
-    frontier(report, "model calls per run", |s| s.cost.model_calls)
-}
 
 /// Plots success against cost. The cost axis is logarithmic, since approaches differ by orders of magnitude.
 fn frontier(
@@ -63,10 +50,8 @@ fn frontier(
             .filter(|cost| *cost > 0.0)
     };
     let (least, most) = (costs().reduce(f64::min)?, costs().reduce(f64::max)?);
-    let (low, high) = (
-        least.log10().floor(),
-        most.log10().ceil().max(least.log10().floor() + 1.0),
-    );
+    let low = least.log10().floor();
+    let high = most.log10().ceil().max(low + 1.0);
     // A logarithmic scale has no zero, so free systems get their own position at the edge.
     let is_free = |cost: f64| cost <= 0.0;
     let any_free = points.iter().any(|(_, cost, _)| is_free(*cost));
@@ -121,6 +106,7 @@ fn frontier(
         }
         before = Some(here);
     }
+    let class = |at: usize| format!("set {}", html::class(at));
     let mut description = format!("Strict F→P by {unit}.");
     let mut labels: Vec<(f64, f64)> = Vec::new();
     for (at, cost, share) in &points {

@@ -7,6 +7,7 @@ use testwright_evals::document::format::{
 };
 use testwright_evals::document::{Cell, Figure, Section, Table};
 use testwright_evals::statistics::Rate;
+use testwright_evals::verdict::OldClass;
 use testwright_tools::tools::count;
 
 use super::data::length_place;
@@ -46,30 +47,22 @@ pub(super) fn facts(report: &ComparisonReport) -> Vec<(String, String)> {
 }
 
 pub(super) fn sections(report: &ComparisonReport) -> Vec<Section> {
-    let mut sections = vec![
-        rates(report),
-        cost(report),
-        overlap(report),
-        pairs(report),
-        classes(report),
-        groups("repositories", "By repository", report, |s| {
-            &s.by_repository
-        }),
-        groups("lengths", "By issue length in tokens", report, |s| {
-            &s.by_issue_length
-        }),
+    let repositories = ["repositories", "By repository"];
+    let lengths = ["lengths", "By issue length in tokens"];
+    let sections = [
+        Some(rates(report)),
+        (!report.ablations.is_empty()).then(|| ablations(report)),
+        Some(cost(report)),
+        confidence::section(report),
+        Some(overlap(report)),
+        Some(pairs(report)),
+        Some(classes(report)),
+        Some(groups(repositories, report, |s| &s.by_repository)),
+        Some(groups(lengths, report, |s| &s.by_issue_length)),
+        Some(stages(report)),
+        (!report.not_judged.is_empty()).then(|| not_judged(report)),
     ];
-    if let Some(confidence) = confidence::section(report) {
-        sections.insert(2, confidence);
-    }
-    if !report.ablations.is_empty() {
-        sections.insert(1, ablations(report));
-    }
-    sections.push(stages(report));
-    if !report.not_judged.is_empty() {
-        sections.push(not_judged(report));
-    }
-    sections
+    sections.into_iter().flatten().collect()
 }
 
 /// Formats a score: `37.0 % (n = 449, 32.6–41.5)`.
@@ -318,19 +311,9 @@ fn discordant(pair: &Pair) -> Table {
 }
 
 fn classes(report: &ComparisonReport) -> Section {
-    let names: Vec<&str> = report
-        .systems
-        .first()
-        .map(|s| {
-            s.classes
-                .iter()
-                .map(|(class, _)| old_class(*class))
-                .collect()
-        })
-        .unwrap_or_default();
     let mut table = Table::new("Runs by class on the old code, with the number of F→P")
         .words("System")
-        .figures(&names);
+        .figures(&OldClass::ALL.map(old_class));
     for (at, s) in report.systems.iter().enumerate() {
         let cell = |rate: &Rate| match rate.denominator {
             0 => "0".to_owned(),
@@ -342,8 +325,7 @@ fn classes(report: &ComparisonReport) -> Section {
 }
 
 fn groups(
-    id: &'static str,
-    title: &'static str,
+    [id, title]: [&'static str; 2],
     report: &ComparisonReport,
     of: fn(&SystemSummary) -> &[Group],
 ) -> Section {
