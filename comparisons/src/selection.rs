@@ -1,6 +1,5 @@
 //! Tables of patches that tests were tried on: `selection.csv` and `selection.md`.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -8,7 +7,8 @@ use testwright_evals::document::format::{score, short_rate};
 use testwright_evals::document::{Section, Table, csv_table, markdown, text_cell};
 use testwright_evals::folder::write_below;
 use testwright_evals::selection::{
-    SelectionResult, SelectionSummary, choices, codet_groups, rank_patches, summaries, tied_patches,
+    SelectionResult, SelectionSummary, choices, codet_groups, group_results, rank_patches,
+    summaries, tied_patches,
 };
 
 /// The table for programs, with all results.
@@ -47,11 +47,7 @@ pub fn write_tables(
 
 /// Returns a row for each instance, set of tests and patch.
 fn csv(results: &[SelectionResult]) -> io::Result<Vec<u8>> {
-    let mut groups: BTreeMap<(&str, &str), Vec<&SelectionResult>> = BTreeMap::new();
-    for result in results {
-        let group = (result.instance_id.as_str(), result.tests.as_str());
-        groups.entry(group).or_default().push(result);
-    }
+    let groups = group_results(results, |r| (r.instance_id.as_str(), r.tests.as_str()));
     let mut rows = Vec::new();
     for group in groups.values() {
         let ranked = codet_groups(group);
@@ -114,11 +110,7 @@ fn ranking(results: &[SelectionResult]) -> Table {
         .words("Verdict")
         .figures(&["Failing tests that pass", "Passed test sets", "Score"])
         .sentences("Reasons");
-    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
-    for result in results {
-        let of_instance = by_instance.entry(&result.instance_id).or_default();
-        of_instance.push(result);
-    }
+    let by_instance = group_results(results, |result| result.instance_id.as_str());
     for ranked in by_instance.values().flat_map(|all| rank_patches(all)) {
         let result = &ranked.result;
         let (passed, failed) = (result.passed.len(), result.failed.len());

@@ -166,13 +166,21 @@ pub struct PatchRank {
     pub reasons: Vec<String>,
 }
 
+/// Groups results by a key. The results of a group keep their order.
+pub fn group_results<'r, K: Ord>(
+    results: impl IntoIterator<Item = &'r SelectionResult>,
+    key: impl Fn(&'r SelectionResult) -> K,
+) -> BTreeMap<K, Vec<&'r SelectionResult>> {
+    let mut groups: BTreeMap<K, Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results {
+        groups.entry(key(result)).or_default().push(result);
+    }
+    groups
+}
+
 /// Returns the rankings of all instances, in order, each with the best patch first.
 pub fn rankings(results: &[SelectionResult]) -> Vec<PatchRank> {
-    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
-    for result in results {
-        let of_instance = by_instance.entry(&result.instance_id).or_default();
-        of_instance.push(result);
-    }
+    let by_instance = group_results(results, |result| result.instance_id.as_str());
     let ranked = by_instance.values().map(|of_instance| {
         let ranked = rank_patches(of_instance);
         let place = |patch: &RankedPatch| (patch.result.is_clean(), patch.score);
@@ -226,11 +234,8 @@ pub fn without_existing_tests(results: &[SelectionResult]) -> Vec<&str> {
 
 /// Returns the choices by instance and set of tests. A single patch, or patches that pass no test, give no choice.
 pub fn choices(results: &[SelectionResult]) -> Vec<Choice> {
-    let mut groups: BTreeMap<(&str, &str), Vec<&SelectionResult>> = BTreeMap::new();
-    for result in results.iter().filter(|r| r.infrastructure.is_none()) {
-        let group = (result.instance_id.as_str(), result.tests.as_str());
-        groups.entry(group).or_default().push(result);
-    }
+    let valid = results.iter().filter(|r| r.infrastructure.is_none());
+    let groups = group_results(valid, |r| (r.instance_id.as_str(), r.tests.as_str()));
     let several = groups.into_values().filter(|group| group.len() > 1);
     several
         .filter_map(|group| {
@@ -249,10 +254,7 @@ pub fn choices(results: &[SelectionResult]) -> Vec<Choice> {
 
 /// Returns the summaries by set of tests, in order.
 pub fn summaries(results: &[SelectionResult]) -> Vec<SelectionSummary> {
-    let mut by_tests: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
-    for result in results {
-        by_tests.entry(&result.tests).or_default().push(result);
-    }
+    let by_tests = group_results(results, |result| result.tests.as_str());
     let choices = choices(results);
     by_tests
         .into_iter()

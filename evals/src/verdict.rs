@@ -87,10 +87,13 @@ impl Observations {
     }
 
     fn contributed(&self) -> impl Iterator<Item = (&String, Pair)> {
-        self.patched
-            .iter()
-            .filter(|(id, _)| self.is_contributed(id))
-            .map(|(id, pair)| (id, *pair))
+        self.tests(true)
+    }
+
+    /// Returns the tests that are contributed, or the others.
+    fn tests(&self, contributed: bool) -> impl Iterator<Item = (&String, Pair)> {
+        let tests = self.patched.iter().map(|(id, pair)| (id, *pair));
+        tests.filter(move |(id, _)| self.is_contributed(id) == contributed)
     }
 
     /// Returns whether a test failed. A test that did not finish counts as failed.
@@ -115,10 +118,7 @@ impl Observations {
     }
 
     fn others(&self) -> impl Iterator<Item = (&String, Pair)> {
-        self.patched
-            .iter()
-            .filter(|(id, _)| !self.is_contributed(id))
-            .map(|(id, pair)| (id, *pair))
+        self.tests(false)
     }
 
     /// Returns the combined outcome of the contributed tests on the old code (Otter §5.3).

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use testwright_evals::clover::evaluation::ReplyEnd;
-use testwright_evals::clover::folder::{Benchmark, location_key};
+use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::hidden_tests::with_hidden_tests;
 use testwright_evals::clover::{Problem, Question};
 use testwright_evals::harness::{Harness, Step};
@@ -149,7 +149,9 @@ impl<'a> Agents<'a> {
             ..Issue::default()
         };
         let place = RepositoryLocation {
-            location: self.location(problem).to_owned(),
+            location: (self.benchmark)
+                .location(&problem.repository, &problem.commit)
+                .to_owned(),
             revision: Some(problem.commit.clone()),
         };
         let (model, out) = (ModelName::parse(ask.model)?, out.to_owned());
@@ -178,12 +180,6 @@ impl<'a> Agents<'a> {
         settings
     }
 
-    fn location<'p>(&'p self, problem: &'p Problem) -> &'p str {
-        let key = location_key(&problem.repository, &problem.commit);
-        let location = self.benchmark.locations.get(&key);
-        location.map_or(&problem.repository, String::as_str)
-    }
-
     fn cell(&self, problem: &Problem) -> Arc<OnceCell<PreparedCode>> {
         let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
         code.entry(problem.id.clone()).or_default().clone()
@@ -199,9 +195,9 @@ impl<'a> Agents<'a> {
                 self.progress.phase(&problem.id, &step);
             }
         };
-        let (location, commit) = (self.location(problem), Some(problem.commit.as_str()));
-        let harness = self.harness;
-        let code = harness.changed_code_at(location, commit, hide, &report);
+        let (harness, commit) = (self.harness, problem.commit.as_str());
+        let location = self.benchmark.location(&problem.repository, commit);
+        let code = harness.changed_code_at(location, Some(commit), hide, &report);
         prepared_code(&self.processors, code).await
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use testwright_evals::cases::CaseEnvironment;
 use testwright_evals::clover::Problem;
 use testwright_evals::clover::evaluation::{AnswerKey, Grade, Grader, ModelAnswer};
-use testwright_evals::clover::folder::{Benchmark, location_key};
+use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::report::{AnswerCost, CloverReport, page};
 use testwright_evals::clover::repository::Repository;
@@ -104,7 +104,8 @@ impl GradingTask<'_> {
         answers: &[(&Problem, &ModelAnswer)],
         judgements: &Judgements,
     ) -> Result<()> {
-        let place = self.place(repository, commit).await?;
+        let location = self.benchmark.location(repository, commit);
+        let place = open(self.harness, location, Some(commit), self.report).await?;
         let failed = |error: SandboxError| {
             Error::from(error).while_doing(format!("grade answers on {repository}"))
         };
@@ -129,16 +130,6 @@ impl GradingTask<'_> {
         }
         Ok(())
     }
-
-    async fn place(&self, repository: &str, commit: &str) -> Result<CaseEnvironment> {
-        let key = location_key(repository, commit);
-        let location = self
-            .benchmark
-            .locations
-            .get(&key)
-            .map_or(repository, String::as_str);
-        open(self.harness, location, Some(commit), self.report).await
-    }
 }
 
 /// Opens a repository at a revision, and builds its environment.
@@ -160,11 +151,9 @@ pub async fn open(
     CaseEnvironment::open(harness, location, revision, &progress)
         .await
         .map_err(|trouble| {
-            let log = trouble.log.as_ref().map(|log| format!("see the log {log}"));
-            let error = Error::infrastructure(format!("prepare {location}"))
-                .cause(format!("{}: {}", trouble.stage, trouble.cause));
-            match log {
-                Some(log) => error.hint(log),
+            let error = Error::infrastructure(format!("prepare {location}")).cause(&trouble);
+            match &trouble.log {
+                Some(log) => error.hint(format!("see the log {log}")),
                 None => error,
             }
         })
@@ -184,17 +173,9 @@ fn hash(problem: &Problem, answer: &ModelAnswer) -> Result<String> {
 pub fn judgements(folder: &Path) -> Result<Vec<Grade>> {
     let stored = Judgements::read(&folder.join(JUDGEMENTS))?.into_values();
     let mut all: Vec<Grade> = stored.map(|stored| stored.judgement).collect();
-    all.sort_by(|a, b| {
-        let key = |j: &Grade| {
-            (
-                j.system.clone(),
-                j.task,
-                j.problem.clone(),
-                j.budget,
-                j.form,
-            )
-        };
-        key(a).cmp(&key(b))
+    all.sort_by_cached_key(|grade| {
+        let (problem, system, budget, form) = grade.key();
+        (system, grade.task, problem, budget, form)
     });
     Ok(all)
 }
@@ -206,15 +187,15 @@ pub fn judgements(folder: &Path) -> Result<Vec<Grade>> {
 /// Fails if the replies cannot be read.
 pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
     let replies = stored(folder)?;
-    let by_request: HashMap<(&str, &str), &StoredReply> = replies
-        .iter()
-        .filter(|reply| !reply.shared && reply.is_reusable())
-        .map(|reply| ((reply.model.as_str(), reply.request_sha256.as_str()), reply))
+    let request = |reply: &StoredReply| (reply.model.clone(), reply.request_sha256.clone());
+    let original = replies.iter().filter(|reply| !reply.shared);
+    let by_request: HashMap<(String, String), &StoredReply> = original
+        .filter(|reply| reply.is_reusable())
+        .map(|reply| (request(reply), reply))
         .collect();
     let cost = |reply: &StoredReply| {
-        let request = (reply.model.as_str(), reply.request_sha256.as_str());
         let paid = match reply.shared {
-            true => by_request.get(&request).copied().unwrap_or(reply),
+            true => by_request.get(&request(reply)).copied().unwrap_or(reply),
             false => reply,
         };
         let usage = &paid.usage;
@@ -238,32 +219,23 @@ pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
 pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let replies = stored(folder)?;
     let dollars = spent_dollars(folder)?;
-    let unshared_replies: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
-    let sum = |of: fn(&testwright_models::Usage) -> u64| {
-        unshared_replies.iter().map(|r| of(&r.usage)).sum::<u64>()
+    let sum = |of: fn(&StoredReply) -> u64| {
+        let original = replies.iter().filter(|reply| !reply.shared);
+        original.map(of).sum::<u64>().to_string()
     };
     let mut facts = vec![
+        ("Model calls", sum(|reply| reply.calls.into())),
+        ("Prompt tokens", sum(|reply| reply.usage.prompt_tokens)),
         (
-            "Model calls".to_owned(),
-            unshared_replies
-                .iter()
-                .map(|r| u64::from(r.calls))
-                .sum::<u64>()
-                .to_string(),
-        ),
-        (
-            "Prompt tokens".to_owned(),
-            sum(|u| u.prompt_tokens).to_string(),
-        ),
-        (
-            "Completion tokens".to_owned(),
-            sum(|u| u.completion_tokens).to_string(),
+            "Completion tokens",
+            sum(|reply| reply.usage.completion_tokens),
         ),
     ];
     if let Some(dollars) = dollars.filter(|dollars| *dollars > 0.0) {
-        facts.push(("Dollars".to_owned(), format!("{dollars:.2}")));
+        facts.push(("Dollars", format!("{dollars:.2}")));
     }
-    Ok(facts)
+    let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+    Ok(facts.into_iter().map(owned).collect())
 }
 
 /// Writes `report.json`, `report.md` and `report.html`.

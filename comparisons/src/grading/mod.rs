@@ -119,14 +119,14 @@ impl GradingRun {
         run.write(&self.out).map_err(reporting)?;
         let report = |step: harness::Step| listener.step(&step);
         let grading = async {
-            match (remote, &workers) {
-                (None, Some(workers)) => {
-                    let number = workers.number;
+            match remote {
+                None => {
+                    let number = workers.as_ref().map_or(1, |workers| workers.number);
                     let graded =
                         harness::grade_all(&harness, jobs, &mut results, number, &report).await;
                     graded.map_err(storing)
                 }
-                (Some(remote), _) => {
+                Some(remote) => {
                     let jobs = harness::ungraded(&harness, jobs, &results, &report);
                     let mut add = |packed: PortableResult| {
                         let result = packed.unpack(&self.out).map_err(storing)?;
@@ -139,7 +139,6 @@ impl GradingRun {
                     };
                     remote.grade(&harness, &jobs, &report, &mut add).await
                 }
-                (None, None) => Ok(()),
             }
         };
         let graded = tokio::select! {

@@ -42,13 +42,9 @@ impl CaseEnvironment {
         revision: Option<&str>,
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> std::result::Result<CaseEnvironment, Box<Infrastructure>> {
-        let (source, environment) = harness.code_at(location, revision, progress).await?;
-        Ok(CaseEnvironment::new(harness, source, environment))
-    }
-
-    /// Wraps a source whose environment has already been built.
-    pub fn new(harness: &Harness, source: Source, environment: Environment) -> CaseEnvironment {
-        CaseEnvironment {
+        let code = harness.changed_code_at(location, revision, Ok, progress);
+        let (source, environment) = code.await?;
+        Ok(CaseEnvironment {
             backend: harness.backend.clone(),
             source,
             environment,
@@ -56,7 +52,7 @@ impl CaseEnvironment {
             limits: harness.limits.clone(),
             toolbox: harness.toolbox.clone(),
             purpose: harness.purpose.clone(),
-        }
+        })
     }
 
     /// Returns the repository's Python files, relative to its root.

@@ -86,7 +86,7 @@ impl FolderError {
 }
 
 /// Returns the key of a repository at a commit in [`Benchmark::locations`].
-pub fn location_key(repository: &str, commit: &str) -> String {
+fn location_key(repository: &str, commit: &str) -> String {
     format!("{repository}@{commit}")
 }
 
@@ -180,6 +180,12 @@ impl Benchmark {
             }
         }
         Ok(benchmark)
+    }
+
+    /// Returns the location of a repository on the machine that built the benchmark, or its name.
+    pub fn location<'b>(&'b self, repository: &'b str, commit: &str) -> &'b str {
+        let location = self.locations.get(&location_key(repository, commit));
+        location.map_or(repository, String::as_str)
     }
 
     /// Returns the texts of a repository's files, by path.

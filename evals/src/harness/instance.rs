@@ -122,23 +122,7 @@ impl Harness {
         Ok((source, environment))
     }
 
-    /// Opens a repository (a folder or a URL) at a revision, and builds its environment.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the repository cannot be opened or the environment cannot be built.
-    pub async fn code_at(
-        &self,
-        location: &str,
-        revision: Option<&str>,
-        progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<(Source, Environment), GradingFailure> {
-        let unchanged = |source: Source| Ok(source);
-        self.changed_code_at(location, revision, unchanged, progress)
-            .await
-    }
-
-    /// Opens a repository, changes its files, and builds its environment.
+    /// Opens a repository (a folder or a URL) at a revision, changes its files, and builds its environment.
     ///
     /// # Errors
     ///
@@ -150,12 +134,7 @@ impl Harness {
         change: impl FnOnce(Source) -> Result<Source, SandboxError> + Send + 'static,
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(Source, Environment), GradingFailure> {
-        let (location, revision) = (location.to_owned(), revision.map(str::to_owned));
-        let (cache, open) = (self.cache.clone(), self.open.clone());
-        let opened = tokio::task::spawn_blocking(move || {
-            change(repository::open(&location, revision.as_deref(), &cache, &open)?.source()?)
-        });
-        let source = opened.await.map_err(|error| not_opened(&error))?;
+        let source = self.open_source(location, revision, change).await;
         let source = source.map_err(at_stage("source"))?;
         let environment = self.environment_of(&source.name, &source, progress).await?;
         Ok((source, environment))
@@ -206,17 +185,8 @@ impl Harness {
     }
 
     async fn source(&self, instance: &Instance) -> Result<Source, GradingFailure> {
-        let location = self.location(&instance.repo);
-        let (commit, cache, open) = (
-            instance.base_commit.clone(),
-            self.cache.clone(),
-            self.open.clone(),
-        );
-        let repo = instance.repo.clone();
-        let opened = tokio::task::spawn_blocking(move || {
-            // A plain folder has no commit.
-            let revision = Some(commit.as_str()).filter(|commit| !commit.is_empty());
-            let mut source = repository::open(&location, revision, &cache, &open)?.source()?;
+        let (repo, commit) = (instance.repo.clone(), instance.base_commit.clone());
+        let check = move |mut source: Source| {
             // The name of a branch or tag may look like an abbreviated hash.
             let resolved_commit = source.commit.as_deref().unwrap_or_default();
             if !resolved_commit.starts_with(&commit.to_ascii_lowercase()) {
@@ -226,14 +196,31 @@ impl Harness {
             // A mirror's folder may have any name, but recipes are found by the repository's name.
             source.name = repo;
             Ok(source)
+        };
+        // A plain folder has no commit.
+        let revision = Some(instance.base_commit.as_str()).filter(|commit| !commit.is_empty());
+        let location = self.location(&instance.repo);
+        let source = self.open_source(&location, revision, check).await;
+        source.map_err(|error| match error.kind {
+            ErrorKind::Unavailable => at_stage("source")(error.hint(UNREACHABLE_HINT)),
+            _ => at_stage("source")(error),
+        })
+    }
+
+    /// Opens a repository at a revision, and changes its source, which may fail.
+    async fn open_source(
+        &self,
+        location: &str,
+        revision: Option<&str>,
+        change: impl FnOnce(Source) -> Result<Source, SandboxError> + Send + 'static,
+    ) -> Result<Source, SandboxError> {
+        let (location, revision) = (location.to_owned(), revision.map(str::to_owned));
+        let (cache, open) = (self.cache.clone(), self.open.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            change(repository::open(&location, revision.as_deref(), &cache, &open)?.source()?)
         });
-        match opened.await {
-            Ok(Err(error)) if error.kind == ErrorKind::Unavailable => {
-                Err(at_stage("source")(error.hint(UNREACHABLE_HINT)))
-            }
-            Ok(source) => source.map_err(at_stage("source")),
-            Err(error) => Err(not_opened(&error)),
-        }
+        let opened = opened.await;
+        opened.map_err(|error| SandboxError::new(ErrorKind::System, error.to_string()))?
     }
 
     /// Builds the environment of the old code with changed files, if they must be installed.
@@ -316,10 +303,6 @@ impl Harness {
         environment.notes.extend(note);
         Ok(environment)
     }
-}
-
-fn not_opened(error: &tokio::task::JoinError) -> GradingFailure {
-    Box::new(Infrastructure::new("source", error.to_string()))
 }
 
 /// Returns the old version of the fixed files; files that the fix adds are omitted.

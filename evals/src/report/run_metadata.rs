@@ -214,14 +214,7 @@ impl RunMetadata {
     /// Removes values that the harness never writes, and adds a remark.
     fn check(&mut self) {
         let is_fit = |name: &str| untrusted_text::check_name(name).is_ok();
-        let before = (
-            self.sets.len(),
-            self.predictions.len(),
-            self.seconds,
-            self.instances,
-            self.dataset_instances,
-            self.instance_ids.len(),
-        );
+        let before = self.clone();
         self.sets.retain(|name| is_fit(name));
         self.instance_ids.retain(|id| is_fit(id));
         self.predictions
@@ -230,15 +223,7 @@ impl RunMetadata {
         let is_plausible = |instances: &u64| *instances <= INSTANCES;
         self.instances = self.instances.filter(is_plausible);
         self.dataset_instances = self.dataset_instances.filter(is_plausible);
-        let after = (
-            self.sets.len(),
-            self.predictions.len(),
-            self.seconds,
-            self.instances,
-            self.dataset_instances,
-            self.instance_ids.len(),
-        );
-        if before != after {
+        if before != *self {
             let remark = format!("invalid values in {FILE} were ignored");
             self.notes.push(remark);
         }
