@@ -200,9 +200,9 @@ fn is_blank(text: Option<&str>) -> bool {
     text.unwrap_or_default().trim().is_empty()
 }
 
-fn parse(content: impl Into<Content>, place: &str) -> Result<Vec<Instance>, Vec<Problem>> {
+fn parse(content: Content, place: &str) -> Result<Vec<Instance>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let values = content.into().records(&mut problems);
+    let values = content.records(&mut problems);
     let mut instances: Vec<Instance> = Vec::new();
     let mut first_lines: BTreeMap<String, usize> = BTreeMap::new();
     for (line, value) in values {

@@ -38,13 +38,6 @@ pub fn is_below(path: &str) -> bool {
     !path.is_empty() && components.all(|part| matches!(part, Component::Normal(_)))
 }
 
-fn outside() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "the path leads outside of the results folder",
-    )
-}
-
 /// Writes a file atomically: to a temporary file that is then renamed. An existing link is replaced, not followed. The
 /// umask of the process applies to `mode`.
 ///
@@ -105,7 +98,8 @@ pub fn pretty_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 /// created.
 fn parent<'a>(root: &Path, path: &'a str, make: bool) -> io::Result<(OwnedFd, &'a str)> {
     if !is_below(path) {
-        return Err(outside());
+        let reason = "the path leads outside of the results folder";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

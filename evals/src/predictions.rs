@@ -275,11 +275,10 @@ fn stem(path: &Path) -> String {
 
 /// Parses predictions. `name` is the model of records that do not name one.
 fn parse(
-    content: impl Into<Content>,
+    content: Content,
     name: &str,
 ) -> Result<Vec<(Prediction, Option<WarningKind>)>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let content = content.into();
     let mut predictions = Vec::new();
     let mut fields = FieldNames::default();
     // Only the prediction is kept, since a record may contain much more.

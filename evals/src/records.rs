@@ -84,18 +84,12 @@ impl Problem {
     }
 
     /// Returns the problem with its position, if it has one.
-    fn describe(&self, place: &str) -> String {
+    pub(crate) fn describe(&self, place: &str) -> String {
         let message = excerpt(&self.message, LENGTH);
         match self.line {
             0 => message,
             line => format!("{place} {line}: {message}"),
         }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe("line"))
     }
 }
 
@@ -121,12 +115,8 @@ fn listed(problems: &[Problem], place: &str) -> String {
         .map(|problem| problem.describe(place))
         .collect();
     let more = problems.len().saturating_sub(SHOWN);
-    let more = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
-    };
-    format!("{}{more}", messages.join("; "))
+    let more = (more > 0).then(|| format!("; and {more} more"));
+    messages.join("; ") + &more.unwrap_or_default()
 }
 
 /// A file, as named in its problems.
@@ -200,9 +190,6 @@ pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, Value) -> Result<(), RecordE
 impl Content {
     /// Returns the records, each with the line or row where it begins.
     pub(crate) fn records(self, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-        if let Content::Records(records) = self {
-            return records;
-        }
         let mut records = Vec::new();
         self.each(problems, &mut |line, value| {
             records.push((line, value));
@@ -241,11 +228,5 @@ impl Content {
             Content::Text(text) => json::entries(text, of_a_record, problems, take),
             Content::Records(_) => None,
         }
-    }
-}
-
-impl<T: AsRef<str> + ?Sized> From<&T> for Content {
-    fn from(text: &T) -> Content {
-        Content::Text(text.as_ref().to_owned())
     }
 }

@@ -82,10 +82,7 @@ impl Batch<'_> {
         let (mut outcome, seconds, measured) = match first {
             Ok((answer, measured)) => (classify(&answer), answer.report.seconds, measured),
             Err(lost) => {
-                let measured = MeasuredLines {
-                    problem: Some(lost.0.clone()),
-                    ..MeasuredLines::default()
-                };
+                let measured = MeasuredLines::unknown(&lost.0);
                 (crashed(lost.0), case.timeout.as_secs_f64(), measured)
             }
         };
@@ -166,10 +163,7 @@ impl Batch<'_> {
                 let coverage = answer.coverage.as_ref();
                 measuring.convert(coverage, &run.path, &mut worker).await?
             }
-            Some(_) => MeasuredLines {
-                problem: Some("the test changed the code".to_owned()),
-                ..MeasuredLines::default()
-            },
+            Some(_) => MeasuredLines::unknown("the test changed the code"),
             None => MeasuredLines::default(),
         };
         match answer.is_clean {

@@ -32,6 +32,16 @@ pub(super) struct MeasuredLines {
     pub problem: Option<String>,
 }
 
+impl MeasuredLines {
+    /// Returns no lines, because of a problem.
+    pub(super) fn unknown(problem: &str) -> MeasuredLines {
+        MeasuredLines {
+            problem: Some(problem.to_owned()),
+            ..MeasuredLines::default()
+        }
+    }
+}
+
 impl CoverageContext {
     pub(super) async fn new(place: &CaseEnvironment) -> Result<CoverageContext> {
         let package = coverage::package(&place.environment.python_version, &place.build).await?;
@@ -51,11 +61,7 @@ impl CoverageContext {
         worker: &mut Worker,
     ) -> Result<MeasuredLines> {
         let Some(coverage) = coverage else {
-            let problem = Some("coverage was not measured".to_owned());
-            return Ok(MeasuredLines {
-                problem,
-                ..MeasuredLines::default()
-            });
+            return Ok(MeasuredLines::unknown("coverage was not measured"));
         };
         let is_of_repository = |path: &str| path != own && self.files.contains(path);
         let paths: Vec<&String> = (coverage.files.keys())

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::python::{RepositoryIndex, all_assertions};
 
-use super::answer::{self, Filled, Form, RejectedAnswer};
+use super::answer::{self, Filled, Form, RejectedAnswer, RunnableAnswer};
 use super::blanks::{is_copied, trivial};
 use super::blocks::are_covered;
 use super::context::{Prompts, context};
@@ -128,12 +128,8 @@ pub struct Grader<'a> {
     pub timeout: Duration,
 }
 
-/// An answer that is ready to run.
-struct PreparedAnswer {
-    at: usize,
-    source: String,
-    filled: Option<Filled>,
-}
+/// An answer that is ready to run, after its index.
+type PreparedAnswer = (usize, RunnableAnswer);
 
 impl Grader<'_> {
     /// Grades answers and returns their grades in order.
@@ -148,11 +144,7 @@ impl Grader<'_> {
             for (at, (problem, answer)) in answers.iter().enumerate() {
                 let mut judgement = blank(problem, answer);
                 match self.read(problem, answer) {
-                    Ok(usable) => prepared.push(PreparedAnswer {
-                        at,
-                        source: usable.source,
-                        filled: usable.filled,
-                    }),
+                    Ok(usable) => prepared.push((at, usable)),
                     Err((class, reason)) => {
                         judgement.class = class;
                         judgement.reason = reason;
@@ -164,12 +156,12 @@ impl Grader<'_> {
         let ran = self.run(answers, &prepared).await?;
         on_large_stack(|| {
             let copies = AssertionCache::default();
-            for prepared in &prepared {
-                let (problem, answer) = answers[prepared.at];
+            for (at, prepared) in &prepared {
+                let (problem, answer) = answers[*at];
                 let Some(ran) = ran.get(&key(problem, &prepared.source)) else {
                     continue;
                 };
-                let judgement = &mut judgements[prepared.at];
+                let judgement = &mut judgements[*at];
                 judgement.exact = prepared.filled.as_ref().is_some_and(|f| f.is_exact);
                 judgement.executed = ran.verification.passed();
                 let why = match &ran.verification.outcome {
@@ -189,7 +181,7 @@ impl Grader<'_> {
         &self,
         problem: &Problem,
         answer: &ModelAnswer,
-    ) -> std::result::Result<answer::RunnableAnswer, (AnswerClass, String)> {
+    ) -> std::result::Result<RunnableAnswer, (AnswerClass, String)> {
         match &answer.end {
             ReplyEnd::CutOff => {
                 return Err((
@@ -220,8 +212,8 @@ impl Grader<'_> {
     ) -> Result<HashMap<String, CaseCoverage>> {
         let (mut verified, mut covered) = (Vec::new(), Vec::new());
         let mut seen_ids = HashSet::new();
-        for prepared in prepared {
-            let (problem, _) = answers[prepared.at];
+        for (at, prepared) in prepared {
+            let (problem, _) = answers[*at];
             let id = key(problem, &prepared.source);
             if !seen_ids.insert(id.clone()) {
                 continue;
@@ -260,7 +252,7 @@ impl Grader<'_> {
         &self,
         problem: &Problem,
         answer: &ModelAnswer,
-        prepared: &PreparedAnswer,
+        prepared: &RunnableAnswer,
         ran: &CaseCoverage,
         copies: &AssertionCache,
     ) -> Option<String> {

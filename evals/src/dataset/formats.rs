@@ -84,14 +84,8 @@ fn is_of_tests(patch: &str) -> bool {
     let paths = patch
         .lines()
         .filter_map(|line| line.strip_prefix("+++ b/").or(line.strip_prefix("--- a/")));
-    let mut has_paths = false;
-    for path in paths {
-        has_paths = true;
-        if !layout.is_test_path(path.trim_end()) {
-            return false;
-        }
-    }
-    has_paths
+    let mut paths = paths.peekable();
+    paths.peek().is_some() && paths.all(|path| layout.is_test_path(path.trim_end()))
 }
 
 #[cfg(test)]

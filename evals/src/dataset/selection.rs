@@ -162,9 +162,9 @@ impl Dataset {
         );
         ids.retain(|id| chosen.as_ref().is_none_or(|chosen| chosen.matches(id)));
         ids.retain(|id| {
-            !excluded
+            excluded
                 .as_ref()
-                .is_some_and(|excluded| excluded.matches(id))
+                .is_none_or(|excluded| !excluded.matches(id))
         });
         if let Some(sample) = selection.sample {
             let seed = selection.seed;

@@ -12,14 +12,14 @@ fn one(id: &str) -> Value {
 }
 
 fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
-    super::parse(text, "line")
+    super::parse(Content::Text(text.to_owned()), "line")
 }
 
 fn problems(text: &str) -> Vec<String> {
     parse(text)
         .unwrap_err()
         .iter()
-        .map(Problem::to_string)
+        .map(|problem| problem.describe("line"))
         .collect()
 }
 

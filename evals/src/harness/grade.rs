@@ -9,7 +9,7 @@ use testwright_tools::outcomes::text::text;
 use super::contribution::Contribution;
 use super::grading_key::empty_result;
 use super::instance::PreparedInstance;
-use super::logs::{MAX_LOG_LEN, Owner, build_log, log};
+use super::logs::{MAX_LOG_LEN, build_log};
 use super::runs::{Grading, Runs};
 use super::test_run_cache::RunRecord;
 use super::{GradingFailure, Harness, TESTS, at_stage, outcome_pairs};
@@ -28,14 +28,7 @@ impl Harness {
     /// Copies the log of a build to the other logs. A missing log does not prevent grading.
     pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
         let text = build_log(path, MAX_LOG_LEN).ok()?;
-        log(
-            &self.out,
-            &instance.instance_id,
-            Owner::Instance,
-            "build",
-            &text,
-        )
-        .ok()
+        self.log(&instance.instance_id, None, "build", &text).ok()
     }
 }
 
@@ -138,8 +131,8 @@ impl Grading<'_> {
             kept.map_err(at_stage(side))?;
         }
         let all = serde_json::to_string(&observations.patched).unwrap_or_default();
-        let owner = Owner::Prediction(&graded.prediction);
-        let path = log(&self.harness.out, &graded.instance_id, owner, TESTS, &all);
+        let (id, owner) = (&graded.instance_id, Some(graded.prediction.as_str()));
+        let path = self.harness.log(id, owner, TESTS, &all);
         let path = path.map_err(at_stage("new"))?;
         graded.logs.insert(TESTS.to_owned(), path);
         graded.cached = cached(&old, &new);
@@ -166,9 +159,8 @@ impl Grading<'_> {
             else {
                 continue;
             };
-            let owner = Owner::Prediction(&graded.prediction);
-            let (out, id) = (&self.harness.out, &graded.instance_id);
-            let path = log(out, id, owner, &name, &run_log(ran))?;
+            let (id, owner) = (&graded.instance_id, Some(graded.prediction.as_str()));
+            let path = self.harness.log(id, owner, &name, &run_log(ran))?;
             graded.logs.insert(name, path);
         }
         Ok(())

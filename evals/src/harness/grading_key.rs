@@ -1,22 +1,17 @@
 //! Keys that identify gradings, and the initial result of a grading.
 
-use sha2::{Digest, Sha256};
 use testwright_sandboxes::recipe::built_in_digest;
 
+use super::test_run_cache::RecordKey;
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult};
 use crate::verdict::{Observations, Verdict};
-use testwright_sandboxes::hex::hex;
 
 /// Returns a key that identifies the input and the settings of a grading.
 pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
-    let mut hash = Sha256::new();
-    let mut add = |text: &str| {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    };
+    let mut key = RecordKey::default();
     let settings = [&harness.python, &harness.image].map(|s| s.clone().unwrap_or_default());
     let limits = format!("{:?} {:?}", harness.limits, harness.test_time);
     for text in [
@@ -35,12 +30,14 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
         instance.test_patch.as_deref().unwrap_or_default(),
         prediction.model_patch.as_deref().unwrap_or_default(),
     ] {
-        add(text);
+        key.add(text.as_bytes());
     }
     if let Some(recipe) = &harness.environment {
-        add(&recipe.keys().to_string());
+        key.add(recipe.keys().to_string().as_bytes());
     }
-    hex(&hash.finalize()[..16])
+    let mut digest = key.digest();
+    digest.truncate(32);
+    digest
 }
 
 /// Returns the result of a prediction that could not be graded.

@@ -7,16 +7,9 @@ use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::plain_file::{self, Links};
 
+use super::Harness;
 use crate::folder;
 use testwright_sandboxes::hex::hex;
-
-/// Owner of a log.
-#[derive(Clone, Copy)]
-pub(super) enum Owner<'a> {
-    /// Shared by all predictions of an instance.
-    Instance,
-    Prediction(&'a str),
-}
 
 /// Name of the folder for logs that all predictions of an instance share.
 const SHARED: &str = "instance";
@@ -49,21 +42,21 @@ fn looks_converted(text: &str) -> bool {
         })
 }
 
-/// Writes a log and returns its path relative to the results folder.
-pub(super) fn log(
-    out: &Path,
-    instance: &str,
-    owner: Owner<'_>,
-    name: &str,
-    text: &str,
-) -> Result<String, SandboxError> {
-    let owner = match owner {
-        Owner::Instance => SHARED.to_owned(),
-        Owner::Prediction(name) => file_name(name),
-    };
-    let path = format!("logs/{}/{owner}/{name}.log", file_name(instance));
-    folder::write_below(out, &path, text.as_bytes())?;
-    Ok(path)
+impl Harness {
+    /// Writes a log of a prediction, or one that all predictions of an instance share. Returns its path relative to the
+    /// results folder.
+    pub(super) fn log(
+        &self,
+        instance: &str,
+        prediction: Option<&str>,
+        name: &str,
+        text: &str,
+    ) -> Result<String, SandboxError> {
+        let owner = prediction.map_or_else(|| SHARED.to_owned(), file_name);
+        let path = format!("logs/{}/{owner}/{name}.log", file_name(instance));
+        folder::write_below(&self.out, &path, text.as_bytes())?;
+        Ok(path)
+    }
 }
 
 /// Maximum bytes of a build log in the results folder; builds write less.

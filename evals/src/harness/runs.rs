@@ -10,7 +10,6 @@ use super::changed_lines::Lines;
 use super::contribution::Contribution;
 use super::coverage::{any_called, undecided};
 use super::instance::{CodeState, PreparedInstance};
-use super::logs::{Owner, log};
 use super::test_run_cache::{RunRecord, TestRun};
 use super::timeline::{Activity, Timeline};
 use super::{GradingFailure, Harness, at_stage};
@@ -166,7 +165,7 @@ impl Harness {
     ) -> Result<(), SandboxError> {
         let text = text(&ran.answer.report);
         let id = &instance.instance_id;
-        log(&self.out, id, Owner::Instance, name, &text).map(|_| ())
+        self.log(id, None, name, &text).map(drop)
     }
 }
 

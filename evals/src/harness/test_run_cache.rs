@@ -111,11 +111,12 @@ impl RunRecord {
 }
 
 /// Key of a record, from everything the run depends on.
+#[derive(Default)]
 pub(super) struct RecordKey(Sha256);
 
 impl RecordKey {
     pub(super) fn new(harness: &Harness) -> RecordKey {
-        let mut key = RecordKey(Sha256::new());
+        let mut key = RecordKey::default();
         key.add(super::RUNS.as_bytes());
         key.add(DIGEST.as_bytes());
         key.add(harness.backend.layout().as_bytes());

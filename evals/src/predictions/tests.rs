@@ -25,6 +25,10 @@ fn dataset(ids: &[&str]) -> Dataset {
     }
 }
 
+fn parse(text: &str, name: &str) -> Result<Vec<(Prediction, Option<WarningKind>)>, Vec<Problem>> {
+    super::parse(Content::Text(text.to_owned()), name)
+}
+
 fn record(id: &str, patch: Value) -> Value {
     json!({"instance_id": id, "model_name_or_path": "m", "model_patch": patch})
 }

@@ -41,17 +41,14 @@ fn without_mark(text: &str) -> &str {
 }
 
 fn too_long(line: usize) -> Problem {
-    Problem {
+    Problem::new(
         line,
-        message: format!("the record is longer than {} MiB", RECORD >> 20),
-    }
+        format!("the record is longer than {} MiB", RECORD >> 20),
+    )
 }
 
 fn not_json(line: usize, error: &serde_json::Error) -> Problem {
-    Problem {
-        line,
-        message: format!("invalid JSON: {}", reason(error)),
-    }
+    Problem::new(line, format!("invalid JSON: {}", reason(error)))
 }
 
 /// Parses JSON lines; parsing continues after an invalid line.
@@ -106,7 +103,8 @@ impl<'a> Position<'a> {
     }
 
     fn pass_space(&mut self) {
-        self.go(space(self.rest()));
+        let rest = self.rest();
+        self.go(rest.len() - rest.trim_start().len());
     }
 
     /// Returns the longest text that the next record may take, and whether it is the whole rest.
@@ -148,10 +146,7 @@ impl<'a> Position<'a> {
             (Some(c), [a, b]) => format!("invalid JSON: expected `{a}` or `{b}`, found `{c}`"),
             (None, _) => no_end.message.clone(),
         };
-        Err(Problem {
-            line: self.line,
-            message,
-        })
+        Err(Problem::new(self.line, message))
     }
 }
 
@@ -203,10 +198,7 @@ fn members(
         }
         is_first = false;
         let line = position.line;
-        let no_end = Problem {
-            line,
-            message: format!("the {} is not closed", form.name),
-        };
+        let no_end = Problem::new(line, format!("the {} is not closed", form.name));
         let mut key = String::new();
         if form.keys {
             key = position.pass(&no_end)?.0;
@@ -233,14 +225,8 @@ fn members(
     if position.rest().is_empty() {
         return Ok(());
     }
-    Err(Problem {
-        line: position.line,
-        message: format!("unexpected text after the {}", form.name),
-    })
-}
-
-fn space(text: &str) -> usize {
-    text.len() - text.trim_start().len()
+    let message = format!("unexpected text after the {}", form.name);
+    Err(Problem::new(position.line, message))
 }
 
 /// Returns serde_json's message without its own line number.

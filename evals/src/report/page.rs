@@ -12,7 +12,7 @@ use super::sections::{Labels, facts, sections};
 use super::{GradingReport, ReportError};
 use crate::document::format::{NONE, letter, old_class, percent, short_rate};
 use crate::document::html::{self, Page, STYLE, SystemView};
-use crate::document::{Column, href};
+use crate::document::{Column, Table, href};
 use crate::result::InstanceResult;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -112,25 +112,10 @@ fn cards(report: &GradingReport) -> Vec<SystemView> {
 }
 
 fn columns() -> Vec<Column> {
-    [
-        ("Instance", false),
-        ("Set", false),
-        ("Strict", false),
-        ("SWT", false),
-        ("TDD", false),
-        ("On the old code", false),
-        ("ΔC", true),
-        ("Adequacy", true),
-        ("Seconds", true),
-        ("Tokens", true),
-        ("Logs", false),
-        ("Reason", false),
-    ]
-    .map(|(title, right)| Column {
-        right,
-        ..Column::new(title)
-    })
-    .into()
+    let words = ["Instance", "Set", "Strict", "SWT", "TDD", "On the old code"];
+    let table = words.into_iter().fold(Table::new(""), Table::words);
+    let table = table.figures(&["ΔC", "Adequacy", "Seconds", "Tokens"]);
+    table.words("Logs").words("Reason").columns
 }
 
 fn rows(sets: &[PredictionSet]) -> Vec<Row> {

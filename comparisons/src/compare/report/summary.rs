@@ -184,7 +184,8 @@ fn cost(of: &SystemRuns) -> CostSummary {
     let mean = |of: &dyn Fn(&RunCost) -> f64| {
         costs.iter().map(|cost| of(cost)).sum::<f64>() / costs.len() as f64
     };
-    let dollars: Option<Vec<f64>> = costs.iter().map(|cost| cost.dollars).collect();
+    let dollars: Option<f64> = costs.iter().map(|cost| cost.dollars).sum();
+    let total = |of: fn(&RunCost) -> u32| costs.iter().map(|cost| u64::from(of(cost))).sum();
     let prompt: u64 = costs.iter().map(|cost| cost.prompt_tokens).sum();
     let cached: u64 = costs.iter().map(|cost| cost.cached_tokens).sum();
     CostSummary {
@@ -193,14 +194,11 @@ fn cost(of: &SystemRuns) -> CostSummary {
         tool_calls: mean(&|cost| f64::from(cost.tool_calls)),
         tokens: mean(&|cost| cost.tokens() as f64),
         cached: (prompt > 0).then(|| cached as f64 / prompt as f64),
-        dollars: dollars.map(|all| all.iter().sum::<f64>() / costs.len() as f64),
+        dollars: dollars.map(|sum| sum / costs.len() as f64),
         model_seconds: mean(&|cost| cost.model_seconds),
         tool_seconds: mean(&|cost| cost.tool_seconds),
-        failed_calls: costs.iter().map(|cost| u64::from(cost.failed_calls)).sum(),
-        malformed_calls: costs
-            .iter()
-            .map(|cost| u64::from(cost.malformed_calls))
-            .sum(),
+        failed_calls: total(|cost| cost.failed_calls),
+        malformed_calls: total(|cost| cost.malformed_calls),
     }
 }
 
