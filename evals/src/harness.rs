@@ -49,7 +49,7 @@ use testwright_sandboxes::{Backend, Limits, SandboxError, SandboxSource, Spec};
 use crate::result::Infrastructure;
 
 pub use changed_lines::ChangedLines;
-pub(crate) use contribution::{CONFIGURATION, layout};
+pub(crate) use contribution::layout;
 pub use grading_key::{key as grading_key, ungraded_result};
 pub use patch_selection::{SelectionJob, select_all};
 pub use portable_result::PortableResult;

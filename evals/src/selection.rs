@@ -267,19 +267,12 @@ fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> Selecti
         all.iter().filter(|r| r.infrastructure.is_none()).collect();
     let selected_results: Vec<&&&SelectionResult> =
         valid_results.iter().filter(|r| r.is_kept()).collect();
-    let good = selected_results
-        .iter()
-        .filter(|r| r.resolves == Some(true))
-        .count();
+    let resolves = |r: &SelectionResult| r.resolves == Some(true);
+    let good = selected_results.iter().filter(|r| resolves(r)).count();
     // Without golden tests it is unknown whether a patch resolves the issue.
-    let judged = selected_results
-        .iter()
-        .filter(|r| r.resolves.is_some())
-        .count();
-    let resolving = valid_results
-        .iter()
-        .filter(|r| r.resolves == Some(true))
-        .count();
+    let judged = selected_results.iter();
+    let judged = judged.filter(|r| r.resolves.is_some()).count();
+    let resolving = valid_results.iter().filter(|r| resolves(r)).count();
     let choices: Vec<bool> = (choices.iter())
         .filter(|choice| choice.tests == tests)
         .filter_map(|choice| choice.resolves)

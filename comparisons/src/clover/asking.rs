@@ -62,6 +62,7 @@ struct AskingState {
     models: BTreeMap<String, Arc<dyn Model>>,
     ceiling: Arc<SpendingLimit>,
     work: ModelWork,
+    replies: Replies,
 }
 
 impl Questioner<'_> {
@@ -91,19 +92,20 @@ impl Questioner<'_> {
             models,
             ceiling,
             work: ModelWork::default(),
+            replies,
         };
         let times = &format!("{MAX_FAILURES} times");
         let calls = asks.iter().map(|ask| {
-            let (state, replies) = (&state, &replies);
+            let state = &state;
             async move {
-                if replies.get(&key(ask)).is_some() {
+                if state.replies.get(&key(ask)).is_some() {
                     ended(ask, false);
                     return Ok(());
                 }
                 let (work, ceiling) = (&state.work, Some(state.ceiling.as_ref()));
                 if !work.skip_if_blocked(ask.model, ceiling, times)
                     && !work.is_interrupted()
-                    && self.ask_unless_interrupted(ask, state, replies).await?
+                    && self.ask_unless_interrupted(ask, state).await?
                 {
                     ended(ask, true);
                 }
@@ -134,15 +136,14 @@ impl Questioner<'_> {
         &self,
         ask: &ModelQuestion<'_>,
         state: &AskingState,
-        replies: &Replies,
     ) -> Result<bool> {
         if ask.is_for_agent() {
             // The agent handles an interruption itself, so that no sandbox is left behind.
-            self.agent(ask, state, replies).await?;
+            self.agent(ask, state).await?;
             return Ok(!state.work.is_interrupted());
         }
         tokio::select! {
-            result = self.one(ask, state, replies) => result.map(|()| true),
+            result = self.one(ask, state) => result.map(|()| true),
             () = setup::interrupted() => {
                 state.work.interrupt();
                 Ok(false)
@@ -150,19 +151,14 @@ impl Questioner<'_> {
         }
     }
 
-    async fn agent(
-        &self,
-        ask: &ModelQuestion<'_>,
-        state: &AskingState,
-        replies: &Replies,
-    ) -> Result<()> {
+    async fn agent(&self, ask: &ModelQuestion<'_>, state: &AskingState) -> Result<()> {
         let (Some(agents), Some(model)) = (&self.agents, state.models.get(ask.model)) else {
             return Ok(());
         };
         match agents.run(ask, model.clone()).await? {
             AgentRun::Ended(reply) => {
                 state.work.note(ask.model, false);
-                replies.add(*reply)
+                state.replies.add(*reply)
             }
             AgentRun::CutShort(Outcome::Interrupted) => {
                 state.work.interrupt();
@@ -178,12 +174,8 @@ impl Questioner<'_> {
         }
     }
 
-    async fn one(
-        &self,
-        ask: &ModelQuestion<'_>,
-        state: &AskingState,
-        replies: &Replies,
-    ) -> Result<()> {
+    async fn one(&self, ask: &ModelQuestion<'_>, state: &AskingState) -> Result<()> {
+        let replies = &state.replies;
         let messages = self.messages(ask)?;
         let text = serde_json::to_string(&messages)
             .map_err(|error| Error::infrastructure("encode a prompt").cause(error))?;

@@ -47,11 +47,8 @@ impl Prompts for TaskPrompts {
             let texts = texts(problem, form, Some("")).unwrap_or_default();
             texts.iter().map(|text| tokens::count(text)).sum::<usize>()
         };
-        forms(problem.task)
-            .map(count)
-            .into_iter()
-            .max()
-            .unwrap_or_default()
+        let [default, alternative] = forms(problem.task).map(count);
+        default.max(alternative)
     }
 }
 

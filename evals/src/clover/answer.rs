@@ -145,22 +145,15 @@ impl AssertionFrame<'_> {
     fn fits(&self, other: &Assertion) -> bool {
         let is_same = match (&self.golden.comparison, &other.comparison) {
             (
-                Comparison::Binary {
-                    left,
-                    operator,
-                    right,
-                },
-                Comparison::Binary {
-                    left: other_left,
+                golden @ Comparison::Binary { operator, .. },
+                other @ Comparison::Binary {
                     operator: other_operator,
-                    right: other_right,
+                    ..
                 },
             ) => {
-                let rest = match self.side {
-                    0 => right.tokens == other_right.tokens,
-                    _ => left.tokens == other_left.tokens,
-                };
-                operator == other_operator && rest
+                let rest = 1 - self.side;
+                let is_same = golden.operands()[rest].tokens == other.operands()[rest].tokens;
+                operator == other_operator && is_same
             }
             (Comparison::Unary { negated: true, .. }, Comparison::Unary { negated, .. }) => {
                 *negated

@@ -11,9 +11,6 @@ use testwright_tools::workspace::{Layout, decode_source};
 use super::foreign_files;
 use crate::large_stack::on_large_stack;
 
-/// Files that may contain pytest's configuration.
-pub(crate) const CONFIGURATION: [&str; 7] = Layout::CONFIGURATION;
-
 /// Determines which files are tests at the base commit.
 pub(crate) fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
     let failed = RefCell::new(None);

@@ -15,20 +15,18 @@ pub(super) async fn write_files(sandbox: &dyn Sandbox, files: &Files) -> Result<
     let workspace = sandbox.info().paths.workspace.clone();
     let deleted_paths = files.iter().filter(|(_, file)| file.is_none());
     let deleted_paths: Vec<&str> = deleted_paths.map(|(path, _)| path.as_str()).collect();
-    if !deleted_paths.is_empty() {
-        for chunk in deleted_paths.chunks(MAX_PATHS_PER_COMMAND) {
-            run_script(sandbox, "rm -f -- \"$@\"", chunk).await?;
-        }
-        // Git does not track empty folders, and something else may replace them.
-        let folders = deleted_paths
-            .iter()
-            .filter_map(|path| path.rsplit_once('/'));
-        let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
-        let folders: Vec<&str> = folders.into_iter().collect();
-        let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
-        for folders in folders.chunks(MAX_PATHS_PER_COMMAND) {
-            run_script(sandbox, script, folders).await?;
-        }
+    for chunk in deleted_paths.chunks(MAX_PATHS_PER_COMMAND) {
+        run_script(sandbox, "rm -f -- \"$@\"", chunk).await?;
+    }
+    // Git does not track empty folders, and something else may replace them.
+    let folders = deleted_paths
+        .iter()
+        .filter_map(|path| path.rsplit_once('/'));
+    let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
+    let folders: Vec<&str> = folders.into_iter().collect();
+    let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
+    for folders in folders.chunks(MAX_PATHS_PER_COMMAND) {
+        run_script(sandbox, script, folders).await?;
     }
     for (path, file) in files {
         let Some(file) = file else { continue };

@@ -118,7 +118,9 @@ impl Harness {
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(Source, Environment), GradingFailure> {
         let source = self.source(instance).await?;
-        let environment = self.environment(instance, &source, progress).await?;
+        let environment = self
+            .environment(&instance.instance_id, &source, progress)
+            .await?;
         Ok((source, environment))
     }
 
@@ -136,7 +138,7 @@ impl Harness {
     ) -> Result<(Source, Environment), GradingFailure> {
         let source = self.open_source(location, revision, change).await;
         let source = source.map_err(at_stage("source"))?;
-        let environment = self.environment_of(&source.name, &source, progress).await?;
+        let environment = self.environment(&source.name, &source, progress).await?;
         Ok((source, environment))
     }
 
@@ -160,13 +162,17 @@ impl Harness {
             }
             _ => None,
         };
-        let environment = self.environment(instance, &source, progress).await?;
+        let environment = self
+            .environment(&instance.instance_id, &source, progress)
+            .await?;
         let (old, new) = if fix.files.keys().any(|path| requires_reinstallation(path)) {
             let fixed = source
                 .with_files(&fix.files, &self.cache)
                 .map_err(at_stage("source"))?;
             let of = |environment| CodeState::new(environment, Files::new());
-            let new = self.environment(instance, &fixed, progress).await?;
+            let new = self
+                .environment(&instance.instance_id, &fixed, progress)
+                .await?;
             (of(environment), of(new))
         } else {
             let old_files = before(&tree, &fix.files).map_err(at_stage("source"))?;
@@ -233,7 +239,8 @@ impl Harness {
         let source = self.source(instance).await?;
         let patched = source.with_files(files, &self.cache);
         let patched = patched.map_err(at_stage("source"))?;
-        self.environment(instance, &patched, progress).await
+        self.environment(&instance.instance_id, &patched, progress)
+            .await
     }
 
     fn apply_golden(
@@ -258,18 +265,8 @@ impl Harness {
         })
     }
 
-    async fn environment(
-        &self,
-        instance: &Instance,
-        source: &Source,
-        progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<Environment, GradingFailure> {
-        self.environment_of(&instance.instance_id, source, progress)
-            .await
-    }
-
     /// Builds an environment. `id` is displayed, and selects a ready image.
-    async fn environment_of(
+    async fn environment(
         &self,
         id: &str,
         source: &Source,

@@ -6,8 +6,6 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{FileChange, Repository};
 use testwright_tools::workspace::Layout;
 
-use crate::harness::CONFIGURATION;
-
 /// Maximum files of a change; a larger fix is not reviewable.
 const FILES: usize = 200;
 
@@ -69,7 +67,7 @@ pub(super) fn is_code(path: &str) -> bool {
 pub(super) fn layout_at(repository: &Repository, commit: &str) -> Result<Layout, SandboxError> {
     let there = repository.root_entries(commit)?;
     let mut texts = BTreeMap::new();
-    for name in CONFIGURATION {
+    for name in Layout::CONFIGURATION {
         if there.iter().any(|entry| entry == name)
             && let Some(content) = repository.file_at(commit, name)?
         {

@@ -125,22 +125,16 @@ impl Table {
             let tally = reasons.entry(key).or_insert((0, one.name.clone()));
             tally.0 += 1;
         }
-        let mut reasons: Vec<(Stage, ReasonRow)> = reasons
-            .into_iter()
-            .map(|((stage, reason), (changes, example))| {
-                let row = ReasonRow {
-                    reason,
-                    changes,
-                    example,
-                };
-                (stage, row)
-            })
-            .collect();
-        // Sort by stage, then by frequency in descending order.
-        reasons.sort_by_key(|(stage, row)| (*stage, std::cmp::Reverse(row.changes)));
+        let mut reasons: Vec<_> = reasons.into_iter().collect();
+        reasons.sort_by_key(|((stage, _), (changes, _))| (*stage, std::cmp::Reverse(*changes)));
+        let row = |((_, reason), (changes, example))| ReasonRow {
+            reason,
+            changes,
+            example,
+        };
         Table {
             stages: stages.into(),
-            reasons: reasons.into_iter().map(|(_, row)| row).collect(),
+            reasons: reasons.into_iter().map(row).collect(),
             dropped,
         }
     }

@@ -181,20 +181,14 @@ fn classes(judged: &[&InstanceResult]) -> Vec<ClassRow> {
         true => g.old_class,
         false => OldClass::None,
     };
-    OldClass::ALL
-        .into_iter()
-        .map(|old_class| {
-            let these: Vec<&InstanceResult> = judged
-                .iter()
-                .copied()
-                .filter(|g| class_of(g) == old_class)
-                .collect();
-            ClassRow {
-                old_class,
-                fail_to_pass: Metric::FailToPass.rate(&these),
-            }
-        })
-        .collect()
+    let row = |old_class| {
+        let these = judged.iter().filter(|g| class_of(g) == old_class);
+        ClassRow {
+            old_class,
+            fail_to_pass: Metric::FailToPass.rate(&these.copied().collect::<Vec<_>>()),
+        }
+    };
+    OldClass::ALL.map(row).into()
 }
 
 fn agreement(judged: &[&InstanceResult], official: Metric) -> VerdictAgreement {

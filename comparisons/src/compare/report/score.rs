@@ -39,7 +39,13 @@ impl Score {
         let instances = by_instance.len() as u64;
         if by_instance.iter().all(|(_, of)| *of == 1) {
             let holding = by_instance.iter().filter(|(held, _)| *held == 1).count();
-            return Score::of_rate(&Rate::new(holding, by_instance.len()));
+            let rate = Rate::new(holding, by_instance.len());
+            return Score {
+                value: rate.rate,
+                interval: rate.interval,
+                instances,
+                runs,
+            };
         }
         let shares: Vec<f64> = by_instance
             .iter()
@@ -51,16 +57,6 @@ impl Score {
             interval: interval_over_instances(by_instance, mean.interval),
             instances,
             runs,
-        }
-    }
-
-    /// Converts a rate over instances with one sample each.
-    fn of_rate(rate: &Rate) -> Self {
-        Score {
-            value: rate.rate,
-            interval: rate.interval,
-            instances: rate.denominator,
-            runs: rate.denominator,
         }
     }
 }

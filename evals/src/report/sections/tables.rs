@@ -270,15 +270,14 @@ pub(super) fn comparison(report: &GradingReport, labels: &Labels) -> Option<Sect
             p.only_second,
             p.neither,
         ];
-        table_row(&mut pairs, words, counts);
-        if let Some(row) = pairs.rows.last_mut() {
-            row.push(points(p.difference).into());
-            row.push(p_value(p.p_value).into());
-            row.push(match p.smallest_difference {
-                Some(least) => percent(Some(least)).replace(" %", "").into(),
-                None => NONE.into(),
-            });
-        }
+        let figures = [
+            points(p.difference),
+            p_value(p.p_value),
+            percent(p.smallest_difference).replace(" %", ""),
+        ];
+        let counts = counts.into_iter().map(|n| n.to_string());
+        let figures = counts.chain(figures).map(Cell::from);
+        pairs.row(words.into_iter().map(Cell::from).chain(figures));
     }
     let mut overlap = Table::new("Instances solved by any, by all, and by only one prediction set")
         .words("Measure")
