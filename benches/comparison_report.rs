@@ -6,7 +6,7 @@
 //!
 //! Run `cargo bench --bench comparison_report`.
 
-#[path = "../evals/src/report/sample.rs"]
+#[path = "../evals/src/report/tests/sample.rs"]
 #[allow(dead_code)]
 mod sample;
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p testwright-evals --bench report`
 
-#[path = "../src/report/sample.rs"]
+#[path = "../src/report/tests/sample.rs"]
 mod sample;
 
 use std::io::{BufReader, Write as _};

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p testwright-evals --example sample-report -- FOLDER [INSTANCES]`
 
-#[path = "../src/report/sample.rs"]
+#[path = "../src/report/tests/sample.rs"]
 mod sample;
 
 use std::io::Write as _;

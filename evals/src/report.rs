@@ -11,6 +11,7 @@ mod prediction_sets;
 mod results_table;
 mod run_metadata;
 #[cfg(test)]
+#[path = "report/tests/sample.rs"]
 pub(crate) mod sample;
 mod sections;
 mod summary;

@@ -7,7 +7,7 @@ use testwright_evals::report::{self, RunMetadata};
 
 use super::*;
 
-#[path = "../../../src/report/sample.rs"]
+#[path = "../../../src/report/tests/sample.rs"]
 #[allow(dead_code)]
 mod sample;
 
