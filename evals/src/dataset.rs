@@ -93,14 +93,12 @@ impl Dataset {
     /// Fails if the file cannot be read, or contains invalid or duplicate instances, or none.
     pub fn read(path: &Path) -> Result<Dataset, RecordsError> {
         let (file, content) = File::read(path)?;
-        match parse(content, file.place) {
-            Ok(instances) => Ok(Dataset {
-                path: path.to_owned(),
-                sha256: Some(file.sha256),
-                instances,
-            }),
-            Err(problems) => Err(file.wrong(problems)),
-        }
+        let instances = parse(content, file.place).map_err(|problems| file.wrong(problems))?;
+        Ok(Dataset {
+            path: path.to_owned(),
+            sha256: Some(file.sha256),
+            instances,
+        })
     }
 
     /// Builds a dataset from records without a file, named `name`. Problems refer to positions in the list.
@@ -109,8 +107,7 @@ impl Dataset {
     ///
     /// Fails if there are invalid or duplicate instances, or none.
     pub fn of_records(name: &str, records: Vec<Value>) -> Result<Dataset, RecordsError> {
-        let path = PathBuf::from(name);
-        let place = "instance";
+        let (path, place) = (PathBuf::from(name), "instance");
         match parse(Content::Records((1..).zip(records).collect()), place) {
             Ok(instances) => Ok(Dataset {
                 path,
@@ -175,19 +172,22 @@ impl Dataset {
         is_lacking: impl Fn(&&Instance) -> bool,
         what: &str,
     ) -> Result<(), RecordsError> {
-        let lacking: Vec<&Instance> = self.instances.iter().filter(is_lacking).collect();
-        let Some(first) = lacking.first() else {
+        let lacking = self.instances.iter().filter(is_lacking);
+        let lacking: Vec<&str> = lacking.map(|i| i.instance_id.as_str()).collect();
+        if lacking.is_empty() {
             return Ok(());
-        };
-        let total = count(self.instances.len(), "instance");
-        let message = format!(
-            "{} of {total} {} no {what}: {}{}",
-            lacking.len(),
-            if lacking.len() == 1 { "has" } else { "have" },
-            first.instance_id,
-            if lacking.len() > 1 { ", …" } else { "" }
-        );
+        }
+        let message = self.lacking_message(&lacking, what, 1);
         Err(RecordsError::unsuitable(&self.path, message))
+    }
+
+    /// Says that instances have none of something, and names at most `named` of them.
+    pub fn lacking_message(&self, ids: &[&str], what: &str, named: usize) -> String {
+        let total = count(self.instances.len(), "instance");
+        let has = if ids.len() == 1 { "has" } else { "have" };
+        let examples = ids[..ids.len().min(named)].join(", ");
+        let more = if ids.len() > named { ", …" } else { "" };
+        format!("{} of {total} {has} no {what}: {examples}{more}", ids.len())
     }
 
     /// Returns the instance with this id.

@@ -14,7 +14,6 @@ use testwright_agent::approaches::extra_inputs::{self, ExtraInputs};
 use testwright_agent::approaches::{Options, Variant};
 use testwright_config::error::{Error, Result};
 use testwright_config::hex::hex;
-use testwright_tools::tools::count;
 
 /// Extra inputs available for an instance, limited to those that some system uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,8 +110,8 @@ pub fn inputs(
             (instance.instance_id.clone(), inputs)
         })
         .collect();
-    let golden = "a golden code patch";
-    let other = "a patch of --code-patches";
+    let golden = "golden code patch";
+    let other = "patch of --code-patches";
     let tests = "golden tests in Python files";
     let requests: [Requested<'_>; 3] = [
         (requested_inputs.tests, "test files", tests, |inputs| {
@@ -131,11 +130,7 @@ pub fn inputs(
         let without: Vec<&str> = without.filter(|id| is_without(&inputs[*id])).collect();
         if !without.is_empty() {
             return Err(Error::usage(format!("give `{}` {what}", variant.name()))
-                .cause(missing_input_message(
-                    &without,
-                    dataset.instances.len(),
-                    of_what,
-                ))
+                .cause(dataset.lacking_message(&without, of_what, NAMED))
                 .hint("select only instances that have it with --instances"));
         }
     }
@@ -166,19 +161,6 @@ fn of_instance(
 
 /// Maximum instances that an error names.
 const NAMED: usize = 5;
-
-fn missing_input_message(without: &[&str], all: usize, what: &str) -> String {
-    let examples = &without[..without.len().min(NAMED)];
-    let more = if without.len() > NAMED { ", …" } else { "" };
-    format!(
-        "{} of {} {} no {}: {}{more}",
-        without.len(),
-        count(all, "instance"),
-        if without.len() == 1 { "has" } else { "have" },
-        what.trim_start_matches("a "),
-        examples.join(", ")
-    )
-}
 
 #[cfg(test)]
 mod tests;

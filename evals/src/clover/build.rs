@@ -350,21 +350,16 @@ impl Builder<'_> {
             workers: self.options.workers,
             timeout: self.options.limits.timeout(),
         };
-        let answers: Vec<(usize, ModelAnswer)> = ready
-            .iter()
-            .enumerate()
-            .flat_map(|(at, (_, problem))| golden_answers(problem).map(move |answer| (at, answer)))
-            .collect();
-        let problem_answers: Vec<(&Problem, &ModelAnswer)> = answers
-            .iter()
-            .map(|(at, answer)| (&ready[*at].1, answer))
+        let answers = ready.iter().map(|(_, problem)| golden_answers(problem));
+        let answers: Vec<[ModelAnswer; 2]> = answers.collect();
+        let problem_answers: Vec<(&Problem, &ModelAnswer)> = (ready.iter().zip(&answers))
+            .flat_map(|((_, problem), forms)| forms.iter().map(move |answer| (problem, answer)))
             .collect();
         let judgements = judge.judge(&problem_answers).await?;
-        let mut reasons: Vec<Option<DropReason>> = vec![None; ready.len()];
-        for ((at, _), judgement) in answers.iter().zip(&judgements) {
-            reasons[*at] = reasons[*at].or(rejection_reason(judgement));
-        }
-        Ok(reasons)
+        let of_problems = judgements.chunks(2);
+        Ok(of_problems
+            .map(|forms| forms.iter().find_map(rejection_reason))
+            .collect())
     }
 }
 

@@ -78,10 +78,15 @@ pub fn short_rate(rate: &Rate) -> String {
     format!("{share} ({}/{})", rate.numerator, rate.denominator)
 }
 
-/// Formats a mean with its interval: `32.4 % (n = 449, 28.2–36.7)`.
+/// Formats a mean with its interval, as [`share_of`] does.
 pub fn mean(mean: &Mean) -> String {
-    let (value, between) = (percent(mean.mean), interval(mean.interval));
-    format!("{value} (n = {}{between})", mean.denominator)
+    share_of(mean.mean, mean.denominator, mean.interval)
+}
+
+/// Formats a share over a number of instances, with its interval: `32.4 % (n = 449, 28.2–36.7)`.
+pub fn share_of(share: Option<f64>, instances: u64, between: Option<[f64; 2]>) -> String {
+    let (share, between) = (percent(share), interval(between));
+    format!("{share} (n = {instances}{between})")
 }
 
 /// Formats a p-value with four decimals, or as `< 0.0001`.

@@ -1,7 +1,7 @@
 //! Detailed figures of one prediction set: by class on the old code, by repository, by issue length, strict against
 //! official verdicts, outcomes, coverage, time, and infrastructure failures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -218,9 +218,7 @@ fn differing(judged: &[&InstanceResult]) -> Vec<VerdictDifference> {
 }
 
 fn by_repository(set: &PredictionSet) -> Vec<Group> {
-    let mut repositories: Vec<&str> = set.all.iter().map(|g| g.repo.as_str()).collect();
-    repositories.sort_unstable();
-    repositories.dedup();
+    let repositories: BTreeSet<&str> = set.all.iter().map(|g| g.repo.as_str()).collect();
     repositories
         .into_iter()
         .filter_map(|repo| group(repo, set, |g| g.repo == repo))

@@ -1,6 +1,7 @@
 //! Renders `report.html`, a self-contained page with light and dark styles and a table of all instances that can be
 //! searched and sorted. All data is escaped, and the page's content security policy allows no scripts but its own.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -20,7 +21,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 #[derive(Serialize)]
 struct InstanceTable {
-    repositories: Vec<String>,
+    repositories: BTreeSet<String>,
     columns: Vec<Column>,
     rows: Vec<Row>,
 }
@@ -61,12 +62,8 @@ pub(super) fn page(report: &GradingReport, sets: &[PredictionSet]) -> Result<Str
             .collect(),
         short: names.map(|(at, _)| letter(at)).collect(),
     };
-    let mut repositories: Vec<String> = sets
-        .iter()
-        .flat_map(|set| set.all.iter().map(|g| g.repo.clone()))
-        .collect();
-    repositories.sort_unstable();
-    repositories.dedup();
+    let results = sets.iter().flat_map(|set| &set.all);
+    let repositories: BTreeSet<String> = results.map(|g| g.repo.clone()).collect();
     let page = Page {
         title: &title(sets),
         style: STYLE.into(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use testwright_evals::document::format::{
-    NONE, mean, old_class, p_value, percent, points, rate, seconds, short_rate,
+    NONE, mean, old_class, p_value, percent, points, rate, seconds, share_of, short_rate,
 };
 use testwright_evals::document::{Cell, Figure, Section, Table};
 use testwright_evals::statistics::Rate;
@@ -67,15 +67,7 @@ pub(super) fn sections(report: &ComparisonReport) -> Vec<Section> {
 
 /// Formats a score: `37.0 % (n = 449, 32.6–41.5)`.
 fn score(score: &Score) -> String {
-    let between = match score.interval {
-        Some([low, high]) => format!(", {:.1}–{:.1}", 100.0 * low, 100.0 * high),
-        None => String::new(),
-    };
-    format!(
-        "{} (n = {}{between})",
-        percent(score.value),
-        score.instances
-    )
+    share_of(score.value, score.instances, score.interval)
 }
 
 /// Returns whether some system has extra inputs.

@@ -1,6 +1,6 @@
 //! Summarizes the results of a system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -227,9 +227,7 @@ fn group(name: &str, of: &SystemRuns, instances: impl Iterator<Item = usize>) ->
 
 fn by_repository(data: &Data, of: &SystemRuns) -> Vec<Group> {
     let instances = &data.plan.instances;
-    let mut names: Vec<&str> = instances.iter().map(|i| i.repository.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
+    let names: BTreeSet<&str> = instances.iter().map(|i| i.repository.as_str()).collect();
     let of_name = |name: &str| {
         let those = (0..instances.len()).filter(|at| instances[*at].repository == name);
         group(name, of, those)

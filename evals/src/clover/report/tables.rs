@@ -165,15 +165,12 @@ fn answers(report: &CloverReport) -> Section {
         .figures(&classes.map(|(name, _)| name));
     for row in &report.rows {
         let counts = classes.map(|(_, class)| row.classes.get(&class).copied().unwrap_or_default());
-        let names = [
+        let words = [row.task.numeral().to_owned(), row.budget.to_string()];
+        let counts = counts.map(|count| count.to_string());
+        table.labelled(
             system_name(&row.system, row.form),
-            row.task.numeral().to_owned(),
-            row.budget.to_string(),
-        ];
-        let cells = names
-            .into_iter()
-            .chain(counts.map(|count| count.to_string()));
-        table.row(cells.map(Into::into));
+            words.into_iter().chain(counts),
+        );
     }
     Section::new("answers", "Answers", [table]).note("Answers that are not run count as wrong in every rate. Gibberish is not Python, or does not address the question.")
 }

@@ -9,7 +9,7 @@ use crate::document::format::{
     NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
 };
 use crate::document::{Cell, Figure, Section, Table};
-use crate::report::details::{Details, Group, VerdictAgreement};
+use crate::report::details::{Details, Group};
 use crate::report::{GradingReport, Metric, Summary};
 use crate::result::Seconds;
 
@@ -92,13 +92,7 @@ pub(super) fn agreement(report: &GradingReport, labels: &Labels) -> Section {
             ("SWT-bench success", &details.strict_against_swt),
             ("TDD-Bench F→P", &details.strict_against_tdd),
         ] {
-            let VerdictAgreement {
-                both,
-                only_strict,
-                only_official,
-                neither,
-            } = *a;
-            let figures = [both, only_strict, only_official, neither];
+            let figures = [a.both, a.only_strict, a.only_official, a.neither];
             table_row(&mut counts, [label.as_str(), against], figures);
         }
         for d in &details.differing {
