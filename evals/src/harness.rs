@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use testwright_sandboxes::environment::BuildSettings;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{Overrides, Recipe};
 use testwright_sandboxes::repository::OpenOptions;
 use testwright_sandboxes::{Backend, Limits, SandboxError, SandboxSource, Spec};
@@ -126,7 +125,7 @@ impl Harness {
         let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
         if image != self.image && (!id.bytes().all(is_fit) || id.contains("..")) {
             let message = format!("the id `{instance_id}` is not valid in an image name");
-            return Err(SandboxError::new(ErrorKind::Input, message));
+            return Err(SandboxError::input(message));
         }
         Ok(Overrides {
             keys: self

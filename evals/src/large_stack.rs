@@ -1,7 +1,6 @@
 //! Runs work that walks syntax trees recursively on a large stack.
 
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::Result;
 
 /// Stack size in bytes. Code may be deeply nested.
@@ -16,6 +15,6 @@ pub(crate) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let done = thread.spawn_scoped(scope, work)?.join();
-        done.map_err(|_| SandboxError::new(ErrorKind::System, "reading the code panicked"))
+        done.map_err(|_| SandboxError::system("reading the code panicked"))
     })
 }

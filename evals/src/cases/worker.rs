@@ -8,7 +8,6 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use testwright_sandboxes::coverage::Coverage as Package;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::Result;
 use testwright_sandboxes::starting::retry_start;
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
@@ -44,8 +43,7 @@ pub(super) struct WorkerLost(pub String);
 
 impl WorkerLost {
     pub(super) fn error(self) -> SandboxError {
-        let message = format!("run cases in the sandbox: {}", self.0);
-        SandboxError::new(ErrorKind::Dead, message)
+        SandboxError::dead(format!("run cases in the sandbox: {}", self.0))
     }
 }
 
@@ -195,5 +193,5 @@ async fn send(
 }
 
 fn system(error: impl std::fmt::Display) -> SandboxError {
-    SandboxError::new(ErrorKind::System, error.to_string())
+    SandboxError::system(error.to_string())
 }

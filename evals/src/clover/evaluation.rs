@@ -12,7 +12,7 @@ use super::answer::{self, Filled, Form, RejectedAnswer, RunnableAnswer};
 use super::blanks::{is_copied, trivial};
 use super::blocks::are_covered;
 use super::context::{Prompts, context};
-use super::problem::{Budget, Problem, Question, Task, sha256};
+use super::problem::{Block, Budget, Problem, Question, Task, sha256};
 use super::targets::calls;
 use crate::cases::{self, Case, CaseCoverage, CaseEnvironment, CaseOptions, CaseOutcome};
 use crate::large_stack::on_large_stack;
@@ -278,12 +278,8 @@ impl Grader<'_> {
             }
             Question::Blocks { blocks } => {
                 let lines = |path: &str| ran.files.get(path).map(|file| &**file);
-                if are_covered(blocks, lines) {
-                    return None;
-                }
-                let missed = blocks
-                    .iter()
-                    .find(|block| !are_covered(std::slice::from_ref(*block), lines))?;
+                let is_missed = |block: &&Block| !are_covered(std::slice::from_ref(*block), lines);
+                let missed = blocks.iter().find(is_missed)?;
                 Some(match &ran.problem {
                     Some(problem) => format!("its coverage could not be measured: {problem}"),
                     None => format!(

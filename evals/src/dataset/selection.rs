@@ -147,24 +147,17 @@ impl Dataset {
     /// Fails if an id is unknown, a glob is invalid or matches nothing, a file cannot be read, or the selection is
     /// empty. A shard of a selection may be empty.
     pub fn choose(&self, selection: &Selection) -> Result<Dataset, SelectionError> {
-        let mut ids: Vec<&str> = self
-            .instances
-            .iter()
-            .map(|i| i.instance_id.as_str())
-            .collect();
+        let ids = self.instances.iter().map(|i| i.instance_id.as_str());
+        let mut ids: Vec<&str> = ids.collect();
         let patterns = |text: &Option<String>| {
             let text = text.as_deref();
             text.map(|text| Patterns::parse(text, &ids)).transpose()
         };
-        let (chosen, excluded) = (
-            patterns(&selection.instances)?,
-            patterns(&selection.exclude)?,
-        );
-        ids.retain(|id| chosen.as_ref().is_none_or(|chosen| chosen.matches(id)));
+        let chosen = patterns(&selection.instances)?;
+        let excluded = patterns(&selection.exclude)?;
         ids.retain(|id| {
-            excluded
-                .as_ref()
-                .is_none_or(|excluded| !excluded.matches(id))
+            chosen.as_ref().is_none_or(|those| those.matches(id))
+                && !excluded.as_ref().is_some_and(|those| those.matches(id))
         });
         if let Some(sample) = selection.sample {
             let seed = selection.seed;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{FileKind, Files};
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
 
@@ -69,11 +68,7 @@ async fn run_script(
     if done.code == 0 {
         return Ok(());
     }
-    Err(SandboxError::new(
-        ErrorKind::System,
-        format!(
-            "change files in the sandbox: {}",
-            String::from_utf8_lossy(&done.stderr).trim()
-        ),
-    ))
+    let errors = String::from_utf8_lossy(&done.stderr);
+    let message = format!("change files in the sandbox: {}", errors.trim());
+    Err(SandboxError::system(message))
 }

@@ -197,7 +197,7 @@ impl Harness {
             let resolved_commit = source.commit.as_deref().unwrap_or_default();
             if !resolved_commit.starts_with(&commit.to_ascii_lowercase()) {
                 let message = format!("`{commit}` resolves to another commit, {resolved_commit}");
-                return Err(SandboxError::new(ErrorKind::Input, message));
+                return Err(SandboxError::input(message));
             }
             // A mirror's folder may have any name, but recipes are found by the repository's name.
             source.name = repo;
@@ -225,8 +225,7 @@ impl Harness {
         let opened = tokio::task::spawn_blocking(move || {
             change(repository::open(&location, revision.as_deref(), &cache, &open)?.source()?)
         });
-        let opened = opened.await;
-        opened.map_err(|error| SandboxError::new(ErrorKind::System, error.to_string()))?
+        opened.await?
     }
 
     /// Builds the environment of the old code with changed files, if they must be installed.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::Environment;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::Paths;
 use testwright_tools::config::{Config, Runner, RunnerKind};
 
@@ -30,12 +29,8 @@ pub(crate) fn run_config(
 
 fn runner(environment: &Environment) -> Result<Runner, SandboxError> {
     let recipe = &environment.recipe.runner;
-    let kind = RunnerKind::named(&recipe.kind).ok_or_else(|| {
-        SandboxError::new(
-            ErrorKind::Input,
-            format!("unknown runner in the recipe: {}", recipe.kind),
-        )
-    })?;
+    let unknown = || SandboxError::input(format!("unknown runner in the recipe: {}", recipe.kind));
+    let kind = RunnerKind::named(&recipe.kind).ok_or_else(unknown)?;
     Ok(Runner {
         kind,
         options: recipe.options.clone(),

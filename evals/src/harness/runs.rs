@@ -129,11 +129,7 @@ impl Harness {
         prepared: &PreparedInstance,
         timeline: &Timeline<'_>,
     ) -> Result<BaselineRuns, GradingFailure> {
-        let mut baseline = BaselineRuns {
-            golden: None,
-            leakage: None,
-            build_log: self.keep_build_log(instance, &prepared.old.environment.log),
-        };
+        let build_log = self.keep_build_log(instance, &prepared.old.environment.log);
         let runs = prepared.sides().map(async |side| {
             let Some((applied, tests)) = &prepared.golden else {
                 return Ok(None);
@@ -145,16 +141,18 @@ impl Harness {
         });
         let leakage = self.find_leakage(prepared, timeline);
         let (leakage, runs) = join(leakage, join_all(runs)).await;
-        baseline.leakage = Some(leakage.map_err(at_stage("old"))?);
+        let leakage = leakage.map_err(at_stage("old"))?;
         let runs: Vec<Option<RunRecord>> =
             runs.into_iter().collect::<Result<_, GradingFailure>>()?;
         let golden: Vec<_> = runs.into_iter().flatten().collect();
         for (ran, side) in golden.iter().zip(prepared.sides()) {
-            self.keep_shared_log(instance, &format!("golden-{}", side.name), ran)
-                .map_err(at_stage("old"))?;
+            self.keep_shared_log(instance, &format!("golden-{}", side.name), ran)?;
         }
-        baseline.golden = golden.try_into().ok();
-        Ok(baseline)
+        Ok(BaselineRuns {
+            golden: golden.try_into().ok(),
+            leakage: Some(leakage),
+            build_log,
+        })
     }
 
     fn keep_shared_log(
@@ -162,10 +160,10 @@ impl Harness {
         instance: &Instance,
         name: &str,
         ran: &RunRecord,
-    ) -> Result<(), SandboxError> {
+    ) -> Result<(), GradingFailure> {
         let text = text(&ran.answer.report);
-        let id = &instance.instance_id;
-        self.log(id, None, name, &text).map(drop)
+        let kept = self.log(&instance.instance_id, None, name, &text);
+        kept.map(drop).map_err(at_stage("old"))
     }
 }
 
@@ -186,8 +184,7 @@ impl Grading<'_> {
         let suite = base_run(side, &nothing, &golden.modified, until);
         let ran = self.run(&suite).await.map_err(at_stage("base"))?;
         self.harness
-            .keep_shared_log(self.instance, &format!("golden-base-{}", side.name), &ran)
-            .map_err(at_stage("old"))?;
+            .keep_shared_log(self.instance, &format!("golden-base-{}", side.name), &ran)?;
         Ok(Some(ran))
     }
 
@@ -210,11 +207,15 @@ impl Grading<'_> {
         applied: &AppliedPatch,
         (side, golden): (CodeSide<'_>, Option<&Coverage>),
     ) -> Result<Runs, GradingFailure> {
-        let is_golden = self
-            .prepared
-            .golden
-            .as_ref()
-            .is_some_and(|(golden, _)| golden.files == applied.files);
+        let golden_tests = self.prepared.golden.as_ref();
+        let is_golden = golden_tests.is_some_and(|(golden, _)| golden.files == applied.files);
+        let run = async |run: &TestRun<'_>, is_needed: bool, stage: &str| match is_needed {
+            true => {
+                let ran = self.run(run).await;
+                ran.map(Some).map_err(at_stage(stage))
+            }
+            false => Ok(None),
+        };
         let own = TestRun {
             of_prediction: !is_golden,
             part: side.part,
@@ -228,12 +229,7 @@ impl Grading<'_> {
             hash_seed: SEEDS[0],
             ..own.clone()
         };
-        let company = async {
-            match tests.has_other_tests() {
-                true => self.run(&company).await.map(Some),
-                false => Ok(None),
-            }
-        };
+        let company = run(&company, tests.has_other_tests(), side.name);
         let others = async {
             let ran = self.run(&own).await.map_err(at_stage(side.name))?;
             let coverage = ran.answer.coverage.as_ref();
@@ -257,13 +253,6 @@ impl Grading<'_> {
                 counted: true,
                 ..own.clone()
             };
-            let run = async |run: &TestRun<'_>, is_needed: bool, stage: &str| match is_needed {
-                true => {
-                    let ran = self.run(run).await;
-                    ran.map(Some).map_err(at_stage(stage))
-                }
-                false => Ok(None),
-            };
             let (base, before, after) = join3(
                 base,
                 run(&before, is_counted, "base"),
@@ -277,7 +266,7 @@ impl Grading<'_> {
         let (own, (base, suite), before, after) = others?;
         let runs = Runs {
             own,
-            whole_files: company.map_err(at_stage(side.name))?,
+            whole_files: company?,
             base,
             suite,
             before,

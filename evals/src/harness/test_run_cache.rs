@@ -64,8 +64,7 @@ pub(super) struct AbnormalExit(String);
 
 impl AbnormalExit {
     pub(super) fn error(self) -> SandboxError {
-        let message = format!("run the toolbox in the sandbox: {}", self.0);
-        SandboxError::new(ErrorKind::Dead, message)
+        SandboxError::dead(format!("run the toolbox in the sandbox: {}", self.0))
     }
 }
 
@@ -195,17 +194,15 @@ impl Harness {
         // Waiting for a slot does not count.
         let executed = async {
             let begun = Instant::now();
-            let executed = self.execute(run).await;
-            (executed, begun.elapsed())
+            let (answer, ended) = self.execute(run).await?;
+            Ok::<_, SandboxError>(RunRecord {
+                answer,
+                ended,
+                seconds: begun.elapsed().as_secs_f64(),
+                cached: false,
+            })
         };
-        let (executed, took) = timeline.run(run.part, executed).await;
-        let (answer, ended) = executed?;
-        let ran = RunRecord {
-            answer,
-            ended,
-            seconds: took.as_secs_f64(),
-            cached: false,
-        };
+        let ran = timeline.run(run.part, executed).await?;
         write(&record, &ran).await?;
         Ok(ran)
     }
@@ -260,15 +257,13 @@ impl Harness {
             kind: FileKind::Plain,
         };
         let control = TestRun {
-            state: run.state,
             files: &Files::from([(CONTROL.to_owned(), Some(test))]),
             ids: vec![CONTROL.to_owned()],
             measure: Vec::new(),
             counted: false,
             until: Lines::new(),
             of_prediction: false,
-            hash_seed: run.hash_seed,
-            part: run.part,
+            ..run.clone()
         };
         match self.execute_once(&control).await {
             Ok(Ok(_)) => Ok(ended_run(again.to_string())),
@@ -317,8 +312,7 @@ impl Harness {
         if environment.needs_preparation() {
             let toolbox = self.put_toolbox(sandbox).await?;
             let confined = config.confine(&toolbox);
-            let confined =
-                confined.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+            let confined = confined.map_err(|e| SandboxError::system(e.to_string()))?;
             environment.prepare_tests(sandbox, &confined).await?;
         }
         let mut measure = None;
@@ -404,8 +398,7 @@ impl Harness {
                 read?;
                 errors?;
                 return serde_json::from_slice(&out).map(Ok).map_err(|error| {
-                    let message = format!("invalid answer of the toolbox: {error}");
-                    SandboxError::new(ErrorKind::Dead, message)
+                    SandboxError::dead(format!("invalid answer of the toolbox: {error}"))
                 });
             }
             if code >= 128 {
@@ -416,20 +409,18 @@ impl Harness {
             }
             let text = String::from_utf8_lossy(&err);
             let end: String = text.trim().chars().take(MAX_ERROR_BYTES).collect();
-            Err(SandboxError::new(
-                ErrorKind::Dead,
-                format!("run the toolbox in the sandbox (exit code {code}): {end}"),
-            ))
+            Err(SandboxError::dead(format!(
+                "run the toolbox in the sandbox (exit code {code}): {end}"
+            )))
         };
-        match tokio::time::timeout(time + GRACE, work).await {
-            Ok(result) => result,
-            Err(_) => {
-                let seconds = (time + GRACE).as_secs();
-                Ok(Err(AbnormalExit(format!(
-                    "it did not answer within {seconds} s"
-                ))))
-            }
-        }
+        let late = |_| {
+            let seconds = (time + GRACE).as_secs();
+            Ok(Err(AbnormalExit(format!(
+                "it did not answer within {seconds} s"
+            ))))
+        };
+        let answer = tokio::time::timeout(time + GRACE, work).await;
+        answer.unwrap_or_else(late)
     }
 }
 
@@ -454,7 +445,7 @@ async fn bounded(
 }
 
 pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, SandboxError> {
-    serde_json::to_vec(value).map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))
+    serde_json::to_vec(value).map_err(|e| SandboxError::system(e.to_string()))
 }
 
 /// Reads a record; `None` if it is missing or incomplete.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use testwright_sandboxes::environment::Environment;
-use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::Files;
 use testwright_sandboxes::sandbox::output_with_input;
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
@@ -66,7 +65,7 @@ pub(super) async fn remove_traces(
         return Ok(());
     }
     let request = serde_json::to_vec(&Request { changed, shown });
-    let request = request.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let request = request.map_err(|e| SandboxError::system(e.to_string()))?;
     let python = environment.python_in(paths).display().to_string();
     // The script needs no installed packages, and looking for them would take most of its time.
     let command = Command::new([python.as_str(), "-I", "-S", "-c", SCRIPT]);
@@ -80,8 +79,5 @@ fn check(code: i32, errors: &[u8], action: &str) -> Result<(), SandboxError> {
     }
     let errors = String::from_utf8_lossy(errors);
     let last = errors.trim().lines().last().unwrap_or_default().to_owned();
-    Err(SandboxError::new(
-        ErrorKind::System,
-        format!("{action}: {last}"),
-    ))
+    Err(SandboxError::system(format!("{action}: {last}")))
 }
