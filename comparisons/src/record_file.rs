@@ -1,16 +1,16 @@
 //! A locked file of JSON records, one per line. Every record is appended and synced at once, so interrupted work can
-//! resume.
+//! resume. Documents beside it are read and written whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use testwright_evals::folder::{self, Versioned};
-use testwright_sandboxes::plain_file::{self, LineReader, MAX_RECORDS};
+use testwright_sandboxes::plain_file::{self, LineReader, Links, MAX_DOCUMENT, MAX_RECORDS};
 
 use testwright_config::error::{Error, Result};
 
@@ -151,6 +151,23 @@ fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
         records.insert(record.key(), record);
     }
     Ok((records, lines.complete_bytes()))
+}
+
+/// Reads a JSON document; `None` if the file does not exist. The hint is for an invalid document.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, or contains something else.
+pub fn read_document<T: DeserializeOwned>(path: &Path, hint: Option<&str>) -> Result<Option<T>> {
+    let text = match plain_file::read(path, Links::Refuse, MAX_DOCUMENT) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
+    };
+    let document = serde_json::from_slice(&text).map_err(|error| Error {
+        hint: hint.map(str::to_owned),
+        ..Error::usage(format!("read {}", path.display())).cause(error)
+    })?;
+    Ok(Some(document))
 }
 
 /// Writes a file atomically, with an error for the user.

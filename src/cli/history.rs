@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use testwright_evals::folder::write_file;
-use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
+use testwright_sandboxes::plain_file;
 use testwright_sandboxes::private;
 
 use super::apply::newest_accepted;
@@ -21,6 +21,7 @@ use testwright_agent::history::{
 };
 use testwright_agent::setup::Setup;
 use testwright_agent::trajectory::Started;
+use testwright_comparisons::record_file::read_document;
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
@@ -200,16 +201,8 @@ fn read_patch(path: &Path) -> Result<String> {
 
 /// Reads the report of an earlier, perhaps interrupted command.
 fn read_report(out: &Path) -> Result<Option<HistoryReport>> {
-    let path = out.join(REPORT);
-    match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-            Error::usage(format!("read {}", path.display()))
-                .cause(error)
-                .hint("remove the file, or pass another folder with --out")
-        }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io(format!("read {}", path.display()), &error)),
-    }
+    let hint = "remove the file, or pass another folder with --out";
+    read_document(&out.join(REPORT), Some(hint))
 }
 
 fn write_report(out: &Path, report: &HistoryReport) -> Result<()> {

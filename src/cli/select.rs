@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use testwright_evals::folder::{Versioned, write_below};
+use testwright_evals::folder::{Versioned, pretty_json, write_below};
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::selection::{
     Choice, KeepRule, PatchRank, SelectionResult, SelectionSummary, choices, rankings, summaries,
     without_existing_tests,
 };
-use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::eval::GradeArgs;
 use super::headings::DATA;
@@ -27,7 +26,7 @@ use report::{NO_EXISTING_TESTS, format_result, format_selection};
 use testwright_agent::setup::interrupted;
 use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::grading::GradingRun;
-use testwright_comparisons::record_file::RecordFile;
+use testwright_comparisons::record_file::{RecordFile, read_document};
 use testwright_comparisons::selection::write_tables;
 use testwright_config::error::{Error, Result};
 
@@ -245,20 +244,12 @@ async fn judge_patches(
 fn write(out: &Path, selection: &Selection) -> Result<()> {
     let path = out.join(FILE);
     let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
-    let versioned = Versioned::new(selection);
-    let mut text = serde_json::to_vec_pretty(&versioned).map_err(|e| failed(e.into()))?;
-    text.push(b'\n');
+    let text = pretty_json(&Versioned::new(selection)).map_err(|e| failed(e.into()))?;
     write_below(out, FILE, &text).map_err(failed)
 }
 
 /// Reads the report of a folder that this command wrote; `None` if it has none.
 pub(super) fn read(folder: &Path) -> Result<Option<String>> {
-    let path = folder.join(FILE);
-    let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
-    };
-    let selection: Selection = serde_json::from_slice(&text)
-        .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))?;
-    Ok(Some(format_selection(&selection, output::stdout_columns())))
+    let selection: Option<Selection> = read_document(&folder.join(FILE), None)?;
+    Ok(selection.map(|selection| format_selection(&selection, output::stdout_columns())))
 }

@@ -57,12 +57,14 @@ pub enum AgentRun {
 }
 
 impl<'a> Agents<'a> {
-    /// Creates the agents. Their tools share `workers` processors.
+    /// Creates the agents. Their tools share `workers` processors. `max_tokens` is the maximum of a reply, in place of
+    /// the task's limit.
     pub fn new(
         settings: &'a Settings,
         harness: &'a Harness,
         benchmark: &'a Benchmark,
         folder: &'a Path,
+        max_tokens: Option<u64>,
         workers: usize,
         progress: Arc<dyn Progress>,
     ) -> Self {
@@ -71,16 +73,11 @@ impl<'a> Agents<'a> {
             harness,
             benchmark,
             folder,
-            max_tokens: None,
+            max_tokens,
             progress,
             processors: Arc::new(Semaphore::new(workers.max(1))),
             code: Mutex::default(),
         }
-    }
-
-    /// Sets the maximum tokens of a reply, in place of the task's limit.
-    pub fn with_max_tokens(self, max_tokens: Option<u64>) -> Self {
-        Agents { max_tokens, ..self }
     }
 
     /// Starts the run, or resumes it.

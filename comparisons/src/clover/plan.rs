@@ -8,11 +8,10 @@ use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::{Budget, Problem, Task};
 use testwright_evals::folder::{Versioned, json_lines};
-use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::PLAN;
 use super::prompts::forms;
-use crate::record_file::write_file;
+use crate::record_file::{read_document, write_file};
 use testwright_agent::approaches::COVER;
 use testwright_config::error::{Error, Result};
 
@@ -177,14 +176,7 @@ impl Plan {
     ///
     /// Fails if the file cannot be read or is not a valid plan.
     pub fn read(folder: &Path) -> Result<Option<Plan>> {
-        let path = folder.join(PLAN);
-        let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
-        };
-        serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))
+        read_document(&folder.join(PLAN), None)
     }
 }
 

@@ -245,16 +245,15 @@ async fn ask(
         .for_each(|note| progress.line(&format!("note: {note}")));
     let is_for_agents = asks.iter().any(ModelQuestion::is_for_agent);
     let agents = is_for_agents.then(|| {
-        let progress = progress.clone();
-        let agents = Agents::new(
+        Agents::new(
             settings,
             harness,
             benchmark,
             &args.out,
+            args.max_tokens,
             workers(args),
-            progress,
-        );
-        agents.with_max_tokens(args.max_tokens)
+            progress.clone(),
+        )
     });
     let asking = Questioner {
         agents,

@@ -9,6 +9,7 @@ use testwright_evals::mine::IssueText;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
+use testwright_comparisons::record_file::read_document;
 use testwright_config::error::{Error, Result};
 
 /// Parameters of a mining command. `head` is fixed at the first start, because branches move.
@@ -62,16 +63,8 @@ impl WorkFolder {
 
     /// Reads the plan of the command that created this folder.
     pub(super) fn plan(&self) -> Result<Option<MiningPlan>> {
-        let path = self.folder.join("plan.json");
-        match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-                Error::usage(format!("read {}", path.display()))
-                    .cause(error)
-                    .hint("remove the folder, or pass another file with --out")
-            }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io(format!("read {}", path.display()), &error)),
-        }
+        let hint = "remove the folder, or pass another file with --out";
+        read_document(&self.folder.join("plan.json"), Some(hint))
     }
 
     /// Writes the plan, or checks that the earlier one is the same.
