@@ -224,7 +224,7 @@ fn reply(
     outcome: &Outcome,
 ) -> Result<StoredReply> {
     let problem = ask.problem;
-    let skeleton = problem.text.without_statements();
+    let skeleton = problem.without_statements();
     let written = match outcome {
         Outcome::Accepted { patch, .. } => of_patch(source, patch, &problem.path)?,
         _ => last_content(events, &problem.path),

@@ -97,7 +97,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
             repository: problem.repository.clone(),
             path: problem.path.clone(),
             test: problem.test.clone(),
-            code: problem.text.without_statements().trim_end().to_owned(),
+            code: problem.without_statements().trim_end().to_owned(),
             target_kind: if *is_class { "class" } else { "function" }.to_owned(),
             target: qualified_name.clone(),
             target_path: context.map_or_else(String::new, |_| path.clone()),
@@ -109,7 +109,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
             repository: problem.repository.clone(),
             path: problem.path.clone(),
             test: problem.test.clone(),
-            code: problem.text.without_statements().trim_end().to_owned(),
+            code: problem.without_statements().trim_end().to_owned(),
             blocks: blocks
                 .iter()
                 .map(|block| CodeBlock {

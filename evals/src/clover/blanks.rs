@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use testwright_tools::python::{Assertion, Comparison, Module, all_assertions, assertions};
+use testwright_tools::python::{
+    Assertion, Comparison, Module, SingleTest, all_assertions, assertions,
+};
 
 use super::extract::IsolatedTest;
-use super::problem::{Question, TestText};
+use super::problem::Question;
 use super::rejections::{Counts, DropReason};
 
 /// Rarity limit: a reference is excluded if it makes up more than 1/`COMMON` of a repository's references.
@@ -22,7 +24,7 @@ pub struct Blank {
     /// Index of the assertion in the test and of the operand in the assertion, both from 0.
     pub place: (usize, usize),
     /// The test file, without the assertion and everything after it in the test.
-    pub text: TestText,
+    pub text: SingleTest,
     /// The question about the operand, a [`Question::Assertion`].
     pub question: Question,
 }
@@ -73,9 +75,9 @@ pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
                 path: test.path.clone(),
                 test: test.id.clone(),
                 place: (at, side),
-                text: TestText {
+                text: SingleTest {
                     body: body_until(assertion.bytes.start).to_owned(),
-                    ..TestText::from(test.text.clone())
+                    ..test.text.clone()
                 },
                 question,
             });

@@ -26,7 +26,7 @@ pub fn with_hidden_tests(source: &Source, problem: &Problem, cache: &Path) -> Re
     let tree = source.tree()?;
     let layout = layout(&tree)?;
     let mut files = on_large_stack(|| changes(&tree, &layout))??;
-    let own = problem.text.without_statements();
+    let own = problem.without_statements();
     files.insert(problem.path.clone(), Some(own.into_bytes()));
     source.with_changes(&files, cache)
 }

@@ -150,49 +150,6 @@ impl From<Budget> for String {
     }
 }
 
-/// A test file with a single test. Its text is `before`, `header`, `body` and `after`, joined.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TestText {
-    /// Imports, fixtures, constants and helpers.
-    pub before: String,
-    /// Decorators and `def …:`.
-    pub header: String,
-    /// The golden test; in task I only the part before the assertion.
-    pub body: String,
-    /// The rest of the file, after the test.
-    pub after: String,
-    /// Indentation of the test's statements.
-    pub indent: String,
-}
-
-impl From<SingleTest> for TestText {
-    fn from(test: SingleTest) -> TestText {
-        TestText {
-            before: test.before,
-            header: test.header,
-            body: test.body,
-            after: test.after,
-            indent: test.indent,
-        }
-    }
-}
-
-impl TestText {
-    /// Returns the file with these statements in place of the test's own.
-    pub fn with_body(&self, body: &str) -> String {
-        format!("{}{}{body}{}", self.before, self.header, self.after)
-    }
-
-    /// Returns the file with [`PLACEHOLDER`] in place of the test's statements.
-    pub fn without_statements(&self) -> String {
-        let gap = match self.header.ends_with('\n') {
-            true => self.indent.as_str(),
-            false => " ",
-        };
-        self.with_body(&format!("{gap}{PLACEHOLDER}\n"))
-    }
-}
-
 /// The question about the test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -263,8 +220,8 @@ pub struct Problem {
     pub path: String,
     /// The test as `Class::function`.
     pub test: String,
-    /// The test file with this test only.
-    pub text: TestText,
+    /// The test file with this test only. In task I, the test ends before the assertion.
+    pub text: SingleTest,
     /// The question about the test.
     pub question: Question,
     /// Context files in display order.
@@ -312,6 +269,15 @@ impl Problem {
         golden(&self.text, &self.question)
     }
 
+    /// Returns the test file with [`PLACEHOLDER`] in place of the test's statements.
+    pub fn without_statements(&self) -> String {
+        let gap = match self.text.header.ends_with('\n') {
+            true => self.text.indent.as_str(),
+            false => " ",
+        };
+        self.text.with_body(&format!("{gap}{PLACEHOLDER}\n"))
+    }
+
     /// Returns the name of the test without its classes.
     pub fn name(&self) -> &str {
         self.test.rsplit("::").next().unwrap_or(&self.test)
@@ -319,14 +285,14 @@ impl Problem {
 }
 
 /// Returns the test file with the golden answer to a question.
-pub fn golden(text: &TestText, question: &Question) -> String {
+pub fn golden(text: &SingleTest, question: &Question) -> String {
     match question {
         Question::Assertion {
             prefix,
             reference,
             suffix,
         } => text.with_body(&format!("{}{prefix}{reference}{suffix}\n", text.body)),
-        _ => text.with_body(&text.body),
+        _ => text.text(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use tree_sitter::Node;
 
 use super::nodes::{code_children, definition_of, descendants, named_children};
@@ -10,7 +11,7 @@ use super::offsets::line_start;
 use super::{Module, TestFunction};
 
 /// A test file with one test. Its text is `before`, `header`, `body`, `after`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SingleTest {
     /// Imports, fixtures, constants, helpers; ends before the line of the test or of its first decorator.
     pub before: String,

@@ -44,7 +44,7 @@ fn target() -> Problem {
     problem(
         "test_a.py",
         "TestA::test_x",
-        tests[0].text.clone().into(),
+        tests[0].text.clone(),
         question,
     )
 }

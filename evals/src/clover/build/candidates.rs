@@ -1,12 +1,12 @@
 //! Candidates for problems, in the order of the draw.
 
-use testwright_tools::python::RepositoryIndex;
+use testwright_tools::python::{RepositoryIndex, SingleTest};
 
 use super::measured::TestCoverage;
 use crate::clover::blanks::{Blank, blanks, without_common};
 use crate::clover::blocks;
 use crate::clover::extract::IsolatedTest;
-use crate::clover::problem::{Question, TestText};
+use crate::clover::problem::Question;
 use crate::clover::rejections::{Counts, DropReason};
 use crate::clover::repository::Repository;
 use crate::clover::selection::{unit, weighted_shuffle};
@@ -23,7 +23,7 @@ pub(super) struct Candidate {
     pub name: String,
     pub path: String,
     pub test: String,
-    pub text: TestText,
+    pub text: SingleTest,
     pub question: Question,
     /// Place that at most one problem may use.
     pub place: String,
@@ -39,7 +39,7 @@ impl Candidate {
             name: test.name(),
             path: test.path.clone(),
             test: test.id.clone(),
-            text: test.text.clone().into(),
+            text: test.text.clone(),
             question,
             place: test.name(),
         }

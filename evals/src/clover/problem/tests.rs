@@ -2,7 +2,7 @@
 use super::*;
 
 /// Builds a problem that belongs to no real repository.
-pub(crate) fn problem(path: &str, test: &str, text: TestText, question: Question) -> Problem {
+pub(crate) fn problem(path: &str, test: &str, text: SingleTest, question: Question) -> Problem {
     let task = match question {
         Question::Assertion { .. } => Task::Assertion,
         Question::Target { .. } => Task::Target,
@@ -33,8 +33,8 @@ pub(crate) fn problem(path: &str, test: &str, text: TestText, question: Question
 }
 
 /// Returns the text of a test `test_x` that does nothing.
-pub(crate) fn passing_test() -> TestText {
-    TestText {
+pub(crate) fn passing_test() -> SingleTest {
+    SingleTest {
         before: String::new(),
         header: "def test_x():\n".to_owned(),
         body: "    pass\n".to_owned(),
