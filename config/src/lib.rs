@@ -2,6 +2,7 @@
 //!
 //! - [`settings`]: every setting, its sources and its value.
 //! - [`error`]: the error of the command line and its exit codes.
+//! - [`lock`]: locking a mutex, poisoned or not.
 //! - [`stop_signal`]: a shutdown signal for long-running tasks.
 
 #![warn(missing_docs)]
@@ -9,6 +10,7 @@
 pub mod settings;
 
 pub mod error;
+pub mod lock;
 pub mod stop_signal;
 
 pub use testwright_sandboxes::hex;

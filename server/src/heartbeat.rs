@@ -1,11 +1,12 @@
 //! The heartbeat of this process, and the recovery of orphaned jobs: those that no living process holds.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::store::{Attempt, JobId, Store, WorkerProcess, now};
 use testwright_config::error::Result;
+use testwright_config::lock::lock;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 const INTERVAL: Duration = Duration::from_secs(3);
@@ -47,15 +48,11 @@ impl Heartbeat {
 
     /// Holds a job until the value is dropped.
     pub fn hold(self: &Arc<Self>, attempt: &Attempt) -> HeldJob {
-        self.held().insert(attempt.clone());
+        lock(&self.held).insert(attempt.clone());
         HeldJob {
             heartbeat: self.clone(),
             attempt: attempt.clone(),
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeSet<Attempt>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends heartbeats and recovers orphaned jobs until `end`.
@@ -100,7 +97,7 @@ impl Heartbeat {
     async fn recover_orphans(&self, suspects: &BTreeSet<Attempt>) -> Result<BTreeSet<Attempt>> {
         let orphans = self.store.orphans(self.name()).await?;
         let mut orphans = BTreeSet::from_iter(orphans);
-        orphans.retain(|orphan| !self.held().contains(orphan));
+        orphans.retain(|orphan| !lock(&self.held).contains(orphan));
         for orphan in orphans.intersection(suspects) {
             if self.store.return_orphan(orphan).await? {
                 let (kind, id) = (orphan.kind.name(), orphan.id.as_str());
@@ -119,6 +116,6 @@ pub struct HeldJob {
 
 impl Drop for HeldJob {
     fn drop(&mut self) {
-        self.heartbeat.held().remove(&self.attempt);
+        lock(&self.heartbeat.held).remove(&self.attempt);
     }
 }

@@ -3,12 +3,13 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use testwright_sandboxes::Shortage;
 use tokio::sync::watch;
 
+use testwright_config::lock::lock;
 use testwright_config::stop_signal::{StopSignal, stopped};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
@@ -53,14 +54,14 @@ impl MachineHealth {
 
     /// Returns the current shortage, if this machine pauses because of it.
     pub fn shortage(&self) -> Option<Shortage> {
-        let pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = lock(&self.pause);
         let pause = pause.as_ref().filter(|pause| Instant::now() < pause.until);
         pause.map(|pause| pause.shortage)
     }
 
     /// Starts a pause after a shortage. Further jobs that fail during the pause do not extend it.
     pub fn begin_pause(&self, shortage: Shortage) {
-        let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pause = lock(&self.pause);
         let now = Instant::now();
         let length = match &*pause {
             Some(pause) if now < pause.until => return,
@@ -81,7 +82,7 @@ impl MachineHealth {
 
     /// Ends the series of pauses after a job that met no shortage.
     pub fn end_pauses(&self) {
-        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *lock(&self.pause) = None;
     }
 
     /// Waits for the end of the pause; `false` if this process is shutting down.
@@ -102,7 +103,7 @@ impl MachineHealth {
     }
 
     fn left(&self) -> Option<Duration> {
-        let pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = lock(&self.pause);
         let remaining_time = pause.as_ref()?.until.checked_duration_since(Instant::now());
         remaining_time.filter(|remaining_time| !remaining_time.is_zero())
     }
@@ -153,10 +154,6 @@ impl MachineHealth {
         checks.running = Some(running.clone());
         Ok(running)
     }
-}
-
-fn lock(checks: &Mutex<Checks>) -> MutexGuard<'_, Checks> {
-    checks.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Finds a shortage. Blocking: writes to each folder.

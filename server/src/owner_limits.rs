@@ -2,11 +2,12 @@
 //! tokens has one owner, without such a limit.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::reserved_owners::LOCAL;
+use testwright_config::lock::lock;
 
 /// Gives each owner the same number of permits.
 pub(crate) struct OwnerLimits {
@@ -46,7 +47,7 @@ impl OwnerLimits {
 
     /// Makes all waiting calls fail.
     pub(crate) fn close(&self) {
-        for semaphore in self.lock().values().filter_map(Weak::upgrade) {
+        for semaphore in lock(&self.owners).values().filter_map(Weak::upgrade) {
             semaphore.close();
         }
     }
@@ -56,7 +57,7 @@ impl OwnerLimits {
         if owner == LOCAL {
             return None;
         }
-        let mut owners = self.lock();
+        let mut owners = lock(&self.owners);
         if let Some(semaphore) = owners.get(owner).and_then(Weak::upgrade) {
             return Some(semaphore);
         }
@@ -65,10 +66,6 @@ impl OwnerLimits {
         let semaphore = Arc::new(Semaphore::new(self.max));
         owners.insert(owner.to_owned(), Arc::downgrade(&semaphore));
         Some(semaphore)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Semaphore>>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,6 +88,6 @@ mod tests {
 
         drop(of_alice);
         let _of_carol = acquire("carol").unwrap();
-        assert_eq!(limits.lock().len(), 1, "unused entries are removed");
+        assert_eq!(lock(&limits.owners).len(), 1, "unused entries are removed");
     }
 }

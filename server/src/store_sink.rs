@@ -1,6 +1,6 @@
 //! Writes the events of a run to the store as they happen.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
@@ -9,6 +9,7 @@ use super::telemetry::RunObserver;
 use crate::store::{JobId, Store, StoredEvent};
 use testwright_agent::trajectory::{Event, EventSink};
 use testwright_config::error::Result;
+use testwright_config::lock::lock;
 
 pub(crate) struct StoreSink {
     pub store: Store,
@@ -32,11 +33,7 @@ impl EventSink for StoreSink {
         };
         let event = serde_json::from_str(line);
         if matches!(event, Ok(Event::Ended { .. })) {
-            let mut last = self
-                .last_event
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            *last = Some(stored);
+            *lock(&self.last_event) = Some(stored);
             return Ok(());
         }
         let added = self.store.add_event(&self.run, self.attempt, stored);

@@ -38,6 +38,7 @@ use testwright_agent::job::{Record, RecordedRun, RunJob};
 use testwright_agent::setup::RepositoryLocation;
 use testwright_agent::trajectory::{Event, RunFolder};
 use testwright_config::error::{Error, Kind, Result};
+use testwright_config::lock::lock;
 use testwright_config::settings::Settings;
 use testwright_config::stop_signal::{StopSignal, stopped};
 use testwright_models::ModelName;
@@ -284,7 +285,7 @@ impl Worker {
                     results: AttemptResults {
                         patch: outcome.written_patch().map(str::to_owned),
                         explanation: Some(record),
-                        last_event: last_event.lock().ok().and_then(|mut last| last.take()),
+                        last_event: lock(&last_event).take(),
                     },
                 };
                 (ending, log)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use testwright_evals::folder::write_file;
 use testwright_sandboxes::plain_file;
@@ -23,6 +23,7 @@ use testwright_agent::setup::Setup;
 use testwright_agent::trajectory::Started;
 use testwright_comparisons::record_file::read_document;
 use testwright_config::error::{Error, Kind, Result};
+use testwright_config::lock::lock;
 use testwright_config::settings::Settings;
 use testwright_server::artifacts::shared_environments;
 
@@ -246,8 +247,7 @@ impl HistoryProgress {
     }
 
     fn set_current(&self, text: &str) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        text.clone_into(&mut current);
+        text.clone_into(&mut lock(&self.current));
         self.live.set_status(text);
     }
 
@@ -275,15 +275,14 @@ impl HistoryProgress {
 
 impl Progress for HistoryProgress {
     fn phase(&self, name: &str, detail: &str) {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = lock(&self.current);
         self.live
             .set_status(&format!("{current} ({name}: {detail})"));
     }
 
     fn note(&self, text: &str) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if notes.insert(text.to_owned()) {
-            let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock(&self.notes).insert(text.to_owned()) {
+            let current = lock(&self.current);
             let commit = current.split_once(": ").map(|(_, commit)| commit);
             let commit = commit.map_or(String::new(), |commit| format!("{commit}: "));
             self.live

@@ -29,6 +29,7 @@ use testwright_comparisons::grading::GradingRun;
 use testwright_comparisons::record_file::{RecordFile, read_document};
 use testwright_comparisons::selection::write_tables;
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -220,8 +221,7 @@ async fn judge_patches(
         if !args.grade.json {
             live.print_row(&format_result(&result));
         }
-        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-        results.push(result);
+        lock(&results).push(result);
     };
     let workers = grading.workers().number;
     let ended = tokio::select! {

@@ -1,12 +1,13 @@
 //! Progress of a run on stderr: a live line on a terminal, otherwise plain lines.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use serde_json::Value;
 
 use super::output::{self, ProgressLine, Verbosity, cut, escape_line};
 use testwright_agent::agent::{Progress, RunUsage, StepView};
 use testwright_agent::job::RunJob;
+use testwright_config::lock::lock;
 use testwright_models::ModelSource;
 
 pub(super) struct RunProgress {
@@ -73,7 +74,7 @@ impl RunProgress {
 
     /// Ends the open group of lines, and starts another one.
     fn set_group(&self, title: Option<&'static str>) {
-        let mut group = self.group.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut group = lock(&self.group);
         if self.quiet || *group == title {
             return;
         }

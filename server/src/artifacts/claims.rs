@@ -2,7 +2,7 @@
 //! holder rewrites regularly; if it no longer changes, its holder is gone.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use object_store::path::Path;
@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::Artifacts;
 use testwright_config::error::Result;
+use testwright_config::lock::lock;
 
 /// Interval at which a holder renews its claim.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(15);
@@ -24,7 +25,7 @@ pub(super) struct Claims(Mutex<HashMap<Path, (Vec<u8>, Instant)>>);
 impl Claims {
     /// Returns whether a claim has not been renewed for so long that its holder is gone.
     fn is_gone(&self, path: &Path, content: &[u8], now: Instant) -> bool {
-        let mut observations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observations = lock(&self.0);
         let (last_content, since) = observations
             .entry(path.clone())
             .or_insert_with(|| (content.to_owned(), now));
@@ -35,8 +36,7 @@ impl Claims {
     }
 
     fn forget(&self, path: &Path) {
-        let mut observations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        observations.remove(path);
+        lock(&self.0).remove(path);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use testwright_config::lock::lock;
 use tokio::sync::Notify;
 
 /// Addresses that count as one client: an IPv4 address, or the /64 network of an IPv6 address, which has one holder.
@@ -47,14 +48,10 @@ impl Slots {
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a slot for a new connection, and closes another connection if necessary. `None` if all are busy.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let client = Client::new(peer);
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         if open.values().filter(|open| !open.closing).count() >= self.max {
             let id = victim(&open, client)?;
             let victim = open.get_mut(&id)?;
@@ -79,7 +76,7 @@ impl Slots {
     }
 
     fn change(&self, id: u64, change: impl FnOnce(&mut usize)) {
-        if let Some(open) = self.open().get_mut(&id) {
+        if let Some(open) = lock(&self.open).get_mut(&id) {
             change(&mut open.requests);
             open.since = Instant::now();
         }
@@ -127,7 +124,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.slots.open().remove(&self.id);
+        lock(&self.slots.open).remove(&self.id);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A client for GitHub's API. It never waits: a rate-limited request fails with the time at which the caller can retry.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -15,6 +15,7 @@ use super::settings::Login;
 use crate::store::now;
 use testwright_agent::issues;
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 use testwright_config::settings::Settings;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -329,11 +330,6 @@ async fn read(response: reqwest::Response) -> RequestResult<Vec<u8>> {
         }
     }
     Ok(body)
-}
-
-/// Locks a mutex. The data of a poisoned mutex is consistent, because each assignment leaves it valid.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ async fn hanging_check_runs_once_and_blocks_no_task() {
         let (begun, disk) = (begun.clone(), disk.clone());
         machine.check_by(move || {
             begun.fetch_add(1, Ordering::Relaxed);
-            let disk = disk.lock().unwrap_or_else(PoisonError::into_inner);
+            let disk = lock(&disk);
             disk.recv().ok().flatten()
         })
     };
@@ -42,11 +42,11 @@ async fn hanging_check_runs_once_and_blocks_no_task() {
 fn pauses_grow_until_job_succeeds() {
     let machine = MachineHealth::new(Vec::new());
     let length = |machine: &MachineHealth| {
-        let pause = machine.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = lock(&machine.pause);
         pause.as_ref().map(|pause| pause.length)
     };
     let end_pause = |machine: &MachineHealth| {
-        let mut pause = machine.pause.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pause = lock(&machine.pause);
         if let Some(pause) = &mut *pause {
             pause.until = Instant::now();
         }

@@ -1,7 +1,7 @@
 //! Streamable HTTP at `/mcp`: assigns requests to sessions and validates their messages.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,6 +23,7 @@ use crate::authentication::Caller;
 use crate::fields::MAX_REQUEST_BYTES;
 use crate::owner_limits::{OwnerLimits, OwnerPermit};
 use crate::state::ApiState;
+use testwright_config::lock::lock;
 use testwright_config::stop_signal::stopped;
 
 /// Time without messages after which a session ends.
@@ -77,10 +78,6 @@ struct HttpSession {
 }
 
 impl HttpSessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, HttpSession>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Admits a client that starts a session.
     ///
     /// # Errors
@@ -89,8 +86,7 @@ impl HttpSessions {
     async fn admit(&self, owner: &str) -> Result<OwnerPermit, String> {
         // Sessions can also end without a request, for example by timeout.
         let connections = self.connections.sessions.read().await;
-        self.lock()
-            .retain(|id, _| connections.contains_key(id.as_str()));
+        lock(&self.open).retain(|id, _| connections.contains_key(id.as_str()));
         drop(connections);
         if self.sandboxes.has_all_clients() {
             return Err("too many sessions are open: try again later".to_owned());
@@ -110,12 +106,12 @@ impl HttpSessions {
             running: Arc::default(),
             end: SessionEnder::default(),
         };
-        self.lock().insert(id.to_owned(), session);
+        lock(&self.open).insert(id.to_owned(), session);
     }
 
     /// Returns the session's end and its running requests; `None` if there is no such session, or another owner has it.
     fn find(&self, id: &str, owner: &str) -> Option<(SessionEnd, Arc<RunningIds>)> {
-        let open = self.lock();
+        let open = lock(&self.open);
         let session = open.get(id).filter(|session| session.owner == owner)?;
         Some((session.end.watched(), session.running.clone()))
     }
@@ -126,14 +122,10 @@ impl HttpSessions {
 struct RunningIds(Mutex<HashSet<RequestId>>);
 
 impl RunningIds {
-    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Registers a request; `None` if another request with this id is running.
     fn begin(self: Arc<Self>, id: &RequestId) -> Option<RunningId> {
         // Dropping a second guard for the id would remove the first one's entry.
-        if !self.lock().insert(id.clone()) {
+        if !lock(&self.0).insert(id.clone()) {
             return None;
         }
         Some(RunningId(Arc::new(RunningIdGuard {
@@ -155,7 +147,7 @@ struct RunningIdGuard {
 
 impl Drop for RunningIdGuard {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.id);
+        lock(&self.all.0).remove(&self.id);
     }
 }
 
@@ -193,7 +185,7 @@ async fn check(
     let mut response = next.run(request).await;
     match id {
         Some(id) if is_end && response.status() == StatusCode::ACCEPTED => {
-            sessions.lock().remove(&id);
+            lock(&sessions.open).remove(&id);
             // Clients treat "202 Accepted" as a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }

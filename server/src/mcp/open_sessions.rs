@@ -1,7 +1,7 @@
 //! Open sessions of clients. Their number is limited, and idle ones end.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -10,6 +10,7 @@ use super::raw_tools::RawTools;
 use crate::sandbox_limits::{LimitReached, SandboxLimits, SandboxPermit};
 use crate::store::{JobId, now};
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 
 /// Maximum number of clients over HTTP.
 const MAX_CLIENTS: u32 = 256;
@@ -52,19 +53,18 @@ pub(super) struct ClientSession(Mutex<Option<Arc<OpenSession>>>);
 impl ClientSession {
     /// Returns the open session, unless it has ended because it was idle.
     pub(super) fn current(&self) -> Option<Arc<OpenSession>> {
-        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        session.clone().filter(|session| !session.has_ended())
+        let session = lock(&self.0).clone();
+        session.filter(|session| !session.has_ended())
     }
 
     /// Replaces the session and returns the previous one.
     pub(super) fn replace(&self, new: Option<Arc<OpenSession>>) -> Option<Arc<OpenSession>> {
-        let mut session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *session, new)
+        std::mem::replace(&mut *lock(&self.0), new)
     }
 
     /// Returns whether there was a session that ended because it was idle.
     pub(super) fn has_ended(&self) -> bool {
-        let session = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = lock(&self.0);
         session.as_ref().is_some_and(|session| session.has_ended())
     }
 }
@@ -140,7 +140,7 @@ impl OpenSessions {
             gone: Notify::new(),
             room: Mutex::new(Some(room)),
         });
-        self.list().push(session.clone());
+        lock(&self.open).push(session.clone());
         let (all, watched) = (self.clone(), session.clone());
         tokio::spawn(async move {
             if all.end_when_idle(&watched).await {
@@ -168,26 +168,21 @@ impl OpenSessions {
     /// Ends a session and its sandbox.
     pub async fn close(&self, session: &Arc<OpenSession>) {
         session.ended.store(true, Ordering::Relaxed);
-        self.list().retain(|other| !Arc::ptr_eq(other, session));
+        lock(&self.open).retain(|other| !Arc::ptr_eq(other, session));
         if let Err(error) = session.tools.stop().await {
             tracing::warn!(%error, "could not end the sandbox of a session");
         }
-        let mut room = session.room.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(room.take());
+        drop(lock(&session.room).take());
         session.gone.notify_one();
     }
 
     /// Ends all sessions.
     pub async fn close_all(&self) {
         self.sandboxes.close();
-        let all: Vec<_> = self.list().drain(..).collect();
+        let all: Vec<_> = lock(&self.open).drain(..).collect();
         for session in all {
             self.close(&session).await;
         }
-    }
-
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<OpenSession>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -206,22 +201,13 @@ impl OpenSession {
         if self.calls.load(Ordering::Relaxed) > 0 {
             return idle;
         }
-        let used = self
-            .last_used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        idle.saturating_sub(used.elapsed())
+        idle.saturating_sub(lock(&self.last_used).elapsed())
     }
 }
 
 impl Drop for CallInUse<'_> {
     fn drop(&mut self) {
-        let mut used = self
-            .0
-            .last_used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *used = Instant::now();
+        *lock(&self.0.last_used) = Instant::now();
         self.0.calls.fetch_sub(1, Ordering::Relaxed);
     }
 }

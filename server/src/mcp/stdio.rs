@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::McpClient;
 use super::message::{self, Unreadable};
 use testwright_config::error::{self, Error};
+use testwright_config::lock::lock;
 
 /// Maximum bytes of a line. The arguments of a call may have 12 MiB.
 const MAX_LINE: usize = 16 << 20;
@@ -52,14 +53,7 @@ struct LineTransport<W> {
 }
 
 /// Ids of unanswered requests, including cancelled ones, which never get a response.
-#[derive(Debug, Clone, Default)]
-struct UnansweredIds(Arc<Mutex<HashSet<RequestId>>>);
-
-impl UnansweredIds {
-    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+type UnansweredIds = Arc<Mutex<HashSet<RequestId>>>;
 
 struct Output<W>(Arc<tokio::sync::Mutex<W>>);
 
@@ -114,7 +108,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
             _ => None,
         };
         if let Some(id) = answered {
-            self.unanswered.lock().remove(id);
+            lock(&self.unanswered).remove(id);
         }
         let output = self.output.clone();
         async move { output.write(&message).await }
@@ -171,7 +165,7 @@ impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> MessageReader<R, W> {
     fn check_id(&self, message: ClientJsonRpcMessage) -> Result<ClientJsonRpcMessage, Unreadable> {
         match &message {
             ClientJsonRpcMessage::Request(request)
-                if !self.unanswered.lock().insert(request.id.clone()) =>
+                if !lock(&self.unanswered).insert(request.id.clone()) =>
             {
                 Err(Unreadable::reused_id(&request.id))
             }

@@ -1,7 +1,7 @@
 //! The metrics of a process. Names follow the conventions of Prometheus; labels have few values.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::metrics::counter::Counter;
@@ -11,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
+use testwright_config::lock::lock;
 use testwright_sandboxes::Shortage;
 
 use super::process::ProcessCollector;
@@ -227,7 +228,7 @@ impl Metrics {
     }
 
     fn known_model(&self, model: &str) -> String {
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut models = lock(&self.models);
         if models.len() < MAX_MODELS {
             models.insert(model.to_owned());
         }

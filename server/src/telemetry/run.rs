@@ -8,6 +8,7 @@ use super::Telemetry;
 use super::traces::RunSpans;
 use crate::store::{JobId, JobStatus, StoredRun, now};
 use testwright_agent::trajectory::Event;
+use testwright_config::lock::lock;
 
 /// Observes one attempt; if it is dropped without an end, the run counts as returned to the queue.
 pub(crate) struct RunObserver {
@@ -54,16 +55,13 @@ impl RunObserver {
     }
 
     pub(crate) fn ended(&self, status: JobStatus) {
-        if let Ok(mut ending) = self.ending.lock() {
-            *ending = Some(status);
-        }
+        *lock(&self.ending) = Some(status);
     }
 }
 
 impl Drop for RunObserver {
     fn drop(&mut self) {
-        let ending = self.ending.lock().ok().and_then(|ending| *ending);
-        let status = ending.unwrap_or(JobStatus::Queued);
+        let status = lock(&self.ending).unwrap_or(JobStatus::Queued);
         let seconds = self.begun.elapsed().as_secs_f64();
         if let Some(spans) = &self.spans {
             spans.end(status);

@@ -3,7 +3,7 @@
 //! tools.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use axum::http::HeaderMap;
@@ -24,6 +24,7 @@ use crate::store::{JobStatus, StoredRun};
 use testwright_agent::approaches::{self, ModelKind};
 use testwright_agent::trajectory::{Event, RecordedAnswer};
 use testwright_config::error::{Error, Result};
+use testwright_config::lock::lock;
 use testwright_models::{Finish, ModelName, Reply};
 
 /// OpenTelemetry's variables for the collector's address. Its libraries read the others (headers, sampling, names).
@@ -220,7 +221,7 @@ impl OpenSpans {
 
 impl RunSpans {
     pub(super) fn stored(&self, event: &Event) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         match event {
             Event::Reply {
                 purpose,
@@ -302,7 +303,7 @@ impl RunSpans {
     }
 
     pub(super) fn end(&self, status: JobStatus) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         open.end_step(SystemTime::now());
         let status_text = status.as_str();
         open.run

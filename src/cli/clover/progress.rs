@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use crate::cli::output::{ProgressLine, escape_line};
 use testwright_agent::agent::Progress;
+use testwright_config::lock::lock;
 
 pub(super) struct CloverProgress {
     live: ProgressLine,
@@ -27,10 +28,7 @@ impl CloverProgress {
         if self.is_live {
             return;
         }
-        let mut last = self
-            .last
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if *last != text {
             text.clone_into(&mut last);
             self.live.print_line(&escape_line(text));

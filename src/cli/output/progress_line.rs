@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use testwright_config::lock::lock;
 
 use super::{
     Text, Verbosity, cut, escape_line, print_stderr, sanitized, stderr_columns, verbosity,
@@ -83,7 +84,7 @@ impl ProgressLine {
     }
 
     fn update_tasks(&self, update: impl FnOnce(&mut BTreeMap<String, String>)) {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&self.tasks);
         update(&mut tasks);
         self.set_status(&describe_tasks(&tasks));
     }

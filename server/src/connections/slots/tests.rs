@@ -6,7 +6,7 @@ fn peer(n: u8) -> IpAddr {
 }
 
 fn is_closed(slot: &Slot) -> bool {
-    slot.slots.open()[&slot.id].closing
+    lock(&slot.slots.open)[&slot.id].closing
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn longest_idle_of_busiest_client_is_closed() {
             .any(|slot| is_closed(slot))
     );
     drop((second, fourth));
-    assert_eq!(slots.open().len(), 3);
+    assert_eq!(lock(&slots.open).len(), 3);
 }
 
 #[test]
