@@ -177,6 +177,14 @@ impl Error {
         self
     }
 
+    /// Replaces the hint if there is another one.
+    pub fn hint_if(self, hint: Option<impl Into<String>>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// Says what was being done; the previous message becomes part of the cause.
     pub fn while_doing(self, message: impl Into<String>) -> Self {
         let cause = match self.cause {

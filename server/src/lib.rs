@@ -20,6 +20,7 @@ mod harnesses;
 pub mod heartbeat;
 mod http;
 pub mod jobs;
+mod json;
 mod machine;
 pub mod matrix;
 pub mod mcp;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allow_list::AllowList;
 use super::fields::{MAX_PATCH_LEN, check_name, check_path};
+use crate::json::encode;
 use crate::store::NewRun;
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
 use testwright_agent::approaches::{Variant, model_selection};
@@ -224,8 +225,7 @@ impl RunRequest {
             extra_inputs::check_can_revise(&variant)?;
         }
         Ok(NewRun {
-            request: serde_json::to_string(self)
-                .map_err(|error| Error::infrastructure("store the request").cause(error))?,
+            request: encode(self, "store the request")?,
             title: issues::title(&self.issue).unwrap_or_default(),
             repository,
             approach,

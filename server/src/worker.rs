@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
-use ending::{encode, infrastructure_ending, request_ending, status};
+use ending::{infrastructure_ending, request_ending, status};
 
 use super::attempt::{self, AttemptEnd};
 use super::comparison::CellRequest;
@@ -27,6 +27,7 @@ use super::store_sink::{LastEvent, StoreSink};
 use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::artifacts::{Artifacts, shared_environments};
+use crate::json::{decode, encode};
 use crate::store::{
     Attempt, AttemptResults, BatchBudget, JobId, JobKind, JobStatus, Store, StoreQuota, StoredRun,
 };
@@ -317,8 +318,7 @@ impl Worker {
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
             Ok(cell) => self.execute_cell(run, &cell, out, sink, stop).await?,
             Err(_) => {
-                let request: RunRequest = serde_json::from_str(&run.request)
-                    .map_err(|error| Error::infrastructure("read the request").cause(error))?;
+                let request: RunRequest = decode(&run.request, "read the request")?;
                 let quota = self.quota(run, request.limits.dollars, None);
                 let quota = quota.map_err(Error::into_infrastructure)?;
                 let mut job = self.job(run, &request, out, events.is_empty()).await?;
@@ -330,7 +330,7 @@ impl Worker {
                 run_in_task(job.execute(Arc::new(NotesToLog))).await?.0
             }
         };
-        let text = encode(&record)?;
+        let text = encode(&record, "encode the record")?;
         Ok((record.outcome, text))
     }
 

@@ -132,9 +132,8 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let (budget, _, replay) = run.finish(&outcome).await;
     terminal.clear();
     if let Outcome::Infrastructure { message, hint, .. } = outcome {
-        let mut error = Error::infrastructure("replay the run").cause(message);
-        error.hint = hint;
-        return Err(error);
+        let error = Error::infrastructure("replay the run").cause(message);
+        return Err(error.hint_if(hint));
     }
     let replayed = ReplayReport {
         steps: budget.spent.steps,

@@ -157,10 +157,7 @@ fn failure(outcome: &Outcome) -> Option<Error> {
         }
         _ => return None,
     };
-    Some(match hint {
-        Some(hint) => error.hint(hint.clone()),
-        None => error,
-    })
+    Some(error.hint_if(hint.as_deref()))
 }
 
 /// Default folder for results, in the current folder.

@@ -16,6 +16,7 @@ use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::comparison::request::ComparisonRequest;
 use crate::fields::shortened;
+use crate::json::encode;
 use crate::store::{
     JobFilter, JobId, JobKind, JobStatus, NewComparison, RequestedComparison, StoredComparison,
     now, timestamp,
@@ -218,11 +219,11 @@ pub async fn add(
     request: &ComparisonRequest,
     key: Option<String>,
 ) -> ApiResult<(StoredComparison, bool)> {
-    let failed = |error| Error::infrastructure("store the comparison").cause(error);
+    let what = "store the comparison";
     let (plan, text) = tokio::task::block_in_place(|| {
         let prepared = request.check(&state.settings, &state.allowed)?;
-        let plan = serde_json::to_string(&prepared.plan).map_err(failed)?;
-        let text = serde_json::to_string(request).map_err(failed)?;
+        let plan = encode(&prepared.plan, what)?;
+        let text = encode(request, what)?;
         Ok::<_, Error>((plan, text))
     })?;
     let requested_comparison = RequestedComparison {

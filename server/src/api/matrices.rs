@@ -13,6 +13,7 @@ use super::long_poll;
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
+use crate::json::encode;
 use crate::matrix::request::MatrixRequest;
 use crate::matrix::view::{self, Matrix};
 use crate::store::{
@@ -130,8 +131,7 @@ pub async fn add(
     let input = request
         .resolve(&state.store, &state.settings, &state.allowed)
         .await?;
-    let text = serde_json::to_string(&input)
-        .map_err(|error| Error::infrastructure("store the matrix").cause(error))?;
+    let text = encode(&input, "store the matrix")?;
     let new = NewMatrix {
         request: text,
         repository: input.repository,

@@ -14,6 +14,7 @@ use testwright_sandboxes::environment::{BuildClaim, SharedEnvironments};
 use testwright_sandboxes::error::ErrorKind;
 
 use super::{Artifacts, Digest};
+use crate::json::encode;
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
@@ -77,8 +78,7 @@ impl Artifacts {
     }
 
     async fn write_entry(&self, path: &Path, entry: &Entry) -> Result<()> {
-        let text = serde_json::to_string(entry)
-            .map_err(|e| Error::infrastructure("describe a shared environment").cause(e))?;
+        let text = encode(entry, "describe a shared environment")?;
         let put = self.store.put(path, text.into()).await;
         put.map(drop).map_err(|e| self.failed("write to", &e))
     }

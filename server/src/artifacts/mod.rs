@@ -248,11 +248,7 @@ impl Artifacts {
             Some(shortage) => (Error::exhausted(shortage, what), None),
             None => (Error::infrastructure(what), hint),
         };
-        let failed = failed.cause(words.join(" "));
-        match hint {
-            Some(hint) => failed.hint(hint),
-            None => failed,
-        }
+        failed.cause(words.join(" ")).hint_if(hint)
     }
 }
 

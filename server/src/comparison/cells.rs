@@ -10,6 +10,7 @@ use testwright_evals::Instance;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use crate::batch::Batch;
+use crate::json::encode;
 use crate::store::{ComparisonReport, JobKind, JobStatus, NewComparison, NewRun, StoredRun};
 use crate::trajectory_lines::trajectory_lines;
 use testwright_agent::agent::Outcome;
@@ -147,8 +148,7 @@ impl StoreRuns {
     ///
     /// Fails if the database query fails.
     pub async fn put_plan(&self, plan: &Plan) -> Result<()> {
-        let text = serde_json::to_string(plan)
-            .map_err(|error| Error::infrastructure("store the comparison").cause(error))?;
+        let text = encode(plan, "store the comparison")?;
         let new = NewComparison {
             id: &self.batch.id,
             owner: &self.batch.owner,
@@ -188,8 +188,7 @@ impl StoreRuns {
             task,
             shared: self.shared.clone(),
         };
-        let request = serde_json::to_string(&request)
-            .map_err(|error| Error::infrastructure("store a run of the comparison").cause(error))?;
+        let request = encode(&request, "store a run of the comparison")?;
         let new = NewRun {
             request,
             title,

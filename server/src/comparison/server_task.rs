@@ -15,6 +15,7 @@ use crate::attempt::{self, AttemptEnd};
 use crate::batch::Batch;
 use crate::grading::remote::StoreGradings;
 use crate::jobs::JobSource;
+use crate::json::decode;
 use crate::retention::remove_attempt_folder;
 use crate::store::{Attempt, Store};
 use testwright_comparisons::compare::report;
@@ -92,8 +93,7 @@ impl ComparisonServer {
             Error::infrastructure("read the comparison").cause("the comparison was removed")
         })?;
         let text = comparison.request.as_deref().unwrap_or_default();
-        let request: ComparisonRequest = serde_json::from_str(text)
-            .map_err(|error| Error::infrastructure("read the request").cause(error))?;
+        let request: ComparisonRequest = decode(text, "read the request")?;
         let prepared = request.prepare(&self.settings)?;
         let PreparedComparison {
             dataset,

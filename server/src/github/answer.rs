@@ -4,17 +4,18 @@ use super::GitHub;
 use super::comment;
 use super::posting::post;
 use super::pull_request::{self, AcceptedTest};
-use super::task_details::{AnswerDetails, decode};
+use super::task_details::AnswerDetails;
 use super::task_result::{TaskEnd, TaskError};
 use crate::api::{Problem, runs};
 use crate::authentication::Caller;
+use crate::json::decode;
 use crate::request::RunRequest;
 use crate::reserved_owners;
 use crate::store::{GitHubTask, JobId, JobStatus, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
 pub(super) async fn answer_issue(github: &GitHub, task: &GitHubTask) -> Result<TaskEnd, TaskError> {
-    let details: AnswerDetails = decode(&task.details)?;
+    let details: AnswerDetails = decode(&task.details, "read what GitHub delivered")?;
     let store = &github.api.store;
     let Some(run) = &task.run else {
         let run = start(github, task, &details).await?;

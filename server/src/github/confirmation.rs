@@ -10,9 +10,10 @@ use super::answer::{newest_accepted_run, outcome};
 use super::comment::{code_block, short_commit};
 use super::expected_failure::unmark;
 use super::posting::post;
-use super::task_details::{ConfirmDetails, decode};
+use super::task_details::ConfirmDetails;
 use super::task_result::{TaskEnd, TaskError};
 use super::test_run::CodeUnderTest;
+use crate::json::decode;
 use crate::store::{GitHubTask, StoredRun, now};
 use testwright_agent::agent::Outcome;
 
@@ -39,7 +40,7 @@ pub(super) async fn confirm_pull_request(
     github: &GitHub,
     task: &GitHubTask,
 ) -> Result<TaskEnd, TaskError> {
-    let details: ConfirmDetails = decode(&task.details)?;
+    let details: ConfirmDetails = decode(&task.details, "read what GitHub delivered")?;
     let Some(run) = newest_accepted_run(github, &task.repository, task.issue).await? else {
         let is_underway = is_underway(github, task).await?;
         return Ok(match is_underway {
@@ -62,7 +63,7 @@ pub(super) async fn confirm_pull_request(
 
 /// Reports that the check failed.
 pub(super) async fn post_failure(github: &GitHub, task: &GitHubTask) -> Result<String, TaskError> {
-    let details: ConfirmDetails = decode(&task.details)?;
+    let details: ConfirmDetails = decode(&task.details, "read what GitHub delivered")?;
     let text = format!(
         "The test for #{} could not be run on this pull request ({}): the environment could not be built, or the server \
          failed. See the server's log for details.\n",

@@ -7,9 +7,12 @@ use super::commands::{self, Command};
 use super::draft_pull_request::BRANCH_PREFIX;
 use super::mentions::mentioned;
 use super::settings::GitHubSettings;
-use super::task_details::{AnswerDetails, ConfirmDetails, encode};
+use super::task_details::{AnswerDetails, ConfirmDetails};
+use crate::json::encode;
 use crate::store::{GitHubTaskKind, NewGitHubTask};
 use testwright_config::error::{Error, Result};
+
+const STORE_DETAILS: &str = "store what GitHub delivered";
 
 #[derive(Debug, Deserialize)]
 struct Payload {
@@ -170,7 +173,7 @@ impl Payload {
             kind: GitHubTaskKind::Answer,
             repository: self.repository.full_name.clone(),
             issue: issue.number,
-            details: encode(&details)?,
+            details: encode(&details, STORE_DETAILS)?,
         }))
     }
 
@@ -208,12 +211,13 @@ impl Payload {
             pull.title,
             pull.body.as_deref().unwrap_or_default()
         );
-        let details = encode(&ConfirmDetails {
+        let details = ConfirmDetails {
             installation: self.installation.as_ref().map(|i| i.id),
             pull_request: pull.number,
             base: pull.base.sha.clone(),
             head: pull.head.sha.clone(),
-        })?;
+        };
+        let details = encode(&details, STORE_DETAILS)?;
         let task = |issue| NewGitHubTask {
             // A reopened pull request has already been checked on these commits.
             id: format!(

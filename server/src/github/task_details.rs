@@ -1,9 +1,6 @@
 //! Details of a delivery that its task needs.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use testwright_config::error::{Error, Result};
 
 /// Details of a [`crate::store::GitHubTaskKind::Answer`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,14 +23,4 @@ pub(super) struct ConfirmDetails {
     /// Commits before and after the pull request.
     pub base: String,
     pub head: String,
-}
-
-pub(super) fn encode(details: &impl Serialize) -> Result<String> {
-    serde_json::to_string(details)
-        .map_err(|error| Error::infrastructure("store what GitHub delivered").cause(error))
-}
-
-pub(super) fn decode<T: DeserializeOwned>(details: &str) -> Result<T> {
-    serde_json::from_str(details)
-        .map_err(|error| Error::infrastructure("read what GitHub delivered").cause(error))
 }

@@ -13,6 +13,7 @@ use testwright_evals::result::Infrastructure;
 use super::request::{GradingRequest, GradingSettings};
 use super::work::read;
 use crate::batch::Batch;
+use crate::json::encode;
 use crate::store::{JobId, JobKind, JobStatus, NewGrading, StoredGrading};
 use testwright_comparisons::grading::{GradingRun, RemoteGrading, ResultSink};
 use testwright_config::error::{Error, Result};
@@ -66,8 +67,7 @@ impl StoreGradings {
             settings: self.settings.clone(),
         };
         let new = NewGrading {
-            request: serde_json::to_string(&request)
-                .map_err(|error| Error::infrastructure("store the grading").cause(error))?,
+            request: encode(&request, "store the grading")?,
             owner: owner.clone(),
             batch: id.to_string(),
             idempotency_key: format!("{id}/{}/{digest}", job.instance.instance_id),

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::request::GradingRequest;
 use crate::attempt::AttemptEnd;
 use crate::harnesses::HarnessCache;
+use crate::json::{decode, encode};
 use crate::store::{Attempt, Store};
 use testwright_config::error::{Error, Result};
 
@@ -31,8 +32,7 @@ impl GradingWork<'_> {
     /// Fails if the request is invalid, this worker would grade differently, or the database or the machine fails.
     pub async fn process_attempt(&self, attempt: &Attempt) -> Result<AttemptEnd> {
         let text = self.store.grading_request(&attempt.id).await?;
-        let request: GradingRequest = serde_json::from_str(&text)
-            .map_err(|error| Error::infrastructure("read the request").cause(error))?;
+        let request: GradingRequest = decode(&text, "read the request")?;
         let harness = request.harness(self.harnesses, self.folder.clone()).await?;
         let graded_names = self.graded_predictions(attempt).await?;
         let is_missing = |p: &&Prediction| !graded_names.contains(&p.model_name_or_path);
@@ -73,8 +73,7 @@ impl GradingWork<'_> {
                 {
                     return Err(Error::exhausted(shortage, "grade a prediction").cause(failed));
                 }
-                let text = serde_json::to_string(&packed)
-                    .map_err(|error| Error::infrastructure("encode a result").cause(error))?;
+                let text = encode(&packed, "encode a result")?;
                 let name = &packed.result.prediction;
                 self.store.add_graded(attempt, name, &text).await?;
             }
@@ -92,6 +91,5 @@ impl GradingWork<'_> {
 ///
 /// Fails if the text is not a valid result.
 pub fn read(text: &str) -> Result<PortableResult> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::infrastructure("read a result of the grading").cause(error))
+    decode(text, "read a result of the grading")
 }

@@ -7,8 +7,9 @@ use testwright_evals::selection::{RankedPatch, SelectionResult, SelectionVerdict
 use testwright_tools::outcomes::report::Outcome;
 
 use super::request::{MatrixInput, NamedPatch};
+use crate::json::decode;
 use crate::store::{JobStatus, Store, StoredMatrix, timestamp};
-use testwright_config::error::{Error, Result};
+use testwright_config::error::Result;
 
 /// A matrix with its results so far.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
@@ -135,8 +136,7 @@ pub struct Cell {
 ///
 /// Fails if the stored request is invalid.
 pub fn input(stored: &StoredMatrix) -> Result<MatrixInput> {
-    serde_json::from_str(&stored.request)
-        .map_err(|error| Error::infrastructure("read the request").cause(error))
+    decode(&stored.request, "read the request")
 }
 
 /// Returns the number of cells of the complete matrix.
@@ -151,10 +151,7 @@ pub fn cell_count(input: &MatrixInput) -> u32 {
 /// Fails if the database query fails or a stored cell is invalid.
 pub async fn results(store: &Store, stored: &StoredMatrix) -> Result<Vec<SelectionResult>> {
     let cells = store.cells(&stored.id).await?;
-    let read = |cell: &String| {
-        serde_json::from_str(cell)
-            .map_err(|error| Error::infrastructure("read a cell of the matrix").cause(error))
-    };
+    let read = |cell: &String| decode(cell, "read a cell of the matrix");
     cells.iter().map(read).collect()
 }
 

@@ -13,6 +13,7 @@ use super::request::{MatrixInput, NamedPatch};
 use super::view::{input, results};
 use crate::artifacts::shared_environments;
 use crate::attempt::AttemptEnd;
+use crate::json::encode;
 use crate::store::{Attempt, Store, StoredMatrix};
 use testwright_agent::setup::{HarnessArgs, RepositoryLocation, harness, instance_at};
 use testwright_config::error::{Error, Kind, Result};
@@ -85,9 +86,7 @@ impl MatrixWork<'_> {
                     let cause = result.infrastructure.unwrap_or_default();
                     return Err(Error::exhausted(shortage, "try a patch").cause(cause));
                 }
-                let text = serde_json::to_string(&result).map_err(|error| {
-                    Error::infrastructure("encode a cell of the matrix").cause(error)
-                })?;
+                let text = encode(&result, "encode a cell of the matrix")?;
                 let names = [result.tests.as_str(), result.patch.as_str()];
                 self.store.add_cell(attempt, names, &text).await?;
                 failures.extend(result.infrastructure);

@@ -28,11 +28,7 @@ pub(super) fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> 
         Kind::Unavailable => Some("check that the database is running, and see its log"),
         _ => None,
     };
-    let failed = failed.cause(error);
-    match hint {
-        Some(hint) => failed.hint(hint),
-        None => failed,
-    }
+    failed.cause(error).hint_if(hint)
 }
 
 /// Classifies a result code of SQLite (possibly extended) or an SQLSTATE of five characters.

@@ -1,10 +1,11 @@
 //! The end of an attempt at a run.
 
 use crate::attempt::AttemptEnd;
+use crate::json::encode;
 use crate::store::{AttemptResults, JobStatus};
 use serde_json::json;
 use testwright_agent::agent::Outcome;
-use testwright_config::error::{Error, Result};
+use testwright_config::error::Error;
 
 /// Hint for a request that failed without a hint of its own.
 const NEW_REQUEST: &str = "correct the request, and start a new run";
@@ -17,7 +18,7 @@ pub(super) fn infrastructure_ending(error: Error) -> AttemptEnd {
         failure: Some(failure),
         // This replaces the record, in the same format.
         results: AttemptResults {
-            explanation: encode(&Outcome::from(error)).ok(),
+            explanation: encode(&Outcome::from(error), "encode the record").ok(),
             ..AttemptResults::default()
         },
         ..AttemptEnd::new(JobStatus::Infrastructure)
@@ -47,11 +48,6 @@ pub(super) fn status(outcome: &Outcome) -> JobStatus {
         Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } => JobStatus::Infrastructure,
         Outcome::Interrupted => JobStatus::Queued,
     }
-}
-
-pub(super) fn encode(value: &impl serde::Serialize) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|error| Error::infrastructure("encode the record").cause(error))
 }
 
 #[cfg(test)]
