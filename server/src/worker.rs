@@ -351,10 +351,7 @@ impl Worker {
         prepared.job.sink = Some(Box::new(sink));
         prepared.job.stop = Some(stop);
         // The budget is read now, because the user may have raised it.
-        let comparison = match JobId::parse(&run.batch) {
-            Some(id) => self.store.comparison(&id).await?,
-            None => None,
-        };
+        let comparison = self.store.comparison(&run.batch).await?;
         let budget = comparison.map(|comparison| BatchBudget {
             batch: run.batch.clone(),
             dollars: comparison.max_dollars,
@@ -439,10 +436,7 @@ impl Worker {
 
     /// Returns the test of an earlier run.
     async fn earlier_test(&self, id: &str) -> Result<EarlierTest> {
-        let run = match JobId::parse(id) {
-            Some(id) => self.store.run(&id).await?,
-            None => None,
-        };
+        let run = self.store.run(id).await?;
         let patch = run.and_then(|run| run.patch).ok_or_else(|| {
             Error::usage(format!("revise the test of run {id}"))
                 .cause("the run was deleted, or has no test")

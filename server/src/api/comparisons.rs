@@ -159,8 +159,7 @@ fn no_comparison() -> Problem {
 ///
 /// Fails with 404 if there is no such comparison, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
-    let id = JobId::parse(id).ok_or_else(no_comparison)?;
-    state.store.comparison(&id).await?.ok_or_else(no_comparison)
+    state.store.comparison(id).await?.ok_or_else(no_comparison)
 }
 
 /// Returns a page of the comparisons that a filter selects.

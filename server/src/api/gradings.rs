@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
-use crate::store::{GradingBatch, GradingFilter, JobId, JobStatus, timestamp};
+use crate::store::{GradingBatch, JobFilter, JobId, JobStatus, timestamp};
 
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -84,9 +84,9 @@ fn no_gradings() -> Problem {
 /// # Errors
 ///
 /// Fails if the database query fails.
-pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingList> {
+pub async fn page(state: &ApiState, filter: JobFilter) -> ApiResult<GradingList> {
     let limit = filter.limit;
-    let filter = GradingFilter {
+    let filter = JobFilter {
         limit: limit + 1,
         ..filter
     };
@@ -106,10 +106,10 @@ pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingL
 pub async fn cancel_batch(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
     let batch = JobId::parse(batch).ok_or_else(no_gradings)?;
     state.store.cancel_gradings(batch.as_str()).await?;
-    let of_batch = GradingFilter {
+    let of_batch = JobFilter {
         batch: Some(batch),
         limit: 1,
-        ..GradingFilter::default()
+        ..JobFilter::default()
     };
     let batches = state.store.grading_batches(&of_batch).await?;
     let gradings = batches.into_iter().next().map(Gradings::from_stored);
@@ -129,12 +129,12 @@ pub async fn list(
 ) -> ApiResult<Json<GradingList>> {
     let Query(selection) = query?;
     paging::check_filters(&[("owner", &selection.owner)])?;
-    let filter = GradingFilter {
+    let filter = JobFilter {
         status: selection.status,
         owner: selection.owner,
-        batch: None,
         before: paging::before(selection.before.as_deref(), "batch")?,
         limit: paging::limit(selection.limit)?,
+        ..JobFilter::default()
     };
     Ok(Json(page(&state, filter).await?))
 }

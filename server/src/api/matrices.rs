@@ -86,8 +86,7 @@ pub struct MatrixWait {
 ///
 /// Fails with 404 if there is no such matrix, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
-    let id = JobId::parse(id).ok_or_else(Problem::no_matrix)?;
-    let matrix = state.store.matrix(&id).await?;
+    let matrix = state.store.matrix(id).await?;
     matrix.ok_or_else(Problem::no_matrix)
 }
 

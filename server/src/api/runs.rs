@@ -16,7 +16,7 @@ use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::authentication::Caller;
 use crate::fields::{MAX_PATH_LEN, shortened};
 use crate::request::RunRequest;
-use crate::store::{JobFilter, JobId, JobKind, JobStatus, NewRun, StoredRun, timestamp};
+use crate::store::{JobFilter, JobKind, JobStatus, NewRun, StoredRun, timestamp};
 use testwright_agent::approaches::extra_inputs::hint;
 
 /// Number of events read from the store at a time.
@@ -145,8 +145,7 @@ pub struct RunWait {
 ///
 /// Fails with 404 if there is no such run, or if the database query fails.
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
-    let id = JobId::parse(id).ok_or_else(Problem::no_run)?;
-    state.store.run(&id).await?.ok_or_else(Problem::no_run)
+    state.store.run(id).await?.ok_or_else(Problem::no_run)
 }
 
 /// Start a run
@@ -187,10 +186,7 @@ pub async fn add(
 ) -> ApiResult<(StoredRun, bool)> {
     let key = idempotency::of_owner(caller, key);
     if let Some(id) = &request.revises {
-        let earlier = match JobId::parse(id) {
-            Some(id) => state.store.run(&id).await?,
-            None => None,
-        };
+        let earlier = state.store.run(id).await?;
         if earlier.is_none_or(|run| run.patch.is_none()) {
             let detail = "`revises` is not the id of a run with a test";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));

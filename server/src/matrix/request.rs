@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::allow_list::AllowList;
 use crate::fields::{MAX_NAME_LEN, MAX_PATCH_LEN, check_name};
 use crate::request::{allowed_repository, check_revision};
-use crate::store::{JobId, JobStatus, Store, StoredRun};
+use crate::store::{JobStatus, Store, StoredRun};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
@@ -170,11 +170,8 @@ impl MatrixTests {
             }
             (None, Some(id)) => {
                 check_name("tests", id)?;
-                let stored_run = match JobId::parse(id) {
-                    Some(id) => store.run(&id).await?,
-                    None => None,
-                };
-                let run = stored_run.ok_or_else(|| refused(format!("no run has the id {id:?}")))?;
+                let run = store.run(id).await?;
+                let run = run.ok_or_else(|| refused(format!("no run has the id {id:?}")))?;
                 let patch = run
                     .patch
                     .clone()

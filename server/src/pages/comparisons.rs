@@ -7,7 +7,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Serialize;
 
 use super::run_view::RunRow;
-use super::{ListQuery, PAGE, PageQuery, render, template};
+use super::{ListQuery, PAGE, render, template};
 use crate::api::comparisons::{self, Comparison, Comparisons};
 use crate::api::{ApiResult, ApiState, Problem, paging};
 use crate::store::{JobFilter, JobId, JobStatus, StoredComparison};
@@ -18,11 +18,11 @@ const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-naviga
 
 pub(super) async fn list(
     State(state): State<ApiState>,
-    query: Result<Query<PageQuery>, QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let filter = JobFilter {
-        before: query.before.as_deref().and_then(JobId::parse),
+        before: query.before(),
         limit: PAGE,
         ..JobFilter::default()
     };
@@ -65,7 +65,7 @@ pub(super) async fn show(
     let filter = JobFilter {
         batch: Some(stored.id.clone()),
         status: JobStatus::parse(&query.status),
-        before: query.before.as_deref().and_then(JobId::parse),
+        before: query.before(),
         limit: PAGE + 1,
         ..JobFilter::default()
     };

@@ -12,12 +12,12 @@ use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::matrix_origin::MatrixOrigin;
 use super::matrix_view::MatrixView;
-use super::{PAGE, PageQuery, render, template};
+use super::{ListQuery, PAGE, render, template};
 use crate::api::{ApiResult, ApiState, matrices, paging};
 use crate::fields::shortened;
 use crate::matrix::request::MatrixInput;
 use crate::matrix::view::{self, Matrix};
-use crate::store::{JobFilter, JobId, Store, StoredMatrix, timestamp};
+use crate::store::{JobFilter, Store, StoredMatrix, timestamp};
 use testwright_config::error::Result;
 
 pub(super) fn router() -> Router<ApiState> {
@@ -85,13 +85,12 @@ fn without_patches(stored: StoredMatrix) -> Result<(StoredMatrix, MatrixInput)> 
 
 async fn list(
     State(state): State<ApiState>,
-    query: std::result::Result<Query<PageQuery>, QueryRejection>,
+    query: std::result::Result<Query<ListQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
-    let before = query.before.as_deref().and_then(JobId::parse);
     let store = &state.store;
     let filter = JobFilter {
-        before,
+        before: query.before(),
         limit: PAGE + 1,
         ..JobFilter::default()
     };

@@ -162,18 +162,19 @@ fn render_with_status(
     response
 }
 
+/// Query of a list. Most lists have no filters.
 #[derive(Debug, Default, Deserialize)]
 struct ListQuery {
     #[serde(default)]
     status: String,
+    /// Id of the last item on the previous page.
     before: Option<String>,
 }
 
-/// Query of a list without filters.
-#[derive(Debug, Default, Deserialize)]
-struct PageQuery {
-    /// Id of the last item on the previous page.
-    before: Option<String>,
+impl ListQuery {
+    fn before(&self) -> Option<JobId> {
+        self.before.as_deref().and_then(JobId::parse)
+    }
 }
 
 #[derive(Serialize)]
@@ -192,7 +193,7 @@ async fn list(
     let status = JobStatus::parse(&query.status);
     let filter = JobFilter {
         status,
-        before: query.before.as_deref().and_then(JobId::parse),
+        before: query.before(),
         limit: PAGE + 1,
         ..JobFilter::default()
     };

@@ -8,7 +8,7 @@ use crate::api::ApiState;
 use crate::comparison::CellRequest;
 use crate::fields::shortened;
 use crate::request::RunRequest;
-use crate::store::{JobId, StoredRun, timestamp};
+use crate::store::{StoredRun, timestamp};
 use testwright_agent::agent::Outcome;
 use testwright_agent::approaches::Variant;
 use testwright_agent::approaches::extra_inputs::check_can_revise;
@@ -123,10 +123,7 @@ impl RunView {
         let record = run.record_value();
         let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
         let files = state.store.artifacts(&run.id).await?;
-        let comparison = match JobId::parse(&run.batch) {
-            Some(batch) => state.store.comparison(&batch).await?,
-            None => None,
-        };
+        let comparison = state.store.comparison(&run.batch).await?;
         let (tests, fixes) = matrix(&record["evidence"]);
         Ok(RunView {
             comparison: comparison.map(|comparison| comparison.id.to_string()),

@@ -5,10 +5,10 @@ use axum::extract::{Path, Query, State};
 use axum::response::{Redirect, Response};
 use serde::Serialize;
 
-use super::{PAGE, PageQuery, render, template};
+use super::{ListQuery, PAGE, render, template};
 use crate::api::gradings::{self, GradingList};
 use crate::api::{ApiResult, ApiState, workers};
-use crate::store::{GradingFilter, JobId};
+use crate::store::JobFilter;
 
 #[derive(Serialize)]
 struct WorkersPage {
@@ -24,13 +24,13 @@ struct WorkersPage {
 /// Shows the page. `before` in the query selects the page of gradings.
 pub(super) async fn show(
     State(state): State<ApiState>,
-    query: Result<Query<PageQuery>, QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
-    let filter = GradingFilter {
-        before: query.before.as_deref().and_then(JobId::parse),
+    let filter = JobFilter {
+        before: query.before(),
         limit: PAGE,
-        ..GradingFilter::default()
+        ..JobFilter::default()
     };
     let live = filter.before.is_none().then(|| "poll".to_owned());
     let overview = workers::read(&state).await?;

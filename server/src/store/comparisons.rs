@@ -157,8 +157,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn comparison(&self, id: &JobId) -> Result<Option<StoredComparison>> {
-        self.find_job("id", id.as_str()).await
+    pub async fn comparison(&self, id: impl AsRef<str>) -> Result<Option<StoredComparison>> {
+        self.find_by_id(id).await
     }
 
     /// Adds a comparison for a server. If the idempotency key is already in use, returns that comparison and `false`.

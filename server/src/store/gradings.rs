@@ -8,7 +8,7 @@ use super::job_id::{JobId, now};
 use super::job_status::JobStatus;
 use super::jobs::{Attempt, JobKind};
 use super::queries::from_row;
-use super::stored_job::StoredJob;
+use super::stored_job::{JobFilter, StoredJob};
 use super::{Store, failure};
 use testwright_config::error::Result;
 
@@ -49,21 +49,6 @@ pub struct GradingBatch {
     pub created_at: i64,
     /// Number of gradings by status.
     pub by_status: BTreeMap<String, i64>,
-}
-
-/// Filters for listing gradings.
-#[derive(Debug, Clone, Default)]
-pub struct GradingFilter {
-    /// Selects batches with at least one grading of this status.
-    pub status: Option<JobStatus>,
-    /// Selects gradings of this owner.
-    pub owner: Option<String>,
-    /// Selects gradings of this evaluation or comparison.
-    pub batch: Option<JobId>,
-    /// Selects batches before this one.
-    pub before: Option<JobId>,
-    /// Maximum number of batches to return.
-    pub limit: u32,
 }
 
 impl StoredJob for StoredGrading {
@@ -113,12 +98,12 @@ impl Store {
         self.list("list the gradings", query).await
     }
 
-    /// Lists the batches that have gradings, newest first.
+    /// Lists the batches that have gradings, newest first. A status selects batches that have a grading with it.
     ///
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn grading_batches(&self, filter: &GradingFilter) -> Result<Vec<GradingBatch>> {
+    pub async fn grading_batches(&self, filter: &JobFilter) -> Result<Vec<GradingBatch>> {
         let conditions = [
             ("status", '=', filter.status.map(JobStatus::as_str)),
             ("owner", '=', filter.owner.as_deref()),

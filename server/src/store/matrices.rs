@@ -106,8 +106,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn matrix(&self, id: &JobId) -> Result<Option<StoredMatrix>> {
-        self.find_job("id", id.as_str()).await
+    pub async fn matrix(&self, id: impl AsRef<str>) -> Result<Option<StoredMatrix>> {
+        self.find_by_id(id).await
     }
 
     /// Returns the progress of a matrix; `None` if it does not exist.

@@ -41,7 +41,7 @@ pub use artifacts::StoredArtifact;
 pub use comparisons::{ComparisonReport, NewComparison, RequestedComparison, StoredComparison};
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
-pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
+pub use gradings::{GradingBatch, NewGrading, StoredGrading};
 pub use job_id::{JobId, now, timestamp};
 pub use job_status::JobStatus;
 pub use jobs::{Attempt, AttemptResults, JobKind};

@@ -158,8 +158,8 @@ impl Store {
     /// # Errors
     ///
     /// Fails if the database query fails.
-    pub async fn run(&self, id: &JobId) -> Result<Option<StoredRun>> {
-        self.find_job("id", id.as_str()).await
+    pub async fn run(&self, id: impl AsRef<str>) -> Result<Option<StoredRun>> {
+        self.find_by_id(id).await
     }
 
     /// Returns the run with an idempotency key.

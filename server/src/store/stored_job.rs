@@ -46,7 +46,7 @@ pub struct JobFilter {
     pub model: Option<String>,
     /// Selects comparisons on the dataset with this name.
     pub name: Option<String>,
-    /// Selects the runs of a comparison.
+    /// Selects the runs of a comparison, or the gradings of a batch.
     pub batch: Option<JobId>,
     /// Selects jobs created before this one.
     pub before: Option<JobId>,
@@ -72,6 +72,14 @@ impl Store {
         };
         let missing = || Error::infrastructure(what).cause(format!("the new {name} is missing"));
         Ok((stored.ok_or_else(missing)?, is_new))
+    }
+
+    /// Finds the job with an id, which may come from a client.
+    pub(super) async fn find_by_id<J: StoredJob>(&self, id: impl AsRef<str>) -> Result<Option<J>> {
+        match JobId::parse(id.as_ref()) {
+            Some(id) => self.find_job("id", id.as_str()).await,
+            None => Ok(None),
+        }
     }
 
     /// Finds the job with a value in a unique column.
