@@ -67,7 +67,7 @@ impl Embedded {
         let machine = Arc::new(MachineHealth::new(Vec::new()));
         let probes = Probes::new(store.clone(), signal.clone(), telemetry.clone(), machine);
         Ok(Embedded {
-            api: ApiState::new(ApiParts {
+            api: Arc::new(ApiParts {
                 store,
                 artifacts: None,
                 settings,

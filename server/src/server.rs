@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, watch};
 
-use super::api::{ApiParts, ApiState};
+use super::api::ApiParts;
 use super::comparison::server_task::{self, ComparisonServer};
 use super::connections::{self, ConnectionLimits};
 use super::github::GitHubSetup;
@@ -297,7 +297,7 @@ impl Server {
             telemetry.clone(),
             machine,
         );
-        let state = ApiState::new(ApiParts {
+        let state = Arc::new(ApiParts {
             store: self.store,
             artifacts: Some(self.settings.artifacts.clone()),
             settings: self.settings.settings,

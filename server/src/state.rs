@@ -16,8 +16,7 @@ use crate::store::{JobId, Store};
 use crate::telemetry::Telemetry;
 
 /// State of the API. Cheap to clone.
-#[derive(Clone)]
-pub struct ApiState(Arc<ApiParts>);
+pub type ApiState = Arc<ApiParts>;
 
 /// The parts of the state.
 pub struct ApiParts {
@@ -41,21 +40,6 @@ pub struct ApiParts {
     pub telemetry: Arc<Telemetry>,
     /// Checks of the health of this process.
     pub probes: Probes,
-}
-
-impl ApiState {
-    /// Makes the parts shareable.
-    pub fn new(parts: ApiParts) -> Self {
-        ApiState(Arc::new(parts))
-    }
-}
-
-impl std::ops::Deref for ApiState {
-    type Target = ApiParts;
-
-    fn deref(&self) -> &ApiParts {
-        &self.0
-    }
 }
 
 impl FromRef<ApiState> for Probes {

@@ -37,21 +37,12 @@ use testwright_config::error::Result;
 use testwright_config::settings::Settings;
 
 /// State that webhooks and tasks share.
-#[derive(Clone)]
-pub(crate) struct GitHub(Arc<GitHubParts>);
+pub(crate) type GitHub = Arc<GitHubParts>;
 
 pub(crate) struct GitHubParts {
     settings: GitHubSettings,
     client: GitHubClient,
     api: ApiState,
-}
-
-impl std::ops::Deref for GitHub {
-    type Target = GitHubParts;
-
-    fn deref(&self) -> &GitHubParts {
-        &self.0
-    }
 }
 
 /// A checked configuration for GitHub, created before the server accepts requests.
@@ -68,11 +59,11 @@ impl GitHubSetup {
     }
 
     pub(crate) fn serve(self, api: ApiState) -> GitHub {
-        GitHub(Arc::new(GitHubParts {
+        Arc::new(GitHubParts {
             settings: self.0,
             client: self.1,
             api,
-        }))
+        })
     }
 }
 
