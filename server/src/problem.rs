@@ -43,6 +43,26 @@ impl Problem {
         }
     }
 
+    /// Creates a problem for a malformed request: 400.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// Creates a problem for something that does not exist: 404.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// Creates a problem for a request that the state of a job does not allow: 409.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// Creates a problem for a request with an invalid value: 422.
+    pub fn unprocessable(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
     /// Creates a problem for a request that a library refused.
     pub fn unread(status: StatusCode, detail: impl Into<String>) -> Self {
         let problem = Problem::new(status, detail);
@@ -75,13 +95,12 @@ impl Problem {
 
     /// Creates the answer, 404, for an unknown run.
     pub fn no_run() -> Self {
-        Problem::new(StatusCode::NOT_FOUND, "no run has this id").hint(LIST_HINT)
+        Problem::not_found("no run has this id").hint(LIST_HINT)
     }
 
     /// Creates the answer, 404, for an unknown matrix.
     pub fn no_matrix() -> Self {
-        Problem::new(StatusCode::NOT_FOUND, "no matrix has this id")
-            .hint("GET /v1/matrices lists all matrices")
+        Problem::not_found("no matrix has this id").hint("GET /v1/matrices lists all matrices")
     }
 }
 
@@ -182,8 +201,7 @@ impl From<BytesRejection> for Problem {
 }
 
 pub(crate) async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "this address does not exist")
-        .hint("see /v1/openapi.json for all addresses")
+    Problem::not_found("this address does not exist").hint("see /v1/openapi.json for all addresses")
 }
 
 pub(crate) async fn method_not_allowed() -> Problem {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -149,7 +149,7 @@ pub struct ComparisonSelection {
 }
 
 fn no_comparison() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "no comparison has this id")
+    Problem::not_found("no comparison has this id")
         .hint("GET /v1/comparisons lists all comparisons")
 }
 
@@ -290,11 +290,8 @@ pub async fn report(State(state): Api, Path(id): Path<String>) -> ApiResult<Resp
 
 /// Creates the answer, 404, for a comparison without a report.
 pub fn not_graded() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "the comparison has not been graded yet",
-    )
-    .hint("wait until its runs have ended")
+    Problem::not_found("the comparison has not been graded yet")
+        .hint("wait until its runs have ended")
 }
 
 /// Cancel a comparison with all its runs
@@ -306,10 +303,7 @@ pub fn not_graded() -> Problem {
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
     if !Comparison::load(&state, &stored).await?.is_open() {
-        return Err(Problem::new(
-            StatusCode::CONFLICT,
-            "the comparison has ended",
-        ));
+        return Err(Problem::conflict("the comparison has ended"));
     }
     state.store.cancel_comparison(&stored.id).await?;
     accepted(read_comparison(&state, &id).await?)

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
 use tokio::sync::broadcast::Receiver;
@@ -53,10 +53,7 @@ pub async fn follow(
         Some(value) => {
             let number = value.to_str().ok().and_then(|text| text.parse().ok());
             number.filter(|number| *number >= 0).ok_or_else(|| {
-                Problem::new(
-                    StatusCode::BAD_REQUEST,
-                    "Last-Event-ID is not the number of an event",
-                )
+                Problem::bad_request("Last-Event-ID is not the number of an event")
             })?
         }
     };

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
@@ -70,11 +69,7 @@ pub struct GradingSelection {
 }
 
 fn no_gradings() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "this evaluation or comparison has no gradings",
-    )
-    .hint(
+    Problem::not_found("this evaluation or comparison has no gradings").hint(
         "GET /v1/gradings lists all gradings; gradings are deleted once their results were fetched",
     )
 }

@@ -45,10 +45,9 @@ pub(super) fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let key = value.to_str().unwrap_or_default();
     match (1..=MAX_KEY_LEN).contains(&key.len()) {
         true => Ok(Some(key.to_owned())),
-        false => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!("Idempotency-Key is not a text of 1 to {MAX_KEY_LEN} ASCII characters"),
-        )),
+        false => Err(Problem::bad_request(format!(
+            "Idempotency-Key is not a text of 1 to {MAX_KEY_LEN} ASCII characters"
+        ))),
     }
 }
 
@@ -68,5 +67,5 @@ pub(super) fn answer(is_new: bool, address: String, resource: impl Serialize) ->
 
 pub(super) fn of_another_request() -> Problem {
     let detail = "this Idempotency-Key was used for another request";
-    Problem::new(StatusCode::CONFLICT, detail).hint("choose another key")
+    Problem::conflict(detail).hint("choose another key")
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use tokio::time::Instant;
 
 use super::{ApiResult, ApiState, Problem};
@@ -29,7 +28,7 @@ pub(super) async fn poll<T, F: Future<Output = ApiResult<T>>>(
     let seconds = seconds.unwrap_or_default();
     if seconds > MAX_SECONDS {
         let detail = format!("wait is more than {MAX_SECONDS} seconds");
-        return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+        return Err(Problem::bad_request(detail));
     }
     let _listener = (seconds > 0).then(|| Listener::new(state.telemetry.clone()));
     let ends_at = Instant::now() + Duration::from_secs(seconds.into());

@@ -278,7 +278,7 @@ pub async fn retry_matrix(state: &ApiState, id: &str) -> ApiResult<StoredMatrix>
 pub async fn delete(State(state): Api, Path(id): Path<String>) -> ApiResult<StatusCode> {
     let stored = find(&state, &id).await?;
     if !state.store.delete_matrix(&stored.id).await? {
-        let problem = Problem::new(StatusCode::CONFLICT, "the matrix has not ended");
+        let problem = Problem::conflict("the matrix has not ended");
         return Err(problem.hint("cancel it first"));
     }
     Ok(StatusCode::NO_CONTENT)

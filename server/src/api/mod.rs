@@ -121,7 +121,7 @@ async fn cancel(state: &ApiState, kind: JobKind, id: &JobId) -> ApiResult<()> {
         true => Ok(()),
         false => {
             let detail = format!("the {} has ended", kind.name());
-            Err(Problem::new(StatusCode::CONFLICT, detail))
+            Err(Problem::conflict(detail))
         }
     }
 }
@@ -137,5 +137,5 @@ async fn retry(state: &ApiState, job: (JobKind, &JobId, JobStatus), hint: &str) 
         return Ok(());
     }
     let detail = format!("the {} is {}", kind.name(), status.as_str());
-    Err(Problem::new(StatusCode::CONFLICT, detail).hint(hint))
+    Err(Problem::conflict(detail).hint(hint))
 }

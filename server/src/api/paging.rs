@@ -1,7 +1,5 @@
 //! Pages of lists, newest first.
 
-use axum::http::StatusCode;
-
 use super::{ApiResult, JobId, Problem};
 use crate::fields::check_path;
 
@@ -18,7 +16,7 @@ pub fn limit(requested_limit: Option<u32>) -> ApiResult<u32> {
     let limit = requested_limit.unwrap_or(PAGE);
     match (1..=MAX_PAGE_SIZE).contains(&limit) {
         true => Ok(limit),
-        false => Err(bad("limit is not between 1 and 500")),
+        false => Err(Problem::bad_request("limit is not between 1 and 500")),
     }
 }
 
@@ -28,7 +26,7 @@ pub fn limit(requested_limit: Option<u32>) -> ApiResult<u32> {
 ///
 /// Fails with 400 if the id is malformed.
 pub fn before(raw_id: Option<&str>, what: &str) -> ApiResult<Option<JobId>> {
-    let malformed = || bad(&format!("before is not the id of a {what}"));
+    let malformed = || Problem::bad_request(format!("before is not the id of a {what}"));
     let parsed = raw_id.map(|id| JobId::parse(id).ok_or_else(malformed));
     parsed.transpose()
 }
@@ -48,11 +46,7 @@ pub fn truncate_page<T>(items: &mut Vec<T>, limit: u32) -> Option<&T> {
 pub fn check_filters(filters: &[(&str, &Option<String>)]) -> ApiResult<()> {
     for (field, text) in filters {
         let text = text.as_deref().unwrap_or_default();
-        check_path(field, text).map_err(|error| bad(&error.with_cause()))?;
+        check_path(field, text).map_err(|error| Problem::bad_request(error.with_cause()))?;
     }
     Ok(())
-}
-
-fn bad(detail: &str) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, detail)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::IntoResponses;
@@ -79,7 +79,7 @@ impl Owner {
         let id = self.find(state, id).await?;
         let artifacts = state.store.artifacts(&id).await?;
         let artifact = artifacts.into_iter().find(|one| one.name == name);
-        let missing = || Problem::new(StatusCode::NOT_FOUND, "no file has this name");
+        let missing = || Problem::not_found("no file has this name");
         let artifact = artifact.ok_or_else(missing)?;
         let digest = Digest::parse(&artifact.digest).ok_or_else(missing)?;
         let content = match &state.artifacts {

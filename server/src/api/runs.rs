@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
@@ -189,7 +189,7 @@ pub async fn add(
         let earlier = state.store.run(id).await?;
         if earlier.is_none_or(|run| run.patch.is_none()) {
             let detail = "`revises` is not the id of a run with a test";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+            return Err(Problem::unprocessable(detail));
         }
     }
     let checked = request.check(&state.settings, &state.allowed, &caller.owner, key)?;
@@ -354,14 +354,12 @@ pub async fn revise_run(
 ) -> ApiResult<(StoredRun, bool)> {
     let run = find(state, id).await?;
     if run.patch.is_none() {
-        return Err(
-            Problem::new(StatusCode::CONFLICT, "the run has no test to revise")
-                .hint("choose a run that ended with a test"),
-        );
+        return Err(Problem::conflict("the run has no test to revise")
+            .hint("choose a run that ended with a test"));
     }
     let earlier: RunRequest = serde_json::from_str(&run.request).map_err(|_| {
         let detail = "the run is part of a comparison, so its test cannot be revised";
-        Problem::new(StatusCode::CONFLICT, detail)
+        Problem::conflict(detail)
     })?;
     let commit = run.record_value()["commit"].as_str().map(str::to_owned);
     let request = RunRequest {
@@ -427,7 +425,7 @@ pub async fn trajectory(State(state): Api, Path(id): Path<String>) -> ApiResult<
 }
 
 fn nothing(status: JobStatus, what: &str) -> Problem {
-    let problem = Problem::new(StatusCode::NOT_FOUND, format!("the run has no {what}"));
+    let problem = Problem::not_found(format!("the run has no {what}"));
     match status.has_ended() {
         true => problem,
         false => problem.hint("wait until it has ended"),

@@ -21,11 +21,8 @@ const FORM_PREFIX: &[u8] = b"payload=";
 const MAX_ID_LEN: usize = 128;
 
 pub(super) async fn not_set_up() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "webhooks are not configured on this server",
-    )
-    .hint("set GITHUB_WEBHOOK_SECRET or github.webhook-secret-file on the server")
+    Problem::not_found("webhooks are not configured on this server")
+        .hint("set GITHUB_WEBHOOK_SECRET or github.webhook-secret-file on the server")
 }
 
 pub(super) async fn receive(
@@ -48,7 +45,7 @@ pub(super) async fn receive(
     }
     let required_header = |name: &str| {
         let value = text(name).filter(|value| !value.is_empty() && value.len() <= MAX_ID_LEN);
-        value.ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, format!("{name} is missing")))
+        value.ok_or_else(|| Problem::bad_request(format!("{name} is missing")))
     };
     let (event, delivery) = (
         required_header("x-github-event")?,
@@ -56,7 +53,7 @@ pub(super) async fn receive(
     );
     let request = deliveries::read(event, delivery, &body, &github.settings);
     let request = request.map_err(|error| {
-        let problem = Problem::new(StatusCode::BAD_REQUEST, error.with_cause());
+        let problem = Problem::bad_request(error.with_cause());
         problem.hint(match body.starts_with(FORM_PREFIX) {
             true => "set the content type of the webhook to application/json",
             false => "see GitHub's documentation of webhook events and payloads",

@@ -1,6 +1,5 @@
 //! Form fields and their validation. Errors name the field.
 
-use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use crate::api::{ApiResult, Problem};
@@ -103,7 +102,7 @@ impl Number {
 /// Creates a problem for the field with this label.
 pub(super) fn refused(label: &str, what: &str, hint: &str) -> Problem {
     let detail = format!("{label}: {what}");
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint(hint)
+    Problem::unprocessable(detail).hint(hint)
 }
 
 pub(super) fn filled(field: &str) -> Option<&str> {

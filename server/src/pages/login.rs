@@ -81,12 +81,7 @@ pub(super) async fn log_in(
     form: Result<Form<LoginForm>, FormRejection>,
 ) -> ApiResult<Response> {
     // The text of the rejection may contain the token.
-    let bad = |_| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "the form contains no token",
-        )
-    };
+    let bad = |_| Problem::unprocessable("the form contains no token");
     let Form(form) = form.map_err(bad)?;
     if form.log_out.is_some() {
         // Without a token, the cookie expires in the browser.

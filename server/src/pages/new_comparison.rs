@@ -152,7 +152,7 @@ impl ComparisonForm {
             "repositories" => &mut self.repositories,
             _ => {
                 let detail = format!("the form has no field {name:?}");
-                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+                return Err(Problem::unprocessable(detail));
             }
         };
         *field = text;
