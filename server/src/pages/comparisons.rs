@@ -1,6 +1,5 @@
 //! Pages of comparisons: the list, each comparison with its runs, and its report.
 
-use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -18,9 +17,8 @@ const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-naviga
 
 pub(super) async fn list(
     State(state): State<ApiState>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    Query(query): Query<ListQuery>,
 ) -> ApiResult<Response> {
-    let Query(query) = query?;
     let filter = JobFilter {
         before: query.before(),
         limit: PAGE,
@@ -58,9 +56,8 @@ struct ComparisonPage {
 pub(super) async fn show(
     State(state): State<ApiState>,
     Path(id): Path<String>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    Query(query): Query<ListQuery>,
 ) -> ApiResult<Response> {
-    let Query(query) = query?;
     let stored = comparisons::find(&state, &id).await?;
     let filter = JobFilter {
         batch: Some(stored.id.clone()),

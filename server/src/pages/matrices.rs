@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::Router;
-use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
@@ -85,9 +84,8 @@ fn without_patches(stored: StoredMatrix) -> Result<(StoredMatrix, MatrixInput)> 
 
 async fn list(
     State(state): State<ApiState>,
-    query: std::result::Result<Query<ListQuery>, QueryRejection>,
+    Query(query): Query<ListQuery>,
 ) -> ApiResult<Response> {
-    let Query(query) = query?;
     let store = &state.store;
     let filter = JobFilter {
         before: query.before(),

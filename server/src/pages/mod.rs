@@ -17,7 +17,6 @@ mod workers;
 
 use std::sync::Arc;
 
-use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Form, Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -187,9 +186,8 @@ struct RunsPage {
 
 async fn list(
     State(state): State<ApiState>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    Query(query): Query<ListQuery>,
 ) -> ApiResult<Response> {
-    let Query(query) = query?;
     let status = JobStatus::parse(&query.status);
     let filter = JobFilter {
         status,
@@ -233,10 +231,8 @@ async fn revise(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-    form: Result<Form<runs::Revision>, FormRejection>,
+    Form(form): Form<runs::Revision>,
 ) -> ApiResult<Redirect> {
-    let Form(form) =
-        form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let words = form.hint.replace("\r\n", "\n");
     let (run, _) = runs::revise_run(&state, &caller, &id, &words, None).await?;
     Ok(Redirect::to(&format!("/runs/{}", run.id)))
@@ -286,10 +282,8 @@ async fn new(State(state): State<ApiState>) -> Response {
 async fn create(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
-    form: Result<Form<NewRunForm>, FormRejection>,
+    Form(form): Form<NewRunForm>,
 ) -> ApiResult<Response> {
-    let Form(form) =
-        form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let result = match form.request() {
         Ok(request) => runs::add(&state, &caller, &request, None).await,
         Err(problem) => Err(problem),

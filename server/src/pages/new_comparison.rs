@@ -1,7 +1,7 @@
 //! The form for a new comparison. It is sent as multipart, because it has files and multiple choices.
 
 use axum::Extension;
-use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
+use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{Multipart, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -266,10 +266,8 @@ pub(super) async fn show(State(state): State<ApiState>) -> Response {
 pub(super) async fn create(
     State(state): State<ApiState>,
     Extension(caller): Extension<Caller>,
-    fields: std::result::Result<Multipart, MultipartRejection>,
+    fields: Multipart,
 ) -> ApiResult<Response> {
-    let fields =
-        fields.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let mut form = ComparisonForm::read(fields).await?;
     match ask(&state, &caller, &mut form).await {
         Ok(comparison) => Ok(to_page(comparison.id.as_str()).into_response()),

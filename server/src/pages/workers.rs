@@ -1,6 +1,5 @@
 //! The page for workers and the queue.
 
-use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::{Redirect, Response};
 use serde::Serialize;
@@ -24,9 +23,8 @@ struct WorkersPage {
 /// Shows the page. `before` in the query selects the page of gradings.
 pub(super) async fn show(
     State(state): State<ApiState>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    Query(query): Query<ListQuery>,
 ) -> ApiResult<Response> {
-    let Query(query) = query?;
     let filter = JobFilter {
         before: query.before(),
         limit: PAGE,
