@@ -28,7 +28,7 @@ impl Service for CheckPatch {
                                code counts: a patch's test files, runner settings and bytecode are left out. Patches are ranked; those \
                                that regress or are suspicious come last. Tests are patches, or the tests of runs that \
                                `write_failing_test` started. Cancelling the request cancels the matrix.";
-    const EFFECTS: Effects = Effects::CREATES;
+    const EFFECTS: Effects = Effects::Creates;
 
     async fn run(
         call: &ServiceCall<'_>,

@@ -46,7 +46,7 @@ impl Service for CheckTest {
                                test files, fails for a sound reason, fails again under other conditions, and runs code of the repository. \
                                Reports all problems. With `model`, also tries fixes of the issue and reviews the failure, which costs model \
                                calls.";
-    const EFFECTS: Effects = Effects::READS;
+    const EFFECTS: Effects = Effects::Reads;
 
     async fn run(
         call: &ServiceCall<'_>,

@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use testwright_tools::visible;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::McpParts;
 use super::open_sessions::ClientSession;
@@ -30,7 +31,8 @@ pub struct McpClient {
     /// Tools for the repository that was named on the command line; they end with the process.
     named: Option<Arc<RawTools>>,
     session: ClientSession,
-    is_counted: bool,
+    /// Counts a client over HTTP.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl McpClient {
@@ -40,7 +42,7 @@ impl McpClient {
             parts,
             named: raw_tools,
             session: ClientSession::default(),
-            is_counted: false,
+            _permit: None,
         }
     }
 
@@ -50,14 +52,13 @@ impl McpClient {
     ///
     /// Fails if there are too many clients.
     pub fn of_http(parts: Arc<McpParts>) -> io::Result<Self> {
-        if !parts.sessions.admit_client() {
-            return Err(io::Error::other("there are too many clients"));
-        }
+        let permit = parts.sessions.admit_client();
+        let permit = permit.ok_or_else(|| io::Error::other("there are too many clients"))?;
         Ok(McpClient {
             parts,
             named: None,
             session: ClientSession::default(),
-            is_counted: true,
+            _permit: Some(permit),
         })
     }
 
@@ -66,14 +67,18 @@ impl McpClient {
         request: &CallToolRequestParams,
     ) -> Option<Result<CallToolResult, ErrorData>> {
         let arguments = request.arguments.clone().unwrap_or_default();
-        if let Some(session) = self.session.current() {
-            let _in_use = session.begin_call();
-            return session.tools.call_by_name(&request.name, arguments).await;
-        }
-        match &self.named {
-            Some(tools) => tools.call_by_name(&request.name, arguments).await,
-            None => None,
-        }
+        let session = self.session.current();
+        let _in_use = session.as_ref().map(|session| session.begin_call());
+        let tools = self.raw_tools()?;
+        tools.call_by_name(&request.name, arguments).await
+    }
+
+    /// Returns the tools of the open session, otherwise those for the repository that was named on the command line.
+    fn raw_tools(&self) -> Option<Arc<RawTools>> {
+        let session = self.session.current();
+        session
+            .map(|session| session.tools.clone())
+            .or_else(|| self.named.clone())
     }
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
@@ -81,11 +86,7 @@ impl McpClient {
             .iter()
             .map(|tool| tool.name().into())
             .collect();
-        let session = self.session.current();
-        let raw = match &session {
-            Some(session) => Some(&session.tools),
-            None => self.named.as_ref(),
-        };
+        let raw = self.raw_tools();
         names.extend(raw.iter().flat_map(|raw| raw.list()).map(|tool| tool.name));
         let why = match self.session.has_ended() {
             true => "; the session ended because it was idle: open another one",
@@ -137,11 +138,7 @@ impl ServerHandler for McpClient {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut tools: Vec<_> = services::ALL.iter().map(|tool| tool.tool()).collect();
-        match (self.session.current(), &self.named) {
-            (Some(session), _) => tools.extend(session.tools.list()),
-            (None, Some(raw_tools)) => tools.extend(raw_tools.list()),
-            (None, None) => {}
-        }
+        tools.extend(self.raw_tools().iter().flat_map(|raw| raw.list()));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -190,9 +187,6 @@ impl ServerHandler for McpClient {
 
 impl Drop for McpClient {
     fn drop(&mut self) {
-        if self.is_counted {
-            self.parts.sessions.dismiss_client();
-        }
         if let Some(session) = self.session.replace(None) {
             let parts = self.parts.clone();
             tokio::spawn(async move { parts.sessions.close(&session).await });

@@ -70,7 +70,7 @@ impl Service for Cov {
     const TITLE: &'static str = "Measure line coverage";
     const DESCRIPTION: &'static str = "Runs test files on the current code of a Python repository, many in one call, and reports which lines of which files \
                                each of them runs and misses, whatever its outcome. The repository stays unchanged.";
-    const EFFECTS: Effects = Effects::READS;
+    const EFFECTS: Effects = Effects::Reads;
 
     async fn run(call: &ServiceCall<'_>, args: CovArgs) -> Result<(String, Covered), CallError> {
         let cases = cases(&args.cases)?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::raw_tools::RawTools;
 use crate::sandbox_limits::{LimitReached, SandboxLimits, SandboxPermit};
@@ -13,7 +13,7 @@ use testwright_config::error::{Error, Result};
 use testwright_config::lock::lock;
 
 /// Maximum number of clients over HTTP.
-const MAX_CLIENTS: u32 = 256;
+const MAX_CLIENTS: usize = 256;
 
 /// Limits on sessions of clients.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub struct OpenSessions {
     idle: Duration,
     sandboxes: Arc<SandboxLimits>,
     open: Mutex<Vec<Arc<OpenSession>>>,
-    clients: AtomicU32,
+    clients: Arc<Semaphore>,
 }
 
 /// A client's sandbox and its tools.
@@ -79,28 +79,18 @@ impl OpenSessions {
             idle,
             sandboxes,
             open: Mutex::default(),
-            clients: AtomicU32::new(0),
+            clients: Arc::new(Semaphore::new(MAX_CLIENTS)),
         }
     }
 
-    /// Counts a new client; `false` if there are too many.
-    pub fn admit_client(&self) -> bool {
-        let admitted = self
-            .clients
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < MAX_CLIENTS).then_some(n + 1)
-            });
-        admitted.is_ok()
-    }
-
-    /// Removes a client that was admitted.
-    pub fn dismiss_client(&self) {
-        self.clients.fetch_sub(1, Ordering::Relaxed);
+    /// Counts a new client until the permit is dropped; `None` if there are too many.
+    pub fn admit_client(&self) -> Option<OwnedSemaphorePermit> {
+        self.clients.clone().try_acquire_owned().ok()
     }
 
     /// Returns whether the maximum number of clients is reached.
     pub fn has_all_clients(&self) -> bool {
-        self.clients.load(Ordering::Relaxed) >= MAX_CLIENTS
+        self.clients.available_permits() == 0
     }
 
     /// Reserves another sandbox if one is allowed now.

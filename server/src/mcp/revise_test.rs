@@ -27,7 +27,7 @@ impl Service for ReviseTest {
     const TITLE: &'static str = "Revise a test";
     const DESCRIPTION: &'static str = "Revises the test of a run of `write_failing_test` as the user says, in a new run on the same code, and returns the new \
                                test like that tool. The test of the old run is kept.";
-    const EFFECTS: Effects = Effects::CREATES;
+    const EFFECTS: Effects = Effects::Creates;
 
     async fn run(
         call: &ServiceCall<'_>,

@@ -105,43 +105,26 @@ impl ServiceCall<'_> {
     }
 }
 
-/// The effects of a service, as MCP annotations describe them.
-pub(super) struct Effects {
-    is_read_only: bool,
-    is_destructive: bool,
-    is_idempotent: bool,
-    /// Whether it contacts repositories, issues and model services that the client names.
-    is_open_world: bool,
+/// The effects of a service.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Effects {
+    /// It leaves nothing behind.
+    Reads,
+    /// It creates something new with each call.
+    Creates,
+    /// It removes something that an earlier call created.
+    Removes,
 }
 
 impl Effects {
-    /// A service that leaves nothing behind.
-    pub(super) const READS: Effects = Effects {
-        is_read_only: true,
-        is_destructive: false,
-        is_idempotent: true,
-        is_open_world: true,
-    };
-    /// A service that creates something new with each call.
-    pub(super) const CREATES: Effects = Effects {
-        is_read_only: false,
-        is_idempotent: false,
-        ..Effects::READS
-    };
-    /// A service that removes something that an earlier call created.
-    pub(super) const REMOVES: Effects = Effects {
-        is_read_only: false,
-        is_destructive: true,
-        is_open_world: false,
-        ..Effects::READS
-    };
-
-    pub(super) fn annotations(&self) -> ToolAnnotations {
+    /// Describes the effects to clients. Each service except those that remove something contacts repositories, issues and
+    /// model services that the client names.
+    fn annotations(self) -> ToolAnnotations {
         ToolAnnotations::new()
-            .read_only(self.is_read_only)
-            .destructive(self.is_destructive)
-            .idempotent(self.is_idempotent)
-            .open_world(self.is_open_world)
+            .read_only(self == Effects::Reads)
+            .destructive(self == Effects::Removes)
+            .idempotent(self != Effects::Creates)
+            .open_world(self != Effects::Removes)
     }
 }
 

@@ -62,7 +62,7 @@ impl Service for OpenSession {
     const DESCRIPTION: &'static str = "Starts a sandbox without network access, with the old code of a repository, and adds tools for reading it and for \
                                writing and running a test to the list of tools. `submit` checks whether the test reproduces the issue. Only one \
                                session can be open; it ends with `close_session`, with your connection, or when it is idle for too long.";
-    const EFFECTS: Effects = Effects::CREATES;
+    const EFFECTS: Effects = Effects::Creates;
 
     async fn run(call: &ServiceCall<'_>, args: OpenArgs) -> Result<(String, Opened), CallError> {
         if let Some(open) = call.session.current() {
@@ -123,7 +123,7 @@ impl Service for CloseSession {
     const NAME: &'static str = "close_session";
     const TITLE: &'static str = "Close the session";
     const DESCRIPTION: &'static str = "Ends the session that you opened, and its sandbox.";
-    const EFFECTS: Effects = Effects::REMOVES;
+    const EFFECTS: Effects = Effects::Removes;
 
     async fn run(call: &ServiceCall<'_>, _: CloseArgs) -> Result<(String, Closed), CallError> {
         let session = call.session.replace(None);

@@ -38,7 +38,7 @@ impl Service for Verify {
     const DESCRIPTION: &'static str = "Runs test files on the current code of a Python repository, many in one call, and returns the outcome of each: passed, \
                                failed, error, not run, timed out, crashed or flaky. Each file exists only during its own run; the repository stays \
                                unchanged.";
-    const EFFECTS: Effects = Effects::READS;
+    const EFFECTS: Effects = Effects::Reads;
 
     async fn run(
         call: &ServiceCall<'_>,

@@ -65,7 +65,7 @@ impl Service for WriteFailingTest {
     const DESCRIPTION: &'static str = "Writes a test that fails on the old code of a Python repository for the reason stated in an issue, and returns the test \
                                as a patch, with its evidence. A call takes minutes and reports progress. Cancelling the request cancels the \
                                run.";
-    const EFFECTS: Effects = Effects::CREATES;
+    const EFFECTS: Effects = Effects::Creates;
 
     async fn run(
         call: &ServiceCall<'_>,
