@@ -4,16 +4,15 @@
 
 mod slots;
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::response::Response;
 use axum::serve::Listener;
-use hyper::body::{Frame, Incoming, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,7 +21,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use slots::{BusySlot, Slot, Slots};
+use slots::{Slot, Slots};
 
 /// Maximum bytes of request headers, and of one read.
 const MAX_HEAD: usize = 64 << 10;
@@ -116,34 +115,14 @@ fn counted(
         let answered = router.call(request);
         async move {
             let response = answered.await?;
-            Ok(response.map(|body| Body::new(CountedBody { body, _busy: busy })))
+            // The body of the response owns the busy slot.
+            let keep_busy = move |error: axum::Error| {
+                let _busy = &busy;
+                error
+            };
+            Ok(response.map(|body| Body::new(body.map_err(keep_busy))))
         }
     })
-}
-
-struct CountedBody {
-    body: Body,
-    _busy: BusySlot,
-}
-
-impl HttpBody for CountedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]
