@@ -47,55 +47,37 @@ pub struct ArtifactList {
     artifacts: Vec<Artifact>,
 }
 
-/// The kind of job that files belong to. All kinds have the same kind of id.
-#[derive(Clone, Copy)]
-enum Owner {
-    Run,
-    Comparison,
+async fn list(state: &ApiState, id: &JobId) -> ApiResult<Json<ArtifactList>> {
+    let to_artifact = |artifact: StoredArtifact| Artifact {
+        name: artifact.name,
+        sha256: artifact.digest,
+        bytes: artifact.bytes,
+    };
+    let artifacts = state.store.artifacts(id).await?;
+    Ok(Json(ArtifactList {
+        artifacts: artifacts.into_iter().map(to_artifact).collect(),
+    }))
 }
 
-impl Owner {
-    async fn find(self, state: &ApiState, id: &str) -> ApiResult<JobId> {
-        Ok(match self {
-            Owner::Run => runs::find(state, id).await?.id,
-            Owner::Comparison => comparisons::find(state, id).await?.id,
-        })
-    }
-
-    async fn list(self, state: &ApiState, id: &str) -> ApiResult<Json<ArtifactList>> {
-        let id = self.find(state, id).await?;
-        let to_artifact = |artifact: StoredArtifact| Artifact {
-            name: artifact.name,
-            sha256: artifact.digest,
-            bytes: artifact.bytes,
-        };
-        let artifacts = state.store.artifacts(&id).await?;
-        Ok(Json(ArtifactList {
-            artifacts: artifacts.into_iter().map(to_artifact).collect(),
-        }))
-    }
-
-    async fn download(self, state: &ApiState, id: &str, name: &str) -> ApiResult<Response> {
-        let id = self.find(state, id).await?;
-        let artifacts = state.store.artifacts(&id).await?;
-        let artifact = artifacts.into_iter().find(|one| one.name == name);
-        let missing = || Problem::not_found("no file has this name");
-        let artifact = artifact.ok_or_else(missing)?;
-        let digest = Digest::parse(&artifact.digest).ok_or_else(missing)?;
-        let content = match &state.artifacts {
-            Some(artifacts) => artifacts.read(&digest).await?,
-            None => None,
-        };
-        let content = content.ok_or_else(|| {
-            missing().hint("use the same --artifacts for all servers and workers: its content is in the store of another machine")
-        })?;
-        let headers = [
-            (header::CONTENT_TYPE, media_type(name).to_owned()),
-            (header::CONTENT_LENGTH, artifact.bytes.to_string()),
-            (header::ETAG, format!("\"{}\"", digest.as_str())),
-        ];
-        Ok((headers, Body::from_stream(content)).into_response())
-    }
+async fn download(state: &ApiState, id: &JobId, name: &str) -> ApiResult<Response> {
+    let artifacts = state.store.artifacts(id).await?;
+    let artifact = artifacts.into_iter().find(|one| one.name == name);
+    let missing = || Problem::not_found("no file has this name");
+    let artifact = artifact.ok_or_else(missing)?;
+    let digest = Digest::parse(&artifact.digest).ok_or_else(missing)?;
+    let content = match &state.artifacts {
+        Some(artifacts) => artifacts.read(&digest).await?,
+        None => None,
+    };
+    let content = content.ok_or_else(|| {
+        missing().hint("use the same --artifacts for all servers and workers: its content is in the store of another machine")
+    })?;
+    let headers = [
+        (header::CONTENT_TYPE, media_type(name).to_owned()),
+        (header::CONTENT_LENGTH, artifact.bytes.to_string()),
+        (header::ETAG, format!("\"{}\"", digest.as_str())),
+    ];
+    Ok((headers, Body::from_stream(content)).into_response())
 }
 
 fn media_type(name: &str) -> &'static str {
@@ -138,7 +120,7 @@ pub async fn list_of_run(
     State(state): Api,
     Path(id): Path<String>,
 ) -> ApiResult<Json<ArtifactList>> {
-    Owner::Run.list(&state, &id).await
+    list(&state, &runs::find(&state, &id).await?.id).await
 }
 
 /// Download a file of a run
@@ -153,7 +135,7 @@ pub async fn download_of_run(
     State(state): Api,
     Path((id, name)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    Owner::Run.download(&state, &id, &name).await
+    download(&state, &runs::find(&state, &id).await?.id, &name).await
 }
 
 /// List the files of a comparison
@@ -167,7 +149,7 @@ pub async fn list_of_comparison(
     State(state): Api,
     Path(id): Path<String>,
 ) -> ApiResult<Json<ArtifactList>> {
-    Owner::Comparison.list(&state, &id).await
+    list(&state, &comparisons::find(&state, &id).await?.id).await
 }
 
 /// Download a file of a comparison
@@ -182,5 +164,5 @@ pub async fn download_of_comparison(
     State(state): Api,
     Path((id, name)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    Owner::Comparison.download(&state, &id, &name).await
+    download(&state, &comparisons::find(&state, &id).await?.id, &name).await
 }
