@@ -10,17 +10,8 @@ use testwright_agent::gate::{Evidence, evidence_rows};
 /// Maximum characters of a code block; GitHub allows 65,536 in a comment.
 const MAX_BLOCK_LEN: usize = 24_000;
 
-/// The result of a request for a pull request.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum PullRequestResult {
-    PullRequest {
-        number: u64,
-    },
-    /// The pull request was not opened.
-    Refused {
-        why: String,
-    },
-}
+/// The number of the pull request, or why it was not opened.
+pub(super) type PullRequestResult = Result<u64, String>;
 
 /// Formats the answer to an issue.
 pub(super) fn format_answer(
@@ -62,10 +53,10 @@ fn accepted(
     let commit = run.record_value()["commit"].as_str().map(short_commit);
     let at = commit.map_or_else(String::new, |commit| format!(" (commit {commit})"));
     let more = match opened {
-        Some(PullRequestResult::PullRequest { number }) => format!(
+        Some(Ok(number)) => format!(
             "Draft pull request #{number} adds it, marked as expected to fail until the issue is fixed."
         ),
-        Some(PullRequestResult::Refused { why }) => format!("No pull request was opened: {why}."),
+        Some(Err(why)) => format!("No pull request was opened: {why}."),
         None => format!("To get it as a draft pull request, comment `{command} pr`."),
     };
     format!(
@@ -97,17 +88,9 @@ pub(super) fn code_block(language: &str, text: &str) -> String {
         ),
         None => (visible_text.as_ref(), ""),
     };
-    let fence = "`".repeat(longest_run(body, '`').max(2) + 1);
+    let runs = body.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
     format!("{fence}{language}\n{body}\n{fence}\n{cut}")
-}
-
-fn longest_run(text: &str, character: char) -> usize {
-    let (mut longest, mut run) = (0, 0);
-    for c in text.chars() {
-        run = if c == character { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    longest
 }
 
 /// Shortens the hash of a commit; any other text is omitted.
@@ -193,16 +176,8 @@ mod tests {
         let mut answers = String::new();
         for (status, outcome, opened) in [
             (JobStatus::Accepted, &accepted, None),
-            (
-                JobStatus::Accepted,
-                &accepted,
-                Some(PullRequestResult::PullRequest { number: 5 }),
-            ),
-            (
-                JobStatus::Accepted,
-                &accepted,
-                Some(PullRequestResult::Refused { why }),
-            ),
+            (JobStatus::Accepted, &accepted, Some(Ok(5))),
+            (JobStatus::Accepted, &accepted, Some(Err(why))),
             (JobStatus::Refused, &refused, None),
             (JobStatus::Nothing, &nothing, None),
             (JobStatus::Infrastructure, &machine, None),

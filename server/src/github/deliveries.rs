@@ -98,7 +98,7 @@ pub(super) fn read(
     settings: &GitHubSettings,
 ) -> Result<DeliveryRequest> {
     if !["issues", "issue_comment", "pull_request"].contains(&event) {
-        return Ok(DeliveryRequest::Nothing("this event is ignored"));
+        return ignored("this event is ignored");
     }
     let payload: Payload = serde_json::from_slice(body)
         .map_err(|error| Error::usage(format!("read the event `{event}`")).cause(error))?;
@@ -109,7 +109,7 @@ pub(super) fn read(
         ("issues", "labeled") => payload.labelled(delivery, settings),
         ("issue_comment", "created") => payload.commented(delivery, settings),
         ("pull_request", "opened" | "synchronize" | "reopened") => payload.pushed(settings),
-        _ => Ok(DeliveryRequest::Nothing("this action is ignored")),
+        _ => ignored("this action is ignored"),
     }
 }
 
@@ -121,38 +121,34 @@ impl Payload {
             (Some(issue), Some(label)) if is_ours(label) => {
                 self.answer(issue, delivery, Command::Test)
             }
-            _ => Ok(DeliveryRequest::Nothing("the label does not start a run")),
+            _ => ignored("the label does not start a run"),
         }
     }
 
     fn commented(&self, delivery: &str, settings: &GitHubSettings) -> Result<DeliveryRequest> {
         let (Some(issue), Some(comment)) = (&self.issue, &self.comment) else {
-            return Ok(DeliveryRequest::Nothing("the comment is missing"));
+            return ignored("the comment is missing");
         };
         let Some(command) = commands::parse(&comment.body, &settings.command) else {
-            return Ok(DeliveryRequest::Nothing("the comment is not a command"));
+            return ignored("the comment is not a command");
         };
         if self
             .sender
             .as_ref()
             .is_some_and(|sender| sender.kind == "Bot")
         {
-            return Ok(DeliveryRequest::Nothing("commands from bots are ignored"));
+            return ignored("commands from bots are ignored");
         }
         let may = &settings.command_associations;
         if !may.contains(&comment.author_association) {
-            return Ok(DeliveryRequest::Nothing(
-                "the author may not request a test",
-            ));
+            return ignored("the author may not request a test");
         }
         self.answer(issue, delivery, command)
     }
 
     fn answer(&self, issue: &Issue, delivery: &str, command: Command) -> Result<DeliveryRequest> {
         if issue.pull_request.is_some() {
-            return Ok(DeliveryRequest::Nothing(
-                "this is a pull request, not an issue",
-            ));
+            return ignored("this is a pull request, not an issue");
         }
         let details = AnswerDetails {
             installation: self.installation.as_ref().map(|i| i.id),
@@ -179,7 +175,7 @@ impl Payload {
 
     fn pushed(&self, settings: &GitHubSettings) -> Result<DeliveryRequest> {
         let Some(pull) = &self.pull_request else {
-            return Ok(DeliveryRequest::Nothing("the pull request is missing"));
+            return ignored("the pull request is missing");
         };
         let name = &self.repository.full_name;
         let is_here = pull
@@ -188,17 +184,13 @@ impl Payload {
             .as_ref()
             .is_some_and(|repo| repo.full_name == *name);
         if is_here && pull.head.name.starts_with(BRANCH_PREFIX) {
-            return Ok(DeliveryRequest::Nothing(
-                "testwright opened this pull request",
-            ));
+            return ignored("testwright opened this pull request");
         }
         if !settings
             .confirm_associations
             .contains(&pull.author_association)
         {
-            return Ok(DeliveryRequest::Nothing(
-                "tests do not run on pull requests of this author",
-            ));
+            return ignored("tests do not run on pull requests of this author");
         }
         if ![&pull.head.sha, &pull.base.sha]
             .iter()
@@ -235,6 +227,10 @@ impl Payload {
             false => DeliveryRequest::Confirm(tasks),
         })
     }
+}
+
+fn ignored(why: &'static str) -> Result<DeliveryRequest> {
+    Ok(DeliveryRequest::Nothing(why))
 }
 
 fn is_hash(text: &str) -> bool {

@@ -26,15 +26,15 @@ pub(super) async fn post(
         return Ok("dry run: not posted".to_owned());
     }
     let mark = mark(github, task);
-    // Before the second attempt, no comment can exist.
-    if task.attempts > 1
-        && let Some(url) = find_posted_comment(github, task, installation, number, &mark).await?
-    {
-        return Ok(url);
-    }
     let (owner, name) = repository.split_once('/').unwrap_or_default();
     let number = number.to_string();
     let path = ["repos", owner, name, "issues", &number, "comments"];
+    // Before the second attempt, no comment can exist.
+    if task.attempts > 1
+        && let Some(url) = find_posted_comment(github, task, installation, &path, &mark).await?
+    {
+        return Ok(url);
+    }
     let body = json!({ "body": format!("{text}\n{mark}\n") });
     let request = ApiRequest::post(&path, body);
     let login = &github.settings.login;
@@ -53,12 +53,9 @@ async fn find_posted_comment(
     github: &GitHub,
     task: &GitHubTask,
     installation: Option<u64>,
-    number: u64,
+    path: &[&str],
     mark: &str,
 ) -> Result<Option<String>, TaskError> {
-    let (owner, name) = task.repository.split_once('/').unwrap_or_default();
-    let number = number.to_string();
-    let path = ["repos", owner, name, "issues", &number, "comments"];
     // The search starts earlier, because clocks differ.
     let since = timestamp(task.created_at - 3_600_000);
     for page in 1..=MAX_PAGES {
@@ -67,7 +64,7 @@ async fn find_posted_comment(
             ("per_page", PER_PAGE.to_string()),
             ("page", page.to_string()),
         ];
-        let request = ApiRequest::get(&path, &query);
+        let request = ApiRequest::get(path, &query);
         let login = &github.settings.login;
         let answer = github.client.send(login, installation, request).await?;
         let comments = answer.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -37,7 +37,7 @@ pub(super) async fn open(
         Err(TaskError::Permanent(why)) => {
             let repository = &task.repository;
             tracing::warn!(repository, why, "could not open a pull request");
-            Ok(refused("an error occurred; see the server's log"))
+            Ok(Err("an error occurred; see the server's log".to_owned()))
         }
         opened => opened,
     }
@@ -51,11 +51,14 @@ async fn try_open(
 ) -> Result<PullRequestResult, TaskError> {
     let record = test.run.record_value();
     let Some(commit) = record["commit"].as_str() else {
-        return Ok(refused("the test was not written for a commit"));
+        return Ok(Err("the test was not written for a commit".to_owned()));
     };
-    let files = match mark_and_verify(github, task, test, commit).await? {
+    let code = CodeUnderTest::start(github, &task.repository, commit, test.run).await?;
+    let marked = mark_and_verify(&code, test, task.issue).await;
+    code.close().await?;
+    let files = match marked? {
         Ok(files) => files,
-        Err(why) => return Ok(refused(&why)),
+        Err(why) => return Ok(Err(why)),
     };
     let draft = Draft {
         github,
@@ -73,33 +76,14 @@ async fn try_open(
             ?paths,
             "dry run: not opening a pull request"
         );
-        return Ok(refused("this is a dry run"));
+        return Ok(Err("this is a dry run".to_owned()));
     }
-    let number = draft.open(commit, &files, test.evidence).await?;
-    Ok(PullRequestResult::PullRequest { number })
-}
-
-fn refused(why: &str) -> PullRequestResult {
-    PullRequestResult::Refused {
-        why: why.to_owned(),
-    }
+    Ok(Ok(draft.open(commit, &files, test.evidence).await?))
 }
 
 /// Returns the files of the test with its marks, after running them on the original commit; or why the test cannot be
 /// marked.
 async fn mark_and_verify(
-    github: &GitHub,
-    task: &GitHubTask,
-    test: &AcceptedTest<'_>,
-    commit: &str,
-) -> Result<Result<Files, String>, TaskError> {
-    let code = CodeUnderTest::start(github, &task.repository, commit, test.run).await?;
-    let tried = try_marked(&code, test, task.issue).await;
-    code.close().await?;
-    tried
-}
-
-async fn try_marked(
     code: &CodeUnderTest,
     test: &AcceptedTest<'_>,
     issue: u64,

@@ -10,9 +10,12 @@ const LENGTH: usize = 32;
 
 /// Parses the signature header; `None` if it is malformed.
 pub(super) fn read(header: &str) -> Option<Vec<u8>> {
-    let signature = header.strip_prefix(SCHEME)?;
-    let is_length = signature.len() == 2 * LENGTH;
-    decode(signature).filter(|_| is_length)
+    let digits = header.strip_prefix(SCHEME)?.chars();
+    let digits = digits.map(|digit| u8::try_from(digit.to_digit(16)?).ok());
+    let digits: Vec<u8> = digits.collect::<Option<_>>()?;
+    let (pairs, _) = digits.as_chunks::<2>();
+    let bytes = pairs.iter().map(|[high, low]| high << 4 | low);
+    (digits.len() == 2 * LENGTH).then(|| bytes.collect())
 }
 
 /// Returns whether the body was signed with one of the secrets. Compares in constant time.
@@ -29,17 +32,6 @@ pub(super) fn mark(secret: &SecretString, text: &str) -> String {
 
 fn key(secret: &SecretString) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, secret.expose_secret().as_bytes())
-}
-
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text
-        .chars()
-        .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
-        .collect();
-    let digits = digits?;
-    let (pairs, rest) = digits.as_chunks::<2>();
-    rest.is_empty()
-        .then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 #[cfg(test)]

@@ -60,7 +60,8 @@ pub(super) async fn receive(
         })
     })?;
     let (tasks, ignored) = tasks(&github, request).await?;
-    let digest = digest(&body);
+    // Id and event are not signed, so a repeated content is a repeated delivery.
+    let digest = hex(&Sha256::digest(&body));
     let store = &github.api.store;
     // Most deliveries cause no task, so they are not stored.
     if !tasks.is_empty() && !store.add_github_delivery(delivery, &digest, &tasks).await? {
@@ -95,11 +96,6 @@ async fn tasks(
         .is_empty()
         .then_some("the mentioned issues have no test");
     Ok((with_test, ignored))
-}
-
-/// Returns the hash of a delivery's content. Id and event are not signed, so a repeated content is a repeated delivery.
-fn digest(body: &[u8]) -> String {
-    hex(&Sha256::digest(body))
 }
 
 fn answer(status: StatusCode, text: &str) -> Response {
