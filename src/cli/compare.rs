@@ -11,11 +11,11 @@ use testwright_evals::predictions::Predictions;
 
 use super::eval::GradeArgs;
 use super::headings::{DATA, LIMITS, MODEL, OUTPUT, SERVER};
-use super::output::{self, escape_line};
+use super::output::{self, ProgressLine, escape_line};
 use super::output_folder;
 use super::repository_args::load_settings;
 use super::repository_args::names::approaches;
-use progress::CompareProgress;
+use progress::show_step;
 use testwright_agent::approaches::split_list;
 use testwright_comparisons::compare::report::{self, ComparisonReport};
 use testwright_comparisons::compare::{
@@ -238,8 +238,8 @@ async fn make_runs(
         .instances
         .iter()
         .map(|i| i.instance_id.as_str());
-    let progress = Arc::new(CompareProgress::new(
-        plan.cells(instances).len(),
+    let progress = Arc::new(ProgressLine::new(
+        Some(plan.cells(instances).len()),
         args.grade.json,
     ));
     let workers = grading.workers();
@@ -249,10 +249,10 @@ async fn make_runs(
         .iter()
         .chain(&notes)
         .chain(&workers.note);
-    all_notes.for_each(|note| progress.note(&format!("note: {note}")));
+    all_notes.for_each(|note| progress.print_note(note));
     let at_once = grading.limit_workers(RUNS_PER_WORKER * workers.number, MEMORY_PER_RUN);
     let reporter = progress.clone();
-    let listener: StepListener = Arc::new(move |step| reporter.step(step));
+    let listener: StepListener = Arc::new(move |step| show_step(&reporter, step));
     let out = args.grade.out.as_deref().unwrap_or(&grading.out);
     let all = Schedule {
         plan,

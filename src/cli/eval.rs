@@ -16,10 +16,9 @@ use testwright_evals::{Dataset, InstanceResult, harness};
 
 use super::headings::{DATA, ENVIRONMENT, LIMITS, OUTPUT, SERVER};
 use super::instance_args::InstanceArgs;
-use super::output::{self, escape_line};
+use super::output::{self, ProgressLine, escape_line};
 use super::output_folder;
 use super::repository_args::{SandboxArgs, load_settings};
-use progress::GradingProgress;
 use testwright_comparisons::grading::{GradingOptions, GradingRun, RemoteGrading, records};
 use testwright_config::error::{Error, Kind, Result};
 use testwright_config::settings::Settings;
@@ -258,7 +257,7 @@ impl GradeArgs {
         let missing = warnings.iter();
         let missing = missing.filter(|warning| warning.kind == WarningKind::Missing);
         let all = of_sets.sum::<usize>() + missing.count();
-        let progress = GradingProgress::new(all, self.json);
+        let progress = ProgressLine::new(Some(all), self.json);
         let graded = grading.grade(sets, warnings, remote, &progress).await;
         progress.clear();
         graded

@@ -229,7 +229,6 @@ impl From<Only> for Part {
 /// Progress of the search: a live line, and a line for each answer.
 struct HistoryProgress {
     live: ProgressLine,
-    quiet: bool,
     /// Commit that is being asked.
     current: Mutex<String>,
     /// Notes that were shown. Environments of several commits often have the same.
@@ -240,7 +239,6 @@ impl HistoryProgress {
     fn new(quiet: bool) -> HistoryProgress {
         HistoryProgress {
             live: ProgressLine::new(None, quiet),
-            quiet,
             current: Mutex::default(),
             notes: Mutex::default(),
         }
@@ -261,12 +259,10 @@ impl HistoryProgress {
             } => self.set_current(&format!("{number} of ~{expected}: {name}")),
             HistoryEvent::Answered { entry, report } => {
                 write_report(out, report)?;
-                if !self.quiet {
-                    let (point, answer) = (&entry.point, &entry.answer);
-                    let verdict = answer.verdict.as_str();
-                    let line = format!("{:<14} {verdict:<12} {}", point.label(), answer.reason);
-                    self.live.print_row(line.trim_end());
-                }
+                let (point, answer) = (&entry.point, &entry.answer);
+                let verdict = answer.verdict.as_str();
+                let line = format!("{:<14} {verdict:<12} {}", point.label(), answer.reason);
+                self.live.print_row(line.trim_end());
             }
         }
         Ok(())
@@ -285,8 +281,7 @@ impl Progress for HistoryProgress {
             let current = lock(&self.current);
             let commit = current.split_once(": ").map(|(_, commit)| commit);
             let commit = commit.map_or(String::new(), |commit| format!("{commit}: "));
-            self.live
-                .print_line(&escape_line(&format!("note: {commit}{text}")));
+            self.live.print_note(&format!("{commit}{text}"));
         }
     }
 }

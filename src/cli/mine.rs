@@ -235,7 +235,7 @@ async fn read_texts(
     work: &WorkFolder,
     quiet: bool,
 ) -> Result<BTreeMap<String, IssueTexts>> {
-    let live = ProgressLine::new(Some(candidates.len() as u64), quiet);
+    let live = ProgressLine::new(Some(candidates.len()), quiet);
     let mut all = BTreeMap::new();
     for candidate in candidates {
         let mut texts = IssueTexts::default();

@@ -202,9 +202,9 @@ async fn judge_patches(
         .iter()
         .map(|job| job.tests.len() * job.patches.len())
         .sum::<usize>();
-    let live = ProgressLine::new(Some(all as u64), args.grade.json);
+    let live = ProgressLine::new(Some(all), args.grade.json);
     for note in grading.settings.notes.iter().chain(&notes) {
-        live.print_line(&escape_line(&format!("note: {note}")));
+        live.print_note(note);
     }
     let progress = |step: harness::Step| match step {
         harness::Step::Building { instance, step } => live.set_task(&instance, &step),
@@ -218,9 +218,7 @@ async fn judge_patches(
     let done = |result: SelectionResult| {
         live.end_task(&result.instance_id);
         live.advance(true);
-        if !args.grade.json {
-            live.print_row(&format_result(&result));
-        }
+        live.print_row(&format_result(&result));
         lock(&results).push(result);
     };
     let workers = grading.workers().number;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock};
 
 use serde_json::Value;
 
-use super::output::{self, ProgressLine, Verbosity, cut, escape_line};
+use super::output::{self, ProgressLine, Verbosity, cut};
 use testwright_agent::agent::{Progress, RunUsage, StepView};
 use testwright_agent::job::RunJob;
 use testwright_config::lock::lock;
@@ -56,12 +56,6 @@ impl RunProgress {
         });
     }
 
-    fn line(&self, text: &str) {
-        if !self.quiet {
-            self.live.print_line(&escape_line(text));
-        }
-    }
-
     /// Prints a line whose end may be cut.
     fn short_line(&self, start: &str, detail: &str) {
         let detail = detail.trim_end_matches(':');
@@ -69,7 +63,7 @@ impl RunProgress {
             Some(columns) => cut(&format!("{start}{detail}"), columns),
             None => format!("{start}{}", cut(detail, MAX_DETAIL_LEN)),
         };
-        self.line(line.trim_end());
+        self.live.print_result(line.trim_end());
     }
 
     /// Ends the open group of lines, and starts another one.
@@ -117,7 +111,7 @@ impl RunProgress {
 impl Progress for RunProgress {
     fn phase(&self, name: &str, detail: &str) {
         self.set_group(None);
-        self.line(&format!("{name}: {detail}"));
+        self.live.print_result(&format!("{name}: {detail}"));
         self.live.set_status(match name {
             "model" => "reading the repository",
             "repository" => "preparing the environment",
@@ -135,7 +129,7 @@ impl Progress for RunProgress {
             self.set_group(Some("Build the environment"));
         }
         if is_in_workflow || output::verbosity() == Verbosity::Verbose {
-            self.line(&format!("environment: {step}"));
+            self.live.print_result(&format!("environment: {step}"));
         }
         self.live
             .set_status(&format!("building the environment: {step}"));
@@ -189,7 +183,7 @@ impl Progress for RunProgress {
     }
 
     fn note(&self, text: &str) {
-        self.live.print_line(&escape_line(&format!("note: {text}")));
+        self.live.print_note(text);
     }
 }
 

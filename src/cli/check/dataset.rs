@@ -82,9 +82,9 @@ impl DatasetArgs {
             shared: shared_environments(&settings)?,
             settings,
         };
-        let progress = CheckProgress::new(count_patches(&run, &sets), json);
+        let progress = ProgressLine::new(Some(count_patches(&run, &sets)), json);
         let checked = check_predictions(&run, model.as_ref(), &sets, &progress).await;
-        progress.live.clear();
+        progress.clear();
         let checked = checked?;
         let failed = checked.iter().filter(|check| check.evidence.is_none());
         let failed = failed.count();
@@ -147,31 +147,16 @@ fn line(record: &CheckRecord) -> String {
     escape_line(&line).into_owned()
 }
 
-struct CheckProgress {
-    live: ProgressLine,
-    quiet: bool,
-}
-
-impl CheckProgress {
-    fn new(all: usize, quiet: bool) -> Self {
-        CheckProgress {
-            live: ProgressLine::new(Some(all as u64), quiet),
-            quiet,
-        }
-    }
-}
-
-impl CheckListener for CheckProgress {
+impl CheckListener for ProgressLine {
     fn note(&self, text: &str) {
-        self.live.print_line(&escape_line(&format!("note: {text}")));
+        self.print_note(text);
     }
 
     fn checked(&self, record: &CheckRecord, fresh: bool) {
-        self.live.advance(fresh);
-        if self.quiet || !fresh {
-            return;
+        self.advance(fresh);
+        if fresh {
+            self.print_result(&line(record));
         }
-        self.live.print_line(&line(record));
     }
 }
 

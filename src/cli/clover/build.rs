@@ -16,6 +16,7 @@ use crate::cli::headings::{DATA, ISSUE, LIMITS, OUTPUT};
 use crate::cli::output::{self, escape_line};
 use crate::cli::output_folder;
 use crate::cli::repository_args::{SandboxArgs, load_settings};
+use testwright_agent::agent::Progress as _;
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::evaluation::open;
 use testwright_comparisons::clover::prompts::TaskPrompts;
@@ -85,7 +86,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let (harness, notes) = harness(&settings, harness_args).await?;
     let progress = CloverProgress::new(None, args.json);
     let all_notes = settings.notes.iter().chain(&notes);
-    all_notes.for_each(|note| progress.line(&format!("note: {note}")));
+    all_notes.for_each(|note| progress.note(note));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let options = BuildOptions {
         seed: args.seed,

@@ -16,9 +16,10 @@ use testwright_evals::report::RunMetadata;
 use super::progress::CloverProgress;
 use super::report::print;
 use crate::cli::headings::{DATA, LIMITS, MODEL, OUTPUT};
-use crate::cli::output::{self, escape_line};
+use crate::cli::output;
 use crate::cli::output_folder;
 use crate::cli::repository_args::{SandboxArgs, load_settings};
+use testwright_agent::agent::Progress as _;
 use testwright_agent::setup::{HarnessArgs, harness, interrupted};
 use testwright_comparisons::clover::agents::Agents;
 use testwright_comparisons::clover::asking::{AskingSummary, Questioner};
@@ -239,10 +240,7 @@ async fn ask(
     asks: &[ModelQuestion<'_>],
 ) -> Result<AskingSummary> {
     let progress = Arc::new(CloverProgress::new(Some(asks.len()), args.json));
-    settings
-        .notes
-        .iter()
-        .for_each(|note| progress.line(&format!("note: {note}")));
+    settings.notes.iter().for_each(|note| progress.note(note));
     let is_for_agents = asks.iter().any(ModelQuestion::is_for_agent);
     let agents = is_for_agents.then(|| {
         Agents::new(
@@ -291,9 +289,7 @@ async fn open_harness(args: &Args, settings: &Settings) -> Result<Harness> {
     };
     let (harness, notes) = harness(settings, harness_args).await?;
     let progress = CloverProgress::new(None, args.json);
-    notes
-        .iter()
-        .for_each(|note| progress.line(&format!("note: {note}")));
+    notes.iter().for_each(|note| progress.note(note));
     progress.clear();
     Ok(harness)
 }
@@ -310,7 +306,7 @@ async fn judge(
     asks: &[ModelQuestion<'_>],
 ) -> Result<Vec<Grade>> {
     let progress = CloverProgress::new(None, args.json);
-    let report = |text: &str| progress.status(&escape_line(text));
+    let report = |text: &str| progress.status(text);
     let judging = GradingTask {
         harness,
         benchmark,

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use crate::cli::output::{ProgressLine, escape_line};
+use crate::cli::output::ProgressLine;
 use testwright_agent::agent::Progress;
 use testwright_config::lock::lock;
 
@@ -17,7 +17,7 @@ impl CloverProgress {
     /// Creates the progress of `all` questions; `None` shows a spinner instead of a bar.
     pub(super) fn new(all: Option<usize>, quiet: bool) -> Self {
         CloverProgress {
-            live: ProgressLine::new(all.map(|all| all as u64), quiet),
+            live: ProgressLine::new(all, quiet),
             is_live: quiet || ProgressLine::is_shown(),
             last: Mutex::default(),
         }
@@ -31,12 +31,12 @@ impl CloverProgress {
         let mut last = lock(&self.last);
         if *last != text {
             text.clone_into(&mut last);
-            self.live.print_line(&escape_line(text));
+            self.live.print_line(text);
         }
     }
 
     pub(super) fn line(&self, text: &str) {
-        self.live.print_line(&escape_line(text));
+        self.live.print_line(text);
     }
 
     pub(super) fn advance(&self, fresh: bool) {
@@ -54,6 +54,6 @@ impl Progress for CloverProgress {
     }
 
     fn note(&self, text: &str) {
-        self.line(&format!("note: {text}"));
+        self.live.print_note(text);
     }
 }

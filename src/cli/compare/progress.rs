@@ -1,46 +1,24 @@
 //! Progress of a comparison on stderr: a bar on a terminal, otherwise one line for each run.
 
-use crate::cli::output::{ProgressLine, cut, escape_line};
+use crate::cli::output::{ProgressLine, cut};
 use testwright_comparisons::compare::{RunRecord, Step};
 
-pub(super) struct CompareProgress {
-    live: ProgressLine,
-    quiet: bool,
-}
-
-impl CompareProgress {
-    /// Creates the progress of `all` runs; `quiet` shows only notes (for `--json`).
-    pub(super) fn new(all: usize, quiet: bool) -> Self {
-        let live = ProgressLine::new(Some(all as u64), quiet);
-        CompareProgress { live, quiet }
-    }
-
-    pub(super) fn note(&self, text: &str) {
-        self.live.print_line(&escape_line(text));
-    }
-
-    pub(super) fn step(&self, step: &Step<'_>) {
-        match step {
-            Step::Building { instance, step } => self.live.set_task(instance, step),
-            Step::Working { cell, what } => {
-                self.live.end_task(&cell.instance);
-                self.live.set_task(&cell.name(), what);
-            }
-            Step::Note { text } => self.note(&format!("note: {text}")),
-            Step::Ended { run, fresh } => {
-                let name = format!("{}: {}", run.instance_id, run.prediction_set());
-                self.live.end_task(&name);
-                self.live.advance(*fresh);
-                if *fresh && !self.quiet {
-                    self.live.print_row(&format_run(run));
-                }
+pub(super) fn show_step(live: &ProgressLine, step: &Step<'_>) {
+    match step {
+        Step::Building { instance, step } => live.set_task(instance, step),
+        Step::Working { cell, what } => {
+            live.end_task(&cell.instance);
+            live.set_task(&cell.name(), what);
+        }
+        Step::Note { text } => live.print_note(text),
+        Step::Ended { run, fresh } => {
+            let name = format!("{}: {}", run.instance_id, run.prediction_set());
+            live.end_task(&name);
+            live.advance(*fresh);
+            if *fresh {
+                live.print_row(&format_run(run));
             }
         }
-    }
-
-    /// Removes the bar, so that results can be printed.
-    pub(super) fn clear(&self) {
-        self.live.clear();
     }
 }
 

@@ -3,47 +3,29 @@
 use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
 
-use crate::cli::output::{ProgressLine, cut, escape_line};
+use crate::cli::output::{ProgressLine, cut};
 use testwright_comparisons::grading::GradingListener;
 
-pub(super) struct GradingProgress {
-    live: ProgressLine,
-    quiet: bool,
-}
-
-impl GradingProgress {
-    /// Creates the progress of `all` gradings; `quiet` shows only notes (for `--json`).
-    pub(super) fn new(all: usize, quiet: bool) -> GradingProgress {
-        let live = ProgressLine::new(Some(all as u64), quiet);
-        GradingProgress { live, quiet }
-    }
-
-    /// Removes the bar, so that results can be printed.
-    pub(super) fn clear(&self) {
-        self.live.clear();
-    }
-}
-
-impl GradingListener for GradingProgress {
+impl GradingListener for ProgressLine {
     fn note(&self, text: &str) {
-        self.live.print_line(&escape_line(text));
+        self.print_line(text);
     }
 
     fn step(&self, step: &Step) {
         match step {
-            Step::Building { instance, step } => self.live.set_task(instance, step),
+            Step::Building { instance, step } => self.set_task(instance, step),
             Step::Grading {
                 instance,
                 prediction,
             } => {
                 let tests = format!("running the tests of {prediction}");
-                self.live.set_task(instance, &tests);
+                self.set_task(instance, &tests);
             }
             Step::Graded { result, fresh } => {
-                self.live.end_task(&result.instance_id);
-                self.live.advance(*fresh);
-                if *fresh && !self.quiet {
-                    self.live.print_row(&format_result(result));
+                self.end_task(&result.instance_id);
+                self.advance(*fresh);
+                if *fresh {
+                    self.print_row(&format_result(result));
                 }
             }
         }

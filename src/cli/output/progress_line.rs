@@ -17,6 +17,8 @@ use super::{
 /// only the permanent lines appear.
 pub struct ProgressLine {
     bar: Option<ProgressBar>,
+    /// Whether results are hidden, for `--json`.
+    hidden: bool,
     /// Concurrent tasks by name, with what each does.
     tasks: Mutex<BTreeMap<String, String>>,
 }
@@ -25,11 +27,12 @@ const SPINNER: &str = "{spinner} {clock}  {wide_msg}";
 const BAR: &str = "{bar:20} {pos}/{len}  {clock}{left}  {wide_msg}";
 
 impl ProgressLine {
-    /// Creates a bar of `all` steps, or a spinner if the number is unknown.
-    pub fn new(all: Option<u64>, hidden: bool) -> ProgressLine {
+    /// Creates a bar of `all` steps, or a spinner if the number is unknown. If `hidden` is set, it prints only notes.
+    pub fn new(all: Option<usize>, hidden: bool) -> ProgressLine {
         let is_shown = !hidden && ProgressLine::is_shown();
         ProgressLine {
             bar: is_shown.then(|| start_bar(all)),
+            hidden,
             tasks: Mutex::default(),
         }
     }
@@ -41,6 +44,7 @@ impl ProgressLine {
 
     /// Prints a permanent line, unless output is quiet.
     pub fn print_line(&self, text: &str) {
+        let text = escape_line(text);
         match &self.bar {
             Some(bar) => {
                 let text = Text::from(text).into_message(stderr_columns());
@@ -54,11 +58,23 @@ impl ProgressLine {
         }
     }
 
-    /// Prints a permanent line, which is cut at the width of a terminal.
+    /// Prints a note, unless output is quiet.
+    pub fn print_note(&self, text: &str) {
+        self.print_line(&format!("note: {text}"));
+    }
+
+    /// Prints a result, unless results are hidden.
+    pub fn print_result(&self, text: &str) {
+        if !self.hidden {
+            self.print_line(text);
+        }
+    }
+
+    /// Prints a result, which is cut at the width of a terminal, unless results are hidden.
     pub fn print_row(&self, text: &str) {
         match stderr_columns() {
-            Some(columns) => self.print_line(&cut(text, columns)),
-            None => self.print_line(&escape_line(text)),
+            Some(columns) => self.print_result(&cut(text, columns)),
+            None => self.print_result(text),
         }
     }
 
@@ -113,8 +129,8 @@ impl Drop for ProgressLine {
     }
 }
 
-fn start_bar(all: Option<u64>) -> ProgressBar {
-    let bar = all.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+fn start_bar(all: Option<usize>) -> ProgressBar {
+    let bar = all.map_or_else(ProgressBar::new_spinner, |all| ProgressBar::new(all as u64));
     let template = if all.is_some() { BAR } else { SPINNER };
     if let Ok(style) = ProgressStyle::with_template(template) {
         let clock = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
