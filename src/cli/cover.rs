@@ -1,7 +1,7 @@
 //! `testwright cover`: writes a test that executes given lines.
 
 use super::repository_args::RepositoryArgs;
-use super::run_options::{RunOptions, check_results_folder, default_folder};
+use super::run_options::{RunOptions, check_results_folder};
 use testwright_agent::approaches::extra_inputs::ExtraInputs;
 use testwright_agent::approaches::{COVER, Variant, model_selection};
 use testwright_agent::issues::Issue;
@@ -33,12 +33,6 @@ fn new_job(args: &Args) -> Result<RunJob> {
     let selection = model_selection::select(&settings)?;
     let title = format!("Cover {}", args.targets.join(", "));
     check_results_folder(&settings)?;
-    let out = match &settings.run.out {
-        Some(out) => out.clone(),
-        None => default_folder(&title),
-    };
-    let mut notes = settings.notes.clone();
-    notes.extend(selection.note);
     let issue = Issue {
         title,
         origin: "testwright cover".to_owned(),
@@ -50,8 +44,8 @@ fn new_job(args: &Args) -> Result<RunJob> {
             lines: args.targets.clone(),
             ..ExtraInputs::default()
         },
-        traffic: args.options.record.clone(),
-        notes,
-        ..RunJob::new(settings, issue, place, approach, selection.model, out)
+        ..args
+            .options
+            .job(settings, issue, place, approach, selection)
     })
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::output;
 use super::repository_args::{RepositoryArgs, patch_of_project};
-use super::run_options::{RunOptions, check_results_folder, default_folder};
+use super::run_options::{RunOptions, add_recorded, check_results_folder};
 use super::show::read_ended;
 use testwright_agent::approaches::extra_inputs::{EarlierTest, check_can_revise, hint};
 use testwright_agent::approaches::{Variant, model_selection};
@@ -88,16 +88,7 @@ fn new_job(args: &Args) -> Result<RunJob> {
     let mut settings = place.settings(|flags| {
         flags.set("run.approach", Some(started.approach.clone()));
         flags.set("run.model", Some(started.model.clone()));
-        flags.set("run.max-steps", Some(recorded.max_steps));
-        flags.set("run.max-dollars", recorded.max_dollars);
-        flags.set("run.max-tokens", recorded.max_tokens);
-        flags.set("run.max-minutes", Some(recorded.max_minutes));
-        flags.set("run.min-confidence", recorded.min_confidence);
-        flags.set("run.sandbox", Some(recorded.sandbox.clone()));
-        flags.set("run.image", recorded.image.clone());
-        flags.set("run.dockerfile", recorded.dockerfile.clone());
-        flags.set("run.python", recorded.python.clone());
-        flags.set("run.project", recorded.project.clone());
+        add_recorded(flags, &recorded);
         args.options.add_to_flags(flags);
     })?;
     if settings.additions.is_empty() {
@@ -109,12 +100,6 @@ fn new_job(args: &Args) -> Result<RunJob> {
     )?;
     let selection = model_selection::select(&settings)?;
     check_results_folder(&settings)?;
-    let out = match &settings.run.out {
-        Some(out) => out.clone(),
-        None => default_folder(&started.issue.title),
-    };
-    let mut notes = settings.notes.clone();
-    notes.extend(selection.note);
     let place = place.repository_location(None);
     let dir = std::path::absolute(&args.dir).unwrap_or_else(|_| args.dir.clone());
     let extra_inputs = recorded.extra_inputs.revising(
@@ -124,17 +109,12 @@ fn new_job(args: &Args) -> Result<RunJob> {
         },
         &words,
     )?;
+    let issue = started.issue;
+    let job = args
+        .options
+        .job(settings, issue, place, approach, selection);
     Ok(RunJob {
         extra_inputs,
-        traffic: args.options.record.clone(),
-        notes,
-        ..RunJob::new(
-            settings,
-            started.issue,
-            place,
-            approach,
-            selection.model,
-            out,
-        )
+        ..job
     })
 }

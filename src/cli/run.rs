@@ -9,7 +9,7 @@ use super::output::escape_line;
 use super::repository_args::RepositoryArgs;
 use super::repository_args::names::{approaches, sandboxes};
 use super::revise;
-use super::run_options::{RunOptions, check_results_folder, default_folder};
+use super::run_options::{RunOptions, add_recorded, check_results_folder};
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
 use testwright_agent::approaches::{CommandLine, ModelKind, Variant, model_selection};
 use testwright_agent::custom_prompts;
@@ -129,7 +129,7 @@ async fn new_job(args: &Args) -> Result<RunJob> {
     // A missing key must not hide a misspelled name.
     parse(&settings.run.approach)?.check_program()?;
     let selection = model_selection::select(&settings)?;
-    let mut approach = parse(&selection.approach)?;
+    let approach = parse(&selection.approach)?;
     let inputs = read_extra_inputs(args)?;
     inputs.check_options(&approach)?;
     check_results_folder(&settings)?;
@@ -137,29 +137,22 @@ async fn new_job(args: &Args) -> Result<RunJob> {
     let options = issues::Options::from_settings(&settings, args.comments);
     let issue = args.place.load_issue(issue_arg, &options).await?;
     check_issue(&approach, &issue)?;
-    let out = match &settings.run.out {
-        Some(out) => out.clone(),
-        None => default_folder(&issue.title),
-    };
-    let mut notes = settings.notes.clone();
-    notes.extend(selection.note);
-    notes.extend(issue.notes.clone());
-    if let Some(effort) = settings.run.effort {
-        match approach.clone().at_effort(effort) {
-            Some(at_effort) => approach = at_effort,
-            None => notes.push(format!(
+    let place = args.place.repository_location(Some(&issue));
+    let mut job = args
+        .options
+        .job(settings, issue, place, approach, selection);
+    job.extra_inputs = inputs;
+    job.notes.extend(job.issue.notes.clone());
+    if let Some(effort) = job.settings.run.effort {
+        match job.approach.clone().at_effort(effort) {
+            Some(at_effort) => job.approach = at_effort,
+            None => job.notes.push(format!(
                 "the approach `{}` has no levels of effort; `testwright approaches` shows its options",
-                approach.approach.name
+                job.approach.approach.name
             )),
         }
     }
-    let place = args.place.repository_location(Some(&issue));
-    Ok(RunJob {
-        extra_inputs: inputs,
-        traffic: args.options.record.clone(),
-        notes,
-        ..RunJob::new(settings, issue, place, approach, selection.model, out)
-    })
+    Ok(job)
 }
 
 /// Checks that this machine has a Python, and the one that was asked for, unless the sandbox has its own.
@@ -221,34 +214,9 @@ fn resumed_job(args: &Args, path: &Path) -> Result<RunJob> {
     let (repository, commit) = (&recorded.settings.repository, &recorded.started.commit);
     let place = (args.place).or_recorded(Some(repository), commit.as_deref());
     let mut settings = place.settings_for_issue(None, |flags| {
-        flags.set(
-            "run.max-steps",
-            args.options.max_steps.or(Some(recorded.settings.max_steps)),
-        );
-        flags.set(
-            "run.max-dollars",
-            args.options.max_dollars.or(recorded.settings.max_dollars),
-        );
-        flags.set(
-            "run.max-tokens",
-            args.options.max_tokens.or(recorded.settings.max_tokens),
-        );
-        flags.set(
-            "run.max-minutes",
-            args.options
-                .max_minutes
-                .or(Some(recorded.settings.max_minutes)),
-        );
-        flags.set(
-            "run.min-confidence",
-            args.min_confidence.or(recorded.settings.min_confidence),
-        );
-        flags.set("run.prompts", args.options.prompts.clone());
-        flags.set("run.sandbox", Some(recorded.settings.sandbox.clone()));
-        flags.set("run.image", recorded.settings.image.clone());
-        flags.set("run.dockerfile", recorded.settings.dockerfile.clone());
-        flags.set("run.python", recorded.settings.python.clone());
-        flags.set("run.project", recorded.settings.project.clone());
+        add_recorded(flags, &recorded.settings);
+        flags.set("run.min-confidence", args.min_confidence);
+        args.options.add_to_flags(flags);
     })?;
     if settings.additions.is_empty() {
         settings.additions = recorded.settings.additions.clone();

@@ -10,8 +10,11 @@ use super::output::{self, escape_line};
 use super::output_folder;
 use super::terminal::RunProgress;
 use testwright_agent::agent::{Outcome, Progress as _};
-use testwright_agent::approaches::CommandLine;
-use testwright_agent::job::{Record, RunJob};
+use testwright_agent::approaches::model_selection::ModelSelection;
+use testwright_agent::approaches::{CommandLine, Variant};
+use testwright_agent::issues::Issue;
+use testwright_agent::job::{Record, RecordedSettings, RunJob};
+use testwright_agent::setup::RepositoryLocation;
 use testwright_agent::trajectory::{RunFolder, check_writable};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Flags, Settings};
@@ -32,20 +35,20 @@ pub(super) struct RunOptions {
     out: Option<PathBuf>,
     /// Folder with custom prompts: NAME.md replaces the prompt of that name
     #[arg(long, help_heading = MODEL, value_name = "DIR")]
-    pub prompts: Option<PathBuf>,
+    prompts: Option<PathBuf>,
     /// Maximum number of steps: model calls without reviews [default: 60]
     #[arg(long, help_heading = LIMITS, value_name = "N")]
-    pub max_steps: Option<u64>,
+    max_steps: Option<u64>,
     /// Maximum cost in US dollars; needs a price for the model (see `testwright models`) [default: no
     /// limit]
     #[arg(long, help_heading = LIMITS, value_name = "X")]
-    pub max_dollars: Option<f64>,
+    max_dollars: Option<f64>,
     /// Maximum number of tokens, prompts and completions together [default: no limit]
     #[arg(long, help_heading = LIMITS, value_name = "N")]
-    pub max_tokens: Option<u64>,
+    max_tokens: Option<u64>,
     /// Maximum minutes, not counting the environment build [default: 30]
     #[arg(long, help_heading = LIMITS, value_name = "M")]
-    pub max_minutes: Option<f64>,
+    max_minutes: Option<f64>,
     /// Append all model traffic to this file, for `--model replay:FILE`
     #[arg(long, help_heading = OUTPUT, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -68,6 +71,26 @@ impl RunOptions {
         flags.set("run.max-dollars", self.max_dollars);
         flags.set("run.max-tokens", self.max_tokens);
         flags.set("run.max-minutes", self.max_minutes);
+    }
+
+    /// Creates the job of a new run, without extra inputs.
+    pub(super) fn job(
+        &self,
+        settings: Settings,
+        issue: Issue,
+        place: RepositoryLocation,
+        approach: Variant,
+        selection: ModelSelection,
+    ) -> RunJob {
+        let out = settings.run.out.clone();
+        let out = out.unwrap_or_else(|| default_folder(&issue.title));
+        let mut notes = settings.notes.clone();
+        notes.extend(selection.note);
+        RunJob {
+            traffic: self.record.clone(),
+            notes,
+            ..RunJob::new(settings, issue, place, approach, selection.model, out)
+        }
     }
 
     pub(super) fn terminal(&self) -> Arc<RunProgress> {
@@ -118,6 +141,20 @@ impl RunOptions {
         }
         Ok(record.exit_code)
     }
+}
+
+/// Adds the limits and the sandbox of a recorded run to the flags.
+pub(super) fn add_recorded(flags: &mut Flags, recorded: &RecordedSettings) {
+    flags.set("run.max-steps", Some(recorded.max_steps));
+    flags.set("run.max-dollars", recorded.max_dollars);
+    flags.set("run.max-tokens", recorded.max_tokens);
+    flags.set("run.max-minutes", Some(recorded.max_minutes));
+    flags.set("run.min-confidence", recorded.min_confidence);
+    flags.set("run.sandbox", Some(&recorded.sandbox));
+    flags.set("run.image", recorded.image.as_ref());
+    flags.set("run.dockerfile", recorded.dockerfile.as_ref());
+    flags.set("run.python", recorded.python.as_ref());
+    flags.set("run.project", recorded.project.as_ref());
 }
 
 /// Prints the result of a run, and where its files are.
