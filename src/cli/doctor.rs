@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::config::Setting;
+use super::config;
 use super::evidence_card::PLAIN;
 use super::output::{ProgressLine, Text, escape_line};
 use cache::CachedEnvironment;
@@ -19,7 +19,7 @@ use finding::{Finding, FindingStatus};
 use testwright_agent::approaches::model_selection;
 use testwright_agent::backends::{self, Connector};
 use testwright_config::error::{Error, Result};
-use testwright_config::settings::{Flags, Settings, Sources};
+use testwright_config::settings::{Flags, Setting, Settings, Sources};
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Args {
@@ -100,7 +100,7 @@ async fn collect_report(args: &Args, settings: Arc<Settings>) -> DoctorReport {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,
         environments,
-        settings: Setting::all(&settings),
+        settings: settings.describe(),
         removed,
         verdict,
     }
@@ -206,7 +206,7 @@ fn render(report: &DoctorReport, args: &Args) -> Text {
     if args.settings {
         add_heading(&mut text, "active settings");
         for setting in &report.settings {
-            text.push(PLAIN, format!("  {}", setting.render()));
+            text.push(PLAIN, format!("  {}", config::render(setting)));
         }
     }
     if args.clean {

@@ -41,6 +41,17 @@ pub use sections::{
 pub use size::Size;
 pub use sources::{Flags, Sources};
 
+/// A setting in force.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// Name, such as `run.max-steps`.
+    pub key: String,
+    /// Value, as in a settings file.
+    pub value: String,
+    /// The place that sets it.
+    pub origin: Origin,
+}
+
 /// All settings in force for a command. The serialized form is safe to record: addresses lose their user
 /// names and passwords.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -289,17 +300,20 @@ impl Settings {
         record
     }
 
-    /// Lists every value in force with its origin, for people: `(key, value, origin)`. Unset values are
-    /// omitted.
-    pub fn describe(&self) -> Vec<(String, String, Origin)> {
-        let mut rows = Vec::new();
+    /// Lists the settings in force, for people. Unset ones are omitted.
+    pub fn describe(&self) -> Vec<Setting> {
+        let mut all = Vec::new();
         if let Ok(table) = Table::try_from(self) {
             for (keys, value) in layer::leaves(&table, &[]) {
                 let key = keys.join(".");
-                rows.push((key.clone(), value.to_string(), self.origin(&key)));
+                all.push(Setting {
+                    origin: self.origin(&key),
+                    value: value.to_string(),
+                    key,
+                });
             }
         }
-        rows
+        all
     }
 
     /// Selects the sandbox that can build from `run.dockerfile`, unless a flag or a variable selects another one.

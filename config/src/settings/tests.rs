@@ -167,12 +167,14 @@ requirements = ["pytest<7"]
         Origin::File(file.clone(), 8)
     );
     let rows = settings.describe();
-    assert!(rows.iter().any(|(k, v, o)| k == "run.sandbox"
-        && v == "\"docker\""
-        && *o == Origin::File(file.clone(), 5)));
+    assert!(rows.contains(&Setting {
+        key: "run.sandbox".to_owned(),
+        value: "\"docker\"".to_owned(),
+        origin: Origin::File(file.clone(), 5),
+    }));
     assert!(
         rows.iter()
-            .any(|(k, _, o)| k == "run.max-steps" && *o == Origin::Default)
+            .any(|row| row.key == "run.max-steps" && row.origin == Origin::Default)
     );
     let record = settings.record();
     assert_eq!(

@@ -35,6 +35,7 @@ use run_view::{RunRow, RunView};
 pub(crate) use serve_options::{OptionRow, option_rows};
 use testwright_agent::approaches;
 use testwright_agent::trajectory::entry_view;
+use testwright_config::settings::Setting;
 
 const OWN_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("live.js");
@@ -300,29 +301,16 @@ async fn create(
 #[derive(Serialize)]
 struct SettingsPage<'o> {
     options: &'o [OptionRow],
-    rows: Vec<SettingRow>,
-}
-
-#[derive(Serialize)]
-struct SettingRow {
-    key: String,
-    value: String,
-    origin: String,
+    rows: Vec<Setting>,
 }
 
 async fn settings(
     State(state): State<ApiState>,
     Extension(options): Extension<Arc<[OptionRow]>>,
 ) -> Response {
-    let rows = state.settings.describe().into_iter();
-    let rows = rows.map(|(key, value, origin)| SettingRow {
-        key,
-        value,
-        origin: origin.to_string(),
-    });
     let page = SettingsPage {
         options: &options,
-        rows: rows.collect(),
+        rows: state.settings.describe(),
     };
     render(&state, template!("settings"), "Settings", None, page)
 }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use super::*;
+use testwright_config::settings::Origin;
 
 fn findings() -> Vec<Finding> {
     vec![
@@ -29,7 +30,7 @@ fn findings_are_grouped_with_hints() {
         settings: vec![Setting {
             key: "run.max-steps".to_owned(),
             value: "60".to_owned(),
-            origin: "default".to_owned(),
+            origin: Origin::Default,
         }],
         removed: Vec::new(),
         verdict: "Ready: runs work.".to_owned(),
