@@ -21,7 +21,7 @@ use testwright_agent::check::{CheckEvidence, TestInput, gather_evidence};
 use testwright_agent::issues;
 use testwright_agent::job::{CheckModel, CheckPlace};
 use testwright_agent::session::{Session, SessionSettings};
-use testwright_agent::setup::{RepositoryLocation, interrupted};
+use testwright_agent::setup::{RepositoryLocation, or_interrupted};
 use testwright_config::error::{Error, Result};
 
 /// Name of the file with the results.
@@ -127,13 +127,7 @@ pub async fn check_predictions(
     let checks = checks
         .buffer_unordered(workers.number)
         .try_collect::<Vec<_>>();
-    let records: Vec<Vec<CheckRecord>> = tokio::select! {
-        records = checks => records?,
-        () = interrupted() => {
-            checker.harness.backend.abandon().await?;
-            return Err(Error::interrupted());
-        }
-    };
+    let records = or_interrupted(&*checker.harness.backend, checks).await?;
     // Earlier results of the same predictions are dropped, and those of other instances are kept.
     let keys = RecordFile::<CheckRecord>::read(&path)?.into_keys();
     checker.file.retain(keys)?;

@@ -5,7 +5,15 @@ mod eval;
 mod progress;
 pub(super) mod report;
 
+use std::path::Path;
+use std::time::Duration;
+
+use testwright_evals::harness::{FORGE, Harness};
+
+use testwright_agent::setup::{HarnessArgs, harness};
 use testwright_config::error::Result;
+use testwright_config::settings::Settings;
+use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -29,4 +37,24 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         Command::Eval(args) => eval::run(args).await,
         Command::Report(args) => report::run(args),
     }
+}
+
+/// Opens a harness for a folder of results. Also returns notes on the leftovers of killed runs.
+async fn open_harness(
+    settings: &Settings,
+    out: &Path,
+    test_seconds: u64,
+) -> Result<(Harness, Vec<String>)> {
+    let args = HarnessArgs {
+        repositories: FORGE.to_owned(),
+        test_time: Duration::from_secs(test_seconds),
+        out: out.to_owned(),
+        shared: shared_environments(settings)?,
+    };
+    harness(settings, args).await
+}
+
+/// Returns the number of workers: the given one, or one for each processor.
+fn workers(given: Option<usize>) -> usize {
+    given.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }

@@ -21,7 +21,7 @@ use super::eval::verify::golden_tests;
 use super::headings::{ISSUE, LIMITS, OUTPUT};
 use super::instance_args::InstanceArgs;
 use super::output::{self, ProgressLine, escape_line};
-use super::repository_args::{SandboxArgs, load_settings};
+use super::repository_args::{SandboxArgs, absolute_location, load_settings};
 use testwright_agent::issues::{self, IssueSource};
 use testwright_agent::setup::open_options;
 use testwright_config::error::{Error, Kind, Result};
@@ -135,7 +135,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
         }
         let page = args.out.with_extension("md");
         output::print_status(escape_line(&format!("table: {}", page.display())));
-        let repository = location(&args.repo);
+        let repository = absolute_location(&args.repo);
         if !rows.is_empty() && !repository.starts_with("https://github.com/") {
             // Other commands clone from GitHub unless they are told otherwise.
             let (dataset, repository) = (quote_path(&args.out), quote(&repository));
@@ -156,7 +156,7 @@ async fn read_history(
 ) -> Result<(MiningPlan, Mined)> {
     let earlier = work.plan()?;
     let head = earlier.as_ref().map(|plan| plan.head.clone());
-    let (location, cache) = (location(&args.repo), settings.cache.clone());
+    let (location, cache) = (absolute_location(&args.repo), settings.cache.clone());
     let (options, name) = (open_options(settings), args.name.clone());
     let live = ProgressLine::new(None, args.json);
     live.set_status("reading the history");
@@ -196,17 +196,6 @@ async fn read_history(
 /// Converts the error of a failed thread.
 fn join_result<T>(done: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
     done.map_err(|error| Error::infrastructure("read the history").cause(error))
-}
-
-/// Returns a folder's absolute path, since it is opened again from another folder; URLs are unchanged.
-fn location(repo: &str) -> String {
-    let path = Path::new(repo);
-    match path.canonicalize() {
-        Ok(canonical_path) if !repo.contains("://") => {
-            canonical_path.to_string_lossy().into_owned()
-        }
-        _ => repo.to_owned(),
-    }
 }
 
 fn repository_name(repository: &Repository, explicit_name: Option<String>) -> Result<String> {
@@ -303,7 +292,7 @@ async fn verify(
         dataset: Some(dataset),
         instances: InstanceArgs::default(),
         workers: args.workers,
-        repositories: location(&args.repo),
+        repositories: absolute_location(&args.repo),
         test_seconds: args.test_seconds,
         sandbox: args.sandbox.clone(),
         out: Some(work.grading()),

@@ -204,6 +204,14 @@ pub(super) fn patch_of_project(patch: &str, folder: &str) -> String {
     patch_of_folder.unwrap_or_else(|| patch.to_owned())
 }
 
+/// Returns the absolute path of a folder, which may be used from another folder; URLs are unchanged.
+pub(super) fn absolute_location(location: &str) -> String {
+    match Path::new(location).canonicalize() {
+        Ok(folder) if !location.contains("://") => folder.display().to_string(),
+        _ => location.to_owned(),
+    }
+}
+
 /// Adds the settings file of the repository, if it is a folder.
 pub(super) fn with_repository(sources: Sources, repo: Option<&str>) -> Sources {
     match repo {

@@ -23,7 +23,7 @@ use super::headings::DATA;
 use super::output::{self, ProgressLine, escape_line};
 use old_code::OldCodeArgs;
 use report::{NO_EXISTING_TESTS, format_result, format_selection};
-use testwright_agent::setup::interrupted;
+use testwright_agent::setup::or_interrupted;
 use testwright_comparisons::check::CheckRecord;
 use testwright_comparisons::grading::GradingRun;
 use testwright_comparisons::record_file::{RecordFile, read_document};
@@ -222,15 +222,13 @@ async fn judge_patches(
         lock(&results).push(result);
     };
     let workers = grading.workers().number;
-    let ended = tokio::select! {
-        () = harness::select_all(&harness, jobs, workers, &progress, &done) => true,
-        () = interrupted() => false,
+    let judging = async {
+        harness::select_all(&harness, jobs, workers, &progress, &done).await;
+        Ok(())
     };
+    let ended = or_interrupted(&*harness.backend, judging).await;
     live.clear();
-    if !ended {
-        harness.backend.abandon().await?;
-        return Err(Error::interrupted());
-    }
+    ended?;
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by(|a, b| {
         let name = |r: &SelectionResult| (r.instance_id.clone(), r.tests.clone(), r.patch.clone());

@@ -267,7 +267,10 @@ fn wrapped(line: &str, columns: usize, step: &str) -> Vec<String> {
                 (balanced(left) && balanced(right)).then_some(sides)
             });
             let sides = sides.filter(|_| !fits(&format!("{inner}{condition}")));
-            ("assert", sides.unwrap_or_else(|| vec![condition.to_owned()]))
+            (
+                "assert",
+                sides.unwrap_or_else(|| vec![condition.to_owned()]),
+            )
         }
         (None, Some((name, value))) if !name.contains(['(', '[', ' ', '"', '\'']) => {
             (&code[..name.len() + " =".len()], vec![value.to_owned()])

@@ -4,7 +4,7 @@ use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::Source;
 
-use super::{RepositoryLocation, Setup};
+use super::{RepositoryLocation, Setup, or_interrupted};
 use testwright_config::error::{Error, Kind, Result};
 
 /// Reason why a commit has no environment.
@@ -46,6 +46,6 @@ impl Setup<'_> {
                 environment => Ok(Ok((source, environment?))),
             }
         };
-        self.or_interrupted(prepared).await
+        or_interrupted(&*self.backend, prepared).await
     }
 }

@@ -144,7 +144,7 @@ impl<'a> Setup<'a> {
             };
             Ok((source, environment, sampled))
         };
-        self.or_interrupted(prepared).await
+        or_interrupted(&*self.backend, prepared).await
     }
 
     /// Returns the code and its environment, to run cases in.
@@ -220,7 +220,7 @@ impl<'a> Setup<'a> {
             let session = self.session(&environment, lines).await?;
             Ok((source, environment, session))
         };
-        self.or_interrupted(prepared).await
+        or_interrupted(&*self.backend, prepared).await
     }
 
     /// Starts another session in a sandbox of a prepared environment. An interrupt leaves nothing running.
@@ -229,18 +229,7 @@ impl<'a> Setup<'a> {
     ///
     /// Fails if the sandbox fails, or an interrupt arrives.
     pub async fn session_in(&self, environment: &Environment) -> Result<Session> {
-        self.or_interrupted(self.session(environment, BTreeMap::new()))
-            .await
-    }
-
-    async fn or_interrupted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        tokio::select! {
-            done = work => done,
-            () = interrupted() => {
-                self.backend.abandon().await?;
-                Err(Error::interrupted())
-            }
-        }
+        or_interrupted(&*self.backend, self.session(environment, BTreeMap::new())).await
     }
 
     /// Opens the old code.
@@ -425,6 +414,24 @@ pub fn open_options(settings: &Settings) -> OpenOptions {
     OpenOptions {
         token: token.map(|token| Token::new(&host, token.reveal())),
         offline: settings.build.offline,
+    }
+}
+
+/// Completes the work, unless an interrupt arrives, which leaves nothing running.
+///
+/// # Errors
+///
+/// Fails if the work fails, or an interrupt arrives.
+pub async fn or_interrupted<T>(
+    backend: &dyn Backend,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        () = interrupted() => {
+            backend.abandon().await?;
+            Err(Error::interrupted())
+        }
     }
 }
 

@@ -12,16 +12,16 @@ use testwright_evals::document::format::seconds;
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::progress::CloverProgress;
+use super::{open_harness, workers};
 use crate::cli::headings::{DATA, ISSUE, LIMITS, OUTPUT};
 use crate::cli::output::{self, escape_line};
 use crate::cli::output_folder;
-use crate::cli::repository_args::{SandboxArgs, load_settings};
+use crate::cli::repository_args::{SandboxArgs, absolute_location, load_settings};
 use testwright_agent::agent::Progress as _;
-use testwright_agent::setup::{HarnessArgs, harness, interrupted};
+use testwright_agent::setup::interrupted;
 use testwright_comparisons::clover::evaluation::open;
 use testwright_comparisons::clover::prompts::TaskPrompts;
 use testwright_config::error::{Error, Result};
-use testwright_server::artifacts::shared_environments;
 use testwright_tools::tools::count;
 
 #[derive(Debug, clap::Args)]
@@ -76,21 +76,14 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     }
     output_folder::check_is_folder(&args.out)?;
     let settings = load_settings(&args.sandbox.sources(|_| {}))?;
-    let harness_args = HarnessArgs {
-        repositories: testwright_evals::harness::FORGE.to_owned(),
-        test_time: Duration::from_secs(args.test_seconds),
-        out: args.out.clone(),
-        shared: shared_environments(&settings)?,
-    };
     let mut benchmark = open_benchmark(args)?;
-    let (harness, notes) = harness(&settings, harness_args).await?;
+    let (harness, notes) = open_harness(&settings, &args.out, args.test_seconds).await?;
     let progress = CloverProgress::new(None, args.json);
     let all_notes = settings.notes.iter().chain(&notes);
     all_notes.for_each(|note| progress.note(note));
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let options = BuildOptions {
         seed: args.seed,
-        workers: args.workers.unwrap_or(processors),
+        workers: workers(args.workers),
         limits: benchmark.manifest.limits.clone(),
     };
     let mut failed = 0;
@@ -121,7 +114,7 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
             Ok(None) => progress.line(&format!("{location}: already built")),
             Ok(Some(built)) => {
                 progress.line(&summary(&built.facts, begun.elapsed()));
-                benchmark.add(built, address(location));
+                benchmark.add(built, absolute_location(location));
                 write(&benchmark, &args.out)?;
             }
             // The problems of other repositories are still useful.
@@ -195,15 +188,6 @@ fn open_benchmark(args: &Args) -> Result<Benchmark> {
 fn write(benchmark: &Benchmark, out: &Path) -> Result<()> {
     let written = benchmark.write(out);
     written.map_err(|error| Error::infrastructure("write the problems").cause(error))
-}
-
-/// Returns a folder's absolute path, since the problems may be used from another folder; URLs are unchanged.
-fn address(location: &str) -> String {
-    let folder = std::path::Path::new(location);
-    match folder.canonicalize() {
-        Ok(folder) if !location.contains("://") => folder.display().to_string(),
-        _ => location.to_owned(),
-    }
 }
 
 fn summary(facts: &RepositoryFacts, took: Duration) -> String {

@@ -15,12 +15,13 @@ use testwright_evals::report::RunMetadata;
 
 use super::progress::CloverProgress;
 use super::report::print;
+use super::{open_harness, workers};
 use crate::cli::headings::{DATA, LIMITS, MODEL, OUTPUT};
-use crate::cli::output;
+use crate::cli::output::{self, escape_line};
 use crate::cli::output_folder;
 use crate::cli::repository_args::{SandboxArgs, load_settings};
 use testwright_agent::agent::Progress as _;
-use testwright_agent::setup::{HarnessArgs, harness, interrupted};
+use testwright_agent::setup::or_interrupted;
 use testwright_comparisons::clover::agents::Agents;
 use testwright_comparisons::clover::asking::{AskingSummary, Questioner};
 use testwright_comparisons::clover::evaluation::{self, GradingTask, answer_costs};
@@ -31,7 +32,6 @@ use testwright_config::settings::Settings;
 use testwright_models::ModelName;
 use testwright_models::price::check_price;
 use testwright_models::quota::check_budget;
-use testwright_server::artifacts::shared_environments;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -122,7 +122,10 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     }
     plan.write(&args.out)?;
     // Opening the harness first avoids paying for answers that cannot be judged here.
-    let harness = open_harness(args, &settings).await?;
+    let (harness, notes) = open_harness(&settings, &args.out, args.test_seconds).await?;
+    for note in &notes {
+        output::print_status(escape_line(&format!("note: {note}")));
+    }
     let run = RunMetadata {
         dataset: Some(args.problems.display().to_string()),
         dataset_sha256: Some(plan.problems_sha256.clone()),
@@ -249,7 +252,7 @@ async fn ask(
             benchmark,
             &args.out,
             args.max_tokens,
-            workers(args),
+            workers(args.workers),
             progress.clone(),
         )
     });
@@ -280,25 +283,6 @@ async fn ask(
     summary
 }
 
-async fn open_harness(args: &Args, settings: &Settings) -> Result<Harness> {
-    let harness_args = HarnessArgs {
-        repositories: testwright_evals::harness::FORGE.to_owned(),
-        test_time: Duration::from_secs(args.test_seconds),
-        out: args.out.clone(),
-        shared: shared_environments(settings)?,
-    };
-    let (harness, notes) = harness(settings, harness_args).await?;
-    let progress = CloverProgress::new(None, args.json);
-    notes.iter().for_each(|note| progress.note(note));
-    progress.clear();
-    Ok(harness)
-}
-
-fn workers(args: &Args) -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    args.workers.unwrap_or(processors)
-}
-
 async fn judge(
     args: &Args,
     benchmark: &Benchmark,
@@ -311,22 +295,13 @@ async fn judge(
         harness,
         benchmark,
         folder: &args.out,
-        workers: workers(args),
+        workers: workers(args.workers),
         timeout: Duration::from_secs(args.test_seconds),
         report: &report,
     };
-    let judged = tokio::select! {
-        judged = judging.judge(asks) => Some(judged),
-        () = interrupted() => None,
-    };
+    let judged = or_interrupted(&*harness.backend, judging.judge(asks)).await;
     progress.clear();
-    match judged {
-        Some(judged) => judged,
-        None => {
-            harness.backend.abandon().await?;
-            Err(Error::interrupted())
-        }
-    }
+    judged
 }
 
 #[cfg(test)]

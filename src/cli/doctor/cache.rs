@@ -100,13 +100,9 @@ fn check_free_space(what: &'static str, folder: &Path) -> Finding {
 
 /// Measures the folders of the cache, largest first. Blocking, since it walks through the cache.
 pub(in crate::cli) fn folders(cache: &Path) -> Vec<CacheFolder> {
-    let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
-    let mut folders: Vec<CacheFolder> = entries
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| CacheFolder {
-            bytes: disk_usage::bytes(&entry.path()),
-            name: entry.file_name().to_string_lossy().into_owned(),
-        })
+    let folders = disk_usage::by_folder(cache).into_iter();
+    let mut folders: Vec<_> = folders
+        .map(|(name, bytes)| CacheFolder { bytes, name })
         .collect();
     folders.sort_by(|a, b| b.cmp(a));
     folders
