@@ -8,6 +8,8 @@ use testwright_config::error::{Error, Result};
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// Maximum bytes of a patch or a test file.
 pub const MAX_PATCH_LEN: usize = 1 << 20;
+/// Maximum bytes of an issue.
+pub const MAX_ISSUE_LEN: usize = 1 << 20;
 /// Maximum characters of the name of a test, a patch or a comparison.
 pub const MAX_NAME_LEN: usize = 100;
 /// Maximum characters of a path or an address.
@@ -44,6 +46,20 @@ fn check(field: &str, text: &str, max: usize) -> Result<()> {
         return refused("it begins or ends with whitespace".to_owned());
     }
     Ok(())
+}
+
+/// Checks the number of items of a request, such as sets of tests.
+///
+/// # Errors
+///
+/// Fails with a usage error if the number is zero or too large.
+pub fn check_count(items: &str, number: usize, max: usize) -> Result<()> {
+    if (1..=max).contains(&number) {
+        return Ok(());
+    }
+    Err(Error::usage("read the request").cause(format!(
+        "there are {number} {items}; the allowed number is 1 to {max}"
+    )))
 }
 
 /// Shortens a text for a list; titles of issues have any length.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::allow_list::AllowList;
-use super::fields::{MAX_PATCH_LEN, check_name, check_path};
+use super::fields::{MAX_ISSUE_LEN, MAX_PATCH_LEN, check_name, check_path};
 use crate::json::encode;
 use crate::store::NewRun;
 use testwright_agent::approaches::extra_inputs::{self, ExtraInputs, hint};
@@ -14,9 +14,6 @@ use testwright_config::error::{Error, Result};
 use testwright_config::settings::{Effort, Settings};
 use testwright_models::provider::{Variable, azure_deployment};
 use testwright_models::{ModelName, ModelSource};
-
-/// Maximum bytes of an issue.
-const MAX_ISSUE_LEN: usize = 1 << 20;
 
 /// A request for a test for an issue.
 #[derive(
@@ -183,9 +180,7 @@ impl RunRequest {
             settings,
             allowed,
         )?;
-        if let Some(commit) = &self.commit {
-            check_revision(commit)?;
-        }
+        self.commit.as_deref().map(check_revision).transpose()?;
         if let Some(project) = &self.project {
             check_path("project", project)?;
         }

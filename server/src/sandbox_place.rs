@@ -46,9 +46,7 @@ impl SandboxPlace {
         issue: Option<&str>,
     ) -> Result<Self> {
         let location = allowed_repository(issue, repository, &api.settings, &api.allowed)?;
-        if let Some(commit) = commit {
-            check_revision(commit)?;
-        }
+        commit.map(check_revision).transpose()?;
         let options = issues::Options::from_settings(&api.settings, false);
         let issue = match issue {
             Some(issue) => Some(issues::of_url_or_text(issue, &options).await?),

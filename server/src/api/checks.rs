@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Api, ApiResult, ApiState};
 use crate::authentication::Caller;
-use crate::fields::{MAX_NAME_LEN, check_name};
+use crate::fields::{MAX_NAME_LEN, check_count, check_name};
 use crate::request::{RunLimits, check_issue, read_test};
 use crate::sandbox_place::SandboxPlace;
 use testwright_agent::agent::NotesToLog;
@@ -142,12 +142,7 @@ async fn check(
 impl ChecksRequest {
     /// Validates the issue and the tests, and returns the tests with their names.
     fn read_tests(&self) -> Result<Vec<(Option<String>, TestInput)>, Error> {
-        if !(1..=MAX_TESTS).contains(&self.tests.len()) {
-            return Err(Error::usage("read the request").cause(format!(
-                "there are {} tests; the allowed number is 1 to {MAX_TESTS}",
-                self.tests.len()
-            )));
-        }
+        check_count("tests", self.tests.len(), MAX_TESTS)?;
         check_issue(&self.issue)?;
         self.tests.iter().map(GivenTest::read).collect()
     }

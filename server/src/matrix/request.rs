@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::allow_list::AllowList;
-use crate::fields::{MAX_NAME_LEN, MAX_PATCH_LEN, check_name};
+use crate::fields::{MAX_ISSUE_LEN, MAX_NAME_LEN, MAX_PATCH_LEN, check_count, check_name};
 use crate::request::{allowed_repository, check_revision};
 use crate::store::{JobStatus, Store, StoredRun};
 use testwright_config::error::{Error, Result};
@@ -14,8 +14,6 @@ use testwright_config::settings::Settings;
 /// Maximum numbers of sets of tests and of candidate patches.
 const MAX_TESTS: usize = 20;
 const MAX_PATCHES: usize = 50;
-/// Maximum bytes of an issue.
-const MAX_ISSUE_LEN: usize = 1 << 20;
 
 /// A request to run tests on candidate patches.
 #[derive(
@@ -102,23 +100,10 @@ impl MatrixRequest {
         settings: &Settings,
         allowed: &AllowList,
     ) -> Result<MatrixInput> {
-        if !(1..=MAX_TESTS).contains(&self.tests.len()) {
-            return Err(refused(format!(
-                "there are {} sets of tests; the allowed number is 1 to {MAX_TESTS}",
-                self.tests.len()
-            )));
-        }
-        if !(1..=MAX_PATCHES).contains(&self.patches.len()) {
-            return Err(refused(format!(
-                "there are {} patches; the allowed number is 1 to {MAX_PATCHES}",
-                self.patches.len()
-            )));
-        }
-        if self
-            .issue
-            .as_ref()
-            .is_some_and(|issue| issue.len() > MAX_ISSUE_LEN)
-        {
+        check_count("sets of tests", self.tests.len(), MAX_TESTS)?;
+        check_count("patches", self.patches.len(), MAX_PATCHES)?;
+        let issue_len = self.issue.as_ref().map_or(0, String::len);
+        if issue_len > MAX_ISSUE_LEN {
             return Err(refused(format!(
                 "the issue has more than {MAX_ISSUE_LEN} bytes"
             )));
@@ -146,9 +131,7 @@ impl MatrixRequest {
                 record["commit"].as_str().map(str::to_owned)
             }),
         };
-        if let Some(commit) = &commit {
-            check_revision(commit)?;
-        }
+        commit.as_deref().map(check_revision).transpose()?;
         Ok(MatrixInput {
             repository,
             commit,
