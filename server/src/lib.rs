@@ -44,7 +44,6 @@ mod server_settings;
 mod state;
 mod store_sink;
 mod telemetry;
-mod trajectory_lines;
 pub mod worker;
 
 pub mod artifacts;

@@ -25,7 +25,6 @@ use super::retention::remove_attempt_folder;
 use super::run_files::{RunFiles, build_log};
 use super::store_sink::{LastEvent, StoreSink};
 use super::telemetry::{RunObserver, Telemetry};
-use super::trajectory_lines::trajectory_lines;
 use crate::artifacts::{Artifacts, shared_environments};
 use crate::json::{decode, encode};
 use crate::store::{
@@ -447,7 +446,7 @@ impl Worker {
 
     /// Writes the trajectory from the store. Events that are only on this disk were not stored before the worker ended.
     async fn restore(&self, id: &JobId, out: &Path) -> Result<Vec<Event>> {
-        let lines = trajectory_lines(&self.store, id).await?;
+        let lines = self.store.trajectory(id).await?;
         RunFolder::restore(out, &lines)?;
         match lines.is_empty() {
             true => Ok(Vec::new()),

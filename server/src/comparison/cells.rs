@@ -12,7 +12,6 @@ use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use crate::batch::Batch;
 use crate::json::encode;
 use crate::store::{ComparisonReport, JobKind, JobStatus, NewComparison, NewRun, StoredRun};
-use crate::trajectory_lines::trajectory_lines;
 use testwright_agent::agent::Outcome;
 use testwright_agent::approaches::{ModelKind, Variant};
 use testwright_agent::issues;
@@ -260,7 +259,7 @@ impl RemoteRuns for StoreRuns {
         if run.status == JobStatus::Cancelled {
             return cancelled();
         }
-        let lines = trajectory_lines(store, &run.id).await?;
+        let lines = store.trajectory(&run.id).await?;
         RunFolder::restore(out, &lines)?;
         let record = run.record.as_deref().unwrap_or_default();
         let outcome: Outcome = serde_json::from_str(record).map_err(|_| {

@@ -5,6 +5,9 @@ use super::queries::from_row;
 use super::{Store, failure};
 use testwright_config::error::{Error, Result};
 
+/// Number of events of a trajectory read at a time.
+const PAGE: u32 = 500;
+
 /// An event of a run in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
@@ -46,6 +49,27 @@ impl Store {
         .bind(after)
         .bind(i64::from(most));
         self.list("read the events", query).await
+    }
+
+    /// Returns the trajectory of a run in the format of `trajectory.jsonl`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a database query fails.
+    pub async fn trajectory(&self, run: &JobId) -> Result<String> {
+        let mut lines = String::new();
+        let mut last = 0;
+        loop {
+            let page = self.events(run, last, PAGE).await?;
+            let Some(end) = page.last() else {
+                return Ok(lines);
+            };
+            last = end.number;
+            for event in &page {
+                lines.push_str(&event.line);
+                lines.push('\n');
+            }
+        }
     }
 }
 
