@@ -148,12 +148,16 @@ fn token(headers: &HeaderMap) -> Option<SecretString> {
 
 /// Returns whether a browser requests a page, and so can be redirected to the login.
 fn wants_page(request: &Request) -> bool {
-    let accepts = request.headers().get(header::ACCEPT);
     request.method() == Method::GET
         && !request.uri().path().starts_with("/v1/")
-        && accepts
-            .and_then(|accepts| accepts.to_str().ok())
-            .is_some_and(|accepts| accepts.contains("text/html"))
+        && accepts_pages(request.headers())
+}
+
+pub(crate) fn accepts_pages(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT);
+    accepts
+        .and_then(|accepts| accepts.to_str().ok())
+        .is_some_and(|accepts| accepts.contains("text/html"))
 }
 
 /// Formats the cookie with a token. It is sent by pages of this server only, and scripts cannot read it.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{login, render, render_with_status, template};
 use crate::api::ApiState;
-use crate::authentication::LOGIN;
+use crate::authentication::{LOGIN, accepts_pages};
 use crate::store::JobId;
 
 /// Maximum bytes of a problem.
@@ -49,13 +49,6 @@ pub(crate) async fn answer_browsers(
         true => page(&state, &path, response).await,
         false => response,
     }
-}
-
-fn accepts_pages(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT);
-    accepts
-        .and_then(|accepts| accepts.to_str().ok())
-        .is_some_and(|accepts| accepts.contains("text/html"))
 }
 
 fn is_page(headers: &HeaderMap) -> bool {
