@@ -13,7 +13,7 @@ use testwright_evals::Dataset;
 use testwright_server::matrix::request::MatrixRequest;
 use testwright_server::request::RunRequest;
 
-use super::Cli;
+use crate::cli::Cli;
 
 /// A page of the guide, or the README.
 struct Page {

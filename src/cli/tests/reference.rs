@@ -14,7 +14,7 @@ use clap::CommandFactory;
 use serde_json::Value;
 use testwright_tools::registry;
 
-use super::Cli;
+use crate::cli::{Cli, output};
 use testwright_config::settings::keys::{Key, keys};
 use testwright_config::settings::variables::{OTHER_VARIABLES, SHARED_VARIABLES};
 use testwright_config::settings::{ModelLimits, Price, Settings};
@@ -58,7 +58,7 @@ fn commands() -> String {
 
 fn describe(command: &mut clap::Command, name: &str, body: &mut String) {
     let help = command.render_long_help().to_string();
-    let help = super::output::wrap(&help, super::output::HELP_WIDTH);
+    let help = output::wrap(&help, output::HELP_WIDTH);
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     *body += &format!(
         "## `{name}`\n\n```text\n{}\n```\n\n",
