@@ -140,6 +140,17 @@ impl Worker {
         Ok(returned)
     }
 
+    /// Returns an attempt to the queue if it failed because of the machine; `false` if it must end.
+    async fn return_failed_attempt(&self, attempt: &Attempt, ending: &AttemptEnd) -> Result<bool> {
+        match &ending.failure {
+            Some(message) => {
+                self.return_if_machine_failed(attempt, ending.shortage, message)
+                    .await
+            }
+            None => Ok(false),
+        }
+    }
+
     /// Finds a shortage of the database or the artifact store.
     async fn check_services(&self) -> Option<Shortage> {
         if let Err(error) = self.store.check_write().await {
@@ -164,21 +175,13 @@ impl Worker {
         let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), work).await;
         // The results include the relevant logs.
         remove_attempt_folder(self.folder_of(attempt)).await;
-        match &ending.failure {
-            Some(message)
-                if self
-                    .return_if_machine_failed(attempt, ending.shortage, message)
-                    .await? =>
-            {
-                Ok(())
-            }
-            failure => {
-                if failure.is_none() {
-                    self.is_well();
-                }
-                ending.store(&self.store, attempt).await.map(drop)
-            }
+        if self.return_failed_attempt(attempt, &ending).await? {
+            return Ok(());
         }
+        if ending.failure.is_none() {
+            self.is_well();
+        }
+        ending.store(&self.store, attempt).await.map(drop)
     }
 
     async fn execute_run(&self, attempt: &Attempt) -> Result<()> {
@@ -187,15 +190,9 @@ impl Worker {
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
         let (ending, log) = self.attempt(&run, attempt, observer.clone()).await;
-        let ending = match &ending.failure {
-            Some(message)
-                if self
-                    .return_if_machine_failed(attempt, ending.shortage, message)
-                    .await? =>
-            {
-                None
-            }
-            _ => self.upload_files(attempt, ending, log.as_deref()).await?,
+        let ending = match self.return_failed_attempt(attempt, &ending).await? {
+            true => None,
+            false => self.upload_files(attempt, ending, log.as_deref()).await?,
         };
         let Some(ending) = ending else {
             observer.ended(JobStatus::Queued);
@@ -272,7 +269,15 @@ impl Worker {
         let mut watcher = JoinSet::new();
         watcher.spawn(watching);
         let last_event = LastEvent::default();
-        let sink = self.sink(attempt, observer, last_event.clone());
+        let sink = StoreSink {
+            store: self.store.clone(),
+            run: attempt.id.clone(),
+            attempt: attempt.number,
+            changes: self.changes.clone(),
+            runtime: Handle::current(),
+            observer,
+            last_event: last_event.clone(),
+        };
         let worked = self.execute(run, attempt, signal, sink).await;
         drop(watcher);
         match worked {
@@ -357,23 +362,6 @@ impl Worker {
         });
         let quota = self.quota(run, None, budget)?;
         run_in_task(prepared.execute(quota)).await
-    }
-
-    fn sink(
-        &self,
-        attempt: &Attempt,
-        observer: Arc<RunObserver>,
-        last_event: LastEvent,
-    ) -> StoreSink {
-        StoreSink {
-            store: self.store.clone(),
-            run: attempt.id.clone(),
-            attempt: attempt.number,
-            changes: self.changes.clone(),
-            runtime: Handle::current(),
-            observer,
-            last_event,
-        }
     }
 
     /// Returns the quota for model calls of a run. If dollars are limited, by the request or elsewhere, this worker
