@@ -87,7 +87,7 @@ impl JobSource for Worker {
                 let work = MatrixWork {
                     store: &self.store,
                     settings: &self.settings,
-                    folder: self.folder_of(attempt),
+                    folder: attempt.folder_in(&self.folder),
                 };
                 self.complete(attempt, work.process_attempt(attempt)).await
             }
@@ -96,7 +96,7 @@ impl JobSource for Worker {
                 let work = GradingWork {
                     store: &self.store,
                     harnesses: &self.harnesses,
-                    folder: self.folder_of(attempt),
+                    folder: attempt.folder_in(&self.folder),
                 };
                 self.complete(attempt, work.process_attempt(attempt)).await
             }
@@ -174,7 +174,7 @@ impl Worker {
     ) -> Result<()> {
         let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), work).await;
         // The results include the relevant logs.
-        remove_attempt_folder(self.folder_of(attempt)).await;
+        remove_attempt_folder(attempt.folder_in(&self.folder)).await;
         if self.return_failed_attempt(attempt, &ending).await? {
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl Worker {
             store: &self.store,
             artifacts,
         };
-        let folder = self.folder_of(attempt);
+        let folder = attempt.folder_in(&self.folder);
         let uploaded = files.upload(attempt, &folder, log).await;
         let Err(error) = uploaded else {
             return Ok(Some(ending));
@@ -242,13 +242,6 @@ impl Worker {
             Some(_) => ending,
             None => infrastructure_ending(error),
         }))
-    }
-
-    /// Returns the folder of an attempt. It is not shared with other attempts, because one that was taken for dead may
-    /// still write.
-    fn folder_of(&self, attempt: &Attempt) -> PathBuf {
-        self.folder
-            .join(format!("{}.{}", attempt.id, attempt.number))
     }
 
     fn notify_change(&self, id: &JobId) {
@@ -317,7 +310,7 @@ impl Worker {
         stop: StopSignal,
         sink: StoreSink,
     ) -> Result<(Outcome, String)> {
-        let out = self.folder_of(attempt);
+        let out = attempt.folder_in(&self.folder);
         let events = self.restore(&run.id, &out).await?;
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
             Ok(cell) => self.execute_cell(run, &cell, out, sink, stop).await?,

@@ -65,9 +65,7 @@ impl JobSource for ComparisonServer {
 
 impl ComparisonServer {
     async fn run_one(&self, attempt: &Attempt) -> Result<()> {
-        let folder = self
-            .folder
-            .join(format!("{}.{}", attempt.id, attempt.number));
+        let folder = attempt.folder_in(&self.folder);
         let compare = self.compare(attempt, &folder);
         let ending = attempt::run_attempt(&self.store, attempt, self.stop.clone(), compare).await;
         remove_attempt_folder(folder).await;

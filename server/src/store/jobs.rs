@@ -1,6 +1,8 @@
 //! Jobs: runs, matrices, gradings, comparisons and GitHub tasks. Each kind has its own table, with the same columns for
 //! claiming jobs.
 
+use std::path::{Path, PathBuf};
+
 use sqlx::AssertSqlSafe;
 
 use super::events::{self, StoredEvent};
@@ -109,6 +111,14 @@ pub struct Attempt {
 }
 
 from_row! { Attempt { kind, id, number } }
+
+impl Attempt {
+    /// Returns the folder of the attempt in the folder for jobs in progress. It is not shared with other attempts, because
+    /// one that was taken for dead may still write.
+    pub(crate) fn folder_in(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.{}", self.id, self.number))
+    }
+}
 
 impl Store {
     /// Claims a job for a process; `None` if it is not due or another process was faster.
