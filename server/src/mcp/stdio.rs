@@ -55,29 +55,24 @@ struct LineTransport<W> {
 /// Ids of unanswered requests, including cancelled ones, which never get a response.
 type UnansweredIds = Arc<Mutex<HashSet<RequestId>>>;
 
-struct Output<W>(Arc<tokio::sync::Mutex<W>>);
+type Output<W> = Arc<tokio::sync::Mutex<W>>;
 
-impl<W> Clone for Output<W> {
-    fn clone(&self) -> Self {
-        Output(self.0.clone())
-    }
-}
-
-impl<W: AsyncWrite + Unpin> Output<W> {
-    async fn write(&self, message: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        let mut output = self.0.lock().await;
-        output.write_all(&line).await?;
-        output.flush().await
-    }
+async fn write<W: AsyncWrite + Unpin>(
+    output: &Output<W>,
+    message: &impl Serialize,
+) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    let mut output = output.lock().await;
+    output.write_all(&line).await?;
+    output.flush().await
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
     /// Starts reading messages.
     fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> Self {
         let (sender, messages) = mpsc::channel(QUEUE);
-        let output = Output(Arc::new(tokio::sync::Mutex::new(output)));
+        let output = Arc::new(tokio::sync::Mutex::new(output));
         let unanswered = UnansweredIds::default();
         let reader = MessageReader {
             lines: BufReader::new(input),
@@ -111,7 +106,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTrans
             lock(&self.unanswered).remove(id);
         }
         let output = self.output.clone();
-        async move { output.write(&message).await }
+        async move { write(&output, &message).await }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -154,7 +149,7 @@ impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> MessageReader<R, W> {
             let is_open = match message.and_then(|message| self.check_id(message)) {
                 Ok(message) => self.forward(message).await,
                 Err(unreadable) if unreadable.is_notification => true,
-                Err(unreadable) => self.output.write(&unreadable.answer()).await.is_ok(),
+                Err(unreadable) => write(&self.output, &unreadable.answer()).await.is_ok(),
             };
             if !is_open {
                 return;
