@@ -105,7 +105,9 @@ impl Store {
     async fn remove_all(&self, ending: &EndedTable, time: i64) -> Result<u64> {
         let mut removed = 0;
         loop {
-            let (selected_count, removed_count) = self.remove_batch(ending, time).await?;
+            let batch = self.remove_batch(ending, time).await;
+            let (selected_count, removed_count) =
+                batch.map_err(|error| failure(&format!("remove old {}", ending.table), &error))?;
             removed += removed_count;
             if selected_count < BATCH as u64 || removed_count == 0 {
                 return Ok(removed);
@@ -113,15 +115,19 @@ impl Store {
         }
     }
 
-    async fn remove_batch(&self, ending: &EndedTable, time: i64) -> Result<(u64, u64)> {
+    /// Returns the numbers of selected and of removed jobs.
+    async fn remove_batch(
+        &self,
+        ending: &EndedTable,
+        time: i64,
+    ) -> std::result::Result<(u64, u64), sqlx::Error> {
         let EndedTable {
             table,
             has_ended,
             ended_at,
             rest,
         } = ending;
-        let failed = |error: sqlx::Error| failure(&format!("remove old {table}"), &error);
-        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        let mut transaction = self.pool.begin().await?;
         let query = format!(
             "SELECT id FROM {table} WHERE {ended_at} < $1 AND {has_ended} ORDER BY {ended_at} LIMIT $2"
         );
@@ -129,8 +135,7 @@ impl Store {
             .bind(time)
             .bind(BATCH)
             .fetch_all(&mut *transaction)
-            .await
-            .map_err(failed)?;
+            .await?;
         let mut removed = 0;
         for id in &ids {
             let one =
@@ -139,20 +144,16 @@ impl Store {
                 .bind(id)
                 .bind(time)
                 .execute(&mut *transaction)
-                .await
-                .map_err(failed)?;
+                .await?;
             if deletion.rows_affected() > 0 {
                 for statement in *rest {
                     let came_of_it = sqlx::query(*statement).bind(id);
-                    came_of_it
-                        .execute(&mut *transaction)
-                        .await
-                        .map_err(failed)?;
+                    came_of_it.execute(&mut *transaction).await?;
                 }
                 removed += 1;
             }
         }
-        transaction.commit().await.map_err(failed)?;
+        transaction.commit().await?;
         Ok((ids.len() as u64, removed))
     }
 
@@ -177,12 +178,8 @@ impl Store {
     ///
     /// Fails if the database query fails.
     pub async fn oldest_files(&self, most: i64) -> Result<Vec<JobFiles>> {
-        let of = |EndedTable {
-                      table,
-                      has_ended,
-                      ended_at,
-                      ..
-                  }: &EndedTable| {
+        let of = |ended: &EndedTable| {
+            let (table, has_ended, ended_at) = (ended.table, ended.has_ended, ended.ended_at);
             format!(
                 "SELECT id, {ended_at} AS ended_at FROM {table} WHERE {ended_at} IS NOT NULL AND {has_ended}"
             )
