@@ -108,6 +108,5 @@ impl Store {
         let deletion = sqlx::query("DELETE FROM removed_artifacts WHERE digest = $1").bind(digest);
         self.execute("store that a file was removed", deletion)
             .await
-            .map(drop)
     }
 }

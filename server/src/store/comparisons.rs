@@ -116,9 +116,7 @@ impl Store {
         .bind(new.name)
         .bind(new.plan)
         .bind(new.max_dollars);
-        self.execute("store the comparison", insertion)
-            .await
-            .map(drop)
+        self.execute("store the comparison", insertion).await
     }
 
     /// Stores the report on a comparison.
@@ -136,7 +134,7 @@ impl Store {
         .bind(&report.report)
         .bind(&report.page)
         .bind(now());
-        self.execute("store the report", update).await.map(drop)
+        self.execute("store the report", update).await
     }
 
     /// Lists comparisons, newest first, each converted soon after it is read.

@@ -162,9 +162,7 @@ impl Store {
         .bind(not_before)
         .bind(i64::from(why.is_some()))
         .bind(why.map(str::to_owned));
-        self.execute("postpone a GitHub task", update)
-            .await
-            .map(drop)
+        self.execute("postpone a GitHub task", update).await
     }
 
     /// Links a task with the run that writes its test.
@@ -178,7 +176,6 @@ impl Store {
             .bind(run.as_str());
         self.execute("link a GitHub task with its run", update)
             .await
-            .map(drop)
     }
 
     /// Lists the runs for an issue, latest request first; `None` for a run that does not exist yet.

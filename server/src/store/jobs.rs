@@ -255,7 +255,7 @@ impl Store {
             .bind(MAX_LOSSES)
             .bind(message);
         let returned = self
-            .execute("return an orphaned job to the queue", update)
+            .changed_rows("return an orphaned job to the queue", update)
             .await?;
         self.announce_job();
         Ok(returned > 0)
@@ -277,7 +277,7 @@ impl Store {
         );
         let update = sqlx::query(AssertSqlSafe(statement)).bind(id.as_str());
         let what = format!("queue the {} again", kind.name());
-        let queued = self.execute(&what, update).await?;
+        let queued = self.changed_rows(&what, update).await?;
         self.announce_job();
         Ok(queued > 0)
     }
@@ -310,6 +310,6 @@ impl Store {
         let update = sqlx::query(AssertSqlSafe(statement))
             .bind(value)
             .bind(now());
-        self.execute(what, update).await
+        self.changed_rows(what, update).await
     }
 }

@@ -168,7 +168,7 @@ impl Store {
             "DELETE FROM matrices WHERE id = $1 AND status NOT IN ('queued', 'running')",
         )
         .bind(id.as_str());
-        if self.execute(what, deletion).await? == 0 {
+        if self.changed_rows(what, deletion).await? == 0 {
             return Ok(false);
         }
         let cells = sqlx::query("DELETE FROM matrix_cells WHERE matrix = $1").bind(id.as_str());

@@ -144,7 +144,7 @@ impl Store {
     /// Fails if the database does not respond.
     pub async fn health(&self) -> Result<()> {
         let probe = sqlx::query("SELECT 1");
-        self.execute("reach the database", probe).await.map(drop)
+        self.execute("reach the database", probe).await
     }
 
     /// Checks that the database is writable, with a write the size of a few rows.
@@ -159,7 +159,7 @@ impl Store {
         )
         // SQLite skips the write if the content is unchanged.
         .bind(format!("{:016}", now()).repeat(WRITE_PROBE_BYTES / 16));
-        self.execute("write to the database", probe).await.map(drop)
+        self.execute("write to the database", probe).await
     }
 }
 

@@ -197,7 +197,7 @@ impl Store {
         )
         .bind(&window.scope)
         .bind(window.ends_at);
-        if self.execute(what, insertion).await? > 0 {
+        if self.changed_rows(what, insertion).await? > 0 {
             // Running calls may still be settled.
             let deletion =
                 sqlx::query("DELETE FROM model_usage WHERE ends_at < $1").bind(now() - DAY);
@@ -213,7 +213,7 @@ impl Store {
         .bind(window.requests.map_or(i64::MAX, to_i64))
         .bind(window.tokens.map_or(i64::MAX, to_i64))
         .bind(window.dollars.map_or(i64::MAX, |most| (most * 1e6) as i64));
-        Ok(self.execute(what, update).await? > 0)
+        Ok(self.changed_rows(what, update).await? > 0)
     }
 
     async fn commit_usage(&self, scope: &str, reserved: CallCost, used: CallCost) -> Result<()> {
@@ -223,9 +223,7 @@ impl Store {
         .bind(scope)
         .bind(to_i64(used.tokens) - to_i64(reserved.tokens))
         .bind(microdollars(used.dollars) - microdollars(reserved.dollars));
-        self.execute("count the calls of a model", update)
-            .await
-            .map(drop)
+        self.execute("count the calls of a model", update).await
     }
 
     /// Returns the US dollars that batches of runs have cost, including reservations.

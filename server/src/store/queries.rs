@@ -51,8 +51,13 @@ macro_rules! text_column {
 pub(super) use text_column;
 
 impl Store {
-    /// Runs a statement, and returns the number of rows that it changed. `what` follows "failed to".
-    pub(super) async fn execute(&self, what: &str, statement: Statement<'_>) -> Result<u64> {
+    /// Runs a statement. `what` follows "failed to".
+    pub(super) async fn execute(&self, what: &str, statement: Statement<'_>) -> Result<()> {
+        self.changed_rows(what, statement).await.map(drop)
+    }
+
+    /// Runs a statement, and returns the number of rows that it changed.
+    pub(super) async fn changed_rows(&self, what: &str, statement: Statement<'_>) -> Result<u64> {
         let done = statement.execute(&self.pool).await;
         done.map(|done| done.rows_affected())
             .map_err(|e| failure(what, &e))

@@ -40,7 +40,10 @@ impl Store {
             .bind(now())
             .bind(reason)
             .bind(if is_sick { i64::MAX } else { MAX_RETURNS });
-        Ok(self.execute("return the job to the queue", update).await? > 0)
+        Ok(self
+            .changed_rows("return the job to the queue", update)
+            .await?
+            > 0)
     }
 }
 

@@ -195,7 +195,7 @@ impl Store {
         )
         .bind(id.as_str())
         .bind(request);
-        self.execute("store the request", update).await.map(drop)
+        self.execute("store the request", update).await
     }
 
     /// Stores the title of the issue, once it was read.
@@ -207,6 +207,6 @@ impl Store {
         let update = sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
             .bind(id.as_str())
             .bind(title);
-        self.execute("store the title", update).await.map(drop)
+        self.execute("store the title", update).await
     }
 }

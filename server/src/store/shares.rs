@@ -88,7 +88,7 @@ impl Store {
         )
         .bind(&share.owner)
         .bind(&share.batch);
-        self.execute("store the turn", turn).await.map(drop)
+        self.execute("store the turn", turn).await
     }
 }
 

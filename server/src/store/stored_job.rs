@@ -64,7 +64,7 @@ impl Store {
     ) -> Result<(J, bool)> {
         let name = J::KIND.name();
         let what = format!("store the {name}");
-        let is_new = self.execute(&what, insertion).await? > 0;
+        let is_new = self.changed_rows(&what, insertion).await? > 0;
         self.announce_job();
         let stored = match idempotency_key {
             Some(key) if !is_new => self.find_job("idempotency_key", key).await?,
@@ -140,7 +140,7 @@ impl Store {
         what: &str,
         statement: Statement<'_>,
     ) -> Result<()> {
-        match self.execute(what, statement).await? {
+        match self.changed_rows(what, statement).await? {
             0 => {
                 let cause = format!("another worker has claimed the {}", attempt.kind.name());
                 Err(Error::infrastructure(what).cause(cause))

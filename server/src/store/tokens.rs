@@ -84,7 +84,7 @@ impl Store {
         .bind(names.join(","))
         .bind(now())
         .bind(expires_at);
-        match self.execute("store the token", insertion).await? {
+        match self.changed_rows("store the token", insertion).await? {
             0 => Err(Error::usage(format!("create the token {name}"))
                 .cause("a token with this name already exists")
                 .hint("choose another name, or revoke the existing token first")),
@@ -109,7 +109,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn revoke_token(&self, name: &str) -> Result<bool> {
         let deletion = sqlx::query("DELETE FROM tokens WHERE name = $1").bind(name);
-        Ok(self.execute("revoke the token", deletion).await? > 0)
+        Ok(self.changed_rows("revoke the token", deletion).await? > 0)
     }
 
     /// Finds the token that a client sent, unless it was revoked or has expired.

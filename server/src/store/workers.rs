@@ -92,7 +92,7 @@ impl Store {
         let forget =
             format!("DELETE FROM worker_processes WHERE last_seen < {clock} - {LISTED_FOR}");
         let forget = sqlx::query(AssertSqlSafe(forget));
-        self.execute(what, forget).await.map(drop)
+        self.execute(what, forget).await
     }
 
     /// Removes the heartbeat of a process that is shutting down.
@@ -102,7 +102,7 @@ impl Store {
     /// Fails if the database query fails.
     pub async fn remove_worker(&self, name: &str) -> Result<()> {
         let deletion = sqlx::query("DELETE FROM worker_processes WHERE name = $1").bind(name);
-        self.execute("remove the worker", deletion).await.map(drop)
+        self.execute("remove the worker", deletion).await
     }
 
     /// Lists the processes with slots, oldest first.
