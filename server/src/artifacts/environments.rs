@@ -55,12 +55,6 @@ pub struct SharedEnvironment {
     pub used: SystemTime,
 }
 
-impl SharedEnvironment {
-    fn unused(&self) -> Duration {
-        age(self.used)
-    }
-}
-
 fn age(time: SystemTime) -> Duration {
     SystemTime::now().duration_since(time).unwrap_or_default()
 }
@@ -161,7 +155,7 @@ impl Artifacts {
     pub async fn remove_unused_environments(&self, unused: Duration) -> Result<u64> {
         let mut removed = 0;
         for environment in self.environments().await? {
-            if environment.unused() >= unused {
+            if age(environment.used) >= unused {
                 self.remove_environment(&environment).await?;
                 removed += 1;
             }
