@@ -69,57 +69,51 @@ pub fn run_worker<'a>(
     ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + 'a>,
     stop: BoxFuture<'static, ()>,
 ) -> BoxFuture<'a, Result<()>> {
-    Box::pin(work_until(worker, ready, stop))
-}
-
-async fn work_until(
-    worker: WorkerSettings,
-    ready: Box<dyn FnOnce(Option<SocketAddr>) + Send + '_>,
-    stop: BoxFuture<'static, ()>,
-) -> Result<()> {
-    let listener = match worker.metrics {
-        Some(address) => Some(probe_http::bind(address, "--metrics").await?),
-        None => None,
-    };
-    if let Some(artifacts) = &worker.artifacts {
-        artifacts.check().await?;
-    }
-    let store = Store::open(&worker.database).await?;
-    let signal = stop_signal(stop);
-    let ending = signal.clone();
-    let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
-    let telemetry = Telemetry::start()?;
-    let machine = machine(&worker.settings, &worker.runs);
-    let probes = Probes::new(
-        store.clone(),
-        signal.clone(),
-        telemetry.clone(),
-        machine.clone(),
-    );
-    let working = JobPool::new(
-        worker.workers.max(1),
-        Worker {
-            store,
-            artifacts: worker.artifacts,
-            harnesses: HarnessCache::new(&worker.settings, &worker.runs),
-            settings: worker.settings,
-            folder: worker.runs,
-            changes,
-            stop: signal,
-            telemetry: telemetry.clone(),
-            machine: Some(machine),
-        },
-        // Only servers remove old data.
-        RetentionPolicy::default(),
-    );
-    ready(listener.as_ref().map(local_address).transpose()?);
-    let probing = probe_http::serve(listener, probes, working.drained());
-    let all = async {
-        tokio::join!(working.until_stopped(), probing);
-    };
-    let worked = with_shutdown_timeout(all, ending).await;
-    telemetry.stop().await;
-    worked
+    Box::pin(async move {
+        let listener = match worker.metrics {
+            Some(address) => Some(probe_http::bind(address, "--metrics").await?),
+            None => None,
+        };
+        if let Some(artifacts) = &worker.artifacts {
+            artifacts.check().await?;
+        }
+        let store = Store::open(&worker.database).await?;
+        let signal = stop_signal(stop);
+        let ending = signal.clone();
+        let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
+        let telemetry = Telemetry::start()?;
+        let machine = machine(&worker.settings, &worker.runs);
+        let probes = Probes::new(
+            store.clone(),
+            signal.clone(),
+            telemetry.clone(),
+            machine.clone(),
+        );
+        let working = JobPool::new(
+            worker.workers.max(1),
+            Worker {
+                store,
+                artifacts: worker.artifacts,
+                harnesses: HarnessCache::new(&worker.settings, &worker.runs),
+                settings: worker.settings,
+                folder: worker.runs,
+                changes,
+                stop: signal,
+                telemetry: telemetry.clone(),
+                machine: Some(machine),
+            },
+            // Only servers remove old data.
+            RetentionPolicy::default(),
+        );
+        ready(listener.as_ref().map(local_address).transpose()?);
+        let probing = probe_http::serve(listener, probes, working.drained());
+        let all = async {
+            tokio::join!(working.until_stopped(), probing);
+        };
+        let worked = with_shutdown_timeout(all, ending).await;
+        telemetry.stop().await;
+        worked
+    })
 }
 
 /// Awaits `all`, but not for longer than the shutdown timeout after `stop`: a sandbox or a disk may hang.
@@ -219,24 +213,22 @@ impl Server {
     /// Fails if the GitHub settings are invalid, the store or the artifact store cannot be used, or an address cannot
     /// be bound.
     pub fn bind(settings: ServerSettings) -> BoxFuture<'static, Result<Self>> {
-        Box::pin(Self::open(settings))
-    }
-
-    async fn open(settings: ServerSettings) -> Result<Self> {
-        let github = GitHubSetup::new(&settings.settings)?;
-        settings.artifacts.check().await?;
-        let store = Store::open(&settings.database).await?;
-        let listener = probe_http::bind(settings.listen, "--listen").await?;
-        let metrics = match settings.metrics {
-            Some(address) => Some(probe_http::bind(address, "--metrics").await?),
-            None => None,
-        };
-        Ok(Server {
-            listener,
-            metrics,
-            settings,
-            store,
-            github,
+        Box::pin(async move {
+            let github = GitHubSetup::new(&settings.settings)?;
+            settings.artifacts.check().await?;
+            let store = Store::open(&settings.database).await?;
+            let listener = probe_http::bind(settings.listen, "--listen").await?;
+            let metrics = match settings.metrics {
+                Some(address) => Some(probe_http::bind(address, "--metrics").await?),
+                None => None,
+            };
+            Ok(Server {
+                listener,
+                metrics,
+                settings,
+                store,
+                github,
+            })
         })
     }
 
@@ -264,88 +256,86 @@ impl Server {
     ///
     /// Fails if telemetry cannot start or shutdown takes too long.
     pub fn serve(self, stop: BoxFuture<'static, ()>) -> BoxFuture<'static, Result<()>> {
-        Box::pin(self.serve_until(stop))
-    }
-
-    async fn serve_until(self, stop: BoxFuture<'static, ()>) -> Result<()> {
-        let signal = stop_signal(stop);
-        let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
-        let telemetry = Telemetry::start()?;
-        let options = option_rows(&self.settings, self.address()?, self.metrics_address()?);
-        let machine = machine(&self.settings.settings, &self.settings.runs);
-        let worker = Worker {
-            store: self.store.clone(),
-            artifacts: Some(self.settings.artifacts.clone()),
-            harnesses: HarnessCache::new(&self.settings.settings, &self.settings.runs),
-            settings: self.settings.settings.clone(),
-            folder: self.settings.runs,
-            changes: changes.clone(),
-            stop: signal.clone(),
-            telemetry: telemetry.clone(),
-            machine: Some(machine.clone()),
-        };
-        let comparisons = ComparisonServer {
-            store: self.store.clone(),
-            settings: self.settings.settings.clone(),
-            artifacts: self.settings.artifacts.clone(),
-            folder: worker.folder.clone(),
-            stop: signal.clone(),
-        };
-        let probes = Probes::new(
-            self.store.clone(),
-            signal.clone(),
-            telemetry.clone(),
-            machine,
-        );
-        let state = Arc::new(ApiParts {
-            store: self.store,
-            artifacts: Some(self.settings.artifacts.clone()),
-            settings: self.settings.settings,
-            allowed: self.settings.allowed,
-            access: self.settings.access,
-            sandboxes: Arc::new(SandboxLimits::new(self.settings.sessions.sandboxes)),
-            changes,
-            stop: signal.clone(),
-            telemetry: telemetry.clone(),
-            probes: probes.clone(),
-        });
-        let github = self.github.map(|github| github.serve(state.clone()));
-        let idle = self.settings.sessions.idle;
-        let sessions = Arc::new(OpenSessions::new(idle, state.sandboxes.clone()));
-        let parts = McpParts {
-            api: state,
-            sessions: sessions.clone(),
-        };
-        let router = http::router(Arc::new(parts), github.clone(), options);
-        let policy = RetentionPolicy {
-            days: self.settings.keep_runs,
-            artifacts: Some(self.settings.artifacts),
-            artifact_bytes: self.settings.artifact_bytes,
-        };
-        let mut working = JobPool::new(self.settings.workers, worker, policy);
-        working
-            .sources
-            .push((Arc::new(comparisons), server_task::SLOTS));
-        if let Some(github) = github {
-            for kind in [GitHubTaskKind::Answer, GitHubTaskKind::Confirm] {
-                let (github, stop) = (github.clone(), signal.clone());
-                let tasks = GitHubTasks { github, kind, stop };
-                working.sources.push((Arc::new(tasks), 1));
+        Box::pin(async move {
+            let signal = stop_signal(stop);
+            let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
+            let telemetry = Telemetry::start()?;
+            let options = option_rows(&self.settings, self.address()?, self.metrics_address()?);
+            let machine = machine(&self.settings.settings, &self.settings.runs);
+            let worker = Worker {
+                store: self.store.clone(),
+                artifacts: Some(self.settings.artifacts.clone()),
+                harnesses: HarnessCache::new(&self.settings.settings, &self.settings.runs),
+                settings: self.settings.settings.clone(),
+                folder: self.settings.runs,
+                changes: changes.clone(),
+                stop: signal.clone(),
+                telemetry: telemetry.clone(),
+                machine: Some(machine.clone()),
+            };
+            let comparisons = ComparisonServer {
+                store: self.store.clone(),
+                settings: self.settings.settings.clone(),
+                artifacts: self.settings.artifacts.clone(),
+                folder: worker.folder.clone(),
+                stop: signal.clone(),
+            };
+            let probes = Probes::new(
+                self.store.clone(),
+                signal.clone(),
+                telemetry.clone(),
+                machine,
+            );
+            let state = Arc::new(ApiParts {
+                store: self.store,
+                artifacts: Some(self.settings.artifacts.clone()),
+                settings: self.settings.settings,
+                allowed: self.settings.allowed,
+                access: self.settings.access,
+                sandboxes: Arc::new(SandboxLimits::new(self.settings.sessions.sandboxes)),
+                changes,
+                stop: signal.clone(),
+                telemetry: telemetry.clone(),
+                probes: probes.clone(),
+            });
+            let github = self.github.map(|github| github.serve(state.clone()));
+            let idle = self.settings.sessions.idle;
+            let sessions = Arc::new(OpenSessions::new(idle, state.sandboxes.clone()));
+            let parts = McpParts {
+                api: state,
+                sessions: sessions.clone(),
+            };
+            let router = http::router(Arc::new(parts), github.clone(), options);
+            let policy = RetentionPolicy {
+                days: self.settings.keep_runs,
+                artifacts: Some(self.settings.artifacts),
+                artifact_bytes: self.settings.artifact_bytes,
+            };
+            let mut working = JobPool::new(self.settings.workers, worker, policy);
+            working
+                .sources
+                .push((Arc::new(comparisons), server_task::SLOTS));
+            if let Some(github) = github {
+                for kind in [GitHubTaskKind::Answer, GitHubTaskKind::Confirm] {
+                    let (github, stop) = (github.clone(), signal.clone());
+                    let tasks = GitHubTasks { github, kind, stop };
+                    working.sources.push((Arc::new(tasks), 1));
+                }
             }
-        }
-        // The server responds until running jobs are returned, so that pages show their state and probes see `not
-        // ready`.
-        let drained = stopped(working.drained());
-        let limits = ConnectionLimits::new(self.settings.connections);
-        let serving = connections::serve(self.listener, router, limits, drained);
-        let probing = probe_http::serve(self.metrics, probes, working.drained());
-        let working = working.until_stopped();
-        let all = async {
-            tokio::join!(serving, probing, working);
-            sessions.close_all().await;
-        };
-        let worked = with_shutdown_timeout(all, signal).await;
-        telemetry.stop().await;
-        worked
+            // The server responds until running jobs are returned, so that pages show their state and probes see `not
+            // ready`.
+            let drained = stopped(working.drained());
+            let limits = ConnectionLimits::new(self.settings.connections);
+            let serving = connections::serve(self.listener, router, limits, drained);
+            let probing = probe_http::serve(self.metrics, probes, working.drained());
+            let working = working.until_stopped();
+            let all = async {
+                tokio::join!(serving, probing, working);
+                sessions.close_all().await;
+            };
+            let worked = with_shutdown_timeout(all, signal).await;
+            telemetry.stop().await;
+            worked
+        })
     }
 }
