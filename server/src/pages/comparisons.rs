@@ -3,7 +3,7 @@
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use serde::Serialize;
+use serde_json::json;
 
 use super::run_view::RunRow;
 use super::{ListQuery, PAGE, render, template};
@@ -35,24 +35,6 @@ pub(super) async fn list(
     ))
 }
 
-#[derive(Serialize)]
-struct ComparisonPage {
-    comparison: Comparison,
-    /// Budget for all runs together, in US dollars.
-    max_dollars: Option<f64>,
-    /// Number of planned runs; `None` if another version wrote the plan. `made` is the number of existing runs.
-    planned: Option<usize>,
-    made: i64,
-    may_cancel: bool,
-    may_retry: bool,
-    /// Status of the listed runs; empty for all runs.
-    chosen: &'static str,
-    runs: Vec<RunRow>,
-    /// Names of the files of the comparison.
-    files: Vec<String>,
-    next: Option<String>,
-}
-
 pub(super) async fn show(
     State(state): State<ApiState>,
     Path(id): Path<String>,
@@ -72,24 +54,27 @@ pub(super) async fn show(
     let comparison = Comparison::load(&state, &stored).await?;
     let title = comparison.name.clone();
     let is_open = comparison.is_open();
-    let page = ComparisonPage {
-        max_dollars: stored.max_dollars,
-        planned: planned(&stored),
-        made: comparison.runs.values().sum(),
-        may_cancel: !stored.status.has_ended(),
+    let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone());
+    let files: Vec<String> = files.into_iter().map(|file| file.name).collect();
+    let page = json!({
+        "max_dollars": stored.max_dollars,
+        "planned": planned(&stored),
+        "made": comparison.runs.values().sum::<i64>(),
+        "may_cancel": !stored.status.has_ended(),
         // A comparison of a command is resumed by that command.
-        may_retry: stored.request.is_some() && stored.status.may_be_retried(),
-        chosen: filter.status.map_or("", JobStatus::as_str),
-        next: paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone()),
-        runs,
-        files: files.into_iter().map(|file| file.name).collect(),
-        comparison,
-    };
+        "may_retry": stored.request.is_some() && stored.status.may_be_retried(),
+        // An empty status selects all runs.
+        "chosen": filter.status.map_or("", JobStatus::as_str),
+        "next": next,
+        "runs": runs,
+        "files": files,
+        "comparison": comparison,
+    });
     let live = (filter.before.is_none() && is_open).then(|| "poll".to_owned());
     Ok(render(&state, template!("comparison"), &title, live, page))
 }
 
-/// Returns the number of runs of the complete comparison.
+/// Returns the number of runs of the complete comparison; `None` if another version wrote the plan.
 fn planned(stored: &StoredComparison) -> Option<usize> {
     let plan: Plan = serde_json::from_str(&stored.plan).ok()?;
     let samples = plan.systems.iter().map(|s| s.samples(plan.samples));

@@ -5,7 +5,8 @@ use axum::extract::{Form, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{render_with_status, template};
 use crate::api::{ApiResult, ApiState, Problem};
@@ -31,12 +32,6 @@ pub(super) struct LoginForm {
 pub(super) struct LoginQuery {
     /// Address of the requested page.
     next: String,
-}
-
-#[derive(Serialize)]
-struct LoginPage<'n> {
-    problem: Option<&'static str>,
-    next: Option<&'n str>,
 }
 
 /// Returns the address of the login page that returns to a page of this server; `None` for the default page.
@@ -109,10 +104,8 @@ fn page(
     problem: Option<&'static str>,
     next: &str,
 ) -> Response {
-    let page = LoginPage {
-        problem,
-        next: own_path(next).filter(|next| *next != DEFAULT_PAGE),
-    };
+    let next = own_path(next).filter(|next| *next != DEFAULT_PAGE);
+    let page = json!({ "problem": problem, "next": next });
     render_with_status(state, status, template!("login"), "Log in", None, page)
 }
 

@@ -7,6 +7,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
+use serde_json::json;
 use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use super::matrix_origin::MatrixOrigin;
@@ -25,12 +26,6 @@ pub(super) fn router() -> Router<ApiState> {
         .route("/matrices/{id}", get(show))
         .route("/matrices/{id}/cancel", post(cancel))
         .route("/matrices/{id}/retry", post(retry))
-}
-
-#[derive(Serialize)]
-struct MatricesPage {
-    matrices: Vec<MatrixRow>,
-    next: Option<String>,
 }
 
 /// A matrix in the list.
@@ -106,7 +101,7 @@ async fn list(
         matrices.push(MatrixRow::load(store, stored, input, cell_count).await?);
     }
     let live = filter.before.is_none().then(|| "poll".to_owned());
-    let page = MatricesPage { matrices, next };
+    let page = json!({ "matrices": matrices, "next": next });
     Ok(render(
         &state,
         template!("matrices"),

@@ -23,19 +23,19 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use testwright_evals::document::html::{self, STYLE};
 use testwright_evals::untrusted_text;
 
 use super::api::{ApiResult, ApiState, Problem, paging, runs};
 use super::authentication::Caller;
 use crate::store::{JobFilter, JobId, JobStatus};
-use form::{NewRunForm, NumberField};
+use form::NewRunForm;
 pub(crate) use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
 pub(crate) use serve_options::{OptionRow, option_rows};
 use testwright_agent::approaches;
 use testwright_agent::trajectory::entry_view;
-use testwright_config::settings::Setting;
 
 const OWN_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("live.js");
@@ -177,14 +177,6 @@ impl ListQuery {
     }
 }
 
-#[derive(Serialize)]
-struct RunsPage {
-    statuses: Vec<&'static str>,
-    chosen: String,
-    runs: Vec<RunRow>,
-    next: Option<String>,
-}
-
 async fn list(
     State(state): State<ApiState>,
     Query(query): Query<ListQuery>,
@@ -200,12 +192,13 @@ async fn list(
     let runs = state.store.runs(&filter, |run| RunRow::from_run(&run));
     let mut runs = runs.await?;
     let next = paging::truncate_page(&mut runs, PAGE).map(|run| run.id.clone());
-    let page = RunsPage {
-        statuses: JobStatus::of_runs().map(JobStatus::as_str).collect(),
-        chosen: status.map_or(String::new(), |status| status.as_str().to_owned()),
-        next,
-        runs,
-    };
+    let statuses: Vec<_> = JobStatus::of_runs().map(JobStatus::as_str).collect();
+    let page = json!({
+        "statuses": statuses,
+        "chosen": status.map_or("", JobStatus::as_str),
+        "next": next,
+        "runs": runs,
+    });
     let live = is_first.then(|| "poll".to_owned());
     Ok(render(&state, template!("runs"), "Runs", live, page))
 }
@@ -239,25 +232,8 @@ async fn revise(
     Ok(Redirect::to(&format!("/runs/{}", run.id)))
 }
 
-#[derive(Serialize)]
-struct NewPage {
-    problem: Option<String>,
-    limits: [NumberField; 4],
-    given: NewRunForm,
-    approaches: Vec<ApproachRow>,
-}
-
-#[derive(Serialize)]
-struct ApproachRow {
-    name: &'static str,
-    description: &'static str,
-}
-
-fn approach_rows() -> Vec<ApproachRow> {
-    let row = |approach: &&approaches::Approach| ApproachRow {
-        name: approach.name,
-        description: approach.description,
-    };
+fn approach_rows() -> Vec<Value> {
+    let row = |approach: &&approaches::Approach| json!({ "name": approach.name, "description": approach.description });
     approaches::ALL.iter().map(row).collect()
 }
 
@@ -267,12 +243,12 @@ fn new_page(
     form: NewRunForm,
     problem: Option<String>,
 ) -> Response {
-    let page = NewPage {
-        problem,
-        limits: form.limits(&state.settings),
-        given: form,
-        approaches: approach_rows(),
-    };
+    let page = json!({
+        "problem": problem,
+        "limits": form.limits(&state.settings),
+        "given": form,
+        "approaches": approach_rows(),
+    });
     render_with_status(state, status, template!("new"), "New run", None, page)
 }
 
@@ -298,19 +274,10 @@ async fn create(
     }
 }
 
-#[derive(Serialize)]
-struct SettingsPage<'o> {
-    options: &'o [OptionRow],
-    rows: Vec<Setting>,
-}
-
 async fn settings(
     State(state): State<ApiState>,
     Extension(options): Extension<Arc<[OptionRow]>>,
 ) -> Response {
-    let page = SettingsPage {
-        options: &options,
-        rows: state.settings.describe(),
-    };
+    let page = json!({ "options": *options, "rows": state.settings.describe() });
     render(&state, template!("settings"), "Settings", None, page)
 }

@@ -6,12 +6,12 @@ use axum::extract::{Multipart, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use testwright_evals::Dataset;
 
 use super::comparisons::to_page;
 use super::form::{Number, NumberField, filled, refused};
-use super::{ApproachRow, approach_rows, render_with_status, template};
+use super::{approach_rows, render_with_status, template};
 use crate::api::{ApiResult, ApiState, Problem, comparisons};
 use crate::authentication::Caller;
 use crate::comparison::request::{
@@ -35,17 +35,6 @@ const TEST_SECONDS: Number = Number::integer(
     "test_seconds",
     "Timeout of a test run during grading, in seconds",
 );
-
-#[derive(Serialize)]
-struct NewComparisonPage {
-    problem: Option<String>,
-    given: ComparisonForm,
-    approaches: Vec<ApproachRow>,
-    models: Vec<ModelRow>,
-    efforts: [Effort; 3],
-    samples: NumberField,
-    limits: [NumberField; 5],
-}
 
 /// A model in the server's settings.
 #[derive(Serialize)]
@@ -295,15 +284,15 @@ fn page(
     problem: Option<String>,
 ) -> Response {
     let note = "runs of each approach with each model on each instance (empty: 1)";
-    let page = NewComparisonPage {
-        problem,
-        samples: SAMPLES.field(note, &form.samples),
-        limits: form.limits(),
-        given: form,
-        approaches: approach_rows(),
-        models: ModelRow::all(&state.settings),
-        efforts: EFFORTS,
-    };
+    let page = json!({
+        "problem": problem,
+        "samples": SAMPLES.field(note, &form.samples),
+        "limits": form.limits(),
+        "given": form,
+        "approaches": approach_rows(),
+        "models": ModelRow::all(&state.settings),
+        "efforts": EFFORTS,
+    });
     let (template, title) = (template!("new-comparison"), "New comparison");
     render_with_status(state, status, template, title, None, page)
 }

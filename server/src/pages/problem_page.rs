@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{login, render, render_with_status, template};
 use crate::api::ApiState;
@@ -69,14 +70,9 @@ fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| site == "cross-site" || site == "same-site")
 }
 
-#[derive(Serialize)]
-struct ContinuePage<'a> {
-    asked: &'a str,
-}
-
 /// Makes the browser repeat the request from a page of this server, so that it sends its cookie.
 fn repeat_from_own_page(state: &ApiState, target: &str) -> Response {
-    let page = ContinuePage { asked: target };
+    let page = json!({ "asked": target });
     let mut response = render(state, template!("again"), "One moment", None, page);
     if let Ok(refresh) = HeaderValue::try_from(format!("0; url={target}")) {
         response.headers_mut().insert(header::REFRESH, refresh);
@@ -92,25 +88,17 @@ struct ProblemText {
     hint: Option<String>,
 }
 
-#[derive(Serialize)]
-struct ProblemPage {
-    heading: &'static str,
-    detail: String,
-    hint: Option<String>,
-    back: BackLink,
-}
-
 async fn page(state: &ApiState, path: &str, response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let status = parts.status;
     let problem = read_problem(body).await;
     let heading = status.canonical_reason().unwrap_or("Error");
-    let content = ProblemPage {
-        heading,
-        detail: sentence(&problem.detail),
-        hint: problem.hint.as_deref().and_then(for_people),
-        back: BackLink::from(path, status),
-    };
+    let content = json!({
+        "heading": heading,
+        "detail": sentence(&problem.detail),
+        "hint": problem.hint.as_deref().and_then(for_people),
+        "back": BackLink::from(path, status),
+    });
     let template = template!("problem");
     let page = render_with_status(state, status, template, heading, None, content);
     // Headers of the status, such as `Allow` and `Retry-After`, are kept.

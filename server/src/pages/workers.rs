@@ -2,23 +2,12 @@
 
 use axum::extract::{Path, Query, State};
 use axum::response::{Redirect, Response};
-use serde::Serialize;
+use serde_json::json;
 
 use super::{ListQuery, PAGE, render, template};
-use crate::api::gradings::{self, GradingList};
+use crate::api::gradings;
 use crate::api::{ApiResult, ApiState, workers};
 use crate::store::JobFilter;
-
-#[derive(Serialize)]
-struct WorkersPage {
-    workers: Vec<workers::Worker>,
-    queue: workers::Queue,
-    /// Total slots of all live workers.
-    slots: i64,
-    /// Waiting time of the oldest queued run.
-    oldest: Option<String>,
-    gradings: GradingList,
-}
 
 /// Shows the page. `before` in the query selects the page of gradings.
 pub(super) async fn show(
@@ -33,13 +22,13 @@ pub(super) async fn show(
     let live = filter.before.is_none().then(|| "poll".to_owned());
     let overview = workers::read(&state).await?;
     let alive = overview.workers.iter().filter(|worker| worker.alive);
-    let page = WorkersPage {
-        slots: alive.map(|worker| worker.slots).sum(),
-        oldest: overview.queue.oldest_seconds.map(age),
-        workers: overview.workers,
-        queue: overview.queue,
-        gradings: gradings::page(&state, filter).await?,
-    };
+    let page = json!({
+        "slots": alive.map(|worker| worker.slots).sum::<i64>(),
+        "oldest": overview.queue.oldest_seconds.map(age),
+        "workers": overview.workers,
+        "queue": overview.queue,
+        "gradings": gradings::page(&state, filter).await?,
+    });
     Ok(render(
         &state,
         template!("workers"),
