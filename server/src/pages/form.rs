@@ -1,6 +1,7 @@
 //! Form fields and their validation. Errors name the field.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::api::{ApiResult, Problem};
 use crate::request::{RunLimits, RunRequest};
@@ -16,18 +17,6 @@ pub(super) struct Number {
     name: &'static str,
     label: &'static str,
     is_whole: bool,
-}
-
-/// A number field, as the page shows it.
-#[derive(Debug, Serialize)]
-pub(super) struct NumberField {
-    name: &'static str,
-    label: &'static str,
-    /// Note beside the label.
-    note: String,
-    /// Keyboard that a phone offers.
-    keys: &'static str,
-    value: String,
 }
 
 impl Number {
@@ -47,15 +36,16 @@ impl Number {
         }
     }
 
-    /// Creates the field with the value that the user entered.
-    pub(super) fn field(&self, note: impl Into<String>, value: &str) -> NumberField {
-        NumberField {
-            name: self.name,
-            label: self.label,
-            note: note.into(),
-            keys: if self.is_whole { "numeric" } else { "decimal" },
-            value: value.to_owned(),
-        }
+    /// Returns the field for a page, with a note beside the label and the value that the user entered. `keys` is the
+    /// keyboard that a phone offers.
+    pub(super) fn field(&self, note: &str, value: &str) -> Value {
+        json!({
+            "name": self.name,
+            "label": self.label,
+            "note": note,
+            "keys": if self.is_whole { "numeric" } else { "decimal" },
+            "value": value,
+        })
     }
 
     /// Parses a whole number from 1 to `most`; `None` if the field is empty.
@@ -147,7 +137,7 @@ impl NewRunForm {
     }
 
     /// Returns the fields for limits, with the server's own limits as notes.
-    pub(super) fn limits(&self, server: &Settings) -> [NumberField; 4] {
+    pub(super) fn limits(&self, server: &Settings) -> [Value; 4] {
         let run = &server.run;
         let most = |most: Option<f64>| match most {
             Some(most) => format!("at most {most}"),
@@ -159,10 +149,10 @@ impl NewRunForm {
         };
         let tokens = run.max_tokens.map(|tokens| tokens as f64);
         [
-            STEPS.field(most(Some(run.max_steps as f64)), &self.steps),
-            TOKENS.field(most(tokens), &self.tokens),
-            DOLLARS.field(dollars, &self.dollars),
-            MINUTES.field(most(Some(run.max_minutes)), &self.minutes),
+            STEPS.field(&most(Some(run.max_steps as f64)), &self.steps),
+            TOKENS.field(&most(tokens), &self.tokens),
+            DOLLARS.field(&dollars, &self.dollars),
+            MINUTES.field(&most(Some(run.max_minutes)), &self.minutes),
         ]
     }
 }

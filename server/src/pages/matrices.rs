@@ -6,7 +6,6 @@ use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
-use serde::Serialize;
 use serde_json::json;
 use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
@@ -17,7 +16,7 @@ use crate::api::{ApiResult, ApiState, matrices, paging};
 use crate::fields::shortened;
 use crate::matrix::request::MatrixInput;
 use crate::matrix::view::{self, Matrix};
-use crate::store::{JobFilter, Store, StoredMatrix, timestamp};
+use crate::store::{JobFilter, StoredMatrix, timestamp};
 use testwright_config::error::Result;
 
 pub(super) fn router() -> Router<ApiState> {
@@ -26,45 +25,6 @@ pub(super) fn router() -> Router<ApiState> {
         .route("/matrices/{id}", get(show))
         .route("/matrices/{id}/cancel", post(cancel))
         .route("/matrices/{id}/retry", post(retry))
-}
-
-/// A matrix in the list.
-#[derive(Serialize)]
-struct MatrixRow {
-    id: String,
-    title: String,
-    /// Id of the run whose tests it uses.
-    run: Option<String>,
-    status: &'static str,
-    repository: String,
-    created_at: String,
-    tests: usize,
-    patches: usize,
-    known_cells: i64,
-    all_cells: usize,
-}
-
-impl MatrixRow {
-    async fn load(
-        store: &Store,
-        stored: &StoredMatrix,
-        input: &MatrixInput,
-        known_cells: i64,
-    ) -> Result<Self> {
-        let origin = MatrixOrigin::load(store, input).await?;
-        Ok(MatrixRow {
-            id: stored.id.to_string(),
-            title: origin.title,
-            run: origin.run,
-            status: stored.status.as_str(),
-            repository: shortened(&stored.repository, MAX_NAME_CHARS),
-            created_at: timestamp(stored.created_at).to_string(),
-            tests: input.tests.len(),
-            patches: input.patches.len(),
-            known_cells,
-            all_cells: input.tests.len() * input.patches.len(),
-        })
-    }
 }
 
 /// Drops the texts of the tests and patches, which a list does not show.
@@ -97,8 +57,19 @@ async fn list(
     };
     let mut matrices = Vec::new();
     for (stored, input) in &stored_matrices {
-        let cell_count = counts.get(stored.id.as_str()).copied().unwrap_or_default();
-        matrices.push(MatrixRow::load(store, stored, input, cell_count).await?);
+        let origin = MatrixOrigin::load(store, input).await?;
+        matrices.push(json!({
+            "id": stored.id.as_str(),
+            "title": origin.title,
+            "run": origin.run,
+            "status": stored.status.as_str(),
+            "repository": shortened(&stored.repository, MAX_NAME_CHARS),
+            "created_at": timestamp(stored.created_at).to_string(),
+            "tests": input.tests.len(),
+            "patches": input.patches.len(),
+            "known_cells": counts.get(stored.id.as_str()).copied().unwrap_or_default(),
+            "all_cells": input.tests.len() * input.patches.len(),
+        }));
     }
     let live = filter.before.is_none().then(|| "poll".to_owned());
     let page = json!({ "matrices": matrices, "next": next });

@@ -1,6 +1,7 @@
 //! A matrix for its page.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::matrix_origin::MatrixOrigin;
 use crate::matrix::view::{Cell, Matrix, PatchResult};
@@ -13,33 +14,9 @@ pub(super) struct MatrixView {
     origin: MatrixOrigin,
     may_cancel: bool,
     may_retry: bool,
-    patch_rows: Vec<PatchRow>,
-    cell_tables: Vec<CellView>,
-}
-
-#[derive(Debug, Serialize)]
-struct PatchRow {
-    name: String,
-    verdict: &'static str,
-    /// Reasons against the patch.
-    reasons: String,
-    /// Rank, from 1; empty for a patch that passes no test.
-    rank: String,
-    cells: Vec<SmallCell>,
-}
-
-#[derive(Debug, Serialize)]
-struct SmallCell {
-    class: &'static str,
-    text: String,
-}
-
-/// The tests of a cell with their outcomes.
-#[derive(Debug, Serialize)]
-struct CellView {
-    title: String,
-    rows: Vec<[String; 3]>,
-    why: Option<String>,
+    patch_rows: Vec<Value>,
+    /// The tests of each cell with their outcomes.
+    cell_tables: Vec<Value>,
 }
 
 impl MatrixView {
@@ -56,27 +33,26 @@ impl MatrixView {
     }
 }
 
-fn row(matrix: &Matrix, patch: &PatchResult) -> PatchRow {
+fn row(matrix: &Matrix, patch: &PatchResult) -> Value {
     let rank = matrix.ranking.iter().position(|name| *name == patch.name);
     let cell = |tests: &String| {
         let mut cells = matrix.cells.iter();
         summarize_cell(cells.find(|cell| cell.patch == patch.name && cell.tests == *tests))
     };
-    PatchRow {
-        name: patch.name.clone(),
-        verdict: patch.verdict.as_str(),
-        reasons: patch.reasons.join("; "),
-        rank: rank.map_or(String::new(), |rank| (rank + 1).to_string()),
-        cells: matrix.tests.iter().map(cell).collect(),
-    }
+    json!({
+        "name": patch.name,
+        "verdict": patch.verdict.as_str(),
+        // The reasons against the patch.
+        "reasons": patch.reasons.join("; "),
+        // From 1; empty for a patch that passes no test.
+        "rank": rank.map_or(String::new(), |rank| (rank + 1).to_string()),
+        "cells": matrix.tests.iter().map(cell).collect::<Vec<_>>(),
+    })
 }
 
-fn summarize_cell(cell: Option<&Cell>) -> SmallCell {
+fn summarize_cell(cell: Option<&Cell>) -> Value {
     let Some(cell) = cell else {
-        return SmallCell {
-            class: "",
-            text: "waiting".to_owned(),
-        };
+        return json!({ "class": "", "text": "waiting" });
     };
     let all = cell.passed.len() + cell.failed.len();
     let (class, text) = match () {
@@ -94,17 +70,16 @@ fn summarize_cell(cell: Option<&Cell>) -> SmallCell {
         }
         () => ("yes", format!("{} of {all} pass", cell.passed.len())),
     };
-    SmallCell { class, text }
+    json!({ "class": class, "text": text })
 }
 
-fn cell_view(cell: &Cell) -> CellView {
+fn cell_view(cell: &Cell) -> Value {
     let outcome = |outcome: Option<&String>| outcome.cloned().unwrap_or_default();
     let row = |(id, old): (&String, &String)| [id.clone(), old.clone(), outcome(cell.new.get(id))];
-    CellView {
-        title: format!("{} on {}", cell.tests, cell.patch),
-        rows: cell.old.iter().map(row).collect(),
-        why: [&cell.infrastructure, &cell.not_tried, &cell.forged]
-            .into_iter()
-            .find_map(Clone::clone),
-    }
+    let mut whys = [&cell.infrastructure, &cell.not_tried, &cell.forged].into_iter();
+    json!({
+        "title": format!("{} on {}", cell.tests, cell.patch),
+        "rows": cell.old.iter().map(row).collect::<Vec<_>>(),
+        "why": whys.find_map(Clone::clone),
+    })
 }

@@ -32,7 +32,7 @@ use super::authentication::Caller;
 use crate::store::{JobFilter, JobId, JobStatus};
 use form::NewRunForm;
 pub(crate) use problem_page::answer_browsers;
-use run_view::{RunRow, RunView};
+use run_view::{RunRow, run_view};
 pub(crate) use serve_options::{OptionRow, option_rows};
 use testwright_agent::approaches;
 use testwright_agent::trajectory::entry_view;
@@ -205,8 +205,8 @@ async fn list(
 
 async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
     let run = runs::find(&state, &id).await?;
-    let view = RunView::load(&state, &run).await?;
-    let title = view.run.title.clone();
+    let view = run_view(&state, &run).await?;
+    let title = run_view::title(&run);
     let live = (!run.status.has_ended()).then(|| format!("/v1/runs/{}/events", run.id));
     Ok(render(&state, template!("run"), &title, live, view))
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use testwright_evals::Dataset;
 
 use super::comparisons::to_page;
-use super::form::{Number, NumberField, filled, refused};
+use super::form::{Number, filled, refused};
 use super::{approach_rows, render_with_status, template};
 use crate::api::{ApiResult, ApiState, Problem, comparisons};
 use crate::authentication::Caller;
@@ -36,29 +36,22 @@ const TEST_SECONDS: Number = Number::integer(
     "Timeout of a test run during grading, in seconds",
 );
 
-/// A model in the server's settings.
-#[derive(Serialize)]
-struct ModelRow {
-    name: String,
-    is_default: bool,
-    has_price: bool,
-}
-
-impl ModelRow {
-    fn all(settings: &Settings) -> Vec<Self> {
-        let default = settings.run.model.as_ref();
-        let has_price = |name: &str| {
-            ModelName::parse(name).is_ok_and(|model| price_of(settings, &model).is_some())
-        };
-        let priced = settings.prices.keys();
-        let others = priced.filter(|name| Some(*name) != default);
-        let row = |name: &String| ModelRow {
-            is_default: Some(name) == default,
-            has_price: has_price(name),
-            name: name.clone(),
-        };
-        default.into_iter().chain(others).map(row).collect()
-    }
+/// Returns the models in the server's settings.
+fn model_rows(settings: &Settings) -> Vec<Value> {
+    let default = settings.run.model.as_ref();
+    let has_price = |name: &str| {
+        ModelName::parse(name).is_ok_and(|model| price_of(settings, &model).is_some())
+    };
+    let priced = settings.prices.keys();
+    let others = priced.filter(|name| Some(*name) != default);
+    let row = |name: &String| {
+        json!({
+            "name": name,
+            "is_default": Some(name) == default,
+            "has_price": has_price(name),
+        })
+    };
+    default.into_iter().chain(others).map(row).collect()
 }
 
 /// The form as the user filled it in.
@@ -203,7 +196,7 @@ impl ComparisonForm {
     }
 
     /// Returns the fields for limits.
-    fn limits(&self) -> [NumberField; 5] {
+    fn limits(&self) -> [Value; 5] {
         let priced = "every model needs a price in the server's settings";
         [
             DOLLARS.field(priced, &self.dollars),
@@ -290,7 +283,7 @@ fn page(
         "limits": form.limits(),
         "given": form,
         "approaches": approach_rows(),
-        "models": ModelRow::all(&state.settings),
+        "models": model_rows(&state.settings),
         "efforts": EFFORTS,
     });
     let (template, title) = (template!("new-comparison"), "New comparison");

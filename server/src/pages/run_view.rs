@@ -1,7 +1,7 @@
 //! A run for its page.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testwright_evals::untrusted_text::MAX_NAME_CHARS;
 
 use crate::api::ApiState;
@@ -18,7 +18,7 @@ use testwright_agent::trajectory::{Event, entries, usage_timeline};
 use testwright_config::error::Result;
 
 use super::outcome_text::explanation;
-use super::usage_chart::UsageChart;
+use super::usage_chart::usage_chart;
 
 /// Maximum number of events on the page; the trajectory has all events.
 const MAX_EVENTS: u32 = 2_000;
@@ -27,7 +27,7 @@ const MAX_EVENTS: u32 = 2_000;
 #[derive(Debug, Serialize)]
 pub(super) struct RunRow {
     pub id: String,
-    pub title: String,
+    title: String,
     status: &'static str,
     repository: String,
     /// Commit of the old code.
@@ -78,73 +78,44 @@ impl RunRow {
 }
 
 /// Returns the title of the issue; without one, the id of the run.
-fn title(run: &StoredRun) -> String {
+pub(super) fn title(run: &StoredRun) -> String {
     if run.title.is_empty() {
         return run.id.to_string();
     }
     shortened(&run.title, MAX_NAME_CHARS)
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct RunView {
-    pub run: RunRow,
-    /// Id of the comparison that the run belongs to.
-    comparison: Option<String>,
-    /// Explanation of the outcome.
-    said: Vec<String>,
-    may_cancel: bool,
-    may_retry: bool,
-    may_revise: bool,
-    patch: Vec<DiffLine>,
-    /// Names of the files of the run.
-    files: Vec<String>,
-    evidence: Vec<(&'static str, String)>,
-    tests: Vec<String>,
-    /// Outcomes of each test with each candidate fix.
-    fixes: Vec<Vec<String>>,
-    usage: Option<UsageChart>,
-    issue: String,
-    entries: Vec<EntryView>,
-}
-
-#[derive(Debug, Serialize)]
-struct DiffLine {
-    kind: &'static str,
-    text: String,
-}
-
-impl RunView {
-    pub(super) async fn load(state: &ApiState, run: &StoredRun) -> Result<Self> {
-        let stored = state.store.events(&run.id, 0, MAX_EVENTS).await?;
-        let events: Vec<Event> = stored
-            .iter()
-            .filter_map(|event| serde_json::from_str(&event.line).ok())
-            .collect();
-        let record = run.record_value();
-        let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
-        let files = state.store.artifacts(&run.id).await?;
-        let comparison = state.store.comparison(&run.batch).await?;
-        let (tests, fixes) = matrix(&record["evidence"]);
-        Ok(RunView {
-            comparison: comparison.map(|comparison| comparison.id.to_string()),
-            said: explanation(&record, outcome.as_ref()),
-            may_cancel: !run.status.has_ended() && !run.cancel,
-            may_retry: run.status.may_be_retried(),
-            may_revise: may_revise(run),
-            patch: run.patch.as_deref().map(diff).unwrap_or_default(),
-            files: files.into_iter().map(|file| file.name).collect(),
-            evidence: outcome.as_ref().map(evidence).unwrap_or_default(),
-            tests,
-            fixes,
-            usage: UsageChart::from_points(&usage_timeline(&events)),
-            issue: issue(&events, run),
-            entries: entries(&events)
-                .into_iter()
-                .map(EntryView::from_entry)
-                .collect(),
-            run: RunRow::from_run(run),
-        })
-    }
+/// Returns the run for its page.
+pub(super) async fn run_view(state: &ApiState, run: &StoredRun) -> Result<Value> {
+    let stored = state.store.events(&run.id, 0, MAX_EVENTS).await?;
+    let events: Vec<Event> = stored
+        .iter()
+        .filter_map(|event| serde_json::from_str(&event.line).ok())
+        .collect();
+    let record = run.record_value();
+    let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
+    let files = state.store.artifacts(&run.id).await?.into_iter();
+    let comparison = state.store.comparison(&run.batch).await?;
+    // Outcomes of each test with each candidate fix.
+    let (tests, fixes) = matrix(&record["evidence"]);
+    let entries = entries(&events).into_iter().map(EntryView::from_entry);
+    Ok(json!({
+        "run": RunRow::from_run(run),
+        "comparison": comparison.map(|comparison| comparison.id.to_string()),
+        // An explanation of the outcome.
+        "said": explanation(&record, outcome.as_ref()),
+        "may_cancel": !run.status.has_ended() && !run.cancel,
+        "may_retry": run.status.may_be_retried(),
+        "may_revise": may_revise(run),
+        "patch": run.patch.as_deref().map(diff).unwrap_or_default(),
+        "files": files.map(|file| file.name).collect::<Vec<_>>(),
+        "evidence": outcome.as_ref().map(evidence).unwrap_or_default(),
+        "tests": tests,
+        "fixes": fixes,
+        "usage": usage_chart(&usage_timeline(&events)),
+        "issue": issue(&events, run),
+        "entries": entries.collect::<Vec<_>>(),
+    }))
 }
 
 fn may_revise(run: &StoredRun) -> bool {
@@ -178,7 +149,7 @@ fn issue(events: &[Event], run: &StoredRun) -> String {
     }
 }
 
-fn diff(patch: &str) -> Vec<DiffLine> {
+fn diff(patch: &str) -> Vec<Value> {
     let kind = |line: &str| match line.as_bytes().first() {
         _ if line.starts_with("+++") || line.starts_with("---") => "place",
         Some(b'+') => "added",
@@ -186,10 +157,7 @@ fn diff(patch: &str) -> Vec<DiffLine> {
         Some(b' ') | None => "same",
         _ => "place",
     };
-    let line = |line: &str| DiffLine {
-        kind: kind(line),
-        text: line.to_owned(),
-    };
+    let line = |line: &str| json!({ "kind": kind(line), "text": line });
     patch.lines().map(line).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The chart of a run's tokens over time.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use testwright_agent::trajectory::{Purpose, UsagePoint};
 
@@ -9,84 +9,54 @@ const HEIGHT: f64 = 140.0;
 /// Margin for dots at the edge.
 const MARGIN: f64 = 6.0;
 
-#[derive(Debug, Serialize)]
-pub(super) struct UsageChart {
-    width: f64,
-    height: f64,
-    /// Total number of tokens.
-    tokens: u64,
-    seconds: String,
-    /// Points of a polyline, which rises when a reply arrives.
-    line: String,
-    points: Vec<Dot>,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Dot {
-    x: String,
-    y: String,
-    title: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    purpose: Purpose,
-    tool_seconds: String,
-    model_seconds: String,
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    tokens: u64,
-    dollars: String,
-}
-
-impl UsageChart {
-    /// Creates the chart; `None` if no tokens were used, as with rule-based approaches.
-    pub(super) fn from_points(points: &[UsagePoint]) -> Option<Self> {
-        let last = points.last().filter(|last| last.tokens > 0)?;
-        let place = |seconds: f64, tokens: u64| {
-            let x = seconds / last.seconds.max(f64::MIN_POSITIVE);
-            let y = tokens as f64 / last.tokens.max(1) as f64;
-            let within = |share: f64, length: f64| MARGIN + share * (length - 2.0 * MARGIN);
-            (
-                format!("{:.1}", within(x.min(1.0), WIDTH)),
-                format!("{:.1}", HEIGHT - within(y, HEIGHT)),
-            )
-        };
-        let (mut line, mut before) = (Vec::new(), 0);
-        for point in points {
-            for tokens in [before, point.tokens] {
-                let (x, y) = place(point.seconds, tokens);
-                line.push(format!("{x},{y}"));
-            }
-            before = point.tokens;
+/// Returns the chart for a page; `None` if no tokens were used, as with rule-based approaches. Its line rises when a reply
+/// arrives.
+pub(super) fn usage_chart(points: &[UsagePoint]) -> Option<Value> {
+    let last = points.last().filter(|last| last.tokens > 0)?;
+    let place = |seconds: f64, tokens: u64| {
+        let x = seconds / last.seconds.max(f64::MIN_POSITIVE);
+        let y = tokens as f64 / last.tokens.max(1) as f64;
+        let within = |share: f64, length: f64| MARGIN + share * (length - 2.0 * MARGIN);
+        (
+            format!("{:.1}", within(x.min(1.0), WIDTH)),
+            format!("{:.1}", HEIGHT - within(y, HEIGHT)),
+        )
+    };
+    let (mut line, mut before) = (Vec::new(), 0);
+    for point in points {
+        for tokens in [before, point.tokens] {
+            let (x, y) = place(point.seconds, tokens);
+            line.push(format!("{x},{y}"));
         }
-        let (x, y) = place(0.0, 0);
-        line.insert(0, format!("{x},{y}"));
-        let dot = |point: &UsagePoint| {
-            let (x, y) = place(point.seconds, point.tokens);
-            let title = format!("{} tokens after {:.1} s", point.tokens, point.seconds);
-            Dot { x, y, title }
-        };
-        let row = |point: &UsagePoint| Row {
-            purpose: point.purpose,
-            tool_seconds: format!("{:.1}", point.tool_seconds),
-            model_seconds: format!("{:.1}", point.model_seconds),
-            prompt_tokens: point.prompt_tokens,
-            completion_tokens: point.completion_tokens,
-            tokens: point.tokens,
-            dollars: point.dollars.map_or(String::new(), |d| format!("{d:.4}")),
-        };
-        Some(UsageChart {
-            width: WIDTH,
-            height: HEIGHT,
-            tokens: last.tokens,
-            seconds: format!("{:.1}", last.seconds),
-            line: line.join(" "),
-            points: points.iter().map(dot).collect(),
-            rows: points.iter().map(row).collect(),
-        })
+        before = point.tokens;
     }
+    let (x, y) = place(0.0, 0);
+    line.insert(0, format!("{x},{y}"));
+    let dot = |point: &UsagePoint| {
+        let (x, y) = place(point.seconds, point.tokens);
+        let title = format!("{} tokens after {:.1} s", point.tokens, point.seconds);
+        json!({ "x": x, "y": y, "title": title })
+    };
+    let row = |point: &UsagePoint| {
+        json!({
+            "purpose": point.purpose,
+            "tool_seconds": format!("{:.1}", point.tool_seconds),
+            "model_seconds": format!("{:.1}", point.model_seconds),
+            "prompt_tokens": point.prompt_tokens,
+            "completion_tokens": point.completion_tokens,
+            "tokens": point.tokens,
+            "dollars": point.dollars.map_or(String::new(), |d| format!("{d:.4}")),
+        })
+    };
+    Some(json!({
+        "width": WIDTH,
+        "height": HEIGHT,
+        "tokens": last.tokens,
+        "seconds": format!("{:.1}", last.seconds),
+        "line": line.join(" "),
+        "points": points.iter().map(dot).collect::<Vec<_>>(),
+        "rows": points.iter().map(row).collect::<Vec<_>>(),
+    }))
 }
 
 #[cfg(test)]
@@ -106,14 +76,14 @@ mod tests {
             tokens,
             dollars: None,
         };
-        assert!(UsageChart::from_points(&[]).is_none());
-        let chart = UsageChart::from_points(&[point(1.0, 50), point(2.0, 100)]).unwrap();
+        assert!(usage_chart(&[]).is_none());
+        let chart = usage_chart(&[point(1.0, 50), point(2.0, 100)]).unwrap();
         assert_eq!(
-            chart.line,
+            chart["line"],
             "6.0,134.0 450.0,134.0 450.0,70.0 894.0,70.0 894.0,6.0"
         );
-        assert!(UsageChart::from_points(&[point(1.0, 0)]).is_none());
-        let chart = UsageChart::from_points(&[point(0.0, 10)]).unwrap();
-        assert_eq!(chart.line, "6.0,134.0 6.0,134.0 6.0,6.0");
+        assert!(usage_chart(&[point(1.0, 0)]).is_none());
+        let chart = usage_chart(&[point(0.0, 10)]).unwrap();
+        assert_eq!(chart["line"], "6.0,134.0 6.0,134.0 6.0,6.0");
     }
 }
