@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde_json::json;
 use testwright_sandboxes::environment::{Environment, SampleSettings, TestSample};
 
 use super::headings::{ENVIRONMENT, LIMITS, MODEL, OUTPUT};
@@ -53,17 +53,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// Output of `--json`.
-#[derive(Debug, Serialize)]
-struct EnvironmentDescription {
-    repository: String,
-    commit: Option<String>,
-    environment: Environment,
-    /// The recipe as `[environment]` of testwright.toml, to copy and change.
-    recipe_toml: String,
-    sample: Option<TestSample>,
-}
-
 /// Builds the environment. The exit code is 0 if the build succeeds and, with `--sample`, at least one test passes;
 /// otherwise it is 1.
 pub(super) async fn run(args: &Args) -> Result<u8> {
@@ -98,13 +87,14 @@ pub(super) async fn run(args: &Args) -> Result<u8> {
     let (source, environment, sample) = prepared?;
     let passes = sample.as_ref().is_none_or(|s| s.count("passed") > 0);
     if args.json {
-        output::print_json(&EnvironmentDescription {
-            repository: source.name,
-            commit: source.commit,
-            recipe_toml: environment.recipe.to_toml(),
-            environment,
-            sample,
-        })?;
+        output::print_json(&json!({
+            "repository": source.name,
+            "commit": source.commit,
+            "environment": environment,
+            // The recipe as `[environment]` of testwright.toml, to copy and change.
+            "recipe_toml": environment.recipe.to_toml(),
+            "sample": sample,
+        }))?;
     } else {
         output::print_stdout(describe(&environment, sample.as_ref()));
     }
