@@ -28,26 +28,17 @@ const MAX_WAIT: i64 = 2 * 60 * 60_000;
 const TOKEN_RENEWAL_MARGIN: i64 = 60_000;
 
 /// The reason why a request failed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum RequestError {
     /// GitHub's rate limit is exhausted until this time (milliseconds since 1970).
+    #[error("rate-limited by GitHub")]
     Later(i64),
     /// GitHub refused the request.
+    #[error("GitHub refused ({status}): {message}")]
     Refused { status: u16, message: String },
     /// GitHub could not be reached, or its response could not be read.
+    #[error("{0}")]
     Failed(String),
-}
-
-impl std::fmt::Display for RequestError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            RequestError::Later(_) => write!(f, "rate-limited by GitHub"),
-            RequestError::Refused { status, message } => {
-                write!(f, "GitHub refused ({status}): {message}")
-            }
-            RequestError::Failed(why) => write!(f, "{why}"),
-        }
-    }
 }
 
 type RequestResult<T> = std::result::Result<T, RequestError>;

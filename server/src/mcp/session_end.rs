@@ -6,14 +6,8 @@ use rmcp::service::RequestContext;
 use tokio::sync::watch;
 
 /// A handle that ends the session when it is dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SessionEnder(watch::Sender<()>);
-
-impl Default for SessionEnder {
-    fn default() -> Self {
-        SessionEnder(watch::Sender::new(()))
-    }
-}
 
 impl SessionEnder {
     pub(super) fn watched(&self) -> SessionEnd {
