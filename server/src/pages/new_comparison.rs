@@ -39,9 +39,8 @@ const TEST_SECONDS: Number = Number::integer(
 /// Returns the models in the server's settings.
 fn model_rows(settings: &Settings) -> Vec<Value> {
     let default = settings.run.model.as_ref();
-    let has_price = |name: &str| {
-        ModelName::parse(name).is_ok_and(|model| price_of(settings, &model).is_some())
-    };
+    let has_price =
+        |name: &str| ModelName::parse(name).is_ok_and(|model| price_of(settings, &model).is_some());
     let priced = settings.prices.keys();
     let others = priced.filter(|name| Some(*name) != default);
     let row = |name: &String| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use testwright_agent::trajectory::{Purpose, UsagePoint};
+use testwright_agent::trajectory::UsagePoint;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 140.0;
@@ -62,6 +62,8 @@ pub(super) fn usage_chart(points: &[UsagePoint]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use testwright_agent::trajectory::Purpose;
+
     use super::*;
 
     #[test]
