@@ -82,6 +82,22 @@ pub(super) fn read(tree: &Tree) -> Result<CiInstalls> {
     Ok(installs)
 }
 
+/// Returns the requirements files that the job of CI with this one installs, in the order of its commands. Returns this one
+/// alone if there is no such job.
+pub(super) fn files_of_job(tree: &Tree, path: String) -> Result<Vec<String>> {
+    for (_, text) in test_commands(tree)? {
+        for steps in matrix::with_values(&text).split("steps:") {
+            let mut job = CiInstalls::default();
+            job.add(steps);
+            if job.files.contains(&path) {
+                job.files.retain(|path| tree.contains(path));
+                return Ok(job.files);
+            }
+        }
+    }
+    Ok(vec![path])
+}
+
 /// Returns those of the folders that the commands name, as in `pip install ./core[test]`. A variable can hold the
 /// arguments, so any place counts.
 pub(super) fn named_folders(tree: &Tree, folders: &[String]) -> Result<Vec<String>> {

@@ -87,8 +87,9 @@ pub(super) fn test_requirements(
             if tox.files.contains(&path) {
                 dependencies.add_tox(tox, files, installable);
             } else {
-                dependencies.from.push(path.clone());
-                dependencies.files.push(path);
+                let files = ci::files_of_job(tree, path)?;
+                dependencies.from.extend(files.iter().cloned());
+                dependencies.files.extend(files);
             }
         } else if dependencies.requirements.is_empty() && !ci.files.is_empty() {
             dependencies.from.extend(ci.files.iter().cloned());

@@ -320,6 +320,24 @@ fn requirements_file_of_ci_comes_first() {
 }
 
 #[test]
+fn requirements_files_of_a_job_are_installed_together() {
+    let workflow = "jobs:\n  tests:\n    strategy:\n      matrix:\n        list: [old.txt, new.txt]\n    steps:\n    - run: pip \
+                    install -r test_requirements/${{ matrix.list }} -r test_requirements/db.txt\n    - run: manage.py \
+                    test\n  others:\n    steps:\n    - run: pip install -r test_requirements/others.txt\n";
+    let files = [
+        ("pyproject.toml", "[project]\nname = 'x'\n"),
+        ("test_requirements/old.txt", "django<5\n"),
+        ("test_requirements/new.txt", "django<6\n"),
+        ("test_requirements/db.txt", "psycopg\n"),
+        ("test_requirements/others.txt", "trio\n"),
+        (".github/workflows/tests.yml", workflow),
+    ];
+    let (recipe, _) = detected(DAY, &files);
+    let expected = ["test_requirements/new.txt", "test_requirements/db.txt"];
+    assert_eq!(recipe.requirements_files, expected);
+}
+
+#[test]
 fn requirements_file_with_pytest_gives_extras() {
     let (recipe, origin) = detected(
         DAY,
