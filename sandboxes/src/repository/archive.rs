@@ -43,8 +43,9 @@ impl Repository {
             Some(commit) => {
                 let mut tags = self.git.run(&["for-each-ref", "refs/tags"])?.into_bytes();
                 // A repository that has all its objects borrows none.
-                let borrowed = self.git.alternates().map(std::fs::read);
-                tags.extend(borrowed.and_then(Result::ok).unwrap_or_default());
+                let borrowed = self.git.alternates();
+                let borrowed = borrowed.and_then(|path| std::fs::read(path).ok());
+                tags.extend(borrowed.unwrap_or_default());
                 let tags = hex(&Sha256::digest(&tags));
                 let parts = [commit, &self.tree, &tags].map(|hash| short(hash));
                 Some(folder.join(format!("{}.json", parts.join("-"))))
