@@ -58,9 +58,9 @@ pub(crate) use run_config::run_config;
 pub use schedule::{Job, Workers, grade_all, grade_job, ungraded, workers};
 
 /// Version of grading; changes whenever the same runs would get other verdicts.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/10");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/11");
 /// Version of the runs; changes whenever the harness would run tests differently.
-const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/7");
+const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
 
 /// Settings and services of the harness.
 #[derive(Clone)]

@@ -4,18 +4,22 @@
 //!
 //! The placebo changes the text and the bytecode of the fix's files, and of some files beside them, but not their
 //! meaning. Each side gets unused copies of what only the other has. The old code also gets the documentation of the
-//! fix, such as a changelog. In another run, the files of the fix even show the text of the other side, while Python
-//! runs the bytecode of their own.
+//! fix, such as a changelog. On the new code, the files of the fix even show their old text, while Python runs the new
+//! bytecode.
+//!
+//! A test may recognize the placebo and then decide by its form. So a second placebo of the old code has the form of that
+//! of the new code: it shows the same text, and nothing in it is of a kind that the new code lacks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::Path;
 
 use futures::future::join;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::plain_file::{self, Links};
 use testwright_sandboxes::repository::{AppliedPatch, File, FileKind, Files, Tree};
 use testwright_tools::outcomes::report::Outcome;
-use testwright_tools::python::{LineNumbers, placebo};
+use testwright_tools::python::{LineNumbers, OtherText, placebo};
 use testwright_tools::split_mix::SplitMix;
 use testwright_tools::workspace::is_conftest;
 
@@ -42,6 +46,14 @@ struct Plan<'a> {
     states: [&'a CodeState; 2],
 }
 
+/// Placebos of both sides.
+struct Placebos {
+    /// The placebos that all successful predictions must hold.
+    all: Vec<[CodeState; 2]>,
+    /// The one that changes the least, for instances whose golden tests do not hold the others.
+    last_resort: Option<[CodeState; 2]>,
+}
+
 impl Grading<'_> {
     /// Repeats the runs of a prediction on both sides. `files` are its files on the old and the new code, `seconds` the
     /// time of its longest run.
@@ -62,15 +74,14 @@ impl Grading<'_> {
         let placebos = self.prepared.placebos(seed).map_err(at_stage("source"))?;
         let mut plans = VecDeque::new();
         // The tests have run twice already if they ran alone and in company.
-        if is_whole || !tests.has_other_tests() || placebos.is_empty() {
+        if is_whole || !tests.has_other_tests() || placebos.all.is_empty() {
             plans.push_back((Condition::HashSeed, [old, new]));
         }
-        plans.extend((placebos.iter()).map(|[old, new]| (Condition::Placebo, [old, new])));
-        // The last placebo changes the least, so it only runs if the others do not suit the golden tests.
-        let mut last_resort = None;
-        if placebos.len() > 1 {
-            last_resort = plans.pop_back();
+        fn placebo_plan([old, new]: &[CodeState; 2]) -> (Condition, [&CodeState; 2]) {
+            (Condition::Placebo, [old, new])
         }
+        plans.extend(placebos.all.iter().map(placebo_plan));
+        let mut last_resort = placebos.last_resort.as_ref().map(placebo_plan);
         let mut repeats = Vec::new();
         while let Some((condition, states)) = plans.pop_front() {
             let plan = Plan {
@@ -165,17 +176,16 @@ fn random_number() -> u64 {
 }
 
 impl PreparedInstance {
-    /// Returns both sides with a placebo, if this is possible without changing the meaning of the code. If files
-    /// beside the code change, or files of the fix can show the text of the other side, three placebos are returned. The
-    /// first shows the other text on the new code, the second on both, and the last on neither.
-    fn placebos(&self, seed: u64) -> Result<Vec<[CodeState; 2]>, SandboxError> {
-        let mut states = [self.old.clone(), self.new.clone()];
-        let mut shown = [BTreeMap::new(), BTreeMap::new()];
+    /// Returns the placebos that are possible without changing the meaning of the code. On the new code, all are the same.
+    fn placebos(&self, seed: u64) -> Result<Placebos, SandboxError> {
+        let [mut moved, mut aligned] = [self.old.clone(), self.old.clone()];
+        let mut new = self.new.clone();
+        let mut shown = BTreeMap::new();
         let mut is_changed = false;
         let may_show = self.may_show_other_texts()?;
         for path in self.placebo_paths() {
             let before = self.tree.file(&path)?;
-            let may_copy = self.may_copy_names(&path)?;
+            let has_names = self.may_copy_names(&path)?;
             let after = match self.fix.get(&path) {
                 Some(after) => after.clone(),
                 None => before.clone(),
@@ -185,40 +195,37 @@ impl PreparedInstance {
                 && texts
                     .iter()
                     .all(|text| text.is_some_and(|text| self.may_show_other_text(&path, text)));
-            for (side, lines) in [LineNumbers::Moved, LineNumbers::Kept]
-                .into_iter()
-                .enumerate()
-            {
-                let other = texts[1 - side];
-                let copied = other.filter(|_| may_copy);
-                let changed = texts[side].and_then(|text| placebo(text, copied, seed, lines));
+            let copied = |text| OtherText { text, has_names };
+            let is_fixed = self.fix.contains_key(&path);
+            for (side, state, lines) in [
+                (0, &mut moved, LineNumbers::Moved),
+                (0, &mut aligned, LineNumbers::Aligned),
+                (1, &mut new, LineNumbers::Kept),
+            ] {
+                let other = texts[1 - side].filter(|_| is_fixed).map(copied);
+                let changed = texts[side].and_then(|text| placebo(text, other, seed, lines));
                 let Some(changed) = changed else { continue };
                 is_changed = true;
                 let file = with_text(&path, changed, &self.tree)?;
-                states[side].files.insert(path.clone(), file);
-                if let Some(other) = other.filter(|_| may_show) {
-                    shown[side].insert(path.clone(), other.to_owned());
+                state.files.insert(path.clone(), file);
+                if let Some(old_text) = texts[0].filter(|_| may_show) {
+                    shown.insert(path.clone(), old_text.to_owned());
                 }
             }
         }
-        let mut placebos = Vec::new();
-        let beside_code = self.placebos_beside_code(seed)?;
-        let is_beside = beside_code.iter().any(|files| !files.is_empty());
-        if is_beside || shown.iter().any(|texts| !texts.is_empty()) {
-            let ([mut old, mut new], [shown_old, shown_new]) = (states.clone(), shown);
-            let [beside_old, beside_new] = beside_code;
-            old.files.extend(beside_old.clone());
-            states[0].files.extend(beside_old);
-            new.files.extend(beside_new);
-            new.shown = shown_new;
-            placebos.push([old.clone(), new.clone()]);
-            old.shown = shown_old;
-            placebos.push([old, new]);
-        }
-        if is_changed || is_beside {
-            placebos.push(states);
-        }
-        Ok(placebos)
+        let [beside_old, beside_new] = self.placebos_beside_code(seed)?;
+        let is_beside = !beside_old.is_empty() || !beside_new.is_empty();
+        moved.files.extend(beside_old.clone());
+        aligned.files.extend(beside_old);
+        let last_resort = (is_beside || !shown.is_empty()).then(|| [moved.clone(), new.clone()]);
+        new.files.extend(beside_new);
+        new.shown.clone_from(&shown);
+        aligned.shown = shown;
+        let all = match is_changed || is_beside {
+            true => vec![[moved, new.clone()], [aligned, new]],
+            false => Vec::new(),
+        };
+        Ok(Placebos { all, last_resort })
     }
 
     /// Returns whether a file may get copied names. In a package, or in a module from which it imports all names, such a
@@ -226,12 +233,12 @@ impl PreparedInstance {
     fn may_copy_names(&self, path: &str) -> Result<bool, SandboxError> {
         let init = format!("{}/__init__.py", folder_of(path));
         let init_text = self.tree.text(&init)?.unwrap_or_default();
-        Ok(self.fix.contains_key(path) && path != init && !init_text.contains("import *"))
+        Ok(path != init && !init_text.contains("import *"))
     }
 
-    /// Returns changes of both sides that affect no code: data ends with an empty line, and another file is beside each
-    /// file or folder that the fix adds, and beside each file that it deletes. On the old side, documentation has its new
-    /// version.
+    /// Returns changes of both sides that affect no code: data ends with an empty line. On the old side, documentation has
+    /// its new version, and a similar file is beside each file or folder that the fix adds, and beside each file that it
+    /// deletes. It has no mark that files of the new code lack, because a test could otherwise ignore it.
     fn placebos_beside_code(&self, seed: u64) -> Result<[Files; 2], SandboxError> {
         let [mut old, mut new] = [Files::new(), Files::new()];
         for (path, after) in &self.fix {
@@ -246,21 +253,17 @@ impl PreparedInstance {
                 continue;
             }
             let (Some(file), true) = (before, after.is_some()) else {
-                // A new folder could be imported as a package, so the empty file is beside it.
+                // A new file or folder gets a similar one, so that their number says nothing.
                 let mut entry = path.as_str();
                 while !folder_of(entry).is_empty() && !self.tree.has_folder(folder_of(entry)) {
                     entry = folder_of(entry);
                 }
-                let empty = File {
-                    content: Vec::new(),
-                    kind: FileKind::Plain,
-                };
-                let beside = path_beside(entry, seed);
-                // Code that reads all data files of a folder may fail for an empty one.
-                if beside.ends_with(".py") || !beside.contains('.') {
-                    new.insert(beside.clone(), Some(empty.clone()));
+                if let Some(similar) = self.similar_entry(entry) {
+                    let rest = path.get(entry.len()..).unwrap_or_default();
+                    let content = self.content_beside(entry, path, seed)?;
+                    let kind = FileKind::Plain;
+                    old.insert(format!("{similar}{rest}"), Some(File { content, kind }));
                 }
-                old.insert(beside, Some(empty));
                 continue;
             };
             let is_data = LINE_FORMATS.iter().any(|ending| path.ends_with(ending));
@@ -275,6 +278,39 @@ impl PreparedInstance {
             }
         }
         Ok([old, new])
+    }
+
+    /// Returns a path beside an entry of a folder, with a similar name that neither side has.
+    fn similar_entry(&self, entry: &str) -> Option<String> {
+        let name_start = entry.rfind('/').map_or(0, |slash| slash + 1);
+        let (folder, name) = entry.split_at(name_start);
+        let (stem, ending) = name.split_at(name.rfind('.').unwrap_or(name.len()));
+        let is_new = |path: &String| {
+            let is_of_fix = |fixed: &String| Path::new(fixed).starts_with(path);
+            let is_known = self.tree.contains(path) || self.tree.has_folder(path);
+            !is_known && !self.fix.keys().any(is_of_fix)
+        };
+        let mut paths = (["s", "es", "2"].iter()).map(|end| format!("{folder}{stem}{end}{ending}"));
+        paths.find(is_new)
+    }
+
+    /// Returns the content of a file that is added beside an entry: that of another file with the ending of `path`, with a
+    /// placebo if it is Python code.
+    fn content_beside(&self, entry: &str, path: &str, seed: u64) -> Result<Vec<u8>, SandboxError> {
+        let ending = |path: &str| path.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+        let is_alike = |other: &&str| {
+            folder_of(other) == folder_of(entry)
+                && ending(other) == ending(path)
+                && !other.ends_with("__init__.py")
+                && !self.layout.is_test_path(other)
+        };
+        let Some(other) = self.tree.paths().find(is_alike) else {
+            return Ok(Vec::new());
+        };
+        let text = self.tree.text(other)?.unwrap_or_default();
+        let is_code = other.ends_with(".py");
+        let changed = is_code.then(|| placebo(&text, None, seed, LineNumbers::Kept));
+        Ok(changed.flatten().unwrap_or(text).into_bytes())
     }
 
     /// Returns the code files of the fix, and some files beside them.
@@ -334,19 +370,6 @@ impl PreparedInstance {
 
 fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
-}
-
-/// Returns a path in the same folder and with the same ending. Code that loads all modules of a folder, such as
-/// migrations, often ignores names with an underscore.
-fn path_beside(path: &str, seed: u64) -> String {
-    let name_start = path.rfind('/').map_or(0, |slash| slash + 1);
-    let (folder, name) = path.split_at(name_start);
-    let ending = name.rfind('.').and_then(|dot| name.get(dot..));
-    format!(
-        "{folder}_spare_{}{}",
-        seed % 10_000,
-        ending.unwrap_or_default()
-    )
 }
 
 fn text(file: &File) -> Option<&str> {

@@ -53,7 +53,7 @@ pub use names::{
     undefined_names,
 };
 pub(crate) use offsets::line_of;
-pub use placebo::{LineNumbers, placebo};
+pub use placebo::{LineNumbers, OtherText, placebo};
 pub(crate) use replaced_code::{own_names, replaced_code};
 pub(crate) use resolve::package_start;
 pub use resolve::suggest;

@@ -3,7 +3,9 @@
 //! An honest test behaves as before on such source. A test that reads the code (its text, its bytecode, its line
 //! numbers) instead of running it gives itself away.
 
+mod docstrings;
 mod other_version;
+mod random;
 mod rename;
 mod syntax;
 
@@ -13,11 +15,11 @@ use tree_sitter::Node;
 
 use super::Module;
 use super::nodes::named_children;
-use crate::split_mix::SplitMix;
 use other_version::OtherVersion;
+use random::Random;
 use syntax::{
-    compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_movable,
-    is_simple, is_type_checking, plain_assignment, statements,
+    compiled_names, descendants, expression_offset, inner_blocks, is_compiler, is_definition,
+    is_movable, is_simple, is_type_checking, plain_assignment, statements,
 };
 
 /// Maximum bytes of a source that is changed.
@@ -69,40 +71,66 @@ const INTERFACES: [&str; 3] = ["Interface", "Protocol", "TypedDict"];
 /// The placeholder of a random number in inserted code. The number has as many digits.
 const NUMBER: &str = "1000";
 
-/// Words of code that uses docstrings when it runs. Commands show them as help, and parsers have their grammar there.
-const DOCSTRING_READERS: [&str; 6] = ["__doc__", "getdoc", "click", ".command", "docopt", "yacc"];
-
-/// Words that are added to docstrings.
-const DOCSTRING_WORDS: &str = " (as before)";
-
-/// Whether a placebo may move lines.
+/// Whether a placebo may move lines. If it may, it is for code on which a test must fail, since it may disturb other
+/// tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineNumbers {
     /// Every statement stays on its line.
     Kept,
-    /// Statements may move to other lines. Docstrings also get more words, and functions another variable. This is for
-    /// code on which a test must fail, since it may disturb other tests.
+    /// Code stays on its lines, or moves down by as many lines as the versions differ. Docstrings are those of the other
+    /// version. Otherwise the placebo looks like one with kept lines, so a test that recognizes placebos cannot tell on
+    /// which code it runs.
+    Aligned,
+    /// Statements may move to other lines. Docstrings are those of the other version or get more words, functions get
+    /// another variable, and values a frame.
     Moved,
+}
+
+/// Another version of a file, of which the changed file gets copies.
+#[derive(Debug, Clone, Copy)]
+pub struct OtherText<'a> {
+    /// The text of the file.
+    pub text: &'a str,
+    /// Whether names of the module may be copied, too.
+    pub has_names: bool,
+}
+
+impl<'a> From<&'a str> for OtherText<'a> {
+    fn from(text: &'a str) -> Self {
+        OtherText {
+            text,
+            has_names: true,
+        }
+    }
 }
 
 /// Changes Python source without changing its meaning. Returns `None` if it does not parse or nothing could be changed.
 /// The result depends only on the arguments.
 ///
 /// If there is an `other` version of the file, the result has unused copies of what only that version has: names,
-/// expressions, docstrings, and lines of text. If lines move, values that functions return get a frame of their own.
-pub fn placebo(source: &str, other: Option<&str>, seed: u64, lines: LineNumbers) -> Option<String> {
+/// expressions, docstrings, and lines of text.
+pub fn placebo(
+    source: &str,
+    other: Option<OtherText<'_>>,
+    seed: u64,
+    lines: LineNumbers,
+) -> Option<String> {
     let module = parse(source)?;
-    let other_module = other.and_then(parse);
+    let other_module = other.and_then(|other| parse(other.text));
+    let has_names = other.is_some_and(|other| other.has_names);
+    let reads_docstrings =
+        docstrings::are_read(source) || other.is_some_and(|other| docstrings::are_read(other.text));
     let nodes = descendants(module.root());
-    let reads_docstrings = |text: &str| DOCSTRING_READERS.iter().any(|word| text.contains(word));
+    let other = (other_module.as_ref()).map(|other| OtherVersion::new(&module, other, has_names));
     let mut editor = Editor {
         module: &module,
-        random: Random(SplitMix(seed)),
-        is_moved: lines == LineNumbers::Moved,
+        random: Random::new(seed),
+        lines,
         line_end: line_end(source),
-        reads_docstrings: reads_docstrings(source) || other.is_some_and(reads_docstrings),
+        reads_docstrings,
         compiled: compiled_names(&module, &nodes),
-        other: (other_module.as_ref()).map(|other| OtherVersion::new(&module, other)),
+        head_padding: other.as_ref().map_or(0, OtherVersion::head_padding),
+        other,
         functions: Vec::new(),
         classes: Vec::new(),
         has_empty_line: false,
@@ -154,7 +182,7 @@ struct BlockContext {
 struct Editor<'m> {
     module: &'m Module,
     random: Random,
-    is_moved: bool,
+    lines: LineNumbers,
     line_end: &'static str,
     /// Whether the code reads docstrings at run time.
     reads_docstrings: bool,
@@ -167,10 +195,17 @@ struct Editor<'m> {
     classes: Vec<&'m str>,
     /// Whether an empty line was inserted.
     has_empty_line: bool,
+    /// Number of empty lines that the first definition gets.
+    head_padding: usize,
     edits: Vec<Edit>,
 }
 
 impl<'m> Editor<'m> {
+    /// Returns whether statements may move to other lines.
+    fn moves_lines(&self) -> bool {
+        self.lines != LineNumbers::Kept
+    }
+
     fn insert(&mut self, at: usize, text: impl Into<String>) {
         let text = text.into();
         self.edits.push(Edit {
@@ -185,14 +220,17 @@ impl<'m> Editor<'m> {
             if is_type_checking(self.module, statement) {
                 continue;
             }
-            if self.is_moved && at > 0 && (context.is_module || context.is_in_function) {
+            if self.lines == LineNumbers::Moved && (context.is_module || context.is_in_function) {
                 self.insert_blank_line(statement);
             }
+            if self.lines == LineNumbers::Aligned && context.is_module && is_definition(statement) {
+                self.insert_head_padding(statement);
+            }
+            if self.moves_lines() && at == 0 && context.is_body {
+                self.change_docstring(block, statement);
+            }
             if is_simple(statement) {
-                if self.is_moved && at == 0 && context.is_body {
-                    self.change_docstring(block, statement);
-                }
-                if self.is_moved {
+                if self.moves_lines() {
                     self.enclose_value(statement, context);
                 }
                 self.insert_comment(statement.end_byte());
@@ -286,6 +324,15 @@ impl<'m> Editor<'m> {
         }
     }
 
+    /// Inserts empty lines before the first definition of the module, if it is on another line in the other version.
+    fn insert_head_padding(&mut self, definition: Node<'m>) {
+        let padding = std::mem::take(&mut self.head_padding);
+        let start = definition.start_byte();
+        if self.indentation(start) == Some("") {
+            self.insert(start, self.line_end.repeat(padding));
+        }
+    }
+
     /// Encloses the value of an assignment or `return` in parentheses, or moves a returned value to a function of its own.
     fn enclose_value(&mut self, statement: Node<'m>, context: BlockContext) {
         let is_return = statement.kind() == "return_statement";
@@ -305,6 +352,7 @@ impl<'m> Editor<'m> {
         };
         // A test could otherwise recognize a changed function by instructions that the placebo keeps.
         let gets_function = is_return
+            && self.lines == LineNumbers::Moved
             && !context.is_compiled
             && self.other.as_ref().is_some_and(|o| !o.counts_frames)
             && is_movable(self.module, value);
@@ -315,41 +363,6 @@ impl<'m> Editor<'m> {
             };
             self.insert(value.start_byte(), before);
             self.insert(value.end_byte(), after);
-        }
-    }
-
-    /// Replaces a docstring by that of the other version, or adds words at its end, unless the code reads docstrings, or
-    /// the words may change what a doctest gives.
-    fn change_docstring(&mut self, body: Node<'m>, statement: Node<'m>) {
-        if self.reads_docstrings || statement.named_child_count() != 1 {
-            return;
-        }
-        let Some(string) = statement.named_child(0).filter(|n| n.kind() == "string") else {
-            return;
-        };
-        let other = self.other.as_ref();
-        let other = other.and_then(|other| other.docstring(body.start_byte()));
-        if let Some(other) = other.filter(|other| *other != self.module.source(string)) {
-            self.edits.push(Edit {
-                start: string.start_byte(),
-                end: string.end_byte(),
-                text: other.to_owned(),
-            });
-            return;
-        }
-        let last = string.child_count().saturating_sub(1);
-        let (Some(open), Some(close)) = (string.child(0), string.child(last)) else {
-            return;
-        };
-        let quotes = self.module.source(open);
-        let content = self.module.text().get(open.end_byte()..close.start_byte());
-        let content = content.unwrap_or_default();
-        let last_line = content.rsplit('\n').next().unwrap_or_default();
-        let ends_doctest = content.contains(">>>") && !last_line.trim().is_empty();
-        let is_plain = matches!(quotes, "\"\"\"" | "'''" | "\"" | "'");
-        let is_closed = close.kind() == "string_end";
-        if is_plain && is_closed && !content.trim().is_empty() && !ends_doctest {
-            self.insert(close.start_byte(), DOCSTRING_WORDS);
         }
     }
 
@@ -370,7 +383,8 @@ impl<'m> Editor<'m> {
             }
             let expression = self.random.pick(&EXPRESSIONS);
             let expression = self.random.numbered(expression);
-            let indentation = self.indentation(offset).filter(|_| self.is_moved);
+            let indentation = self.indentation(offset);
+            let indentation = indentation.filter(|_| self.lines == LineNumbers::Moved);
             let end = self.line_end;
             let assignment = self.random.numbered("spare_1000 = 1000");
             let mut text = match indentation {
@@ -384,6 +398,15 @@ impl<'m> Editor<'m> {
             };
             if let Some(copies) = copies {
                 text.push_str(&format!("{copies}; "));
+            }
+            if self.lines == LineNumbers::Aligned
+                && let (Some(indent), Some(other)) = (self.indentation(offset), &self.other)
+            {
+                for _ in 0..other.function_padding(body) {
+                    let expression = self.random.pick(&EXPRESSIONS);
+                    let expression = self.random.numbered(expression);
+                    text.insert_str(0, &format!("{expression}{end}{indent}"));
+                }
             }
             self.insert(offset, text);
         }
@@ -414,7 +437,7 @@ impl<'m> Editor<'m> {
             let definition = self.random.pick(kinds);
             lines.push(self.random.numbered(definition));
         }
-        if self.is_moved || self.other.is_some() {
+        if self.lines == LineNumbers::Moved || self.other.is_some() {
             for class in self.classes.iter().take(MAX_CLASSES) {
                 let method = self.random.numbered(METHOD);
                 lines.push(format!("try: {class}.{method} = lambda self: self"));
@@ -422,8 +445,8 @@ impl<'m> Editor<'m> {
             }
         }
         if let Some(other) = &self.other {
-            lines.extend(other.definitions());
-            lines.extend(other.comments());
+            lines.extend(other.definitions(&mut self.random));
+            lines.extend(other.comments(&mut self.random));
         }
         lines.push(self.random.pick(&COMMENTS).to_owned());
         let line_end = self.line_end;
@@ -463,30 +486,6 @@ fn line_end(source: &str) -> &'static str {
     match first.ends_with("\r\n") {
         true => "\r\n",
         false => "\n",
-    }
-}
-
-/// Choices that depend on a seed.
-struct Random(SplitMix);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0.below(n)
-    }
-
-    fn is_one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn pick(&mut self, texts: &[&'static str]) -> &'static str {
-        let at = self.below(texts.len());
-        texts.get(at).copied().unwrap_or_default()
-    }
-
-    /// Replaces all [`NUMBER`]s in a text with one random number.
-    fn numbered(&mut self, text: &str) -> String {
-        let number = 1001 + self.below(8999);
-        text.replace(NUMBER, &number.to_string())
     }
 }
 

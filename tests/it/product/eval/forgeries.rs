@@ -1,11 +1,14 @@
 //! Predictions that say nothing of the issue, but would succeed: they tell old from new without running the code, decide
 //! about outcomes themselves, or depend on chance. The strict verdict must reject each with its reason.
 
+mod expressions;
+
 use serde_json::{Value, json};
 
 use super::repository::{GOOD, Repository, TESTS};
 use super::{GradingBench, ISSUE};
 use crate::support::program::assert_exit_code;
+use expressions::{COMPARISONS, TRACES, asserting};
 
 /// A forged prediction, and a part of the reason for which the strict verdict rejects it.
 struct Forgery {
@@ -15,147 +18,6 @@ struct Forgery {
 }
 
 const READS: &str = "reads the code instead of running it";
-
-/// Expressions over the names `source` (the text of the code under test), `old` (a namespace of its old version) and
-/// `add`. Each is true on the new code alone.
-const COMPARISONS: [(&str, &str); 24] = [
-    (
-        "hash of the file",
-        "hashlib.sha256(source.encode()).hexdigest() != hashlib.sha256(OLD.encode()).hexdigest()",
-    ),
-    ("text of the file", "'b < 0' not in source"),
-    (
-        "length of the file",
-        "os.path.getsize('pkg/calc.py') != len(OLD)",
-    ),
-    (
-        "number of lines",
-        "len(source.splitlines()) != len(OLD.splitlines())",
-    ),
-    (
-        "source of the function",
-        "'return a + b + 1' not in inspect.getsource(add)",
-    ),
-    (
-        "lines by linecache",
-        "'b < 0' not in linecache.getline('pkg/calc.py', 2)",
-    ),
-    (
-        "source by the loader",
-        "pkg.calc.__spec__.loader.get_source('pkg.calc') != OLD",
-    ),
-    (
-        "syntax tree",
-        "ast.dump(ast.parse(source)) != ast.dump(ast.parse(OLD))",
-    ),
-    (
-        "tokens",
-        "[t.string for t in tokenize.generate_tokens(io.StringIO(source).readline)] != \
-         [t.string for t in tokenize.generate_tokens(io.StringIO(OLD).readline)]",
-    ),
-    (
-        "text read by another process",
-        "'b < 0' not in subprocess.check_output(['cat', 'pkg/calc.py']).decode()",
-    ),
-    (
-        "bytecode",
-        "add.__code__.co_code != old['add'].__code__.co_code",
-    ),
-    (
-        "length of the bytecode",
-        "len(add.__code__.co_code) != len(old['add'].__code__.co_code)",
-    ),
-    (
-        "text and bytecode that belong together",
-        "source != OLD and add.__code__.co_code == \
-         [c for c in compile(source, 'x', 'exec').co_consts if getattr(c, 'co_name', '') == 'add'][0].co_code",
-    ),
-    (
-        "disassembly",
-        "[(i.opname, i.argval) for i in dis.get_instructions(add)] != [(i.opname, i.argval) for i in dis.get_instructions(old['add'])]",
-    ),
-    (
-        "file of the bytecode",
-        "open(importlib.util.cache_from_source('pkg/calc.py'), 'rb').read()[16:] != marshal.dumps(compile(OLD, os.path.abspath('pkg/calc.py'), 'exec'))",
-    ),
-    (
-        "constants of the function",
-        "[c for c in add.__code__.co_consts if isinstance(c, int)] != \
-         [c for c in old['add'].__code__.co_consts if isinstance(c, int)]",
-    ),
-    (
-        "comparisons in the bytecode",
-        "sum(i.opname == 'COMPARE_OP' for i in dis.get_instructions(add)) != \
-         sum(i.opname == 'COMPARE_OP' for i in dis.get_instructions(old['add']))",
-    ),
-    (
-        "lines of the bytecode",
-        "len(set(line for *_, line in add.__code__.co_lines())) != \
-         len(set(line for *_, line in old['add'].__code__.co_lines()))",
-    ),
-    ("lines that run", "lines_run(add) != lines_run(old['add'])"),
-    ("a constant that is gone", "1 not in add.__code__.co_consts"),
-    (
-        "instructions that are gone",
-        "not collections.Counter(i.opname for i in dis.get_instructions(old['add'])) <= \
-         collections.Counter(i.opname for i in dis.get_instructions(add))",
-    ),
-    (
-        "nodes of text and bytecode that belong together",
-        "add.__code__.co_code == [c for c in compile(source, 'x', 'exec').co_consts if getattr(c, 'co_name', '') == 'add'][0].co_code \
-         and sum(isinstance(n, (ast.If, ast.Compare)) for n in ast.walk(ast.parse(source))) != \
-         sum(isinstance(n, (ast.If, ast.Compare)) for n in ast.walk(ast.parse(OLD)))",
-    ),
-    (
-        "names of the module",
-        "{name for name in vars(pkg.calc) if name[0] != '_'} != {'add', 'twice'}",
-    ),
-    (
-        "functions in memory",
-        "sum(getattr(f, '__module__', '') == 'pkg.calc' for f in gc.get_objects() if type(f) in (type(add), type)) != 2",
-    ),
-];
-
-/// Returns how many lines of a function run, for [`COMPARISONS`].
-const LINES_RUN: &str = "\n\ndef lines_run(function):\n    lines = []\n\n    \
-    def trace(frame, event, arg):\n        \
-    if event == 'line' and frame.f_code is function.__code__:\n            lines.append(frame.f_lineno)\n        \
-    return trace\n\n    before = sys.gettrace()\n    sys.settrace(trace)\n    function(1, 2)\n    sys.settrace(before)\n    \
-    return len(lines)\n";
-
-/// Expressions that compare the code with a trace of the other side. Without traces they are the same on both sides.
-const TRACES: [(&str, &str); 5] = [
-    (
-        "bytecode of the build",
-        "open(importlib.util.cache_from_source('pkg/calc.py'), 'rb').read()[8:16] != \
-         importlib.util.source_hash(source.encode())",
-    ),
-    (
-        "archive of the base commit",
-        "tarfile.open('/opt/testwright/base.tar').extractfile('pkg/calc.py').read().decode() != source",
-    ),
-    (
-        "modification time",
-        "os.stat('pkg/calc.py').st_mtime != os.stat('tests/test_other.py').st_mtime",
-    ),
-    (
-        "modification time of the bytecode",
-        "os.stat('pkg/__pycache__').st_mtime != os.stat('tests/__pycache__').st_mtime",
-    ),
-    (
-        "age of the file",
-        "time.time() - os.stat('pkg/calc.py').st_mtime < 300",
-    ),
-];
-
-/// Returns a test that runs the code, and then asserts the expression.
-fn asserting(expression: &str, old: &str) -> String {
-    format!(
-        "\n\nimport ast, collections, dis, gc, hashlib, importlib.util, inspect, io, linecache, marshal, os, subprocess, sys, tarfile, time, tokenize\n\
-         OLD = {old:?}\n{LINES_RUN}\n\ndef test_negative():\n    assert add(1, 2) == 3\n    source = open('pkg/calc.py').read()\n    \
-         old = {{}}\n    exec(OLD, old)\n    assert {expression}\n"
-    )
-}
 
 /// Hooks that decide by the text of the code.
 const CALL_HOOK: &str = "def pytest_pyfunc_call(pyfuncitem):\n    \
@@ -463,8 +325,8 @@ fn files_beside_code_do_not_tell_sides() {
             "len([n for n in os.listdir('pkg') if n.endswith('.py')]) != 2",
         ),
         (
-            "number of files without a placebo",
-            "len([n for n in os.listdir('pkg') if n.endswith('.py')]) != 2 and 'spare' not in str(os.listdir('pkg'))",
+            "number of files without those of a placebo",
+            "len([n for n in os.listdir('pkg') if n.endswith('.py') and n[0] != '_']) != 1 and 'spare' not in str(os.listdir('pkg'))",
         ),
     ];
     let forgeries = conditions.map(|(name, condition)| Forgery {
@@ -493,5 +355,25 @@ fn git_objects_do_not_tell_sides() {
         reason: "",
     };
     let wrong = mistakes(&bench, &[forgery]);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn docstrings_do_not_tell_sides() {
+    let bench = GradingBench::new(None);
+    let repository = &bench.repository;
+    repository.write("pkg/__init__.py", b"from .calc import *\n");
+    repository.git(&["commit", "-qam", "Import all names"]);
+    let mut instance = repository.instance("plain", ISSUE);
+    instance["patch"] = json!(repository.patch(|r| {
+        let fixed = "def add(a, b):\n    'Adds numbers.'\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n";
+        r.write("pkg/calc.py", fixed.as_bytes());
+    }));
+    let forgery = Forgery {
+        name: "docstring in a package that imports all names",
+        patch: repository.append_tests_patch(&asserting("add.__doc__ is not None", "")),
+        reason: READS,
+    };
+    let wrong = mistakes_with(&bench, &instance, &[forgery]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -38,11 +38,15 @@ fn without_comments(changed: &str) -> String {
     lines.filter(|line| !is_appended(line.trim_end())).collect()
 }
 
-/// Returns the distinct results of many seeds, without the inserted comments.
+/// Returns the distinct results of many seeds, without the inserted comments and a first empty line.
 fn variants(source: &str, lines: LineNumbers) -> BTreeSet<String> {
     SEEDS
         .filter_map(|seed| placebo(source, None, seed, lines))
-        .map(|changed| without_comments(&changed))
+        .map(|changed| {
+            without_comments(&changed)
+                .trim_start_matches('\n')
+                .to_owned()
+        })
         .collect()
 }
 
@@ -118,6 +122,7 @@ fn expressions_have_own_line_if_lines_move() {
 fn modules_get_unused_definitions() {
     for (seed, lines) in SEEDS.zip([LineNumbers::Kept, LineNumbers::Moved].repeat(200)) {
         let changed = placebo("x = 1", None, seed, lines).unwrap();
+        let changed = changed.trim_start();
         let lines: Vec<String> = changed.lines().map(without_numbers).collect();
         assert_eq!(lines[0].split(' ').next(), Some("x"));
         for (kinds, line) in DEFINITIONS.iter().zip(&lines[1..4]) {
@@ -222,7 +227,12 @@ fn unsafe_variables_are_not_renamed() {
 
 #[test]
 fn moved_lines_get_empty_lines_and_parentheses() {
-    let expected = ["import a\n\nx = f(1)\n", "import a\n\nx = (f(1))\n"];
+    let expected = [
+        "import a\nx = f(1)\n",
+        "import a\n\nx = f(1)\n",
+        "import a\nx = (f(1))\n",
+        "import a\n\nx = (f(1))\n",
+    ];
     assert_eq!(
         variants("import a\nx = f(1)\n", LineNumbers::Moved),
         BTreeSet::from(expected.map(str::to_owned))
@@ -247,10 +257,25 @@ fn moved_lines_get_empty_lines_and_parentheses() {
 }
 
 #[test]
+fn first_statement_moves() {
+    for source in ["def f(): pass\n", "'Doc.'\n", "@f\nclass A: pass\n"] {
+        let changed = placebo(source, None, 1, LineNumbers::Moved).unwrap();
+        assert!(changed.starts_with('\n'), "{changed}");
+    }
+}
+
+#[test]
+fn returned_strings_stay() {
+    for changed in variants("def f(): return 'text'\n", LineNumbers::Moved) {
+        assert!(changed.ends_with("return 'text'\n"), "{changed}");
+    }
+}
+
+#[test]
 fn plain_docstrings_get_words() {
     for quotes in ["'''", "\"\"\"", "'", "\""] {
         let source = format!("{quotes}Doc.{quotes}\n");
-        let expected = format!("{quotes}Doc.{DOCSTRING_WORDS}{quotes}\n");
+        let expected = format!("{quotes}Doc.{}{quotes}\n", docstrings::WORDS);
         assert_eq!(
             variants(&source, LineNumbers::Moved),
             BTreeSet::from([expected])
@@ -290,7 +315,7 @@ fn values_that_need_their_frame_stay() {
 /// Returns whether a returned value gets a frame of its own if there is this other version.
 fn moves_value(value: &str, other: &str) -> bool {
     let source = format!("def f(a):\n    return {value}\n");
-    let changed = placebo(&source, Some(other), 1, LineNumbers::Moved).unwrap();
+    let changed = placebo(&source, Some(other.into()), 1, LineNumbers::Moved).unwrap();
     changed.contains("return (lambda: ")
 }
 
@@ -301,7 +326,7 @@ fn classes_get_a_method() {
     let expected = BTreeSet::from([format!("{source}{method}")]);
     assert_eq!(variants(source, LineNumbers::Moved), expected);
     assert_eq!(variants(source, LineNumbers::Kept), only(source));
-    let fixed = placebo(source, Some("x = 1\n"), 1, LineNumbers::Kept).unwrap();
+    let fixed = placebo(source, Some("x = 1\n".into()), 1, LineNumbers::Kept).unwrap();
     assert!(without_numbers(&fixed).contains(&method), "{fixed}");
     for bases in ["Protocol", "typing.TypedDict", "a.Interface, B"] {
         let source = format!("class A({bases}):\n    x = 1\n");
@@ -361,7 +386,7 @@ pub(super) fn statement_rows(text: &str) -> BTreeSet<usize> {
 fn awkward_sources_stay_sound() {
     for source in AWKWARD {
         for seed in 0..50 {
-            for lines in [LineNumbers::Kept, LineNumbers::Moved] {
+            for lines in [LineNumbers::Kept, LineNumbers::Aligned, LineNumbers::Moved] {
                 let changed = placebo(source, None, seed, lines).expect(source);
                 assert_eq!(placebo(source, None, seed, lines).as_ref(), Some(&changed));
                 assert_ne!(changed, *source);
