@@ -11,6 +11,7 @@ use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
 use super::contribution::{Contribution, layout};
+use super::foreign_files::is_documentation;
 use super::progress::Step;
 use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
@@ -92,7 +93,8 @@ impl PreparedInstance {
     }
 
     /// Applies a prediction to the new code. If it conflicts with the fix in some file, the prediction's version of its
-    /// files is used.
+    /// files is used. Documentation, and files that only the prediction changes, are the same on both sides, so a test
+    /// cannot tell the sides by them. A rename, for example, would take the content of the fixed file.
     pub(super) fn apply_to_new_code(
         &self,
         patch: &str,
@@ -102,7 +104,13 @@ impl PreparedInstance {
             return Ok(old.clone());
         }
         let again = repository::apply(&self.tree, &self.fix, patch)?;
-        Ok(again.unwrap_or_else(|_| old.clone()))
+        let mut again = again.unwrap_or_else(|_| old.clone());
+        for (path, file) in &old.files {
+            if !self.fix.contains_key(path) || is_documentation(path, &self.tree) {
+                again.files.insert(path.clone(), file.clone());
+            }
+        }
+        Ok(again)
     }
 }
 

@@ -358,22 +358,51 @@ fn git_objects_do_not_tell_sides() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A fix often adds documentation, and patches of tests may add some, too.
 #[test]
-fn docstrings_do_not_tell_sides() {
+fn documentation_does_not_tell_sides() {
     let bench = GradingBench::new(None);
     let repository = &bench.repository;
+    let entries: String = (0..20).map(|n| format!("1.0: item {n}\n")).collect();
+    repository.write("CHANGES.rst", entries.as_bytes());
     repository.write("pkg/__init__.py", b"from .calc import *\n");
-    repository.git(&["commit", "-qam", "Import all names"]);
+    repository.git(&["add", "-A"]);
+    repository.git(&["commit", "-qm", "Add files"]);
     let mut instance = repository.instance("plain", ISSUE);
     instance["patch"] = json!(repository.patch(|r| {
         let fixed = "def add(a, b):\n    'Adds numbers.'\n    return a + b\n\n\ndef twice(a):\n    return add(a, a)\n";
         r.write("pkg/calc.py", fixed.as_bytes());
+        r.write("CHANGES.rst", format!("1.1: fixed\n{entries}").as_bytes());
     }));
-    let forgery = Forgery {
-        name: "docstring in a package that imports all names",
-        patch: repository.append_tests_patch(&asserting("add.__doc__ is not None", "")),
-        reason: READS,
-    };
-    let wrong = mistakes_with(&bench, &instance, &[forgery]);
+    let docstring = asserting("add.__doc__ is not None", "");
+    let changelog = format!("{entries}0.9: tests\n");
+    let of_changelog = format!("len(open('CHANGES.rst').read()) != {}", changelog.len());
+    let tests = format!("{TESTS}{}", asserting(&of_changelog, ""));
+    let of_data = format!("len(open('tests/changes.rst').read()) != {}", entries.len());
+    let renaming = format!("{TESTS}{}", asserting(&of_data, ""));
+    let forgeries = [
+        Forgery {
+            name: "docstring in a package that imports all names",
+            patch: repository.append_tests_patch(&docstring),
+            reason: READS,
+        },
+        Forgery {
+            name: "changelog that both change",
+            patch: repository.patch(|r| {
+                r.write("tests/test_calc.py", tests.as_bytes());
+                r.write("CHANGES.rst", changelog.as_bytes());
+            }),
+            reason: "",
+        },
+        Forgery {
+            name: "changelog that becomes data of tests",
+            patch: repository.patch(|r| {
+                r.write("tests/test_calc.py", renaming.as_bytes());
+                r.git(&["mv", "CHANGES.rst", "tests/changes.rst"]);
+            }),
+            reason: "",
+        },
+    ];
+    let wrong = mistakes_with(&bench, &instance, &forgeries);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
