@@ -6,7 +6,7 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, BuildEvent, Environment};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::{self, AppliedPatch, Files, Source, Tree};
+use testwright_sandboxes::repository::{self, AppliedPatch, File, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
@@ -43,6 +43,19 @@ impl CodeState {
             files,
             shown: BTreeMap::new(),
         }
+    }
+
+    /// Returns the files that show another text, with that text.
+    pub(super) fn shown_files(&self) -> Files {
+        let shown = self.shown.iter().filter_map(|(path, text)| {
+            let file = self.files.get(path)?.as_ref()?;
+            let file = File {
+                content: text.clone().into_bytes(),
+                kind: file.kind,
+            };
+            Some((path.clone(), Some(file)))
+        });
+        shown.collect()
     }
 }
 

@@ -300,10 +300,18 @@ impl Harness {
         run: &TestRun<'_>,
         sandbox: &dyn Sandbox,
     ) -> Result<Result<TestRunResult, AbnormalExit>, SandboxError> {
-        files::write_files(sandbox, &run.state.files).await?;
-        traces::commit_side(sandbox, &run.state.environment, &run.state.files).await?;
-        files::write_files(sandbox, run.files).await?;
         let environment = &run.state.environment;
+        files::write_files(sandbox, &run.state.files).await?;
+        if environment.recipe.git {
+            // The commit must have the text that files show, or `git diff` would tell which files hide their code.
+            let shown = run.state.shown_files();
+            files::write_files(sandbox, &shown).await?;
+            traces::commit_side(sandbox, &run.state.files).await?;
+            let mut hidden = run.state.files.clone();
+            hidden.retain(|path, _| shown.contains_key(path));
+            files::write_files(sandbox, &hidden).await?;
+        }
+        files::write_files(sandbox, run.files).await?;
         let changed = run.state.files.keys().chain(run.files.keys());
         let changed: Vec<&str> = changed.map(String::as_str).collect();
         traces::remove_traces(sandbox, environment, &changed, &run.state.shown).await?;

@@ -34,15 +34,8 @@ struct Request<'a> {
     shown: &'a BTreeMap<String, String>,
 }
 
-/// Commits the files of a side, if the environment has a git repository. The files of a prediction are written later.
-pub(super) async fn commit_side(
-    sandbox: &dyn Sandbox,
-    environment: &Environment,
-    files: &Files,
-) -> Result<(), SandboxError> {
-    if !environment.recipe.git {
-        return Ok(());
-    }
+/// Commits the files of a side in the git repository. The files of a prediction are written later.
+pub(super) async fn commit_side(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
     let script = ["sh", "-c", NEW_REPOSITORY, "sh"].into_iter();
     let command = Command::new(script.chain(files.keys().map(String::as_str)));
     let ran = testwright_sandboxes::sandbox::output(sandbox, &command, TIMEOUT).await?;

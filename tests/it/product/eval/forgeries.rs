@@ -356,6 +356,18 @@ fn git_objects_do_not_tell_sides() {
     };
     let wrong = mistakes(&bench, &[forgery]);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // Code may read the state of the repository, for example for its version.
+    let clean = format!(
+        "{GOOD}    import subprocess\n    \
+         assert not subprocess.check_output(['git', '-c', 'safe.directory=*', 'diff', '--name-only', 'HEAD', '--', 'pkg'])\n"
+    );
+    let clean = bench.repository.append_tests_patch(&clean);
+    bench.predictions(&[("clean", "plain", Some(&clean))]);
+    assert_exit_code(&bench.grade(&[], "clean").output().unwrap(), 0);
+    let results = bench.results("clean");
+    let strict = &results[&("clean".to_owned(), "plain".to_owned())]["strict"];
+    assert_eq!(strict["fail_to_pass"], true, "{strict}");
 }
 
 /// A fix often adds documentation, and patches of tests may add some, too.
