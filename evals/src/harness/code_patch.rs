@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{AppliedPatch, Files, Tree};
-use testwright_tools::python::{Definition, Kind, Module, flatten};
+use testwright_tools::python::{Definition, Kind, Module, flatten, is_standard_library};
 use testwright_tools::workspace::{Layout, decode_source, is_conftest};
 
 use super::runner_use;
@@ -16,6 +16,19 @@ use crate::large_stack::on_large_stack;
 
 /// Reason for files that run when Python starts.
 const RUNS_AT_STARTUP: &str = "it runs when Python starts, or replaces a test runner";
+/// Reason for new modules that tests would import in place of a library.
+const REPLACES_LIBRARY: &str = "it takes the place of a module of Python or of the test runner";
+/// Modules that pytest imports, beside its own and those of Python.
+const RUNNER_DEPENDENCIES: [&str; 8] = [
+    "attr",
+    "colorama",
+    "exceptiongroup",
+    "iniconfig",
+    "packaging",
+    "py",
+    "pygments",
+    "tomli",
+];
 /// Reason for test files, and for other files in test folders.
 const IS_TEST: &str = "it is part of the tests";
 
@@ -68,6 +81,12 @@ impl CodePatch {
             let reason = reason_to_leave_out(&path, before.as_deref(), after.as_deref(), layout)
                 .filter(|reason| *reason != IS_TEST || !is_fixed)
                 .or_else(|| is_of_startup(&path, tree).then_some(RUNS_AT_STARTUP))
+                .or_else(|| {
+                    let is_known = tree.contains(&path) || fix.contains_key(&path);
+                    let is_new = |module: &str| !is_known && !tree.has_folder(module);
+                    let replaces = file.is_some() && replaced_library(&path).is_some_and(is_new);
+                    replaces.then_some(REPLACES_LIBRARY)
+                })
                 .or_else(|| {
                     let replaces = file.is_some() && replaces_tests(&path, tree, layout);
                     replaces.then_some("it takes the place of a folder with tests")
@@ -153,6 +172,18 @@ pub(super) fn reason_to_leave_out(
         return Some(RUNS_AT_STARTUP);
     }
     layout.is_test_path(path).then_some(IS_TEST)
+}
+
+/// Returns the module of Python, or of a library of pytest, in whose place a file would be imported. pytest is started in
+/// the root of the repository, so the modules there come first.
+fn replaced_library(path: &str) -> Option<&str> {
+    let module = match path.split_once('/') {
+        None => path.strip_suffix(".py"),
+        Some((folder, file)) => (file == "__init__.py").then_some(folder),
+    }?;
+    let is_library = is_standard_library(module) || RUNNER_DEPENDENCIES.contains(&module);
+    // Names with an underscore need not belong to Python, and its `test` is only for its own tests.
+    (is_library && !module.starts_with('_') && module != "test").then_some(module)
 }
 
 /// Returns whether a file takes the place of a folder that contains tests.

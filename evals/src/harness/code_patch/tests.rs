@@ -39,6 +39,24 @@ fn only_code_of_patch_counts() {
 }
 
 #[test]
+fn modules_in_root_replace_libraries() {
+    for (path, module) in [
+        ("iniconfig.py", Some("iniconfig")),
+        ("argparse.py", Some("argparse")),
+        ("packaging/__init__.py", Some("packaging")),
+        ("packaging/build.py", None),
+        ("pkg/argparse.py", None),
+        ("src/argparse.py", None),
+        ("test/__init__.py", None),
+        ("__init__.py", None),
+        ("_version.py", None),
+        ("setup.py", None),
+    ] {
+        assert_eq!(replaced_library(path), module, "{path}");
+    }
+}
+
+#[test]
 fn settings_count_unless_they_change_pytest() {
     let layout = Layout::default();
     for (path, before, after, is_code) in [
