@@ -93,7 +93,10 @@ pub(super) fn reason(
             "adds {path}, which tests would import in the place of `{name}`"
         ));
     }
-    if path.ends_with(".py") && new_name(path, now, tree, |name| name == PLUGINS).is_some() {
+    if path.ends_with(".py")
+        && new_name(path, now, tree, |name| name == PLUGINS).is_some()
+        && !loads_only_pytester(&decode_source(&now.content))
+    {
         return Some(format!("changes {path}, which loads plugins of pytest"));
     }
     None
@@ -227,3 +230,29 @@ fn new_name(
     let before = before.as_ref().map(names).unwrap_or_default();
     names(now).into_iter().find(|name| !before.contains(name))
 }
+
+/// Returns whether all plugins that a module names are pytest's own `pytester`, which tests of plugins use. It decides
+/// nothing about other tests.
+fn loads_only_pytester(source: &str) -> bool {
+    let mut lines = source.lines().filter(|line| line.contains(PLUGINS));
+    lines.all(|line| {
+        let value = line.strip_prefix(PLUGINS).map(str::trim_start);
+        let value = value.and_then(|value| value.strip_prefix('='));
+        value.is_some_and(is_pytester)
+    })
+}
+
+/// Returns whether a value on one line names only `pytester`.
+fn is_pytester(value: &str) -> bool {
+    let code = value.split('#').next().unwrap_or_default().trim();
+    let count = |bracket: char| code.matches(bracket).count();
+    let is_closed = code.ends_with(['"', '\'', ']', ')'])
+        && count('[') == count(']')
+        && count('(') == count(')');
+    let names = code.split(['"', '\'', '[', ']', '(', ')', ',']);
+    let mut names = names.map(str::trim).filter(|name| !name.is_empty());
+    is_closed && names.all(|name| matches!(name, "pytester" | "_pytest.pytester"))
+}
+
+#[cfg(test)]
+mod tests;
