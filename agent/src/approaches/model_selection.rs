@@ -86,7 +86,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let fallback = rule_based().next();
     let name = approach.split(':').next().unwrap_or_default();
     // `testwright cover` has no other approach.
-    let alternative = fallback.filter(|_| ALL.iter().any(|known| known.name() == name));
+    let alternative = fallback.filter(|_| ALL.iter().any(|known| known.name == name));
     if is_approach_set
         && let Some(approach) = find(name)
         && let ModelKind::Rules(model) = approach.model
@@ -124,7 +124,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
         return Err(Error::usage(format!("use the approach `{approach}`"))
             .cause(format!(
                 "the model `{model}` follows fixed rules and knows only the approach `{}`",
-                rules.0.name()
+                rules.0.name
             ))
             .hint("choose another --model, or omit --approach"));
     }
