@@ -329,15 +329,8 @@ async fn make_plan(
 
 /// Returns the environment from the cache, from another machine, or built now. `input` has no sharing yet.
 async fn cached_or_built(input: &BuildInput<'_>) -> Result<Environment> {
-    let BuildInput {
-        backend,
-        recipe,
-        origin,
-        settings,
-        plan,
-        progress,
-        ..
-    } = *input;
+    let (backend, settings, plan) = (input.backend, input.settings, input.plan);
+    let (recipe, progress) = (input.recipe, input.progress);
     let folder = settings.cache.join("environments");
     crate::private::create_closed(&folder)?;
     let record = records::path(&folder, &plan.environment);
@@ -349,7 +342,7 @@ async fn cached_or_built(input: &BuildInput<'_>) -> Result<Environment> {
     {
         return Ok(Environment {
             recipe: surroundings::merged_recipe(recipe, &environment),
-            origin: origin.to_owned(),
+            origin: input.origin.to_owned(),
             cached: true,
             lease: Some(Lease::take(&folder, &plan.environment)?),
             ..environment

@@ -70,12 +70,8 @@ impl Build<'_> {
         let tree = self.source.tree()?;
         let mut found = Unisolated::default();
         let mut requirements = Vec::new();
-        let is_chosen = self
-            .recipe
-            .install
-            .iter()
-            .flatten()
-            .any(|argument| argument.contains("build-isolation"));
+        let mut arguments = self.recipe.install.iter().flatten();
+        let is_chosen = arguments.any(|argument| argument.contains("build-isolation"));
         for target in targets.iter().filter(|_| !is_chosen) {
             let metadata = ProjectMetadata::read(&tree.subtree(&target.folder))?;
             if metadata.is_built_by_meson() {
@@ -83,14 +79,14 @@ impl Build<'_> {
                 found.add(&metadata);
             }
         }
-        if requirements.is_empty()
-            || !self
-                .install_build_requirements(builder, requirements)
-                .await?
-        {
+        if requirements.is_empty() {
             return Ok(Unisolated::default());
         }
-        Ok(found)
+        let install = self.install_build_requirements(builder, requirements);
+        Ok(match install.await? {
+            true => found,
+            false => Unisolated::default(),
+        })
     }
 
     /// Brings the build folders of meson-python up to date after the code was unpacked again. Otherwise every import in
@@ -166,15 +162,9 @@ impl Build<'_> {
         let mut seen = BTreeSet::new();
         lines.retain(|line| seen.insert(line.clone()));
         // Limits such as `setuptools<70` for old code hold here too.
-        lines.extend(
-            self.plan
-                .requirements
-                .build_constraints
-                .iter()
-                .filter(|limit| lines.iter().any(|line| name(line) == name(limit)))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
+        let mut limits = self.plan.requirements.build_constraints.clone();
+        limits.retain(|limit| lines.iter().any(|line| name(line) == name(limit)));
+        lines.append(&mut limits);
         let step = "install the build requirements";
         Ok(self.try_install(builder, step, &lines).await?.code == 0)
     }
@@ -187,11 +177,8 @@ fn build_requirements(metadata: &ProjectMetadata, setup_py: &str) -> Vec<String>
         lines.extend(["setuptools", "wheel"].map(str::to_owned));
     }
     for (backend, programs) in PROGRAMS {
-        if metadata
-            .build_requires
-            .iter()
-            .any(|line| name(line) == backend)
-        {
+        let mut declared = metadata.build_requires.iter();
+        if declared.any(|line| name(line) == backend) {
             lines.extend(programs.iter().map(|program| (*program).to_owned()));
         }
     }

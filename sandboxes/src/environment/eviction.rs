@@ -173,16 +173,13 @@ async fn list_states(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedS
         let Some(record) = records::read::<Record>(&path).await else {
             continue;
         };
+        // A state that another program removed takes no space.
+        if record.backend != backend.name() || !backend.has_saved(&name).await? {
+            continue;
+        }
         let used = last_used(folder, &name)
             .or_else(|| std::fs::metadata(&path).ok()?.modified().ok())
             .unwrap_or(SystemTime::UNIX_EPOCH);
-        if record.backend != backend.name() {
-            continue;
-        }
-        // A state that another program removed takes no space.
-        if !backend.has_saved(&name).await? {
-            continue;
-        }
         kept.push(CachedState {
             name,
             bytes: record.bytes,

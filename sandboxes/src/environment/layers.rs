@@ -31,12 +31,7 @@ pub(super) struct BuildResult {
 }
 
 pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
-    let BuildInput {
-        source,
-        settings,
-        plan,
-        ..
-    } = *input;
+    let (source, settings, plan) = (input.source, input.settings, input.plan);
     let log = settings.log(&plan.environment)?;
     log.count_from(input.begun);
     log.line(&format!(
@@ -50,11 +45,8 @@ pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
     log.line(&format!(
         "-- wait for locks, and look for the environment: {seconds:.1} s"
     ));
-    let (given, cache, may_install) = (
-        settings.uv.clone(),
-        settings.cache.clone(),
-        !settings.offline,
-    );
+    let (given, cache) = (settings.uv.clone(), settings.cache.clone());
+    let may_install = !settings.offline;
     let find_uv = async {
         tokio::task::spawn_blocking(move || uv::find(given.as_deref(), &cache, may_install)).await?
     };

@@ -124,13 +124,10 @@ impl<'a> Sharing<'a> {
     }
 
     async fn fetch<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
-        match self.try_fetch(name).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, name, "could not fetch a shared environment");
-                None
-            }
-        }
+        self.try_fetch(name).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, name, "could not fetch a shared environment");
+            None
+        })
     }
 
     async fn try_fetch<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
