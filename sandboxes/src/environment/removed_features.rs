@@ -1,4 +1,4 @@
-//! What newer versions of Python no longer have, as errors of old code show it.
+//! Features that newer versions of Python removed, as errors of old code show them.
 
 /// Errors of old code under a newer Python, and the last version without them.
 const REMOVED: [(&str, &str); 26] = [
