@@ -35,9 +35,9 @@ const fn call(constant: &'static str, number: Option<i64>) -> SystemCall {
 
 macro_rules! numbered_by_libc {
     ($list:ident, $condition:meta: $($call:ident)*) => {
-        #[cfg(all(target_os = "linux", $condition))]
+        #[cfg($condition)]
         const $list: &[SystemCall] = &[$(call(stringify!($call), Some(libc::$call))),*];
-        #[cfg(not(all(target_os = "linux", $condition)))]
+        #[cfg(not($condition))]
         const $list: &[SystemCall] = &[$(call(stringify!($call), None)),*];
     };
 }

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bollard::errors::Error;
 use bollard::query_parameters::RemoveContainerOptions;
 
 use super::engine::Engine;
-use super::error::to_sandbox_error;
+use super::error::{EngineResult, to_sandbox_error};
 use super::images;
 use crate::sandbox::Result;
 
@@ -69,20 +70,16 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
         v: true,
         ..RemoveContainerOptions::default()
     };
-    match engine
-        .long_timeout()
-        .remove_container(name, Some(options))
-        .await
-    {
-        Ok(()) => Ok(()),
-        Err(bollard::errors::Error::DockerResponseServerError {
+    let api = engine.long_timeout();
+    match api.remove_container(name, Some(options)).await {
+        Err(Error::DockerResponseServerError {
             status_code: 404, ..
         }) => Ok(()),
-        Err(bollard::errors::Error::DockerResponseServerError {
+        Err(Error::DockerResponseServerError {
             status_code: 409,
             message,
         }) if message.contains("in progress") => await_removal(engine, name).await,
-        Err(e) => Err(to_sandbox_error("remove a container", e)),
+        removed => removed.doing("remove a container"),
     }
 }
 
@@ -93,7 +90,7 @@ async fn await_removal(engine: &Engine, name: &str) -> Result<()> {
     while Instant::now() < deadline {
         match engine.api.inspect_container(name, None).await {
             Ok(_) => tokio::time::sleep(POLL_INTERVAL).await,
-            Err(bollard::errors::Error::DockerResponseServerError {
+            Err(Error::DockerResponseServerError {
                 status_code: 404, ..
             }) => return Ok(()),
             Err(e) => return Err(to_sandbox_error("remove a container", e)),

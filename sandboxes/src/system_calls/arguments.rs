@@ -52,16 +52,8 @@ const NO_WAIT: &[u32] = &[8];
 macro_rules! by_argument {
     ($($call:ident[$index:literal] $refused:expr => $error:expr,)*) => {
         /// All calls that are decided by an argument. None of them is on the lists of allowed and refused calls.
-        #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
         pub const BY_ARGUMENT: &[ArgumentRule] = &[$(ArgumentRule {
             call: call(stringify!($call), Some(libc::$call)),
-            index: $index,
-            refused: $refused,
-            error: $error,
-        }),*];
-        #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-        pub const BY_ARGUMENT: &[ArgumentRule] = &[$(ArgumentRule {
-            call: call(stringify!($call), None),
             index: $index,
             refused: $refused,
             error: $error,
