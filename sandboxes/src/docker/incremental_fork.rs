@@ -20,7 +20,7 @@ use super::container::{Container, Tar};
 use super::container_config::WRITABLE;
 use super::images::Image;
 use crate::error::SandboxError;
-use crate::sandbox::{Command, Process, Result, Sandbox, output_with_input, read_messages};
+use crate::sandbox::{Command, Result, Sandbox, output_with_input, read_messages};
 
 /// Maximum time of a fork; beyond it, a commit would have been faster.
 const SCAN_TIMEOUT: Duration = Duration::from_secs(60);
@@ -229,34 +229,18 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     let pack = "exec tar -C / --null --no-recursion --format=posix -T - -cf -".to_owned();
     let unpack = "exec tar -C / --delay-directory-restore -xpf -".to_owned();
     let (pack, unpack) = (script(pack), script(unpack));
-    let (from, to) = tokio::try_join!(original.spawn(&pack), fork.spawn(&unpack))?;
-    let Process {
-        stdin: mut name_list,
-        stdout: mut archive,
-        stderr: complaints,
-        exit: packed,
-    } = from;
-    let Process {
-        stdin: mut target,
-        stdout: _unused,
-        stderr: refusals,
-        exit: unpacked,
-    } = to;
-    let feed = async move {
-        name_list.write_all(&names).await?;
-        name_list.shutdown().await
+    let (mut from, mut to) = tokio::try_join!(original.spawn(&pack), fork.spawn(&unpack))?;
+    let feed = async {
+        from.stdin.write_all(&names).await?;
+        from.stdin.shutdown().await
     };
-    let flow = async move {
-        tokio::io::copy(&mut archive, &mut target).await?;
-        target.shutdown().await
+    let flow = async {
+        tokio::io::copy(&mut from.stdout, &mut to.stdin).await?;
+        to.stdin.shutdown().await
     };
-    let (fed, flown, complaints, refusals) = tokio::join!(
-        feed,
-        flow,
-        read_messages(complaints),
-        read_messages(refusals)
-    );
-    let (packed, unpacked) = tokio::try_join!(packed, unpacked)?;
+    let (complaints, refusals) = (read_messages(from.stderr), read_messages(to.stderr));
+    let (fed, flown, complaints, refusals) = tokio::join!(feed, flow, complaints, refusals);
+    let (packed, unpacked) = tokio::try_join!(from.exit, to.exit)?;
     // Code 1 means that a file changed while it was read. Callers that run processes meanwhile must avoid that.
     if packed > 1 || unpacked != 0 {
         return Err(unsure(complaints? + &refusals?));

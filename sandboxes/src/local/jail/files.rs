@@ -25,7 +25,7 @@ fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
 }
 
 /// Writes a file atomically, so that no process sees an incomplete file or a busy program.
-pub(super) fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
+pub(super) fn upload(path: &Path, mode: u32) -> Result<(), TaskFailure> {
     let failed = failure("write", path);
     let folder = path
         .parent()
@@ -43,7 +43,7 @@ pub(super) fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
         file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
         fs::rename(&aside, &target)
     })();
-    written.map(|()| 0).map_err(|e| {
+    written.map_err(|e| {
         let _ = fs::remove_file(&aside);
         failed(e)
     })
@@ -56,14 +56,14 @@ fn aside(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
-pub(super) fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
+pub(super) fn unpack(folder: &Path) -> Result<(), TaskFailure> {
     let failed = failure("unpack into", folder);
     fs::create_dir_all(folder).map_err(&failed)?;
     let mut archive = tar::Archive::new(io::BufReader::with_capacity(1 << 18, io::stdin().lock()));
     archive.set_preserve_permissions(true);
     archive.set_preserve_mtime(true);
     archive.set_overwrite(true);
-    archive.unpack(folder).map(|()| 0).map_err(|e| {
+    archive.unpack(folder).map_err(|e| {
         let cause = std::error::Error::source(&e)
             .map(|s| format!(": {s}"))
             .unwrap_or_default();
@@ -71,7 +71,7 @@ pub(super) fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
     })
 }
 
-pub(super) fn download(path: &Path) -> Result<i32, TaskFailure> {
+pub(super) fn download(path: &Path) -> Result<(), TaskFailure> {
     let failed = failure("read", path);
     let mut file = File::open(path).map_err(&failed)?;
     let metadata = file.metadata().map_err(&failed)?;
@@ -80,11 +80,10 @@ pub(super) fn download(path: &Path) -> Result<i32, TaskFailure> {
     }
     let mut out = io::stdout().lock();
     io::copy(&mut file, &mut out).map_err(&failed)?;
-    out.flush().map_err(&failed)?;
-    Ok(0)
+    out.flush().map_err(failed)
 }
 
-pub(super) fn pack(folder: &Path) -> Result<i32, TaskFailure> {
+pub(super) fn pack(folder: &Path) -> Result<(), TaskFailure> {
     let failed = failure("pack", folder);
     let mut archive = tar::Builder::new(io::BufWriter::with_capacity(1 << 18, io::stdout().lock()));
     archive.follow_symlinks(false);
@@ -92,6 +91,5 @@ pub(super) fn pack(folder: &Path) -> Result<i32, TaskFailure> {
     archive
         .into_inner()
         .and_then(|mut out| out.flush())
-        .map_err(&failed)?;
-    Ok(0)
+        .map_err(failed)
 }

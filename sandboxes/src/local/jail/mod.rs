@@ -62,8 +62,7 @@ fn run_keeper() -> Result<i32> {
         Isolation::None => None,
         Isolation::Namespaces | Isolation::Landlock => cgroup::Cgroup::new(&setup.limits),
     };
-    let started = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket, cgroup.as_ref()));
-    let (supervisor, has_joined) = match started {
+    let (supervisor, has_joined) = match start_supervisor(&setup, &socket, cgroup.as_ref()) {
         Ok(started) => started,
         Err(error) => {
             let message = error.to_string();
@@ -79,13 +78,6 @@ fn run_keeper() -> Result<i32> {
         let _ = protocol::write(&mut socket, &Reply::Ended { why });
     }
     Ok(ended.code)
-}
-
-fn prepare(setup: &Setup) -> Result<()> {
-    if setup.isolation != Isolation::Namespaces {
-        prctl::set_child_subreaper(true).doing("become the reaper")?;
-    }
-    Ok(())
 }
 
 /// Moves the socket from standard input to a descriptor that no child inherits, and closes all others.
@@ -112,7 +104,10 @@ fn start_supervisor(
 ) -> Result<(Pid, bool)> {
     let flags = match setup.isolation {
         Isolation::Namespaces => namespaces::FLAGS,
-        Isolation::Landlock | Isolation::None => 0,
+        Isolation::Landlock | Isolation::None => {
+            prctl::set_child_subreaper(true).doing("become the reaper")?;
+            0
+        }
     };
     let (mut ours, theirs) = UnixStream::pair().doing("make a socket")?;
     let accounting = limits::Accounting {

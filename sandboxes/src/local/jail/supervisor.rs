@@ -310,7 +310,8 @@ fn start(setup: &Setup, task: &Task, streams: Streams, accounting: Accounting) -
                 // SAFETY: plain numbers; the originals are marked to close on exec.
                 unsafe { libc::dup2(fd.as_raw_fd(), place) };
             }
-            let code = become_task(setup, task, accounting).unwrap_or_else(|(code, message)| {
+            let failed = become_task(setup, task, accounting).err();
+            let code = failed.map_or(0, |(code, message)| {
                 let _ = writeln!(std::io::stderr(), "{message}");
                 code
             });
@@ -320,7 +321,7 @@ fn start(setup: &Setup, task: &Task, streams: Streams, accounting: Accounting) -
     }
 }
 
-fn become_task(setup: &Setup, task: &Task, accounting: Accounting) -> Result<i32, TaskFailure> {
+fn become_task(setup: &Setup, task: &Task, accounting: Accounting) -> Result<(), TaskFailure> {
     let failed = |e: &dyn std::fmt::Display| (126, format!("cannot start the process: {e}"));
     // SAFETY: no memory involved; restores what every program expects.
     unsafe {
@@ -339,7 +340,7 @@ fn become_task(setup: &Setup, task: &Task, accounting: Accounting) -> Result<i32
         prctl::set_dumpable(true).map_err(|e| failed(&e))?;
     }
     match task {
-        Task::Ping | Task::EndProcesses | Task::Freeze | Task::Thaw => Ok(0),
+        Task::Ping | Task::EndProcesses | Task::Freeze | Task::Thaw => Ok(()),
         Task::Run {
             argv,
             directory,
