@@ -381,25 +381,21 @@ pub async fn output_with_input(
     input: &[u8],
     deadline: Duration,
 ) -> Result<Output> {
-    let Process {
-        mut stdin,
-        stdout,
-        stderr,
-        exit,
-    } = sandbox.spawn(command).await?;
+    let mut process = sandbox.spawn(command).await?;
     let work = async {
         let doing = || format!("the output of `{}`", command.argv.join(" "));
         let write = async move {
             // Fails if the process ends without reading.
-            let _ = stdin.write_all(input).await;
-            let _ = stdin.shutdown().await;
-            drop(stdin);
+            let _ = process.stdin.write_all(input).await;
+            let _ = process.stdin.shutdown().await;
+            drop(process.stdin);
             Ok(())
         };
-        let (_, out, err) =
-            tokio::try_join!(write, read_all(&doing, stdout), read_all(&doing, stderr))?;
+        let out = read_all(&doing, process.stdout);
+        let err = read_all(&doing, process.stderr);
+        let (_, out, err) = tokio::try_join!(write, out, err)?;
         Ok(Output {
-            code: exit.await?,
+            code: process.exit.await?,
             stdout: out,
             stderr: err,
         })

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Process, Result, Sandbox};
+use crate::sandbox::{Command, Result, Sandbox};
 
 const RELAY: &str = include_str!("relay.py");
 
@@ -62,20 +62,14 @@ impl Relay {
         python: &str,
         accept: impl Fn(DuplexStream) + Send + Sync + 'static,
     ) -> Result<Relay> {
-        let Process {
-            stdin,
-            mut stdout,
-            mut stderr,
-            exit,
-        } = sandbox
-            .spawn(&Command {
-                directory: Some("/".into()),
-                ..Command::new([python, "-I", "-S", "-c", RELAY])
-            })
-            .await?;
+        let command = Command {
+            directory: Some("/".into()),
+            ..Command::new([python, "-I", "-S", "-c", RELAY])
+        };
+        let mut process = sandbox.spawn(&command).await?;
         let mut messages = Vec::new();
         let hello = async {
-            match read(&mut stdout).await {
+            match read(&mut process.stdout).await {
                 Ok((READY, port, _)) => u16::try_from(port).ok(),
                 _ => None,
             }
@@ -84,7 +78,7 @@ impl Relay {
             Ok(Some(port)) => port,
             answer => {
                 if answer.is_ok() {
-                    let _ = stderr.take(4096).read_to_end(&mut messages).await;
+                    let _ = process.stderr.take(4096).read_to_end(&mut messages).await;
                 }
                 let messages = String::from_utf8_lossy(&messages);
                 let last = messages
@@ -99,12 +93,13 @@ impl Relay {
         };
         let task = tokio::spawn(async move {
             let drain = async {
-                let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+                let _ = tokio::io::copy(&mut process.stderr, &mut tokio::io::sink()).await;
             };
-            if let (Err(error), ()) = tokio::join!(run_relay(stdin, stdout, accept), drain) {
+            let relay = run_relay(process.stdin, process.stdout, accept);
+            if let (Err(error), ()) = tokio::join!(relay, drain) {
                 tracing::debug!(%error, "the relay of a sandbox ended");
             }
-            let _ = exit.await;
+            let _ = process.exit.await;
         });
         Ok(Relay {
             port,

@@ -95,25 +95,21 @@ impl LocalSandbox {
         path: &Path,
         mut input: impl AsyncBufRead + Send + Unpin,
     ) -> Result<Vec<u8>> {
-        let Process {
-            mut stdin,
-            stdout,
-            stderr,
-            exit,
-        } = self.jail.start(task).await?;
+        let mut process = self.jail.start(task).await?;
         let feed = async move {
             // The exit code reports an early end of the task.
-            let _ = tokio::io::copy_buf(&mut input, &mut stdin).await;
+            let _ = tokio::io::copy_buf(&mut input, &mut process.stdin).await;
+            drop(process.stdin);
         };
         let name = || path.display().to_string();
         let reading = async {
-            tokio::try_join!(read_all(&name, stdout), async {
-                Ok(read_messages(stderr).await?)
+            tokio::try_join!(read_all(&name, process.stdout), async {
+                Ok(read_messages(process.stderr).await?)
             })
         };
         let (_, read) = tokio::join!(feed, reading);
         let (out, message) = read?;
-        match exit.await? {
+        match process.exit.await? {
             0 => Ok(out),
             NOT_FOUND => Err(SandboxError::not_found(message)),
             code if message.is_empty() => {
