@@ -172,17 +172,13 @@ impl Cache {
 
     /// Removes folders without an owner. Returns one line for each.
     pub(super) fn clean(&self) -> Vec<String> {
+        self.finish_removals();
         let mut removed = Vec::new();
-        for kind in ["sandboxes", "states"] {
-            for entry in fs::read_dir(self.root.join(kind))
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                let (path, name) = (
-                    entry.path(),
-                    entry.file_name().to_string_lossy().into_owned(),
-                );
+        for (kind, what) in [("sandboxes", "sandbox"), ("states", "incomplete state")] {
+            let entries = fs::read_dir(self.root.join(kind));
+            for entry in entries.into_iter().flatten().flatten() {
+                let path = entry.path();
+                let name = entry.file_name().to_string_lossy().into_owned();
                 if name.ends_with(".lock") {
                     // A recent lock may be about to get its folder.
                     let old = entry
@@ -192,21 +188,13 @@ impl Cache {
                     if old && !path.with_extension("").exists() && is_free(&path) {
                         let _ = fs::remove_file(&path);
                     }
-                } else if name.starts_with(TRASH_PREFIX) {
-                    // This removal had to wait until the state was no longer in use.
-                    remove_unused(&path);
                 } else if (kind == "sandboxes" || name.starts_with(".new-"))
                     && is_free(&with_lock(&path))
                 {
-                    let what = if kind == "sandboxes" {
-                        "sandbox"
-                    } else {
-                        "incomplete state"
-                    };
-                    match remove_tree(&path) {
-                        Ok(()) => removed.push(format!("removed {what} {name}")),
-                        Err(e) => removed.push(format!("could not remove {what} {name}: {e}")),
-                    }
+                    removed.push(match remove_tree(&path) {
+                        Ok(()) => format!("removed {what} {name}"),
+                        Err(e) => format!("could not remove {what} {name}: {e}"),
+                    });
                     let _ = fs::remove_file(with_lock(&path));
                 }
             }
