@@ -37,9 +37,9 @@ use crate::sandbox::{Result, Sandbox};
 use downloads::Downloads;
 pub use hosts::Host;
 use pages::Pages;
+use relay::Relay;
 #[cfg(fuzzing)]
 pub use relay::carry_frames;
-use relay::{AbortOnDrop, Relay};
 use upstream::Upstream;
 
 /// Settings for the network access of builds.
@@ -138,7 +138,7 @@ pub struct Gateway {
 pub struct HostPort {
     /// Port number on 127.0.0.1.
     pub port: u16,
-    _task: AbortOnDrop,
+    _task: JoinSet<()>,
 }
 
 impl Egress {
@@ -205,16 +205,14 @@ impl Egress {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
         let inner = self.inner.clone();
-        let task = tokio::spawn(async move {
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let _ = stream.set_nodelay(true);
                 inner.spawn(serve::connection(inner.clone(), stream));
             }
         });
-        Ok(HostPort {
-            port,
-            _task: AbortOnDrop(task),
-        })
+        Ok(HostPort { port, _task: task })
     }
 
     /// Returns network access through a port of the host.

@@ -43,16 +43,7 @@ type Outgoing = mpsc::Sender<(u8, u32, Bytes)>;
 pub(super) struct Relay {
     /// Port on the sandbox's own loopback.
     pub port: u16,
-    _task: AbortOnDrop,
-}
-
-/// A task that is aborted when it is dropped.
-pub(super) struct AbortOnDrop(pub tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    _task: JoinSet<()>,
 }
 
 impl Relay {
@@ -91,7 +82,8 @@ impl Relay {
                     .hint("use an image with CPython 3.6 or later"));
             }
         };
-        let task = tokio::spawn(async move {
+        let mut task = JoinSet::new();
+        task.spawn(async move {
             let drain = async {
                 let _ = tokio::io::copy(&mut process.stderr, &mut tokio::io::sink()).await;
             };
@@ -101,10 +93,7 @@ impl Relay {
             }
             let _ = process.exit.await;
         });
-        Ok(Relay {
-            port,
-            _task: AbortOnDrop(task),
-        })
+        Ok(Relay { port, _task: task })
     }
 }
 

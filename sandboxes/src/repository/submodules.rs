@@ -112,32 +112,18 @@ fn expand_below(
         .filter(|line| !line.is_empty())
     {
         let pointer = parse(line).filter(|entry| entry.mode == MODE && *remaining > 0);
-        let Some(pointer) = pointer else {
+        *remaining -= usize::from(pointer.is_some());
+        let Some(pointer) = pointer.filter(|entry| borrowed.contains(entry.object)) else {
             expanded.extend([line, b"\0"].concat());
             continue;
         };
-        *remaining -= 1;
-        if !borrowed.contains(pointer.object) {
-            expanded.extend([line, b"\0"].concat());
-            continue;
-        }
-        let tree = tree_of(git, pointer.object)?;
-        check_tree(
-            git,
-            Some(pointer.object),
-            tree.as_deref().unwrap_or(pointer.object),
-        )?;
-        let files = expand_below(
-            git,
-            list(git, pointer.object)?,
-            borrowed,
-            depth - 1,
-            remaining,
-        )?;
-        for file in files
-            .split(|byte| *byte == 0)
-            .filter(|file| !file.is_empty())
-        {
+        let commit = pointer.object;
+        let tree = tree_of(git, commit)?;
+        check_tree(git, Some(commit), tree.as_deref().unwrap_or(commit))?;
+        let listing = list(git, commit)?;
+        let files = expand_below(git, listing, borrowed, depth - 1, remaining)?;
+        for file in files.split(|byte| *byte == 0) {
+            // The last one is empty.
             let Some(tab) = file.iter().position(|byte| *byte == b'\t') else {
                 continue;
             };
