@@ -64,13 +64,16 @@ pub(super) fn socket_buffers() -> Option<u64> {
 /// To list sockets takes milliseconds, because the kernel searches a table of the sockets of all namespaces. So only
 /// those of a protocol in use are listed.
 pub(super) fn internet_buffers() -> Option<u64> {
-    let in_use = InternetSockets::of_this_namespace();
+    let counts = fs::read_to_string("/proc/net/sockstat").ok();
+    let counts_of_version_6 = fs::read_to_string("/proc/net/sockstat6").unwrap_or_default();
+    let counts = counts.map(|counts| counts + &counts_of_version_6);
     let mut sum = 0;
-    for (protocol, is_in_use) in [
-        (libc::IPPROTO_TCP, in_use.tcp),
-        (libc::IPPROTO_UDP, in_use.udp),
+    for (protocol, names) in [
+        (libc::IPPROTO_TCP, ["TCP", "TCP6"]),
+        (libc::IPPROTO_UDP, ["UDP", "UDP6"]),
     ] {
-        if is_in_use {
+        // Without the kernel's counts, sockets may be in use.
+        if counts.as_ref().is_none_or(|all| is_in_use(all, names)) {
             for family in [libc::AF_INET, libc::AF_INET6] {
                 sum += internet_sockets(family as u8, protocol as u8)?;
             }
@@ -79,40 +82,13 @@ pub(super) fn internet_buffers() -> Option<u64> {
     Some(sum)
 }
 
-/// Whether sockets of a protocol are in use, including those that no process has open.
-struct InternetSockets {
-    tcp: bool,
-    udp: bool,
-}
-
-impl InternetSockets {
-    /// Reads the kernel's counts for this process's network namespace. Without counts, sockets may be in use.
-    fn of_this_namespace() -> InternetSockets {
-        match fs::read_to_string("/proc/net/sockstat") {
-            Ok(counts) => {
-                let counts_of_version_6 = fs::read_to_string("/proc/net/sockstat6");
-                InternetSockets::from_counts(&(counts + &counts_of_version_6.unwrap_or_default()))
-            }
-            Err(_) => InternetSockets {
-                tcp: true,
-                udp: true,
-            },
-        }
-    }
-
-    fn from_counts(counts: &str) -> InternetSockets {
-        let is_in_use = |names: [&str; 2]| {
-            counts
-                .lines()
-                .filter_map(|line| line.split_once(": inuse "))
-                .filter(|(name, _)| names.contains(name))
-                .any(|(_, rest)| rest.split(' ').next() != Some("0"))
-        };
-        InternetSockets {
-            tcp: is_in_use(["TCP", "TCP6"]),
-            udp: is_in_use(["UDP", "UDP6"]),
-        }
-    }
+/// Returns whether sockets with these names are in use, including those that no process has open.
+fn is_in_use(counts: &str, names: [&str; 2]) -> bool {
+    counts
+        .lines()
+        .filter_map(|line| line.split_once(": inuse "))
+        .filter(|(name, _)| names.contains(name))
+        .any(|(_, rest)| rest.split(' ').next() != Some("0"))
 }
 
 /// Sums the fields of a socket's `SK_MEMINFO`.

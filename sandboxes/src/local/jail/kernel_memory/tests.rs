@@ -37,15 +37,15 @@ fn buffers_of_unaccepted_connections_count() {
 
 #[test]
 fn counts_tell_protocols_in_use() {
-    let is_in_use = |counts: &str| {
-        let sockets = InternetSockets::from_counts(counts);
-        (sockets.tcp, sockets.udp)
+    let protocols = |counts: &str| {
+        let udp = is_in_use(counts, ["UDP", "UDP6"]);
+        (is_in_use(counts, ["TCP", "TCP6"]), udp)
     };
     let unused = "sockets: used 9\nTCP: inuse 0 orphan 0 tw 3 alloc 8 mem 1\nUDP: inuse 0 mem 2\n\
                       UDPLITE: inuse 4\nTCP6: inuse 0\nUDP6: inuse 0\n";
-    assert_eq!(is_in_use(unused), (false, false));
+    assert_eq!(protocols(unused), (false, false));
     let tcp = unused.replace("TCP: inuse 0", "TCP: inuse 12");
-    assert_eq!(is_in_use(&tcp), (true, false));
+    assert_eq!(protocols(&tcp), (true, false));
     let version_6 = unused.replace("P6: inuse 0", "P6: inuse 1");
-    assert_eq!(is_in_use(&version_6), (true, true));
+    assert_eq!(protocols(&version_6), (true, true));
 }
