@@ -1,6 +1,7 @@
 //! Errors of sandboxes. They are never shown to a model.
 
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -62,28 +63,21 @@ pub enum Shortage {
 
 impl Shortage {
     /// Returns the shortage that a failed system call reports, if any.
-    pub fn reported_by(error: &std::io::Error) -> Option<Self> {
-        match error.raw_os_error().map(Errno::from_raw) {
-            Some(Errno::EMFILE | Errno::ENFILE) => Some(Shortage::Descriptors),
-            Some(Errno::ENOMEM) => Some(Shortage::Memory),
-            Some(Errno::ENOSPC | Errno::EDQUOT) => Some(Shortage::Disk),
-            _ => match error.kind() {
-                std::io::ErrorKind::OutOfMemory => Some(Shortage::Memory),
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                    Some(Shortage::Disk)
-                }
-                _ => {
-                    let inner = error.get_ref()?.downcast_ref::<std::io::Error>()?;
-                    Shortage::reported_by(inner)
-                }
+    pub fn reported_by(error: &io::Error) -> Option<Self> {
+        match error.kind() {
+            io::ErrorKind::OutOfMemory => Some(Shortage::Memory),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Shortage::Disk),
+            _ => match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EMFILE | Errno::ENFILE) => Some(Shortage::Descriptors),
+                _ => Shortage::reported_by(error.get_ref()?.downcast_ref()?),
             },
         }
     }
 
     /// Returns the shortage behind a failed process start: if there are too many processes, the system reports EAGAIN.
-    pub fn reported_by_spawn(error: &std::io::Error) -> Option<Self> {
+    pub fn reported_by_spawn(error: &io::Error) -> Option<Self> {
         match error.kind() {
-            std::io::ErrorKind::WouldBlock => Some(Shortage::Processes),
+            io::ErrorKind::WouldBlock => Some(Shortage::Processes),
             _ => Shortage::reported_by(error),
         }
     }
@@ -192,7 +186,7 @@ impl SandboxError {
     }
 
     /// Creates the error for a process on the host that could not be started.
-    pub fn from_spawn_error(what: &str, e: &std::io::Error) -> Self {
+    pub fn from_spawn_error(what: &str, e: &io::Error) -> Self {
         let message = format!("{what}: {e}");
         match Shortage::reported_by_spawn(e) {
             Some(shortage) => SandboxError::exhausted(shortage, message),
@@ -220,8 +214,8 @@ pub(crate) fn sources<'a>(
     std::iter::successors(error.source(), |&cause| cause.source())
 }
 
-impl From<std::io::Error> for SandboxError {
-    fn from(e: std::io::Error) -> Self {
+impl From<io::Error> for SandboxError {
+    fn from(e: io::Error) -> Self {
         match Shortage::reported_by(&e) {
             Some(shortage) => SandboxError::exhausted(shortage, e.to_string()),
             None => SandboxError::system(e.to_string()),

@@ -9,7 +9,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
 
 /// Bytes that are compared at once.
-const BLOCK_LEN: usize = 1 << 16;
+const BLOCK_LEN: u64 = 1 << 16;
 
 /// Returns whether `folder` has a plain file with this name that equals a copy of `source`: same size, time, mode and
 /// bytes, and owned by `owner`. Reads `source` from its beginning.
@@ -37,29 +37,18 @@ pub(super) fn has_equal_file(
     Ok(same && same_bytes(source, &there)?)
 }
 
-fn same_bytes(mut one: &File, mut other: &File) -> io::Result<bool> {
-    let (mut left, mut right) = (vec![0; BLOCK_LEN], vec![0; BLOCK_LEN]);
+fn same_bytes(one: &File, other: &File) -> io::Result<bool> {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
-        let (a, b) = (fill(&mut one, &mut left)?, fill(&mut other, &mut right)?);
-        if left[..a] != right[..b] {
+        for (file, block) in [(one, &mut left), (other, &mut right)] {
+            block.clear();
+            file.take(BLOCK_LEN).read_to_end(block)?;
+        }
+        if left != right {
             return Ok(false);
         }
-        if a < BLOCK_LEN {
+        if (left.len() as u64) < BLOCK_LEN {
             return Ok(true);
         }
     }
-}
-
-/// Fills the buffer. Returns fewer bytes than its size only at the end of the file.
-fn fill(file: &mut &File, room: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < room.len() {
-        match file.read(&mut room[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(filled)
 }
