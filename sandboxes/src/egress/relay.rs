@@ -98,11 +98,8 @@ impl Relay {
 }
 
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8, u32, Bytes)> {
-    let mut header = [0; 9];
-    stream.read_exact(&mut header).await?;
-    let [kind, n0, n1, n2, n3, l0, l1, l2, l3] = header;
-    let number = u32::from_be_bytes([n0, n1, n2, n3]);
-    let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+    let (kind, number) = (stream.read_u8().await?, stream.read_u32().await?);
+    let length = stream.read_u32().await? as usize;
     if length > CHUNK {
         return Err(broken("a frame is too long"));
     }

@@ -41,21 +41,11 @@ fn open<P: ?Sized + nix::NixPath>(parent: impl std::os::fd::AsFd, name: &P) -> i
     let place = openat(&parent, name, only_folders | OFlag::O_PATH, Mode::empty())?;
     // The descriptor is used because the name may now refer to another file.
     let by_descriptor = format!("/proc/self/fd/{}", place.as_raw_fd());
-    let open = || {
-        openat(
-            AT_FDCWD,
-            by_descriptor.as_str(),
-            OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
-            Mode::empty(),
-        )
-    };
-    let _ = fchmodat(
-        AT_FDCWD,
-        by_descriptor.as_str(),
-        Mode::S_IRWXU,
-        FchmodatFlags::FollowSymlink,
-    );
-    Ok(open()?)
+    let path = by_descriptor.as_str();
+    let follow = FchmodatFlags::FollowSymlink;
+    let _ = fchmodat(AT_FDCWD, path, Mode::S_IRWXU, follow);
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    Ok(openat(AT_FDCWD, path, flags, Mode::empty())?)
 }
 
 /// Removes the content of a folder. Returns true if it needs another pass, because something was moved into it.
