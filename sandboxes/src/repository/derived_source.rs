@@ -29,10 +29,8 @@ impl Source {
     ) -> Result<Source> {
         let tree = self.tree()?;
         let file = |(path, content): (&String, &Option<Vec<u8>>)| {
-            let kind = match tree.place(path) {
-                Some(place) if place.executable && place.link.is_none() => FileKind::Executable,
-                _ => FileKind::Plain,
-            };
+            let place = tree.place(path).filter(|place| place.link.is_none());
+            let kind = FileKind::plain(place.is_some_and(|place| place.executable));
             let file = content.clone().map(|content| File { content, kind });
             (path.clone(), file)
         };

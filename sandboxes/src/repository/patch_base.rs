@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,13 @@ pub enum FileKind {
 }
 
 impl FileKind {
+    pub(super) fn plain(is_executable: bool) -> FileKind {
+        match is_executable {
+            true => FileKind::Executable,
+            false => FileKind::Plain,
+        }
+    }
+
     /// Returns the mode of a file that is not a link.
     pub(super) fn mode(self) -> u32 {
         match self {
@@ -54,10 +61,10 @@ impl Tree {
         };
         let (content, kind) = match &place.link {
             Some(target) => (target.as_os_str().as_bytes().to_vec(), FileKind::Link),
-            None if place.executable => {
-                (self.read(path)?.unwrap_or_default(), FileKind::Executable)
+            None => {
+                let content = self.read(path)?.unwrap_or_default();
+                (content, FileKind::plain(place.executable))
             }
-            None => (self.read(path)?.unwrap_or_default(), FileKind::Plain),
         };
         Ok(Some(File { content, kind }))
     }
@@ -157,23 +164,14 @@ pub(super) fn read_folder(root: &Path) -> Result<BTreeMap<String, File>> {
                 folders.push(relative);
                 continue;
             }
-            let file = if metadata.is_symlink() {
-                File {
-                    content: std::fs::read_link(entry.path())?
-                        .as_os_str()
-                        .as_bytes()
-                        .to_vec(),
-                    kind: FileKind::Link,
-                }
+            let (content, kind) = if metadata.is_symlink() {
+                let target = std::fs::read_link(entry.path())?;
+                (target.into_os_string().into_vec(), FileKind::Link)
             } else {
-                File {
-                    content: std::fs::read(entry.path())?,
-                    kind: match metadata.permissions().mode() & 0o100 {
-                        0 => FileKind::Plain,
-                        _ => FileKind::Executable,
-                    },
-                }
+                let is_executable = metadata.permissions().mode() & 0o100 != 0;
+                (std::fs::read(entry.path())?, FileKind::plain(is_executable))
             };
+            let file = File { content, kind };
             files.insert(relative.to_string_lossy().into_owned(), file);
         }
     }
