@@ -2,7 +2,7 @@
 //!
 //! A page that a sandbox is still reading counts until it has been read.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,14 +36,8 @@ pub(super) struct Pages {
     room: Arc<Semaphore>,
     most: usize,
     wait: Duration,
-    kept: Mutex<PageCache>,
-}
-
-#[derive(Default)]
-struct PageCache {
-    pages: HashMap<String, (Arc<CachedPage>, u64)>,
-    /// Number of uses so far, as a clock.
-    uses: u64,
+    /// Pages with their keys, the most recently used last.
+    kept: Mutex<VecDeque<(String, Arc<CachedPage>)>>,
 }
 
 impl Pages {
@@ -61,22 +55,21 @@ impl Pages {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Arc<CachedPage>> {
-        let mut cache = lock(&self.kept);
-        cache.uses += 1;
-        let now = cache.uses;
-        let (page, used) = cache.pages.get_mut(key)?;
-        *used = now;
-        Some(page.clone())
+        let mut kept = lock(&self.kept);
+        let place = kept.iter().position(|(other, _)| other == key)?;
+        let used = kept.remove(place)?;
+        let page = used.1.clone();
+        kept.push_back(used);
+        Some(page)
     }
 
     /// Adds a page. Returns `None` if pages that are being read leave no room for it.
     pub(super) async fn insert(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
         let room = self.make_room(size(&page).min(self.most)).await?;
         let held = Arc::new(CachedPage { page, _room: room });
-        let mut cache = lock(&self.kept);
-        cache.uses += 1;
-        let now = cache.uses;
-        cache.pages.insert(key, (held.clone(), now));
+        let mut kept = lock(&self.kept);
+        kept.retain(|(other, _)| *other != key);
+        kept.push_back((key, held.clone()));
         Some(held)
     }
 
@@ -86,12 +79,9 @@ impl Pages {
             if let Ok(room) = self.room.clone().try_acquire_many_owned(bytes) {
                 return Some(room);
             }
-            let mut cache = lock(&self.kept);
-            let oldest = cache.pages.iter().min_by_key(|(_, (_, used))| *used);
-            let Some(key) = oldest.map(|(key, _)| key.clone()) else {
+            if lock(&self.kept).pop_front().is_none() {
                 break;
-            };
-            cache.pages.remove(&key);
+            }
         }
         let room = self.room.clone().acquire_many_owned(bytes);
         tokio::time::timeout(self.wait, room).await.ok()?.ok()
