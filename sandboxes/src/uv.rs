@@ -84,27 +84,21 @@ pub fn require_python(cache: &Path) -> Result<()> {
         || cache.join(INSTALLED).join("bin/uv").exists()
         || !named("uv").is_empty()
         || !pythons().is_empty();
-    match is_known {
-        true => Ok(()),
-        false => {
-            let error = SandboxError::unavailable("no Python found");
-            Err(error.hint(NO_PYTHON_HINT))
-        }
+    if is_known {
+        return Ok(());
     }
+    Err(SandboxError::unavailable("no Python found").hint(NO_PYTHON_HINT))
 }
 
 /// Returns the Pythons on the PATH, newest first. Without any there, returns the installed Pythons.
 fn pythons() -> Vec<PathBuf> {
-    let pythons = named("python3");
-    match pythons.is_empty() {
-        true => KNOWN_PYTHONS
-            .iter()
-            .rev()
-            .flat_map(|version| python_candidates(version))
-            .filter(|path| path.is_file())
-            .collect(),
-        false => pythons,
+    let mut pythons = named("python3");
+    if pythons.is_empty() {
+        let newest_first = KNOWN_PYTHONS.iter().rev();
+        let candidates = newest_first.flat_map(|version| python_candidates(version));
+        pythons.extend(candidates.filter(|path| path.is_file()));
     }
+    pythons
 }
 
 /// A reason why a program cannot be used as `uv`, or could not be installed.

@@ -78,10 +78,8 @@ print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('
         let text = format!("ask {executable} for its version");
         return Err(SandboxError::system(text));
     }
-    let (prefix, version) = (
-        interpreter.prefix.display(),
-        String::from_utf8_lossy(&out.stdout),
-    );
+    let prefix = interpreter.prefix.display();
+    let version = String::from_utf8_lossy(&out.stdout);
     Ok(format!("{executable}\n{prefix}\n{version}"))
 }
 
@@ -120,7 +118,7 @@ fn installed_in(folders: [(&Path, &str); 2], version: &str) -> Vec<Installed> {
                 .strip_prefix(before)
                 .and_then(|rest| rest.strip_prefix(version)?.strip_prefix('.'))
                 .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-            let executable = entry.path().join("bin").join(format!("python{version}"));
+            let executable = entry.path().join(format!("bin/python{version}"));
             if executable.is_file() {
                 installations.push((patch, executable));
             }
