@@ -1,17 +1,14 @@
 //! Processes in a container: an exec, whose single stream from the engine is split into three.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::Path;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
 use futures::{FutureExt, Stream, StreamExt};
-use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 
 use super::archive::Ids;
@@ -21,7 +18,7 @@ use super::error::EngineResult;
 use crate::error::SandboxError;
 use crate::sandbox::{Command, Process, Result};
 
-/// Bytes of output that can wait for a reader before the process blocks, as in a Linux pipe.
+/// Bytes in each direction that can wait for a reader, as in a Linux pipe.
 const PIPE_CAPACITY: usize = 64 << 10;
 
 /// Runs a command with the given environment; its own is ignored.
@@ -63,11 +60,17 @@ pub(super) async fn spawn(
         .start_exec(&id, Some(start))
         .await
         .doing(&doing)?;
-    let StartExecResults::Attached { output, input } = started else {
+    let StartExecResults::Attached { output, mut input } = started else {
         return Err(SandboxError::system(format!(
             "{doing}: the engine returned no streams"
         )));
     };
+    let (stdin, mut from_stdin) = tokio::io::duplex(PIPE_CAPACITY);
+    tokio::spawn(async move {
+        // Writing and shutting down fail if the process has closed its end already.
+        let _ = tokio::io::copy(&mut from_stdin, &mut input).await;
+        let _ = input.shutdown().await;
+    });
     let (stdout, to_stdout) = tokio::io::duplex(PIPE_CAPACITY);
     let (stderr, to_stderr) = tokio::io::duplex(PIPE_CAPACITY);
     let (end_sender, ended) = oneshot::channel();
@@ -78,7 +81,7 @@ pub(super) async fn spawn(
     });
     let engine = engine.clone();
     Ok(Process {
-        stdin: Box::new(Input { inner: Some(input) }),
+        stdin: Box::new(stdin),
         stdout: Box::new(stdout),
         stderr: Box::new(stderr),
         exit: async move { exit_code(&engine, &id, ended, &doing).await }.boxed(),
@@ -163,51 +166,5 @@ async fn exit_code(
             });
         }
         pause = (pause * 2).min(Duration::from_millis(500));
-    }
-}
-
-/// Standard input of a process. Dropping it closes the stream, as with a pipe.
-struct Input {
-    inner: Option<Pin<Box<dyn AsyncWrite + Send>>>,
-}
-
-impl Input {
-    fn get(&mut self) -> io::Result<Pin<&mut (dyn AsyncWrite + Send + 'static)>> {
-        self.inner
-            .as_mut()
-            .map(|inner| inner.as_mut())
-            .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-impl AsyncWrite for Input {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.get()?.poll_write(context, data)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get()?.poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get()?.poll_shutdown(context)
-    }
-}
-
-impl Drop for Input {
-    fn drop(&mut self) {
-        let (Some(mut inner), Ok(runtime)) =
-            (self.inner.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        runtime.spawn(async move {
-            // Shutting down fails if the process has closed its end already.
-            let _ = inner.shutdown().await;
-        });
     }
 }
