@@ -14,11 +14,9 @@ use super::engine::Engine;
 use super::error::EngineResult;
 use crate::sandbox::Result;
 
-/// A connection to a container. Nothing is written to it or read from it.
-pub(super) struct ContainerAttachment {
-    /// The lock only makes the connection shareable between threads.
-    _connection: Mutex<AttachContainerResults>,
-}
+/// A connection to a container. Nothing is written to it or read from it, and the lock only makes it shareable between
+/// threads.
+pub(super) type ContainerAttachment = Mutex<AttachContainerResults>;
 
 /// Adds the first process to a container's settings.
 pub(super) fn first_process(body: ContainerCreateBody) -> ContainerCreateBody {
@@ -40,7 +38,5 @@ pub(super) async fn tie(engine: &Engine, container: &str) -> Result<ContainerAtt
         ..AttachContainerOptions::default()
     };
     let connection = engine.api.attach_container(container, Some(options)).await;
-    Ok(ContainerAttachment {
-        _connection: Mutex::new(connection.doing("attach to a container")?),
-    })
+    connection.doing("attach to a container").map(Mutex::new)
 }
