@@ -50,16 +50,15 @@ impl Owner {
     }
 
     pub(super) fn parse(text: &str) -> Option<Owner> {
-        let parts: Vec<&str> = text.split('/').collect();
-        let [host, boot, namespace, pid, started] = parts[..] else {
-            return None;
-        };
+        let parts: Vec<String> = text.split('/').map(str::to_owned).collect();
+        let [host, boot, namespace, pid, started] = <[String; 5]>::try_from(parts).ok()?;
+        let pid = pid.parse().ok()?;
         Some(Owner {
-            host: host.to_owned(),
-            boot: boot.to_owned(),
-            namespace: namespace.to_owned(),
-            pid: pid.parse().ok()?,
-            started: started.to_owned(),
+            host,
+            boot,
+            namespace,
+            pid,
+            started,
         })
     }
 

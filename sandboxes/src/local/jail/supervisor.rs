@@ -68,7 +68,7 @@ pub(super) fn main(
     let (Ok(confined), Ok(())) = (confined, sent) else {
         std::process::exit(125);
     };
-    let result = serve(setup, socket, accounting, confined.reach);
+    let result = serve(setup, socket, accounting, confined.signals_stay_inside);
     std::process::exit(i32::from(result.is_err()));
 }
 
@@ -76,16 +76,8 @@ pub(super) fn main(
 struct Confinement {
     /// Protections that are not in force, as texts for people.
     lacking: Vec<String>,
-    reach: SignalScope,
-}
-
-/// Processes that a signal to all processes reaches.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SignalScope {
-    /// Processes of the sandbox, and no others.
-    Inside,
-    /// Processes outside too, so such a signal must not be sent.
-    Outside,
+    /// Whether a signal to all processes reaches those of the sandbox and no others. Otherwise it must not be sent.
+    signals_stay_inside: bool,
 }
 
 fn send(keeper: &UnixStream, descriptor: &OwnedFd) -> nix::Result<()> {
@@ -105,7 +97,7 @@ fn confine(setup: &Setup, accounting: Accounting) -> Result<(Confinement, Option
         memory_is_counted: accounting.memory_is_counted,
     };
     let mut mediated = None;
-    let (mut lacking, reach) = match setup.isolation {
+    let (mut lacking, signals_stay_inside) = match setup.isolation {
         Isolation::Namespaces => {
             let mut lacking = namespaces::enter(setup)?;
             user_mapping::drop_privileges(
@@ -116,7 +108,7 @@ fn confine(setup: &Setup, accounting: Accounting) -> Result<(Confinement, Option
             if !accounting.memory_is_counted && kernel_memory::socket_buffers().is_none() {
                 lacking.push("the memory of sockets is not counted".to_owned());
             }
-            (lacking, SignalScope::Inside)
+            (lacking, true)
         }
         Isolation::Landlock => {
             // Orphans become children of this process, so that it can wait for killed ones.
@@ -128,33 +120,32 @@ fn confine(setup: &Setup, accounting: Accounting) -> Result<(Confinement, Option
                 ..options
             })?;
             // No other process runs as that user.
-            let reach = match enforced.signals_stay_inside || setup.owner.is_some() {
-                true => SignalScope::Inside,
-                false => SignalScope::Outside,
-            };
-            (enforced.missing_protections, reach)
+            let signals_stay_inside = enforced.signals_stay_inside || setup.owner.is_some();
+            (enforced.missing_protections, signals_stay_inside)
         }
-        Isolation::None => (Vec::new(), SignalScope::Outside),
+        Isolation::None => (Vec::new(), false),
     };
     if geteuid().is_root() {
         lacking.push("no limit on processes, because the user is root".to_owned());
     }
     // The change of user clears this setting, so it must come after that.
     prctl::set_pdeathsig(Signal::SIGKILL).doing("tie the supervisor to the keeper")?;
-    Ok((Confinement { lacking, reach }, mediated))
+    let confined = Confinement {
+        lacking,
+        signals_stay_inside,
+    };
+    Ok((confined, mediated))
 }
 
 /// Sends a signal to every process of the sandbox. Returns true if it reached all of them.
-fn to_all(reach: SignalScope, isolation: Isolation, signal: Signal) -> bool {
-    match reach {
-        // ESRCH means that no process exists.
-        SignalScope::Inside => matches!(
-            kill(Pid::from_raw(-1), signal),
-            Ok(()) | Err(nix::Error::ESRCH | nix::Error::EPERM)
-        ),
+fn to_all(signals_stay_inside: bool, isolation: Isolation, signal: Signal) -> bool {
+    if !signals_stay_inside {
         // Without isolation there are no guarantees.
-        SignalScope::Outside => isolation == Isolation::None,
+        return isolation == Isolation::None;
     }
+    let sent = kill(Pid::from_raw(-1), signal);
+    // ESRCH means that no process exists.
+    matches!(sent, Ok(()) | Err(nix::Error::ESRCH | nix::Error::EPERM))
 }
 
 /// Waits until all killed processes are gone. All are children, since orphans become children of the supervisor or end
@@ -180,7 +171,7 @@ fn serve(
     setup: &Setup,
     socket: &UnixStream,
     accounting: Accounting,
-    reach: SignalScope,
+    signals_stay_inside: bool,
 ) -> std::io::Result<()> {
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
@@ -229,8 +220,8 @@ fn serve(
                     continue;
                 }
             };
-            let reached = to_all(reach, setup.isolation, signal);
-            if reached && signal == Signal::SIGKILL && reach == SignalScope::Inside {
+            let reached = to_all(signals_stay_inside, setup.isolation, signal);
+            if reached && signal == Signal::SIGKILL && signals_stay_inside {
                 wait_for_all(&mut running, socket)?;
             }
             report_exit(socket, id, i32::from(!reached))?;
