@@ -6,7 +6,6 @@
 //! uv downloads it on the host, once for each Python version. The caller decides what is measured, and how.
 
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -27,9 +26,7 @@ const RELEASES: [(u32, &str); 4] = [(6, "6.2"), (7, "7.2.7"), (8, "7.6.1"), (9, 
 pub struct Coverage {
     /// Release, e.g. `7.6.1`.
     pub version: String,
-    /// Folder on the host that contains the package `coverage`, for PYTHONPATH.
-    pub folder: PathBuf,
-    /// Tar archive of the folder's content.
+    /// Tar archive of a folder that contains the package `coverage`, for PYTHONPATH.
     pub archive: PathBuf,
 }
 
@@ -75,7 +72,6 @@ fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
     let target = folder.join(&name);
     let coverage = Coverage {
         version: version.to_owned(),
-        folder: target.join("package"),
         archive: target.join("coverage.tar"),
     };
     let lock = std::fs::File::create(folder.join(format!("{name}.lock")))?;
@@ -84,18 +80,14 @@ fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
         return Ok(coverage);
     }
     let aside = tempfile::tempdir_in(&folder)?;
-    install(python, version, &aside.path().join("package"), settings)?;
-    compile(python, &aside.path().join("package"));
-    pack(
-        &aside.path().join("package"),
-        &aside.path().join("coverage.tar"),
-    )?;
+    let package = tempfile::tempdir_in(&folder)?;
+    install(python, version, package.path(), settings)?;
+    compile(python, package.path());
+    pack(package.path(), &aside.path().join("coverage.tar"))?;
     if target.exists() {
         std::fs::remove_dir_all(&target)?;
     }
-    let aside = aside.keep();
-    std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o755))?;
-    std::fs::rename(aside, &target)?;
+    std::fs::rename(aside.keep(), &target)?;
     Ok(coverage)
 }
 
