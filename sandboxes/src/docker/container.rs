@@ -17,7 +17,7 @@ use super::container_config::{STORE, WORKSPACE, WRITABLE, container_config};
 use super::container_guard::ContainerGuard;
 use super::disk::DiskWatch;
 use super::engine::Engine;
-use super::error::{EngineResult, to_sandbox_error};
+use super::error::EngineResult;
 use super::exec;
 use super::images::Image;
 use super::owner;
@@ -107,11 +107,8 @@ impl Container {
         container.lifeline = Some(parent_death::tie(engine, container.id()).await?);
         let api = engine.long_timeout();
         api.start_container(&created.id, None).await.doing(&doing)?;
-        let state = engine
-            .api
-            .inspect_container(&created.id, None)
-            .await
-            .doing(&doing)?;
+        let state = engine.api.inspect_container(&created.id, None).await;
+        let state = state.doing(&doing)?;
         let labels = state.config.and_then(|c| c.labels).unwrap_or_default();
         container.image.foreign |= labels.contains_key(owner::FOREIGN);
         container.image_id = state.image.unwrap_or_default();
@@ -209,29 +206,18 @@ impl Container {
                 path.display()
             )));
         }
-        let own_folders = [WORKSPACE, STORE, "/tmp", "/"];
-        let mut folder = path;
-        while !own_folders
-            .iter()
-            .any(|own_folder| Path::new(own_folder) == folder)
-        {
+        let own_folders = [WORKSPACE, STORE, "/tmp", "/"].map(Path::new);
+        let (api, mut folder) = (&self.engine.api, path);
+        while !own_folders.contains(&folder) {
             let options = ContainerArchiveInfoOptions {
                 path: folder.display().to_string(),
             };
-            match self
-                .engine
-                .api
-                .get_container_archive_info(self.id(), Some(options))
-                .await
-            {
+            let doing = format!("look for {} in the container", folder.display());
+            let found = api.get_container_archive_info(self.id(), Some(options));
+            match found.await.doing(&doing) {
                 Ok(_) => break,
-                Err(e) => match to_sandbox_error(
-                    &format!("look for {} in the container", folder.display()),
-                    e,
-                ) {
-                    error if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Input) => {}
-                    error => return Err(error),
-                },
+                Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Input) => {}
+                Err(error) => return Err(error),
             }
             folder = folder.parent().unwrap_or(Path::new("/"));
         }

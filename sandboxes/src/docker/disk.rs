@@ -98,15 +98,10 @@ impl DiskWatchTask {
         if !self.engine.local {
             return (None, None);
         }
-        let info = self.engine.api.info().await.ok();
-        let root = info
-            .and_then(|info| info.docker_root_dir)
-            .map(PathBuf::from);
-        let inspection = self
-            .engine
-            .api
-            .inspect_container(&self.container, None)
-            .await;
+        let api = &self.engine.api;
+        let root = api.info().await.ok().and_then(|info| info.docker_root_dir);
+        let root = root.map(PathBuf::from);
+        let inspection = api.inspect_container(&self.container, None).await;
         let data = inspection.ok().and_then(|container| container.graph_driver);
         let changes = data.and_then(|driver| driver.data.get("UpperDir").map(PathBuf::from));
         (
@@ -139,11 +134,8 @@ impl DiskWatchTask {
     /// Asks the engine for the container's size in bytes.
     async fn size(&self) -> Option<u64> {
         let options = InspectContainerOptions { size: true };
-        let inspection = self
-            .engine
-            .long_timeout()
-            .inspect_container(&self.container, Some(options))
-            .await;
+        let api = self.engine.long_timeout();
+        let inspection = api.inspect_container(&self.container, Some(options)).await;
         u64::try_from(inspection.ok()?.size_rw?).ok()
     }
 
@@ -152,11 +144,8 @@ impl DiskWatchTask {
             return;
         };
         *lock(&watch.why) = Some(why);
-        let killed = self
-            .engine
-            .api
-            .kill_container(&self.container, None::<KillContainerOptions>)
-            .await;
+        let (api, none) = (&self.engine.api, None::<KillContainerOptions>);
+        let killed = api.kill_container(&self.container, none).await;
         if let Err(error) = killed {
             tracing::debug!(%error, "a container that exceeded its disk limit was not killed");
         }

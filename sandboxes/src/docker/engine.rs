@@ -67,20 +67,14 @@ impl Engine {
         if self.podman {
             return Ok(true);
         }
-        let info = self
-            .api
-            .info()
-            .await
-            .doing("ask the engine about its storage")?;
+        let info = self.api.info().await;
+        let info = info.doing("ask the engine about its storage")?;
         Ok(info.driver.as_deref() == Some("fuse-overlayfs"))
     }
 
     pub(super) async fn security(&self) -> Result<EngineSecurity> {
-        let info = self
-            .api
-            .info()
-            .await
-            .doing("ask the engine about its isolation")?;
+        let info = self.api.info().await;
+        let info = info.doing("ask the engine about its isolation")?;
         let options = info.security_options.unwrap_or_default();
         // An option has the form `name=seccomp,profile=builtin`.
         let has = |name: &str| {

@@ -45,22 +45,14 @@ pub(super) async fn spawn(
         working_dir: Some(directory.display().to_string()),
         ..CreateExecOptions::default()
     };
-    let id = engine
-        .api
-        .create_exec(container, options)
-        .await
-        .doing(&doing)?
-        .id;
+    let created = engine.api.create_exec(container, options).await;
+    let id = created.doing(&doing)?.id;
     let start = StartExecOptions {
         output_capacity: Some(PIPE_CAPACITY),
         ..StartExecOptions::default()
     };
-    let started = engine
-        .api
-        .start_exec(&id, Some(start))
-        .await
-        .doing(&doing)?;
-    let StartExecResults::Attached { output, mut input } = started else {
+    let started = engine.api.start_exec(&id, Some(start)).await;
+    let StartExecResults::Attached { output, mut input } = started.doing(&doing)? else {
         return Err(SandboxError::system(format!(
             "{doing}: the engine returned no streams"
         )));

@@ -98,15 +98,11 @@ async fn commit(
         labels: Some(labels),
         ..ContainerConfig::default()
     };
-    let committed = container
-        .engine
-        .long_timeout()
-        .commit_container(options, config)
-        .await;
-    let id = committed
+    let api = container.engine.long_timeout();
+    let committed = api.commit_container(options, config).await;
+    Ok(committed
         .doing(&format!("commit the container as {image}"))?
-        .id;
-    Ok(id)
+        .id)
 }
 
 /// Gives the files that root built to the tools' user, in folders that tools write.

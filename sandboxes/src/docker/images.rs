@@ -137,13 +137,10 @@ async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
     if let Some(answer) = file.and_then(|file| registry_answers::find(file, name)) {
         return answer;
     }
-    let response = engine
-        .short_timeout()
-        .inspect_registry_image(name, None)
-        .await;
-    let refused = response.err();
-    let refused =
-        refused.map(|e| to_sandbox_error(&format!("ask the registry for {name}"), e).to_string());
+    let api = engine.short_timeout();
+    let response = api.inspect_registry_image(name, None).await;
+    let response = response.doing(&format!("ask the registry for {name}"));
+    let refused = response.err().map(|error| error.to_string());
     let answer = RegistryAnswer::now(refused);
     if let Some(file) = file {
         registry_answers::store(file, name, answer.clone());

@@ -38,11 +38,8 @@ async fn remove_where(
         filters: Some(filters.clone()),
         ..ListContainersOptions::default()
     };
-    let containers = engine
-        .api
-        .list_containers(Some(options))
-        .await
-        .doing(doing)?;
+    let containers = engine.api.list_containers(Some(options)).await;
+    let containers = containers.doing(doing)?;
     let mut removals = Vec::new();
     for container in containers {
         let running = container.state == Some(ContainerSummaryStateEnum::RUNNING);

@@ -75,11 +75,8 @@ impl Sandbox for Container {
 
     async fn health(&self) -> Result<()> {
         let doing = "check the container";
-        let answer = self
-            .engine
-            .short_timeout()
-            .inspect_container(self.id(), None)
-            .await;
+        let api = self.engine.short_timeout();
+        let answer = api.inspect_container(self.id(), None).await;
         let state = answer.doing(doing)?.state.unwrap_or_default();
         if state.running == Some(true) {
             return Ok(());
