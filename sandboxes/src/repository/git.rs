@@ -77,7 +77,7 @@ const KEPT_NETWORK_PREFIXES: [&str; 9] = [
 #[derive(Debug, Clone, Default)]
 pub(super) struct Git {
     pub directory: Option<PathBuf>,
-    /// Access to the remote; empty if there is none.
+    /// Access to the remote; empty for a folder without one.
     pub remote: Remote,
 }
 
