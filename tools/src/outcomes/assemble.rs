@@ -405,6 +405,17 @@ pub fn file_of(id: &str) -> &str {
     id.split_once("::").map_or(id, |(file, _)| file)
 }
 
+/// Returns the files of node ids, each once.
+pub fn files_of(ids: &[String]) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    for file in ids.iter().map(|id| file_of(id)) {
+        if !files.iter().any(|other| other == file) {
+            files.push(file.to_owned());
+        }
+    }
+    files
+}
+
 /// Returns whether `target` is `id`, or its file, folder, class or function.
 pub fn covers(target: &str, id: &str) -> bool {
     let folder = target.trim_end_matches('/');

@@ -10,7 +10,7 @@ mod subprocess_trace;
 pub mod text;
 
 pub(crate) use assemble::last_line;
-pub use assemble::{Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, seconds};
+pub use assemble::{Session, USAGE_EXIT_CODE, covers, file_of, files_of, merge_reports, seconds};
 pub use classify::Classifier;
 pub use events::{CollectedItem, PluginEvent, read};
 pub use normalize::{normalize, with_relative_paths};

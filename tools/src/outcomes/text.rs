@@ -29,6 +29,11 @@ const MAX_PARAMETER_CHARS: usize = 300;
 const MAX_FRAMES: usize = 12;
 
 impl Outcome {
+    /// Returns whether a test with this outcome failed, or did not run.
+    pub fn is_bad(self) -> bool {
+        matches!(self, Outcome::Failed | Outcome::Error | Outcome::Absent)
+    }
+
     /// Returns the outcome in words for a model, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,7 +75,7 @@ fn render(report: &TestReport, is_named: fn(&TestResult) -> bool) -> String {
         out.push_str("\nThe deadline came before the end; what ran until then is reported.");
     }
     let (bad, good): (Vec<&TestResult>, Vec<&TestResult>) =
-        report.tests.iter().partition(|test| is_bad(test));
+        report.tests.iter().partition(|test| test.outcome.is_bad());
     for error in &report.collection_errors {
         let _ = write!(out, "\n\nCOULD NOT BE COLLECTED {}", error.id);
         failure(&mut out, &error.failure);
@@ -247,13 +252,6 @@ fn are_alike(a: &Failure, b: &Failure) -> bool {
         && place == other
         && first.len() == second.len()
         && same * 2 >= first.len()
-}
-
-fn is_bad(test: &TestResult) -> bool {
-    matches!(
-        test.outcome,
-        Outcome::Failed | Outcome::Error | Outcome::Absent
-    )
 }
 
 /// Formats the counts, e.g. `3 tests: 1 failed, 2 passed`.

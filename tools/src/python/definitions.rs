@@ -6,7 +6,7 @@ use serde::Serialize;
 use tree_sitter::Node;
 
 use super::Module;
-use super::nodes::{code_children, definition_of, named_children};
+use super::nodes::{code_children, definition_of, is_compound, named_children};
 
 /// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -86,11 +86,7 @@ impl Module {
                     definitions.extend(self.definition(child, definition_of(child), prefix))
                 }
                 // Statements that contain blocks, and parse errors.
-                kind if kind.ends_with("_statement")
-                    || kind.ends_with("_clause")
-                    || kind == "block"
-                    || child.is_error() =>
-                {
+                kind if is_compound(kind) || child.is_error() => {
                     self.collect(child, prefix, definitions);
                 }
                 _ => {}

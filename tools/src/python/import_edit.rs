@@ -4,7 +4,7 @@
 use tree_sitter::Node;
 
 use super::indentation::indentation;
-use super::nodes::{field_children, named_children};
+use super::nodes::{field_children, is_compound, named_children};
 use super::offsets::line_start;
 use super::standard_library::is_standard_library;
 use super::{Binding, Import, Module, in_function};
@@ -159,13 +159,6 @@ fn import_of<'m>(module: &'m Module, node: Node<'m>, binding: &Binding) -> Optio
         kind if is_compound(kind) => import_of(module, child, binding),
         _ => None,
     })
-}
-
-fn is_compound(kind: &str) -> bool {
-    kind == "block"
-        || ["statement", "_clause", "definition"]
-            .iter()
-            .any(|end| kind.ends_with(end))
 }
 
 enum ImportState {

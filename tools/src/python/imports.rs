@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::Module;
-use super::nodes::{field_children, named_children};
+use super::nodes::{field_children, is_compound, named_children};
 
 /// One name that an import statement binds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,13 +86,7 @@ impl Module {
                         top_level: node.kind() == "module",
                         source: self.source(child).to_owned(),
                     }),
-                kind if kind.ends_with("statement")
-                    || kind.ends_with("_clause")
-                    || kind.ends_with("definition")
-                    || kind == "block" =>
-                {
-                    self.collect_imports(child, imports);
-                }
+                kind if is_compound(kind) => self.collect_imports(child, imports),
                 _ => {}
             }
         }

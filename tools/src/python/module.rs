@@ -2,7 +2,7 @@
 
 use tree_sitter::{Node, Parser, Tree};
 
-use super::nodes::code_children;
+use super::nodes::{code_children, is_compound};
 
 /// Maximum levels of nesting. Functions that walk a tree recurse, and endlessly nested code must not exhaust the stack.
 /// CPython accepts 100 levels of indentation and 200 of parentheses, and some thousand operators in a row.
@@ -139,10 +139,7 @@ impl Module {
                 let what = "its indentation does not match the lines above";
                 errors.push(error_at(child, what));
             }
-            if ["_statement", "_clause", "definition", "block"]
-                .iter()
-                .any(|end| kind.ends_with(end))
-            {
+            if is_compound(kind) {
                 self.collect_indentation_errors(child, errors);
             }
         }

@@ -48,6 +48,12 @@ pub(super) fn descendants<'t>(
     })
 }
 
+/// Returns whether a node of this kind may hold other statements.
+pub(super) fn is_compound(kind: &str) -> bool {
+    let ends = ["_statement", "_clause", "definition"];
+    kind == "block" || ends.iter().any(|end| kind.ends_with(end))
+}
+
 /// Returns whether a node is a class or a function, whose body does not run where it is defined.
 pub(super) fn is_scope(node: Node<'_>) -> bool {
     matches!(

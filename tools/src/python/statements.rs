@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::Module;
-use super::nodes::named_children;
+use super::nodes::{is_compound, named_children};
 
 /// An assignment. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +46,7 @@ impl Module {
                         });
                     }
                 }
-                kind if kind.ends_with("_statement")
-                    || kind.ends_with("_clause")
-                    || kind == "block" =>
-                {
+                kind if is_compound(kind) && !kind.ends_with("definition") => {
                     self.collect_assignments(child, assignments);
                 }
                 _ => {}

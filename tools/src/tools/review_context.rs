@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::outcomes::file_of;
+use crate::outcomes::files_of;
 use crate::python::{Definition, Excerpt, Kind, Module, used_code};
 use crate::tool::{Audience, Context, Effect, Reply, Result, Tool};
 use crate::workspace::{FileChange, Workspace, added_lines, decode_source};
@@ -75,9 +75,7 @@ impl Tool for ReviewContext {
 
 fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<Excerpt> {
     let mut excerpts = Vec::new();
-    let mut files: Vec<&str> = tests.iter().map(|id| file_of(id)).collect();
-    files.dedup();
-    for file in files {
+    for file in files_of(tests) {
         let change = changes.iter().find(|change| change.path == file);
         let Some(now) = change.and_then(|change| change.now.as_deref()) else {
             continue;
@@ -90,7 +88,7 @@ fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<
             .iter()
             .filter_map(|id| id.strip_prefix(&prefix))
             .collect();
-        let all = used_code(file, &now, &ids, workspace.layout());
+        let all = used_code(&file, &now, &ids, workspace.layout());
         excerpts.extend(all.into_iter().filter(|excerpt| {
             let mut lines = excerpt.line..excerpt.line + excerpt.source.lines().count();
             !lines.all(|line| added.contains(&line))

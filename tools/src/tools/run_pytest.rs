@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contribution::{self, named_or_contributed};
 use super::line_numbers::lines_between;
-use crate::outcomes::report::TestReport;
+use crate::outcomes::report::{TestReport, TestResult};
 use crate::outcomes::{covers, file_of, text};
 use crate::python::{Module, flatten, in_function, unreached_assertions};
 use crate::runners::{self, Options};
@@ -172,8 +172,6 @@ fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
 }
 
 /// Returns the failing tests of a report.
-pub fn failing(report: &TestReport) -> impl Iterator<Item = &crate::outcomes::report::TestResult> {
-    use crate::outcomes::report::Outcome::{Absent, Error, Failed};
-    let failed = |outcome| matches!(outcome, Failed | Error | Absent);
-    report.tests.iter().filter(move |test| failed(test.outcome))
+pub fn failing(report: &TestReport) -> impl Iterator<Item = &TestResult> {
+    report.tests.iter().filter(|test| test.outcome.is_bad())
 }

@@ -13,7 +13,8 @@ use super::fork_server;
 use crate::error::{Result, ToolError};
 use crate::outcomes::report::{Outcome, TestReport, TestResult};
 use crate::outcomes::{
-    Classifier, Session, USAGE_EXIT_CODE, covers, file_of, merge_reports, normalize, seconds,
+    Classifier, Session, USAGE_EXIT_CODE, covers, file_of, files_of, merge_reports, normalize,
+    seconds,
 };
 use crate::process::ProcessOutput;
 
@@ -25,12 +26,7 @@ pub(crate) fn run(run: &mut Run<'_>, ids: &[String]) -> Result<TestReport> {
 fn run_with_addopts(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<TestReport> {
     let (checkout, options) = (run.checkout, run.options);
     let root = checkout.root();
-    let mut files: Vec<String> = Vec::new();
-    for file in ids.iter().map(|id| file_of(id)) {
-        if !files.iter().any(|f| f == file) {
-            files.push(file.to_owned());
-        }
-    }
+    let files = files_of(ids);
     let config = checkout.config();
     let arguments = Arguments {
         folder: run.folder.clone(),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::outcomes::report::{Outcome, TestReport, TestResult};
-use crate::outcomes::{covers, file_of, text};
+use crate::outcomes::{covers, file_of, files_of, text};
 use crate::runners::{self, Options};
 use crate::tool::{Context, Result};
 use crate::tools::line_numbers::count;
@@ -36,15 +36,9 @@ pub(super) struct TrialScope {
 impl TrialScope {
     /// Creates a scope. `targets` are node ids, files or folders; `by_name` says whether the caller named them.
     pub(super) fn new(targets: &[String], by_name: bool) -> Self {
-        let mut run: Vec<String> = Vec::new();
-        for file in targets.iter().map(|id| file_of(id)) {
-            if !run.iter().any(|f| f == file) {
-                run.push(file.to_owned());
-            }
-        }
         TrialScope {
             own: targets.to_vec(),
-            run,
+            run: files_of(targets),
             chosen: match by_name {
                 true => "that you named",
                 false => "that you added or changed",
@@ -167,7 +161,10 @@ enum Verdict {
 
 impl SiblingTest {
     fn verdict(&self) -> Verdict {
-        match (self.alone.map(is_bad), self.without_fix.map(is_bad)) {
+        match (
+            self.alone.map(Outcome::is_bad),
+            self.without_fix.map(Outcome::is_bad),
+        ) {
             (Some(false), _) => Verdict::FailsAmongOthers,
             (Some(true), Some(false)) => Verdict::Broken,
             (Some(true), Some(true)) => Verdict::FailsAnyway,
@@ -230,14 +227,17 @@ impl SiblingTests {
 
     /// Returns the siblings that fail with the fix, both with and without the other tests.
     pub(super) fn failing_alone(&self) -> impl Iterator<Item = String> {
-        let failing = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
+        let failing = self
+            .failing
+            .iter()
+            .filter(|n| n.alone.is_some_and(Outcome::is_bad));
         failing.map(|n| n.with_fix.id.clone())
     }
 
     /// Adds the outcomes without the fix.
     pub(super) fn compare(&mut self, without: &[TestResult]) {
         for sibling in &mut self.failing {
-            if sibling.alone.is_some_and(is_bad) {
+            if sibling.alone.is_some_and(Outcome::is_bad) {
                 sibling.without_fix = outcome(without, &sibling.with_fix.id);
             }
         }
@@ -414,10 +414,6 @@ fn alike<'a>(siblings: &[&'a SiblingTest]) -> Vec<(String, Vec<&'a str>)> {
         }
     }
     groups
-}
-
-fn is_bad(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Failed | Outcome::Error | Outcome::Absent)
 }
 
 /// Returns whether a test started, but the time was over before its end.
