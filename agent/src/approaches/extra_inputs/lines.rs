@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_sandboxes::repository::Tree;
-use testwright_tools::python::{Definition, Kind, Module, flatten};
+use testwright_tools::python::{Definition, Kind, Module, flatten, in_function};
 
 use testwright_config::error::{Error, Result};
 
@@ -55,7 +55,8 @@ fn number(module: &Module, range: &LineRange) -> String {
     let lines = lines.take(range.last + 1 - range.first);
     let mut out = format!("{}, lines {}-{}", range.path, range.first, range.last);
     // A definition that starts within the lines is visible in them.
-    let around = module.enclosing(range.first);
+    let outline = module.outline();
+    let around = in_function(&outline, range.first);
     if let Some(around) = around.filter(|around| around.first < range.first) {
         out.push_str(&format!(", in `{}`", around.qualified));
     }
