@@ -34,6 +34,7 @@ pub use line_ending::LineEnding;
 pub use patch::{added_lines, unified};
 pub(crate) use paths::REPO;
 pub(crate) use regular::{open_for_reading as open_regular, read_itself};
+pub(crate) use stamps::Stamp;
 pub use stamps::Stamps;
 pub use text_file::decode_source;
 pub(crate) use text_file::{read_text, transcoded};

@@ -4,16 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Inode, size, mode and time of the last status change. A folder has only its mode: in an overlay, its inode changes
-/// with its content.
-type Entry = (u64, u64, u32, i64, i64);
+use crate::workspace::Stamp;
 
 pub(super) struct Snapshot {
     root: PathBuf,
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, Stamp>,
 }
 
 impl Snapshot {
@@ -51,13 +48,13 @@ impl Snapshot {
             }
             remove(&self.root.join(path))?;
         }
-        let is_other = |(path, entry): &(&PathBuf, &Entry)| now.get(*path) != Some(*entry);
+        let is_other = |(path, entry): &(&PathBuf, &Stamp)| now.get(*path) != Some(*entry);
         let other = self.entries.iter().filter(is_other);
         Ok(other.map(|(path, _)| path.clone()).collect())
     }
 }
 
-fn add(root: &Path, folder: &Path, entries: &mut BTreeMap<PathBuf, Entry>) -> io::Result<()> {
+fn add(root: &Path, folder: &Path, entries: &mut BTreeMap<PathBuf, Stamp>) -> io::Result<()> {
     for child in fs::read_dir(root.join(folder))? {
         let child = child?;
         let path = folder.join(child.file_name());
@@ -70,12 +67,13 @@ fn add(root: &Path, folder: &Path, entries: &mut BTreeMap<PathBuf, Entry>) -> io
     Ok(())
 }
 
-fn entry(about: &Metadata) -> Entry {
-    if about.is_dir() {
-        return (0, 0, about.mode(), 0, 0);
+/// Returns the stamp of a file. Of a folder, only the mode counts: in an overlay, its inode changes with its content.
+fn entry(about: &Metadata) -> Stamp {
+    let stamp = Stamp::from_metadata(about);
+    match about.is_dir() {
+        true => stamp.of_mode(),
+        false => stamp,
     }
-    let moment = (about.ctime(), about.ctime_nsec());
-    (about.ino(), about.size(), about.mode(), moment.0, moment.1)
 }
 
 /// Removes a file, a link, or a folder with its content.

@@ -5,7 +5,6 @@ use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -17,6 +16,7 @@ use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
 use super::hex;
 use super::regular::{self, UnreadReason};
+use super::stamps::Stamp;
 use crate::error::{Result, ToolError};
 
 /// Maximum bytes of a file, before or after, whose content is read. A test patch has room for far less.
@@ -57,36 +57,6 @@ pub struct FileChange {
 
 /// Current state of a path: git mode and content digest (the size for a large file); `None` if it does not exist.
 type FileState = Option<(u32, String)>;
-
-/// A file's metadata when its content was last read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    size: u64,
-    mode: u32,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn from_metadata(data: &Metadata) -> Stamp {
-        Stamp {
-            inode: data.ino(),
-            size: data.size(),
-            mode: data.mode(),
-            modified: (data.mtime(), data.mtime_nsec()),
-            changed: (data.ctime(), data.ctime_nsec()),
-        }
-    }
-
-    /// Returns whether the file was written so recently that another write could leave the same stamp.
-    fn is_racy(&self) -> bool {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        i64::try_from(now.as_secs()).unwrap_or(i64::MAX) - self.changed.0 < 2
-    }
-}
 
 pub(super) struct Tracker {
     /// Differences from the base commit when the workspace was first opened.

@@ -2,13 +2,50 @@
 //! moments without reading any file.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::files::is_build_product;
 
-/// Inode, size, and time of the last status change of a file.
-type Stamp = (u64, u64, i64, i64);
+/// Metadata of a file, which tells whether it was written since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    inode: u64,
+    size: u64,
+    mode: u32,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn from_metadata(data: &Metadata) -> Stamp {
+        Stamp {
+            inode: data.ino(),
+            size: data.size(),
+            mode: data.mode(),
+            modified: (data.mtime(), data.mtime_nsec()),
+            changed: (data.ctime(), data.ctime_nsec()),
+        }
+    }
+
+    /// Keeps the mode only.
+    pub(crate) fn of_mode(self) -> Stamp {
+        Stamp {
+            mode: self.mode,
+            ..Stamp::default()
+        }
+    }
+
+    /// Returns whether the file was written so recently that another write could leave the same stamp.
+    pub(super) fn is_racy(&self) -> bool {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        i64::try_from(now.as_secs()).unwrap_or(i64::MAX) - self.changed.0 < 2
+    }
+}
 
 /// Stamps of all files of a folder, by path relative to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +96,7 @@ fn add(folder: &Path, name: &str, stamps: &mut BTreeMap<String, Stamp>) -> std::
             }
             continue;
         }
-        let stamp = (
-            metadata.ino(),
-            metadata.size(),
-            metadata.ctime(),
-            metadata.ctime_nsec(),
-        );
-        stamps.insert(path, stamp);
+        stamps.insert(path, Stamp::from_metadata(&metadata));
     }
     Ok(())
 }
