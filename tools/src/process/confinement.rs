@@ -43,10 +43,11 @@ static CONFINEMENT: OnceLock<Confinement> = OnceLock::new();
 struct Confinement {
     domain: Option<OwnedFd>,
     layers: Layers,
-    filter: Mutex<Option<Filter>>,
+    filter: Mutex<Filter>,
 }
 
 /// A filter, and the threads that it protects.
+#[derive(Default)]
 struct Filter {
     threads: Vec<i32>,
     program: BpfProgram,
@@ -92,24 +93,15 @@ pub struct ChildConfinement {
 pub fn child_confinement() -> Option<ChildConfinement> {
     let confinement = CONFINEMENT.get()?;
     let threads = threads();
-    let mut cached_filter = confinement
-        .filter
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    if cached_filter
-        .as_ref()
-        .is_none_or(|filter| filter.threads != threads)
-    {
-        *cached_filter = filter::program(&threads)
-            .ok()
-            .map(|program| Filter { threads, program });
+    let cached_filter = confinement.filter.lock();
+    let mut cached_filter = cached_filter.unwrap_or_else(PoisonError::into_inner);
+    if cached_filter.threads != threads {
+        let program = filter::program(&threads).unwrap_or_default();
+        *cached_filter = Filter { threads, program };
     }
     Some(ChildConfinement {
         domain: confinement.domain.as_ref().map(AsRawFd::as_raw_fd),
-        program: cached_filter
-            .as_ref()
-            .map(|filter| filter.program.clone())
-            .unwrap_or_default(),
+        program: cached_filter.program.clone(),
     })
 }
 

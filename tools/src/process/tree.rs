@@ -137,20 +137,13 @@ fn descendants<'a>(
 }
 
 fn processes() -> HashMap<i32, Process> {
-    let mut all = HashMap::new();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return all;
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let process = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse::<i32>().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((pid, parse(&stat)?))
     };
-    for entry in entries.flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
-            continue;
-        };
-        let stat = std::fs::read_to_string(entry.path().join("stat"));
-        if let Some(process) = stat.ok().as_deref().and_then(parse) {
-            all.insert(pid, process);
-        }
-    }
-    all
+    entries.filter_map(process).collect()
 }
 
 /// Parses `pid (name) state parent group session …`; the name may contain anything, including parentheses.

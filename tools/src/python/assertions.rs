@@ -186,12 +186,10 @@ fn comparison(module: &Module, condition: Node<'_>) -> Option<Comparison> {
 /// Returns the expression inside its parentheses.
 pub(super) fn bare(node: Node<'_>) -> Node<'_> {
     let mut inner = node;
-    while inner.kind() == "parenthesized_expression" {
-        let next = code_children(inner).next();
-        match next {
-            Some(next) => inner = next,
-            None => break,
-        }
+    while inner.kind() == "parenthesized_expression"
+        && let Some(next) = code_children(inner).next()
+    {
+        inner = next;
     }
     inner
 }

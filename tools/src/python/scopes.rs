@@ -75,11 +75,7 @@ pub fn scopes(text: &str) -> Vec<Scope> {
         let head = &text[at..];
         let end = logical_line(bytes, at);
         let lines = bytes[at..end].iter().filter(|&&b| b == b'\n').count();
-        let ends_at = if bytes.get(end.wrapping_sub(1)) == Some(&b'\n') {
-            line + lines - 1
-        } else {
-            line + lines
-        };
+        let ends_at = line + lines - usize::from(bytes[..end].ends_with(b"\n"));
         for scope in &open {
             scopes[scope.at].last = ends_at;
         }
@@ -121,10 +117,10 @@ fn defined(head: &str) -> Option<&str> {
         return None;
     }
     let rest = rest.trim_start_matches([' ', '\t']);
-    let end = rest
-        .find(|c: char| !c.is_alphanumeric() && c != '_')
-        .unwrap_or(rest.len());
-    (end > 0).then(|| &rest[..end])
+    let name = rest
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next();
+    name.filter(|name| !name.is_empty())
 }
 
 fn skip_line(bytes: &[u8], at: usize) -> usize {

@@ -29,31 +29,19 @@ fn collect(
     if node.kind() == "comment" || node.kind() == "line_continuation" || skip(node) {
         return;
     }
-    match node.kind() {
+    let source = module.source(node);
+    let token = match node.kind() {
+        // Mark where a string begins; the prefix `u` has no meaning.
         "string_start" => {
-            let prefix = module
-                .source(node)
-                .trim_end_matches(['"', '\''])
-                .to_ascii_lowercase();
-            // Mark where a string begins; the prefix `u` has no meaning.
-            out.push(format!("str:{}", prefix.replace('u', "")));
-            return;
+            let prefix = source.trim_end_matches(['"', '\'']).to_ascii_lowercase();
+            Some(format!("str:{}", prefix.replace('u', "")))
         }
-        "string_end" => {
-            out.push("str-end".to_owned());
-            return;
-        }
-        "string_content" => {
-            out.push(module.source(node).to_owned());
-            return;
-        }
-        _ => {}
-    }
-    if node.child_count() == 0 {
-        let text = module.source(node);
-        if !text.is_empty() {
-            out.push(text.to_owned());
-        }
+        "string_end" => Some("str-end".to_owned()),
+        kind if kind == "string_content" || node.child_count() == 0 => Some(source.to_owned()),
+        _ => None,
+    };
+    if let Some(token) = token {
+        out.extend(Some(token).filter(|token| !token.is_empty()));
         return;
     }
     // Python has no token of its own for the end of a block.

@@ -15,7 +15,7 @@ use super::line_numbers::{count, cut, listed};
 use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
 use crate::tool::{Context, Effect, Reply, Result, Tool, ToolError, refusal};
-use crate::workspace::{MAX_TEXT_LEN, Workspace, forward, read_text};
+use crate::workspace::{MAX_TEXT_LEN, Workspace, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
 
@@ -322,9 +322,4 @@ fn outline(root: &Path, path: &str) -> Vec<Scope> {
     read_text(&root.join(path), MAX_TEXT_LEN)
         .map(|text| scopes(&text))
         .unwrap_or_default()
-}
-
-/// Returns the display path of a file.
-fn shown_path(root: &Path, path: &Path) -> Option<String> {
-    Some(forward(path.strip_prefix(root).ok()?))
 }

@@ -252,12 +252,8 @@ impl Layout {
     fn has_test_folder(&self, path: &str) -> bool {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let is_below = |f: &&String| Path::new(path).starts_with(f) && path != f.as_str();
-        folder.split('/').any(is_folder_of_tests)
-            || self
-                .folders
-                .iter()
-                .filter(is_below)
-                .any(|f| means_tests(name(f)))
+        let mut folders = self.folders.iter().filter(is_below);
+        folder.split('/').any(is_folder_of_tests) || folders.any(|f| means_tests(name(f)))
     }
 
     fn is_below_testpaths(&self, path: &str) -> bool {

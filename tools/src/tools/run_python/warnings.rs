@@ -86,19 +86,17 @@ fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
     // The start, the number of lines (including the line of source below) and the category of each warning.
     let mut warnings: Vec<(usize, usize, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some(parts) = pattern.captures(line) else {
+        let parts = pattern.captures(line).map(|parts| parts.extract());
+        let Some((_, [path, category])) = parts else {
             continue;
         };
-        let (Some(path), Some(category)) = (parts.get(1), parts.get(2)) else {
-            continue;
-        };
-        if path.as_str() != "snippet.py" {
+        if path != "snippet.py" {
             let mut length = 1;
             for below in ["  ", SAME] {
                 let next = lines.get(at + length);
                 length += usize::from(next.is_some_and(|next| next.starts_with(below)));
             }
-            warnings.push((at, length, category.as_str()));
+            warnings.push((at, length, category));
         }
     }
     let is_library = |at: usize| lines.get(at).is_some_and(|line| line.starts_with('/'));
@@ -121,9 +119,7 @@ fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
     let mut hidden = vec![false; lines.len()];
     for (at, length, category) in &left_out {
         *counts.entry(category).or_default() += 1;
-        for line in hidden.iter_mut().skip(*at).take(*length) {
-            *line = true;
-        }
+        hidden[*at..at + length].fill(true);
     }
     let counts: Vec<String> = counts
         .iter()

@@ -9,7 +9,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::WalkState;
 
-use crate::workspace::{MAX_TEXT_LEN, open_regular, transcoded, walker};
+use crate::workspace::{MAX_TEXT_LEN, forward, open_regular, transcoded, walker};
 
 /// Maximum lines kept of one file, one more than are shown; further ones are only counted.
 const MAX_KEPT_LINES: usize = super::FILE_LINES + 1;
@@ -17,6 +17,7 @@ const MAX_KEPT_LINES: usize = super::FILE_LINES + 1;
 /// Bytes read of each file to find its encoding.
 const HEAD_LEN: usize = 1024;
 
+/// Matches in one file; `path` is relative to the workspace.
 pub(crate) struct FileMatches {
     pub path: String,
     pub total: usize,
@@ -84,24 +85,18 @@ fn search_file(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
 ) -> Option<FileMatches> {
-    let mut sink = Collect {
+    let mut found = FileMatches {
+        path: forward(path.strip_prefix(root).ok()?),
         total: 0,
         lines: Vec::new(),
     };
     // An unreadable file counts as one without a match.
     match transcoded(path, &head(path)?, MAX_TEXT_LEN) {
-        Some(text) => searcher.search_slice(matcher, text.as_bytes(), &mut sink),
-        None => searcher.search_path(matcher, path, &mut sink),
+        Some(text) => searcher.search_slice(matcher, text.as_bytes(), &mut found),
+        None => searcher.search_path(matcher, path, &mut found),
     }
     .ok()?;
-    if sink.total == 0 {
-        return None;
-    }
-    Some(FileMatches {
-        path: super::shown_path(root, path)?,
-        total: sink.total,
-        lines: sink.lines,
-    })
+    (found.total > 0).then_some(found)
 }
 
 /// Returns the first bytes of a file, which show its encoding and its line ends.
@@ -112,12 +107,7 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     Some(head)
 }
 
-struct Collect {
-    total: usize,
-    lines: Vec<Line>,
-}
-
-impl Sink for Collect {
+impl Sink for FileMatches {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, Self::Error> {
