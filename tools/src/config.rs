@@ -54,10 +54,8 @@ pub struct WantedLines {
 impl Config {
     /// Returns the folder of the toolbox's own files.
     pub fn private(&self) -> PathBuf {
-        match &self.private {
-            Some(folder) => folder.clone(),
-            None => self.scratch.join("private"),
-        }
+        let own = self.private.clone();
+        own.unwrap_or_else(|| self.scratch.join("private"))
     }
 
     /// Returns the command prefix that starts a program in confinement; append the program and its arguments. The

@@ -110,6 +110,14 @@ struct InputReader<'m> {
 }
 
 impl InputReader<'_> {
+    fn add(&mut self, input: Input) {
+        self.inputs.insert(input);
+    }
+
+    fn add_if(&mut self, is_read: bool, input: Input) {
+        self.inputs.extend(is_read.then_some(input));
+    }
+
     fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
             "call" => self.visit_call(node),
@@ -137,7 +145,7 @@ impl InputReader<'_> {
                 return;
             }
         };
-        self.inputs.insert(input);
+        self.add(input);
     }
 
     fn visit_call(&mut self, call: Node<'_>) {
@@ -158,38 +166,28 @@ impl InputReader<'_> {
         let owner = around.last().copied().unwrap_or_default();
         match (owner, *last) {
             (_, "gethostname" | "getfqdn") | ("os", "uname") | ("platform", "node") => {
-                self.inputs.insert(Input::HostName);
+                self.add(Input::HostName)
             }
-            (_, "getuser" | "getlogin") => {
-                self.inputs.insert(Input::UserName);
-            }
+            (_, "getuser" | "getlogin") => self.add(Input::UserName),
             (_, "seed" | "set_seed" | "manual_seed") => self.seeds = true,
-            (_, "urandom" | "uuid1" | "uuid4") | ("secrets", _) => {
-                self.inputs.insert(Input::Chance);
-            }
+            (_, "urandom" | "uuid1" | "uuid4") | ("secrets", _) => self.add(Input::Chance),
             // A generator without a seed.
             ("random", "Random" | "RandomState" | "default_rng") if has_arguments => {}
             ("random", "setstate" | "getstate" | "set_state" | "get_state") => self.seeds = true,
             ("random", _) | ("", "randint" | "randrange") => self.draws = true,
-            (_, "getmtime" | "getctime") => {
-                self.inputs.insert(Input::FileAge);
-            }
+            (_, "getmtime" | "getctime") => self.add(Input::FileAge),
             ("marshal" | "dis", _)
             | (_, "cache_from_source")
-            | ("loader" | "__loader__", "get_code") => {
-                self.inputs.insert(Input::Bytecode);
-            }
+            | ("loader" | "__loader__", "get_code") => self.add(Input::Bytecode),
             ("inspect" | "", "findsource" | "getsource" | "getsourcelines") | ("linecache", _) => {
-                self.inputs.insert(Input::SourceText);
+                self.add(Input::SourceText)
             }
             // Loaders of templates take an environment as well.
             ("loader" | "__loader__", "get_source") if arguments.named_child_count() == 1 => {
-                self.inputs.insert(Input::SourceText);
+                self.add(Input::SourceText)
             }
             ("sys" | "threading" | "", "settrace" | "setprofile")
-            | ("monitoring", "register_callback" | "set_events") => {
-                self.inputs.insert(Input::TracedLines);
-            }
+            | ("monitoring", "register_callback" | "set_events") => self.add(Input::TracedLines),
             (_, "getsourcefile") => self.names_module_file = true,
             (_, "dirname") => self.names_folder = true,
             (_, "open") => self.visit_read(call, !is_written(self.module.source(arguments))),
@@ -212,9 +210,8 @@ impl InputReader<'_> {
         }
         self.reads_file = true;
         let source = self.module.source(call);
-        if source.contains(".py\"") || source.contains(".py'") {
-            self.inputs.insert(Input::SourceText);
-        }
+        let is_python = source.contains(".py\"") || source.contains(".py'");
+        self.add_if(is_python, Input::SourceText);
     }
 
     fn visit_subscript(&mut self, subscript: Node<'_>) {
@@ -235,42 +232,26 @@ impl InputReader<'_> {
             "attribute" => true,
             _ => source == "__name__",
         };
-        if !is_plain {
-            self.inputs.insert(Input::RunRecord);
-        }
+        self.add_if(!is_plain, Input::RunRecord);
     }
 
     fn visit_string(&mut self, text: &str) {
-        if text.contains("PYTHONHASHSEED") {
-            self.inputs.insert(Input::HashSeed);
-        }
-        if text.contains("__pycache__") || text.ends_with(".pyc") {
-            self.inputs.insert(Input::Bytecode);
-        }
-        if text.contains("testwright_") {
-            self.inputs.insert(Input::RunRecord);
-        }
-        if text == "/etc/hostname" {
-            self.inputs.insert(Input::HostName);
-        }
-        if text.split('/').any(|part| part == ".git") {
-            self.inputs.insert(Input::GitObjects);
-        }
-        if text.contains("/opt/testwright") || text.ends_with("base.tar") {
-            self.inputs.insert(Input::SandboxFiles);
-        }
+        let is_bytecode = text.contains("__pycache__") || text.ends_with(".pyc");
+        let is_of_git = text.split('/').any(|part| part == ".git");
+        let is_of_sandbox = text.contains("/opt/testwright") || text.ends_with("base.tar");
+        self.add_if(text.contains("PYTHONHASHSEED"), Input::HashSeed);
+        self.add_if(is_bytecode, Input::Bytecode);
+        self.add_if(text.contains("testwright_"), Input::RunRecord);
+        self.add_if(text == "/etc/hostname", Input::HostName);
+        self.add_if(is_of_git, Input::GitObjects);
+        self.add_if(is_of_sandbox, Input::SandboxFiles);
     }
 
     fn finish(mut self) -> BTreeSet<Input> {
-        if self.draws && !self.seeds {
-            self.inputs.insert(Input::Chance);
-        }
-        if self.names_module_file && self.reads_file && !self.names_folder {
-            self.inputs.insert(Input::SourceText);
-        }
-        if self.names_module_file && self.writes_file && !self.names_folder {
-            self.inputs.insert(Input::WrittenSource);
-        }
+        let uses_source = self.names_module_file && !self.names_folder;
+        self.add_if(self.draws && !self.seeds, Input::Chance);
+        self.add_if(uses_source && self.reads_file, Input::SourceText);
+        self.add_if(uses_source && self.writes_file, Input::WrittenSource);
         self.inputs
     }
 }

@@ -59,7 +59,7 @@ impl Recording {
         process::recreate_folder(&folder)?;
         let private = config.private().join(&runner);
         let plugins = private.join("plugin");
-        recreate(&plugins)?;
+        process::recreate_folder(&plugins)?;
         let shared = [
             ("testwright_record", RECORD),
             ("testwright_extensions", EXTENSIONS),
@@ -75,7 +75,7 @@ impl Recording {
         let hook = children.join(outcomes::HOOK);
         let facts = folder.join("children");
         if !options.trace.is_empty() {
-            recreate(&children)?;
+            process::recreate_folder(&children)?;
             outcomes::write_hook(&children)?;
             std::fs::create_dir(&facts)?;
         }
@@ -157,14 +157,4 @@ fn rename_user(env: &mut BTreeMap<String, String>, config: &Config, user: &str) 
         }
     }
     Ok(home)
-}
-
-/// Creates an empty folder, and removes any earlier content.
-fn recreate(folder: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-        _ => {}
-    }
-    std::fs::create_dir_all(folder)?;
-    Ok(())
 }

@@ -12,8 +12,7 @@ use super::code_dependencies::is_script;
 use crate::process::{self, Command};
 use crate::python::package_start;
 use crate::tool::Result;
-use crate::workspace::Change;
-use crate::workspace::{FileChange, Workspace, is_conftest};
+use crate::workspace::{Change, FileChange, Workspace, is_conftest};
 
 /// Time limit for Python to find the names.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -117,15 +116,10 @@ fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
     for path in code {
         names.extend(imported_as(workspace, path).map(|(_, name)| name));
         // A package without `__init__.py`.
-        let inside = ["src/", "lib/"]
-            .iter()
-            .find_map(|root| path.strip_prefix(root));
-        names.extend(
-            inside
-                .unwrap_or(path)
-                .split_once('/')
-                .map(|(name, _)| name.to_owned()),
-        );
+        let mut roots = ["src/", "lib/"].iter();
+        let inside = roots.find_map(|root| path.strip_prefix(root));
+        let package = inside.unwrap_or(path).split_once('/');
+        names.extend(package.map(|(name, _)| name.to_owned()));
     }
     names
 }
@@ -144,20 +138,14 @@ fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<S
     command.max_output_bytes = 1 << 20;
     let finished = process::run(&command, Instant::now() + TIMEOUT)?;
     let printed = finished.stdout.text();
-    let mut module_names = BTreeSet::new();
-    for line in printed.lines() {
-        let Some((name, origin)) = line.split_once('\t') else {
-            continue;
-        };
+    let is_test = |origin: &str| {
         let inside = Path::new(origin).strip_prefix(workspace.root()).ok();
-        let is_test = inside
-            .and_then(Path::to_str)
-            .is_some_and(|p| workspace.layout().is_test_path(p));
-        if !is_test {
-            module_names.insert(name.to_owned());
-        }
-    }
-    Ok(module_names)
+        let inside = inside.and_then(Path::to_str);
+        inside.is_some_and(|path| workspace.layout().is_test_path(path))
+    };
+    let modules = printed.lines().filter_map(|line| line.split_once('\t'));
+    let others = modules.filter(|(_, origin)| !is_test(origin));
+    Ok(others.map(|(name, _)| name.to_owned()).collect())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::tool::Result;
 use crate::tools::changes::LINK;
 use crate::tools::collected_tests::collected_files;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
-use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
+use crate::workspace::{FileChange, Workspace, is_conftest};
 
 use super::code_dependencies::used_by_code;
 use super::shadowed_modules::shadows;
@@ -186,19 +186,13 @@ fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
 
 /// Returns whether a change is a new conftest.py in a folder without test files at the base commit.
 fn reaches_new_tests_alone(change: &FileChange, all: &[FileChange], workspace: &Workspace) -> bool {
-    if change.change != Change::Added {
-        return false;
-    }
     let folder = change.path.strip_suffix("conftest.py").unwrap_or_default();
-    let is_new = |path: &str| {
-        all.iter()
-            .any(|c| c.path == path && c.change == Change::Added)
-    };
-    let layout: &Layout = workspace.layout();
-    !workspace
-        .files()
-        .iter()
-        .any(|path| path.starts_with(folder) && layout.is_test_file(path) && !is_new(path))
+    let added = all.iter().filter(|c| c.change == Change::Added);
+    let new: BTreeSet<&str> = added.map(|c| c.path.as_str()).collect();
+    let (layout, files) = (workspace.layout(), workspace.files());
+    let mut old = files.iter().filter(|path| !new.contains(path.as_str()));
+    let has_old = old.any(|path| path.starts_with(folder) && layout.is_test_file(path));
+    change.change == Change::Added && !has_old
 }
 
 fn is_build_product(path: &str) -> bool {
