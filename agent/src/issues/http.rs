@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
-use reqwest::{Client, StatusCode, Url, redirect};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use testwright_sandboxes::http_client;
 
@@ -24,6 +25,8 @@ const PER_PAGE: usize = 100;
 const MAX_PAGES: usize = 20;
 /// Maximum tries of a request, if the server or the network fails.
 const TRIES: u32 = 3;
+/// Advice for an issue that cannot be read from its server.
+const SAVE: &str = "save the issue's text to a file and pass that";
 
 /// The API of the server that has an issue.
 pub(super) struct Api {
@@ -112,28 +115,23 @@ impl Api {
             if let Some(token) = self.token.as_ref().filter(|_| private) {
                 request = request.header("Authorization", format!("Bearer {}", token.reveal()));
             }
-            let answer = match request.send().await {
-                Ok(answer) => answer,
-                Err(_) if tries < TRIES => {
-                    pause(tries).await;
-                    continue;
-                }
-                Err(e) => {
-                    let host = url.host_str().unwrap_or_default();
-                    return Err(self
-                        .failed(format!("{host} cannot be reached: {}", http_client::describe(&e)))
-                        .hint("check the network and proxy, or save the issue's text to a file and pass that"));
-                }
-            };
+            let answer = request.send().await;
+            let is_broken = |answer: &Response| answer.status().is_server_error();
+            if tries < TRIES && answer.as_ref().map_or(true, is_broken) {
+                tokio::time::sleep(Duration::from_millis(250 << tries)).await;
+                continue;
+            }
+            let answer = answer.map_err(|error| {
+                let host = url.host_str().unwrap_or_default();
+                let cause = http_client::describe(&error);
+                self.failed(format!("{host} cannot be reached: {cause}"))
+                    .hint(format!("check the network and proxy, or {SAVE}"))
+            })?;
             let status = answer.status();
             let headers = answer.headers().clone();
             if status.is_redirection() {
                 hops += 1;
                 url = self.follow_redirect(&url, &headers, hops)?;
-                continue;
-            }
-            if status.is_server_error() && tries < TRIES {
-                pause(tries).await;
                 continue;
             }
             let body = self.body(answer).await?;
@@ -175,7 +173,7 @@ impl Api {
         }
     }
 
-    pub(super) async fn body(&self, mut answer: reqwest::Response) -> Result<Vec<u8>> {
+    pub(super) async fn body(&self, mut answer: Response) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         let failed = |error| self.failed(http_client::describe(&error));
         while let Some(part) = answer.chunk().await.map_err(failed)? {
@@ -215,7 +213,7 @@ impl Api {
                         Forge::GitHub => {
                             "set github.base-url to the API of the server, e.g. https://github.example.org/api/v3"
                         }
-                        _ => "save the issue's text to a file and pass that",
+                        _ => SAVE,
                     };
                     Err(self
                         .failed(format!("{host} does not speak {name}'s API: {e}"))
@@ -270,17 +268,14 @@ impl Api {
                     "check the number; for a private repository set {setting}{other}"
                 ))
             }
-            (410, _) => error("it was deleted, or the repository no longer has issues")
-                .hint("save the issue's text to a file and pass that"),
+            (410, _) => error("it was deleted, or the repository no longer has issues").hint(SAVE),
             (400..=499, true) => error(&message).hint(format!(
-                "check the access of the token in {variable}, or save the issue's text to a file and pass that"
+                "check the access of the token in {variable}, or {SAVE}"
             )),
-            (400..=499, false) => {
-                error(&message).hint("save the issue's text to a file and pass that")
-            }
+            (400..=499, false) => error(&message).hint(SAVE),
             _ => self
                 .failed(message)
-                .hint("try again later, or save the issue's text to a file and pass that"),
+                .hint(format!("try again later, or {SAVE}")),
         }
     }
 
@@ -288,18 +283,15 @@ impl Api {
         let reset = header(&refusal.headers, "x-ratelimit-reset")
             .and_then(|at| Timestamp::from_second(at.parse().ok()?).ok())
             .map(|at| format!(" until {}", at.strftime("%Y-%m-%d %H:%M:%S UTC")));
-        let after =
-            header(&refusal.headers, "retry-after").map(|seconds| format!(" for {seconds} s"));
+        let after = header(&refusal.headers, "retry-after");
+        let after = after.map(|seconds| format!(" for {seconds} s"));
         let when = reset.or(after).unwrap_or_default();
         let error = self.failed(format!("the server's rate limit is used up{when}"));
-        if self.token.is_some() {
-            error.hint("wait, or save the issue's text to a file and pass that")
-        } else {
-            error.hint(format!(
-                "wait, or set {}, which allows many more requests",
-                self.token_setting
-            ))
-        }
+        let setting = self.token_setting;
+        error.hint(match self.token {
+            Some(_) => format!("wait, or {SAVE}"),
+            None => format!("wait, or set {setting}, which allows many more requests"),
+        })
     }
 
     /// Returns the entries of one of the issue's lists as comments, oldest first. A note tells if some are missing.
@@ -377,21 +369,15 @@ pub(super) fn page(issue: &Url, list: &str, number: usize) -> Url {
     url
 }
 
-async fn pause(tries: u32) {
-    tokio::time::sleep(Duration::from_millis(250 << tries)).await;
-}
-
 fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Returns the server's message in an error's body, on one line.
 fn message(body: &[u8], redactor: &Redactor) -> String {
-    let parsed: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let message = parsed
-        .as_ref()
-        .and_then(|v| v.get("message").or_else(|| v.pointer("/error/message")))
-        .and_then(|m| m.as_str());
+    let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
+    let message = parsed["message"].as_str();
+    let message = message.or(parsed["error"]["message"].as_str());
     let message = redactor.text(message.unwrap_or_default());
     message.chars().take(300).collect()
 }
