@@ -61,6 +61,14 @@ pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
+/// Returns a host, as in a URL, without its port.
+pub fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
 /// Describes why a request failed, in one clause without its address. All causes go to the log.
 pub fn describe(error: &reqwest::Error) -> String {
     let mut causes = causes(error);

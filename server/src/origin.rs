@@ -5,6 +5,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use testwright_sandboxes::http_client::without_port;
 
 use super::access::Access;
 use super::authentication;
@@ -80,13 +81,6 @@ fn refusal(access: &Access, method: &Method, path: &str, headers: &HeaderMap) ->
     match is_own {
         true => None,
         false => forbidden("the request comes from a page of another origin"),
-    }
-}
-
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
     }
 }
 

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{Failure, FailureClass, Frame, Outcome, Phase};
 use testwright_tools::outcomes::text::short_headline;
+use testwright_tools::python::lines_in_words;
 
 use crate::confidence::{ModelChecks, Opinion, Signals};
 
@@ -256,16 +257,9 @@ impl TestEvidence {
 
     /// Returns what the failure does not show, as a clause to append; empty if there is nothing.
     pub fn limits(&self) -> String {
-        let lines: Vec<String> = (self.unreached.iter())
-            .map(|(first, last)| match last - first {
-                0 => format!("line {first}"),
-                _ => format!("lines {first}–{last}"),
-            })
-            .collect();
-        let lines = lines.join(", ");
-        match lines.is_empty() {
-            true => lines,
-            false => format!("; not reached, so not shown to be right: {lines}"),
+        match lines_in_words(&self.unreached) {
+            lines if lines.is_empty() => lines,
+            lines => format!("; not reached, so not shown to be right: {lines}"),
         }
     }
 }

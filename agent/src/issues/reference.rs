@@ -3,6 +3,7 @@
 use super::address::{is_gitlab, server_of, web_base_url};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::RedactedUrl as BaseUrl;
+use testwright_sandboxes::http_client::without_port;
 
 /// Returns whether a text is the short name of an issue.
 pub fn is_reference(text: &str) -> bool {
@@ -42,13 +43,6 @@ pub fn github_repository(remote: &str, base: Option<&BaseUrl>) -> Option<String>
     let is_here = without_port(&server_of(&host)) == without_port(&server_of(&web_base_url(base)));
     let is_repository = path.split('/').count() == 2 && path.split('/').all(|p| !p.is_empty());
     (is_here && is_repository).then_some(path)
-}
-
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-        _ => host,
-    }
 }
 
 /// Returns the repository, if it is named, and the number.

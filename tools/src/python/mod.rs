@@ -62,5 +62,5 @@ pub use single_test::{SingleTest, single_test, without_tests};
 pub use standard_library::is_standard_library;
 pub use statements::Assignment;
 pub use tokens::code_tokens;
-pub use unreached::unreached_assertions;
+pub use unreached::{lines_in_words, unreached_assertions};
 pub use unrelated_inputs::unrelated_inputs;

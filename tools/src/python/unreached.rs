@@ -34,6 +34,15 @@ pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(u
     ranges
 }
 
+/// Returns ranges of lines in words, such as `line 3, lines 5–8`.
+pub fn lines_in_words(ranges: &[(usize, usize)]) -> String {
+    let words = ranges.iter().map(|(first, last)| match last - first {
+        0 => format!("line {first}"),
+        _ => format!("lines {first}–{last}"),
+    });
+    words.collect::<Vec<String>>().join(", ")
+}
+
 /// Collects the statements after the one that contains the row, in each enclosing block except the module.
 fn statements_after<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>) {
     let holds =

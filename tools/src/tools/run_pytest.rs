@@ -9,7 +9,7 @@ use super::contribution::{self, named_or_contributed};
 use super::line_numbers::lines_between;
 use crate::outcomes::report::{TestReport, TestResult};
 use crate::outcomes::{covers, file_of, text};
-use crate::python::{Module, flatten, in_function, unreached_assertions};
+use crate::python::{Module, flatten, in_function, lines_in_words, unreached_assertions};
 use crate::runners::{self, Options};
 use crate::similarity::most_similar;
 use crate::tool::{Context, Reply, Result, Tool};
@@ -110,15 +110,9 @@ fn not_reached(workspace: &Workspace, report: &TestReport) -> String {
             continue;
         };
         let source = lines_between(&text, definition.first, definition.last);
-        let lines = unreached_assertions(&source, definition.first, line);
-        let lines: Vec<String> = (lines.iter())
-            .map(|(first, last)| match last - first {
-                0 => format!("line {first}"),
-                _ => format!("lines {first}–{last}"),
-            })
-            .collect();
-        if !lines.is_empty() {
-            let (id, lines) = (&test.id, lines.join(", "));
+        let unreached = unreached_assertions(&source, definition.first, line);
+        if !unreached.is_empty() {
+            let (id, lines) = (&test.id, lines_in_words(&unreached));
             out.push_str(&format!(
                 "\nnot reached in {id}: {lines} (a fix in try_fix that gets past line {line} runs them)"
             ));
