@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use testwright_models::conversation::UNREADABLE;
-use testwright_models::{ExtraFields, Finish, Message, Reply, Request, ToolCall, ToolResult};
+use testwright_models::{ExtraFields, Message, Reply, Request, ToolCall, ToolResult};
 use testwright_tools::tool::ToolSpec;
 
 /// Fields of a reply that a program sends back.
@@ -164,7 +164,7 @@ pub(super) fn completion(reply: &Reply, model: &str) -> Value {
     answer["choices"] = json!([{
         "index": 0,
         "message": reply_message(reply),
-        "finish_reason": finish_reason(reply),
+        "finish_reason": reply.finish,
     }]);
     answer["usage"] = usage(reply);
     answer
@@ -180,8 +180,7 @@ pub(super) fn events(reply: &Reply, model: &str) -> String {
     }
     first["choices"] = json!([{ "index": 0, "delta": delta, "finish_reason": null }]);
     let mut last = envelope("chat.completion.chunk", model);
-    let finish_reason = finish_reason(reply);
-    last["choices"] = json!([{ "index": 0, "delta": {}, "finish_reason": finish_reason }]);
+    last["choices"] = json!([{ "index": 0, "delta": {}, "finish_reason": reply.finish }]);
     last["usage"] = usage(reply);
     format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")
 }
@@ -224,15 +223,6 @@ fn reply_message(reply: &Reply) -> Value {
         message["tool_calls"] = Value::Array(calls);
     }
     message
-}
-
-fn finish_reason(reply: &Reply) -> &'static str {
-    match reply.finish {
-        Finish::Stop => "stop",
-        Finish::ToolCalls => "tool_calls",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-    }
 }
 
 fn usage(reply: &Reply) -> Value {

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use testwright_models::Finish;
 
 #[test]
 fn requests_keep_messages_tools_and_limits() {
