@@ -109,19 +109,13 @@ static CHANGING: Pattern = Pattern::new(
 );
 
 fn fingerprint(reply: &Reply, answers: &[&str]) -> String {
-    let mut step = String::new();
-    for call in &reply.calls {
-        step.push_str(&format!("{}({})\n", call.name, call.arguments.as_str()));
-    }
-    for bad in &reply.malformed {
-        step.push_str(&bad.text);
-        step.push('\n');
-    }
-    for answer in answers {
-        step.push_str(&CHANGING.replace_all(answer, "…"));
-        step.push('\n');
-    }
-    step
+    let calls = reply.calls.iter();
+    let calls = calls.map(|call| format!("{}({})", call.name, call.arguments.as_str()));
+    let malformed = reply.malformed.iter().map(|bad| bad.text.clone());
+    let answers = answers.iter();
+    let answers = answers.map(|answer| CHANGING.replace_all(answer, "…").into_owned());
+    let parts: Vec<String> = calls.chain(malformed).chain(answers).collect();
+    parts.join("\n")
 }
 
 #[cfg(test)]

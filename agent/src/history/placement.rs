@@ -128,10 +128,7 @@ impl BaseTests {
 
 /// Returns the path of a copy in the same folder, so that relative imports and `conftest.py` stay valid.
 fn copy_name(path: &str) -> String {
-    let (folder, name) = match path.rsplit_once('/') {
-        Some((folder, name)) => (format!("{folder}/"), name),
-        None => (String::new(), path),
-    };
+    let (folder, name) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
     let name = name.strip_prefix("test_").unwrap_or(name);
     format!("{folder}{COPY_PREFIX}{name}")
 }

@@ -196,12 +196,10 @@ fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
         .strip_prefix(["api", "v3"].as_slice())
         .unwrap_or(&parts);
     let parts = parts.strip_prefix(["repos"].as_slice()).unwrap_or(parts);
-    let (owner, name, kind, number) = match parts {
-        [owner, name, kind, number, ..] => (*owner, *name, *kind, Some(*number)),
-        [owner, name, kind] => (*owner, *name, *kind, None),
-        _ => return Err(Refusal::names_no_issue()),
+    let &[owner, name, kind, ref rest @ ..] = parts else {
+        return Err(Refusal::names_no_issue());
     };
-    let number = match (kind, number.map(str::parse::<u64>)) {
+    let number = match (kind, rest.first().map(|number| number.parse::<u64>())) {
         ("issues", Some(Ok(number))) => number,
         ("pull" | "pulls", _) => return Err(Refusal::is_pull_request()),
         ("discussions", _) => {

@@ -26,6 +26,10 @@ impl HunkLine {
         }
     }
 
+    fn is_blank(&self) -> bool {
+        matches!(self, HunkLine::Context(text) if text.is_empty())
+    }
+
     /// Returns the line as it should be in the old file.
     fn old(&self) -> Option<&str> {
         (!matches!(self, HunkLine::Added(_))).then(|| self.text())
@@ -60,10 +64,7 @@ impl Hunk {
     }
 
     fn trim_blank(&mut self) {
-        let is_blank = |line: &HunkLine| matches!(line, HunkLine::Context(text) if text.is_empty());
-        while self.lines.last().is_some_and(is_blank) {
-            self.lines.pop();
-        }
+        while self.lines.pop_if(|line| line.is_blank()).is_some() {}
     }
 
     pub(super) fn only_adds(&self) -> bool {
@@ -74,8 +75,7 @@ impl Hunk {
     /// Returns the hunk without the list after its last blank line, whose items look like added or removed
     /// lines. Returns `None` if that is not a list, or if nothing of the diff would be left.
     fn before_list(&self) -> Option<Hunk> {
-        let is_blank = |line: &HunkLine| matches!(line, HunkLine::Context(text) if text.is_empty());
-        let last = self.lines.iter().rposition(is_blank)?;
+        let last = self.lines.iter().rposition(HunkLine::is_blank)?;
         let (leading_lines, list) = self.lines.split_at(last);
         let point = |line: &HunkLine| match line {
             HunkLine::Removed(text) | HunkLine::Added(text) => {
