@@ -197,6 +197,14 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// Creates an error for which no retry helps.
+    pub fn fatal(message: impl Into<String>, hint: impl Into<Option<String>>) -> ModelError {
+        ModelError::Fatal {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
     /// Returns whether the provider may have worked on the request.
     pub fn may_be_billed(&self) -> bool {
         match self {

@@ -201,9 +201,9 @@ impl Ledger {
                 line.push(b'\n');
                 plain_file::append_line(&mut self.file, &line)
             });
-        written.map_err(|error| ModelError::Fatal {
-            message: format!("{} cannot be written: {error}", self.path.display()),
-            hint: Some("free disk space".to_owned()),
+        written.map_err(|error| {
+            let message = format!("{} cannot be written: {error}", self.path.display());
+            ModelError::fatal(message, "free disk space".to_owned())
         })
     }
 }

@@ -72,9 +72,6 @@ impl Model for Snippet {
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
         Snippet::turn(&request.messages)
             .reply()
-            .map_err(|message| ModelError::Fatal {
-                message,
-                hint: None,
-            })
+            .map_err(|message| ModelError::fatal(message, None))
     }
 }

@@ -91,13 +91,10 @@ impl Model for Recorder {
             Ok(Err(e)) => e.to_string(),
             Err(e) => e.to_string(),
         };
-        Err(ModelError::Fatal {
-            message: format!(
-                "the exchange could not be recorded in {}: {problem}",
-                self.path.display()
-            ),
-            hint: Some("free disk space, or record to another disk".to_owned()),
-        })
+        let path = self.path.display();
+        let message = format!("the exchange could not be recorded in {path}: {problem}");
+        let hint = "free disk space, or record to another disk".to_owned();
+        Err(ModelError::fatal(message, hint))
     }
 }
 

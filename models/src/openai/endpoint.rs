@@ -40,9 +40,10 @@ impl Endpoint {
             .ok()
             .filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host())
             .ok_or_else(|| {
-                fatal(
+                ModelError::fatal(
                     format!("\"{}\" is not an http(s) address", settings.base_url),
-                    "a base URL looks like https://api.openai.com/v1 or http://127.0.0.1:8080/v1",
+                    "a base URL looks like https://api.openai.com/v1 or http://127.0.0.1:8080/v1"
+                        .to_owned(),
                 )
             })?;
         let mut query: Vec<(String, String)> = url
@@ -88,22 +89,15 @@ fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError
             None => (AUTHORIZATION, format!("Bearer {key}")),
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| {
-            fatal(
+            ModelError::fatal(
                 "the API key has characters that cannot be sent",
-                &format!("check {}", settings.key_variable),
+                format!("check {}", settings.key_variable),
             )
         })?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
     Ok(headers)
-}
-
-fn fatal(message: impl Into<String>, hint: &str) -> ModelError {
-    ModelError::Fatal {
-        message: message.into(),
-        hint: Some(hint.to_owned()),
-    }
 }
 
 impl Config for Endpoint {
@@ -215,9 +209,9 @@ impl Service {
         }
         if let Some(path) = &settings.ca_bundle {
             let unusable = |e: &dyn std::fmt::Display| {
-                fatal(
+                ModelError::fatal(
                     format!("the CA bundle {} cannot be used: {e}", path.display()),
-                    "use a file with certificates in PEM format",
+                    "use a file with certificates in PEM format".to_owned(),
                 )
             };
             let pem =
@@ -228,9 +222,8 @@ impl Service {
             }
             builder = builder.tls_certs_merge(certificates);
         }
-        let http = builder.build().map_err(|e| ModelError::Fatal {
-            message: format!("the HTTP client cannot be built: {e}"),
-            hint: None,
+        let http = builder.build().map_err(|e| {
+            ModelError::fatal(format!("the HTTP client cannot be built: {e}"), None)
         })?;
         Ok(Service {
             transport: Transport::Http(http),

@@ -63,12 +63,10 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
     }
     // A retry would send as much again.
     if let Some(excess) = response_limits::excess(error) {
-        return ModelError::Fatal {
-            message: format!("{from} sent {excess}"),
-            hint: Some(format!(
-                "check the base URL {from} and the server there: no model's reply is that long"
-            )),
-        };
+        let hint = format!(
+            "check the base URL {from} and the server there: no model's reply is that long"
+        );
+        return ModelError::fatal(format!("{from} sent {excess}"), hint);
     }
     let transient = |message: String| ModelError::Transient {
         message: clean(&message, settings),
@@ -83,10 +81,7 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
             // JSON that is cut off, or nothing at all, may be complete the next time.
             match text.trim_start().starts_with(['{', '[']) || text.trim().is_empty() {
                 true => transient(message),
-                false => ModelError::Fatal {
-                    message,
-                    hint: Some(check_base_url(settings)),
-                },
+                false => ModelError::fatal(message, check_base_url(settings)),
             }
         }
         OpenAIError::StreamError(e) => {
@@ -95,10 +90,10 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
                 "the connection to {from} broke in the middle of a reply"
             ))
         }
-        other => ModelError::Fatal {
-            message: clean(&format!("the request could not be made: {other}"), settings),
-            hint: None,
-        },
+        other => {
+            let message = format!("the request could not be made: {other}");
+            ModelError::fatal(clean(&message, settings), None)
+        }
     }
 }
 
@@ -106,13 +101,9 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     let from = place(settings);
     let causes = http_client::causes(error).join(": ");
     if UNSAFE.is_match(&causes) {
-        return ModelError::Fatal {
-            message: format!("no safe connection to {from}: {causes}"),
-            hint: Some(
-                "set ca_bundle (or SSL_CERT_FILE) if your organization issued the server's certificate, and check whether the address needs http or https"
-                    .to_owned(),
-            ),
-        };
+        let hint = "set ca_bundle (or SSL_CERT_FILE) if your organization issued the server's certificate, and check whether the address needs http or https";
+        let message = format!("no safe connection to {from}: {causes}");
+        return ModelError::fatal(message, hint.to_owned());
     }
     let cause = http_client::describe(error);
     let unbilled = error.is_connect() && !error.is_timeout();
@@ -187,10 +178,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let status = if is_throttled { 429 } else { status };
     let is_unreadable = status == 400 && UNREADABLE.is_match(&all);
     if !is_unreadable && let Some(hint) = configuration_hint(refusal, status, &all, settings) {
-        return ModelError::Fatal {
-            message,
-            hint: Some(hint),
-        };
+        return ModelError::fatal(message, hint);
     }
     let in_body = || retry_hint::in_body(&refusal.body, SystemTime::now());
     match status {
@@ -206,10 +194,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             unbilled: false,
         },
         400 | 413 | 416 | 422 => ModelError::Refused { message },
-        _ => ModelError::Fatal {
-            message,
-            hint: None,
-        },
+        _ => ModelError::fatal(message, None),
     }
 }
 
