@@ -86,11 +86,7 @@ fn stated(note: &str) -> Vec<StatedOutput> {
     if note.is_empty() {
         return Vec::new();
     }
-    let say = |text: &str, role: Role| StatedOutput {
-        text: text.trim().to_owned(),
-        role,
-        sentence: note.to_owned(),
-    };
+    let say = |text: &str, role: Role| StatedOutput::new(text.trim(), role, note);
     let (first, rest) = split_remark(note);
     let output = GIVES
         .captures(first)

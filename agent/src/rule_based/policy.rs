@@ -74,13 +74,13 @@ fn observe(
     exceptions: &[String],
 ) -> Result<Option<Probe>, Turn> {
     let mut imports = BTreeMap::new();
+    let run = |runner: &mut PolicyRunner, imports: &_, why: &str| -> Result<Option<Probe>, Turn> {
+        let code = probe::script(steps, exceptions, imports);
+        let answer = runner.call("run_python", json!({"code": code, "timeout": 120}), why)?;
+        Ok(probe::read(&answer))
+    };
     let why = "What does the code of the issue do today?";
-    let answer = runner.call(
-        "run_python",
-        json!({"code": probe::script(steps, exceptions, &imports), "timeout": 120}),
-        why,
-    )?;
-    let Some(first) = probe::read(&answer) else {
+    let Some(first) = run(runner, &imports, why)? else {
         return Ok(None);
     };
     for name in missing(&first).into_iter().take(LOOKED_FOR) {
@@ -97,13 +97,8 @@ fn observe(
     if imports.is_empty() {
         return Ok(Some(first));
     }
-    let code = probe::script(steps, exceptions, &imports);
-    let answer = runner.call(
-        "run_python",
-        json!({"code": code, "timeout": 120}),
-        "Again, with what was found.",
-    )?;
-    Ok(probe::read(&answer).or(Some(first)))
+    let second = run(runner, &imports, "Again, with what was found.")?;
+    Ok(second.or(Some(first)))
 }
 
 /// Returns the undefined names without which a statement did not run.

@@ -13,6 +13,16 @@ pub(super) struct StatedOutput {
     pub sentence: String,
 }
 
+impl StatedOutput {
+    pub(super) fn new(text: &str, role: Role, sentence: &str) -> StatedOutput {
+        StatedOutput {
+            text: text.to_owned(),
+            role,
+            sentence: sentence.to_owned(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The expected output.

@@ -217,11 +217,7 @@ impl StepReader {
     /// Adds a block that is only an output to the code before it, line by line if each line is of another call.
     fn output(&mut self, text: &str, stance: Polarity) {
         let text = text.trim_start_matches('\n').trim_end();
-        let stated = |text: &str| StatedOutput {
-            text: text.trim_end().to_owned(),
-            role: stance.into(),
-            sentence: String::new(),
-        };
+        let stated = |text: &str| StatedOutput::new(text.trim_end(), stance.into(), "");
         let lines: Vec<&str> = text.lines().collect();
         let calls = self.calls(lines.len(), false);
         let (is_paired, is_line) = (calls.len() == lines.len(), lines.len() == 1);
@@ -411,16 +407,11 @@ fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
 
 /// Returns the step of an input of a session; `ends` tells whether its result is the last one.
 fn typed_step(entry: &Entry, around: &ContextProse, ends: bool, block: usize) -> Step {
-    let stated = |text: &str, role: Role| StatedOutput {
-        text: text.to_owned(),
-        role,
-        sentence: entry.note.clone(),
-    };
     let mut stance = classify_words(&entry.note);
     let mut outputs = Vec::new();
     let vague = stance == Polarity::Unknown && !(ends && around.after != Polarity::Unknown);
     if let Some(right) = right_in(&entry.note) {
-        outputs.push(stated(&right, Role::Right));
+        outputs.push(StatedOutput::new(&right, Role::Right, &entry.note));
         stance = Polarity::Bad;
     }
     stance = match stance {
@@ -429,7 +420,8 @@ fn typed_step(entry: &Entry, around: &ContextProse, ends: bool, block: usize) ->
         stance => stance,
     };
     if !entry.output.is_empty() {
-        outputs.push(stated(&entry.output, stance.into()));
+        let output = StatedOutput::new(&entry.output, stance.into(), &entry.note);
+        outputs.push(output);
     }
     Step {
         source: entry.source.clone(),
@@ -455,11 +447,7 @@ fn attach(step: Option<&mut Step>, claim: &Claim) {
     let Some(step) = step else { return };
     let mut say = |text: &Option<String>, role: Role| {
         if let Some(text) = text {
-            let output = StatedOutput {
-                text: text.clone(),
-                role,
-                sentence: claim.sentence.clone(),
-            };
+            let output = StatedOutput::new(text, role, &claim.sentence);
             if !step.outputs.contains(&output) {
                 step.outputs.push(output);
             }

@@ -116,13 +116,8 @@ fn refusal_names_exceptions_and_remedy() {
 
 #[test]
 fn refusal_reports_given_expected_result() {
-    let expected = StatedOutput {
-        text: "ab".into(),
-        role: Role::Right,
-        sentence: String::new(),
-    };
     let steps = [Step {
-        outputs: vec![expected],
+        outputs: vec![StatedOutput::new("ab", Role::Right, "")],
         ..Step::default()
     }];
     let mut probe = Probe {
