@@ -1,6 +1,7 @@
 //! One source of settings: a file, the environment, the flags.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,9 @@ impl Layer {
                 .hint("correct or remove the file")
         };
         let text = match read(path, trust.is_found()) {
-            Err(e) if is_missing(&e) => return Ok(None),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
             Err(e) => return Err(unreadable(e.to_string())),
             Ok(text) => text,
         };
@@ -248,33 +251,29 @@ pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known_names: &
 pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
     let place = place_of(key);
     let message = message.lines().next().unwrap_or(message);
-    let error = Error::usage(READING);
-    if let Some(rest) = message.strip_prefix("unknown field ") {
-        let mut names = rest.split('`').skip(1).step_by(2);
-        let name = names.next().unwrap_or_default();
-        let known_keys: Vec<&str> = names.collect();
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().unwrap_or_default();
+    let known: Vec<&str> = quoted.collect();
+    if message.starts_with("unknown field ") {
         let elsewhere = keys::keys()
             .iter()
-            .find(|k| k.key == name && k.section.is_some());
-        let hint = match (nearest(name, &known_keys), elsewhere) {
+            .find(|k| k.key == unknown && k.section.is_some());
+        let hint = match (nearest(unknown, &known), elsewhere) {
             (None, Some(definition)) => format!(
-                "`{name}` belongs under [{}]",
+                "`{unknown}` belongs under [{}]",
                 definition.section.as_deref().unwrap_or_default()
             ),
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, None) => format!("known here: {}", known_keys.join(", ")),
+            (None, None) => format!("known here: {}", known.join(", ")),
         };
-        return error
-            .cause(format!("{at}: unknown key `{name}` {place}"))
+        return Error::usage(READING)
+            .cause(format!("{at}: unknown key `{unknown}` {place}"))
             .hint(hint);
     }
-    let name = key.last().map(String::as_str).unwrap_or_default();
-    if let Some(rest) = message.strip_prefix("unknown variant ") {
-        let mut names = rest.split('`').skip(1).step_by(2);
-        let value = names.next().unwrap_or_default();
-        let known_variants: Vec<&str> = names.collect();
-        return unknown_name(at, key, value, &known_variants);
+    if message.starts_with("unknown variant ") {
+        return unknown_name(at, key, unknown, &known);
     }
+    let name = key.last().map(String::as_str).unwrap_or_default();
     let message = message
         .replace("expected u64", "expected a whole number, not negative")
         .replace("expected f64", "expected a number");
@@ -355,11 +354,4 @@ fn resolve(path: &str, folder: Option<&Path>) -> PathBuf {
         return home.join(rest);
     }
     folder.unwrap_or(Path::new("")).join(path)
-}
-
-fn is_missing(e: &std::io::Error) -> bool {
-    matches!(
-        e.kind(),
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-    )
 }

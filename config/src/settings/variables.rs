@@ -65,51 +65,31 @@ pub const SHARED_VARIABLES: [(&str, &str, &str); 15] = [
 ];
 
 pub(super) fn layer(variables: &BTreeMap<String, String>) -> Result<Layer> {
+    let shared = SHARED_VARIABLES.iter().rev();
+    let shared = shared.filter_map(|(name, section, key)| {
+        let of_name = |k: &&Key| k.section.as_deref() == Some(section) && k.key == *key;
+        Some(((*name).to_owned(), keys().iter().find(of_name)?))
+    });
+    let own = || keys().iter().map(|key| (key.variable(), key));
     let mut layer = Layer::default();
-    let set = |name: &str| variables.get(name).filter(|v| !v.trim().is_empty());
-    for (name, section, key) in SHARED_VARIABLES.iter().rev() {
-        let Some(text) = set(name) else { continue };
-        let definition = keys()
-            .iter()
-            .find(|k| k.section.as_deref() == Some(section) && k.key == *key);
-        if let Some(key) = definition {
-            push(&mut layer, key, name, text)?;
+    for (name, key) in shared.chain(own()) {
+        if let Some(text) = variables.get(&name).filter(|text| !text.trim().is_empty()) {
+            let origin = Origin::Variable(name.clone());
+            layer.push(&name, key.path(), key.value(text), origin)?;
         }
     }
-    let mut names: Vec<String> = OTHER_VARIABLES
-        .iter()
-        .map(|(n, _)| (*n).to_owned())
-        .collect();
-    for key in keys() {
-        let name = key.variable();
-        if let Some(text) = set(&name) {
-            push(&mut layer, key, &name, text)?;
-        }
-        names.push(name);
-    }
-    for name in variables
-        .keys()
-        .filter(|n| n.starts_with(PREFIX) && !names.contains(n))
-    {
-        // Compare in lower case and show upper case: `nearest` expects lower case.
-        let lower: Vec<String> = names
-            .iter()
-            .map(|n| n.to_lowercase().replace('_', "-"))
-            .collect();
-        let known_names: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let names = OTHER_VARIABLES.iter().map(|(name, _)| (*name).to_owned());
+    let names: Vec<String> = names.chain(own().map(|(name, _)| name)).collect();
+    // Compare in lower case and show upper case: `nearest` expects lower case.
+    let lower = names.iter().map(|n| n.to_lowercase().replace('_', "-"));
+    let lower: Vec<String> = lower.collect();
+    let known_names: Vec<&str> = lower.iter().map(String::as_str).collect();
+    let of_program = variables.keys().filter(|name| name.starts_with(PREFIX));
+    for name in of_program.filter(|name| !names.contains(name)) {
         let hint = nearest(name, &known_names).map(|n| n.to_uppercase().replace('-', "_"));
         let hint = hint.map_or_else(String::new, |n| format!("; did you mean {n}?"));
         let note = format!("unknown environment variable {name}{hint}");
         layer.notes.push(note);
     }
     Ok(layer)
-}
-
-fn push(layer: &mut Layer, key: &Key, name: &str, text: &str) -> Result<()> {
-    layer.push(
-        name,
-        key.path(),
-        key.value(text),
-        Origin::Variable(name.to_owned()),
-    )
 }
