@@ -165,6 +165,11 @@ pub(super) const OTHER_API: &str = "with JSON that is not a reply";
 struct Unstreamed(Value);
 
 pub(super) fn refusal(error: &OpenAIError) -> Option<&Refusal> {
+    own_error(error)
+}
+
+/// Returns the error of a type of this client that async-openai passes on.
+pub(super) fn own_error<E: std::error::Error + 'static>(error: &OpenAIError) -> Option<&E> {
     match error {
         OpenAIError::Boxed(inner) => inner.downcast_ref(),
         _ => None,
@@ -172,10 +177,7 @@ pub(super) fn refusal(error: &OpenAIError) -> Option<&Refusal> {
 }
 
 pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
-    match error {
-        OpenAIError::Boxed(inner) => inner.downcast_ref::<Unstreamed>().map(|u| u.0.clone()),
-        _ => None,
-    }
+    own_error::<Unstreamed>(error).map(|unstreamed| unstreamed.0.clone())
 }
 
 /// The reqwest client, without async-openai's retries around it.

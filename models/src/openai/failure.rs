@@ -10,7 +10,8 @@ use testwright_sandboxes::http_client::{self, ConnectFailure};
 use super::endpoint::{self, OTHER_API, Refusal, WEB_PAGE};
 use super::error_text::{all_text, excerpt, message_in};
 use super::overflow::{self, Overflow, TooLarge};
-use super::{OpenAiSettings, response_limits, retry_hint};
+use super::response_limits::LimitExceeded;
+use super::{OpenAiSettings, retry_hint};
 use crate::ModelError;
 use testwright_config::settings::RedactedUrl;
 
@@ -62,7 +63,7 @@ pub(super) fn classify_error(error: &OpenAIError, settings: &OpenAiSettings) -> 
         return refused(refusal, settings);
     }
     // A retry would send as much again.
-    if let Some(excess) = response_limits::excess(error) {
+    if let Some(excess) = endpoint::own_error::<LimitExceeded>(error) {
         let hint = format!(
             "check the base URL {from} and the server there: no model's reply is that long"
         );

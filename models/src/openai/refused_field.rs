@@ -187,7 +187,7 @@ fn signature(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 /// Some services expect reasoning in all messages, even in those that came without any.
 fn reasoning(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = refused.says("reasoning_content") && refused.is_about_missing();
-    better.needs_reasoning |= is_named && refused.body.has_role("assistant");
+    better.needs_reasoning |= is_named && refused.body.messages.has_role("assistant");
 }
 
 fn tools(refused: &Refused<'_>, better: &mut ServerCapabilities) {
@@ -207,7 +207,7 @@ fn tools_field(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 
 fn system_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = SYSTEM_ROLE.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
-    better.system_role &= !(refused.body.has_role("system") && is_named);
+    better.system_role &= !(refused.body.messages.has_role("system") && is_named);
 }
 
 /// Some chat templates take only users and assistants in turn.
@@ -215,9 +215,9 @@ fn alternation(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     if !refused.says_any(&["alternate", "turn comes immediately after"]) {
         return;
     }
-    if refused.body.has_role("system") {
+    if refused.body.messages.has_role("system") {
         better.system_role = false;
-    } else if refused.body.has_role("tool") {
+    } else if refused.body.messages.has_role("tool") {
         describe_tools_in_text(better);
     }
 }
@@ -229,19 +229,19 @@ fn user_after_tool(refused: &Refused<'_>, better: &mut ServerCapabilities) {
 /// Chat templates without a role for tools need the calls as text.
 fn tool_role(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_named = TOOL_ROLE.is_match(&refused.text) && NOT_ACCEPTED.is_match(&refused.text);
-    if refused.body.has_role("tool") && is_named {
+    if refused.body.messages.has_role("tool") && is_named {
         describe_tools_in_text(better);
     }
 }
 
 fn null_content(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_about_null = refused.says("content") && NO_NULL.is_match(&refused.text);
-    better.null_content &= !(refused.body.has_null_content() && is_about_null);
+    better.null_content &= !(refused.body.messages.has_null_content() && is_about_null);
 }
 
 fn extra_fields(refused: &Refused<'_>, better: &mut ServerCapabilities) {
     let is_wanted = refused.is_about_missing();
-    let names = refused.body.extra_fields();
+    let names = refused.body.messages.extra_fields();
     better.extra_fields &= is_wanted || !names.iter().any(|name| refused.says(name));
 }
 

@@ -1,6 +1,6 @@
 //! Requests in the provider's format.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use testwright_tools::tool::ToolSpec;
 
@@ -12,10 +12,13 @@ use crate::Request;
 
 /// A request in the provider's format. Messages are serialized one by one, to avoid a second copy of the
 /// conversation.
+#[derive(Serialize)]
 pub(super) struct Body<'a> {
+    pub(super) messages: Messages<'a>,
+    #[serde(flatten)]
     fields: Map<String, Value>,
-    messages: Messages<'a>,
     /// Length of messages and tools in bytes.
+    #[serde(skip)]
     pub(super) prompt_length: u64,
 }
 
@@ -36,37 +39,6 @@ impl Body<'_> {
         fields
             .iter()
             .find_map(|name| self.fields.get(*name)?.as_u64())
-    }
-
-    /// Returns whether a message with calls but no text had its content sent as null.
-    pub(super) fn has_null_content(&self) -> bool {
-        self.messages.has_null_content()
-    }
-
-    /// Returns whether a message with this role was sent.
-    pub(super) fn has_role(&self, role: &str) -> bool {
-        self.messages.has_role(role)
-    }
-
-    /// Returns the names of the extra fields that were sent back.
-    pub(super) fn extra_fields(&self) -> Vec<String> {
-        self.messages.extra_fields()
-    }
-}
-
-impl Serialize for Body<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Whole<'a, 'b> {
-            messages: &'a Messages<'b>,
-            #[serde(flatten)]
-            fields: &'a Map<String, Value>,
-        }
-        let whole = Whole {
-            messages: &self.messages,
-            fields: &self.fields,
-        };
-        whole.serialize(serializer)
     }
 }
 

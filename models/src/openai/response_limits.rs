@@ -59,13 +59,6 @@ impl ResponseEnd {
     }
 }
 
-pub(super) fn excess(error: &OpenAIError) -> Option<LimitExceeded> {
-    match error {
-        OpenAIError::Boxed(inner) => inner.downcast_ref().copied(),
-        _ => None,
-    }
-}
-
 /// Wraps a response so that its body fails if it exceeds the limits.
 pub(super) fn bounded(response: Response, is_stream: bool, watch: ResponseEnd) -> Response {
     let (status, headers) = (response.status(), response.headers().clone());
