@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use testwright_sandboxes::Backend;
 
-use super::local::LocalConnector;
+use super::local::LOCAL;
 use super::{Connector, Examination, Guarantee, GuaranteeStatus};
 use testwright_config::error::Result;
 use testwright_config::settings::Settings;
@@ -27,7 +27,7 @@ impl Connector for SampleConnector {
     }
 
     async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
-        LocalConnector.connect(settings).await
+        LOCAL.connect(settings).await
     }
 
     async fn examine(&self, settings: &Settings) -> Result<Examination> {

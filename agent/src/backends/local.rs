@@ -12,16 +12,28 @@ use super::{Connector, Examination, Guarantee, JAIL};
 use testwright_config::error::{Error, Result};
 use testwright_config::settings::Settings;
 
-pub(super) struct LocalConnector;
+/// Isolation by this machine's kernel.
+pub(super) struct LocalConnector {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    /// Isolation to use; `None` for the best that is available.
+    pub(super) force: Option<Isolation>,
+}
+
+pub(super) static LOCAL: LocalConnector = LocalConnector {
+    name: "local",
+    description: "Linux namespaces; needs nothing else",
+    force: None,
+};
 
 #[async_trait]
 impl Connector for LocalConnector {
     fn name(&self) -> &'static str {
-        "local"
+        self.name
     }
 
     fn description(&self) -> &'static str {
-        "Linux namespaces; needs nothing else"
+        self.description
     }
 
     fn requirement(&self) -> &'static str {
@@ -29,27 +41,23 @@ impl Connector for LocalConnector {
     }
 
     async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
-        Ok(Box::new(local(settings, None)?))
+        Ok(Box::new(local(settings, self.force)?))
     }
 
     async fn examine(&self, settings: &Settings) -> Result<Examination> {
-        examine(settings, None).await
+        let (settings, force) = (settings.clone(), self.force);
+        let local = tokio::task::spawn_blocking(move || local(&settings, force))
+            .await
+            .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
+        Ok(Examination {
+            summary: format!("{:?}", local.isolation()).to_lowercase(),
+            guarantees: guarantees(&local.security()),
+            backend: Box::new(local),
+        })
     }
 }
 
-pub(super) async fn examine(settings: &Settings, force: Option<Isolation>) -> Result<Examination> {
-    let settings = settings.clone();
-    let local = tokio::task::spawn_blocking(move || local(&settings, force))
-        .await
-        .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
-    Ok(Examination {
-        summary: format!("{:?}", local.isolation()).to_lowercase(),
-        guarantees: guarantees(&local.security()),
-        backend: Box::new(local),
-    })
-}
-
-pub(super) fn local(settings: &Settings, force: Option<Isolation>) -> Result<Local> {
+fn local(settings: &Settings, force: Option<Isolation>) -> Result<Local> {
     let program =
         std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
     Ok(Local::new(LocalSettings {

@@ -55,9 +55,9 @@ macro_rules! backends {
 }
 
 backends! {
-    local::LocalConnector,
+    local::LOCAL,
     docker::DockerConnector,
-    landlock::LandlockConnector,
+    landlock::LANDLOCK,
 }
 
 /// Returns the connector that the settings name.
