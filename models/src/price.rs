@@ -89,16 +89,10 @@ fn undated(name: &str) -> &str {
 }
 
 /// A model that adds the cost to each reply's usage.
-pub struct PricedModel {
-    inner: Box<dyn Model>,
-    price: Option<Price>,
-}
-
-impl PricedModel {
-    /// Wraps a model. Without a price, its replies have no cost.
-    pub fn new(inner: Box<dyn Model>, price: Option<Price>) -> Self {
-        PricedModel { inner, price }
-    }
+pub(super) struct PricedModel {
+    pub(super) inner: Box<dyn Model>,
+    /// Price of the tokens; replies have no cost without one.
+    pub(super) price: Option<Price>,
 }
 
 #[async_trait]

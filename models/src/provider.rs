@@ -10,7 +10,7 @@ use super::cassette::{Recorder, Replayer};
 use super::name::Deployment;
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, price_of};
-use super::quota::{MeteredModel, Quota};
+use super::quota::{DEFAULT_MAX_COMPLETION_TOKENS, MeteredModel, Quota};
 use super::retry::{OnWait, Retry};
 use super::{Model, ModelName, ModelSource, known_models};
 use testwright_config::error::{Error, Result};
@@ -158,6 +158,7 @@ impl Provider {
             Provider::Replay { file, lenient } => Box::new(replayer(&file, lenient)?),
             Provider::OpenAi(of_model) => {
                 let completion_tokens = of_model.max_tokens;
+                let completion_tokens = completion_tokens.unwrap_or(DEFAULT_MAX_COMPLETION_TOKENS);
                 let client = OpenAi::new(*of_model).map_err(|e| Error {
                     kind: testwright_config::error::Kind::Usage,
                     ..Error::from(e)
@@ -165,17 +166,17 @@ impl Provider {
                 let price = price_of(settings, name).cloned();
                 // Metering is inside of retries, because a failed try may be billed too.
                 let client: Box<dyn Model> = match options.quota {
-                    Some(quota) => Box::new(MeteredModel::new(
-                        Box::new(client),
-                        name.clone(),
-                        price.clone(),
+                    Some(quota) => Box::new(MeteredModel {
+                        inner: Box::new(client),
+                        model: name.clone(),
+                        price: price.clone(),
                         quota,
                         completion_tokens,
-                    )),
+                    }),
                     None => Box::new(client),
                 };
-                let retry = Retry::new(client, options.on_wait);
-                Box::new(PricedModel::new(Box::new(retry), price))
+                let inner = Box::new(Retry::new(client, options.on_wait));
+                Box::new(PricedModel { inner, price })
             }
         };
         match options.record {

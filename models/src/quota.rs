@@ -79,34 +79,16 @@ pub trait Quota: Send + Sync {
 }
 
 /// A model whose calls count against a quota.
-pub struct MeteredModel {
-    inner: Box<dyn Model>,
-    model: ModelName,
-    price: Option<Price>,
-    quota: Arc<dyn Quota>,
+pub(super) struct MeteredModel {
+    pub(super) inner: Box<dyn Model>,
+    pub(super) model: ModelName,
+    pub(super) price: Option<Price>,
+    pub(super) quota: Arc<dyn Quota>,
     /// Maximum completion tokens if a request has no limit of its own.
-    completion_tokens: u64,
+    pub(super) completion_tokens: u64,
 }
 
 impl MeteredModel {
-    /// Wraps a model. `completion_tokens` limits requests without a limit of their own; `None` for a
-    /// default.
-    pub fn new(
-        inner: Box<dyn Model>,
-        model: ModelName,
-        price: Option<Price>,
-        quota: Arc<dyn Quota>,
-        completion_tokens: Option<u64>,
-    ) -> Self {
-        MeteredModel {
-            inner,
-            model,
-            price,
-            quota,
-            completion_tokens: completion_tokens.unwrap_or(DEFAULT_MAX_COMPLETION_TOKENS),
-        }
-    }
-
     /// Returns the maximum cost of a call (a token has at least one byte), and its approximate number of
     /// tokens.
     fn max_cost(&self, request: &Request) -> CallCost {

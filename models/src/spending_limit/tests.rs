@@ -82,7 +82,13 @@ async fn limit_holds_across_restarts() {
         };
         let name = ModelName::parse("m").unwrap();
         let quota = ceiling.clone();
-        let model = MeteredModel::new(Box::new(provider), name, Some(price()), quota, Some(50));
+        let model = MeteredModel {
+            inner: Box::new(provider),
+            model: name,
+            price: Some(price()),
+            quota,
+            completion_tokens: 50,
+        };
         // Leave as many reservations as a killed process might have.
         for _ in 0..4 {
             match model.complete(&request()).await {
