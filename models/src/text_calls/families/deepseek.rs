@@ -2,18 +2,17 @@
 //! equal these once a server has replaced their unusual characters, and Solar's resemble them, so this reader
 //! takes all three.
 
-use super::{Calls, Opened, Opener, headed_call};
-use crate::text_calls::Scan;
+use super::{Opener, headed_call};
 
 pub(super) const OPENERS: &[Opener] = &[
     (
         r"<[｜|]tool(?:[▁_ ]|\\_)call(?:[▁_: ]|\\_)begin[｜|]>",
-        read,
+        |scan, opened| headed_call(scan, opened.text, opened.body, name_in, &CLOSERS),
     ),
     // Distilled models leave out the token before a call.
     (
         r"[A-Za-z_][\w.\-]*<[｜|]tool(?:[▁_ ]|\\_)sep[｜|]>",
-        read_from_name,
+        |scan, opened| headed_call(scan, opened.text, opened.start, name_in, &CLOSERS),
     ),
 ];
 
@@ -40,14 +39,6 @@ const HEADER_WORDS: [&str; 8] = [
     "tool_call_argument_begin",
     "tool_call:args",
 ];
-
-fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    headed_call(scan, opened.text, opened.body, name_in, &CLOSERS)
-}
-
-fn read_from_name(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    headed_call(scan, opened.text, opened.start, name_in, &CLOSERS)
-}
 
 /// Returns the last word of a header such as `function<｜tool▁sep｜>search` or `search<｜tool▁sep｜>`.
 fn name_in(header: &str) -> &str {

@@ -10,9 +10,10 @@ pub(super) const OPENERS: &[Opener] = &[
         r"(?:(?m:^)[ \t>]*|>>>)[A-Za-z_][\w.\-]*[ \t]*\n[ \t]*(?:```(?:json)?[ \t]*\n\s*)?\{",
         read_line,
     ),
+    // Functionary v2.
     (
         r"<\|recipient\|>[ \t]*[A-Za-z_][0-9A-Za-z_.\-]*\s*<\|content\|>\s*\{",
-        read_recipient,
+        |scan, opened| headed_call(scan, opened.text, opened.start, recipient, &["<|stop|>"]),
     ),
 ];
 
@@ -30,11 +31,6 @@ fn read_pairs(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
 fn read_line(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let closers = ["```", "<|observation|>"];
     tool_call(scan, opened.text, opened.start, first_line, &closers)
-}
-
-/// Reads a call of Functionary v2.
-fn read_recipient(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    headed_call(scan, opened.text, opened.start, recipient, &["<|stop|>"])
 }
 
 fn recipient(header: &str) -> &str {

@@ -1,12 +1,11 @@
 //! Kimi K2: `functions.NAME:INDEX` between tokens, then JSON. The reader of DeepSeek's tokens takes these too.
 
-use super::{Calls, Opened, Opener, tool_call};
-use crate::text_calls::Scan;
+use super::{Opener, tool_call};
 
 // Some servers drop the tokens.
 pub(super) const OPENERS: &[Opener] = &[(
     r"(?m:^)[ \t]*functions\.[\w\-]+:\d+\s*(?:<\|tool_call_argument_begin\|>)?\s*\{",
-    read,
+    |scan, opened| tool_call(scan, opened.text, opened.start, str::trim, &CLOSERS),
 )];
 
 const CLOSERS: [&str; 3] = [
@@ -14,7 +13,3 @@ const CLOSERS: [&str; 3] = [
     "<|tool_calls_section_end|>",
     "<|im_end|>",
 ];
-
-fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    tool_call(scan, opened.text, opened.start, str::trim, &CLOSERS)
-}

@@ -10,11 +10,11 @@ use crate::text_calls::{self, Scan};
 pub(super) const OPENERS: &[Opener] = &[
     (
         r"<\s*[｜|]*\s*DSML\s*[｜|]*\s*(?:function_calls>|tool_calls>|invoke\s)",
-        read_dsml,
+        |scan, opened| read_until(&DSML_END, scan, opened),
     ),
     (
         r"\]<\]minimax\[>\[\s*<(?:tool_call>|invoke\s)|<tool_call:opensource>|<\|open\|>call tool=",
-        read,
+        |scan, opened| read_until(&END, scan, opened),
     ),
 ];
 
@@ -41,14 +41,6 @@ const MARKS: [(&str, &str); 10] = [
 
 /// Maximum number of marks inside of each other. Each would make the reader of calls call itself.
 const MAX_NESTED: usize = 8;
-
-fn read_dsml(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    read_until(&DSML_END, scan, opened)
-}
-
-fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    read_until(&END, scan, opened)
-}
 
 fn read_until(end: &Pattern, scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     let text = &opened.text[opened.start..];

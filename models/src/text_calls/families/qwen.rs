@@ -4,14 +4,12 @@ use super::{Calls, Opened, Opener, headed_call, python_calls, tool_call};
 use crate::text_calls::Scan;
 
 pub(super) const OPENERS: &[Opener] = &[
-    (r"✿FUNCTION✿:?", read),
+    (r"✿FUNCTION✿:?", |scan, opened| {
+        headed_call(scan, opened.text, opened.body, before_mark, &[])
+    }),
     // Qwen writes what it has seen in transcripts.
     (r"\[Calling tools?:[ \t]*", read_calling),
 ];
-
-fn read(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
-    headed_call(scan, opened.text, opened.body, before_mark, &[])
-}
 
 fn read_calling(scan: &Scan<'_>, opened: &Opened<'_>) -> Option<Calls> {
     if scan.is_python_call(opened.rest()) {
