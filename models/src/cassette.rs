@@ -13,7 +13,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use testwright_tools::tool::ToolSpec;
 
-use super::{Message, ModelError, Reply, Request};
+use super::{Message, ModelError, Reply};
 
 pub use digest::digest;
 pub use player::Replayer;
@@ -48,15 +48,4 @@ struct Setting {
     temperature: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
-}
-
-impl From<&Request> for Setting {
-    fn from(request: &Request) -> Self {
-        Setting {
-            tools: request.tools.clone(),
-            parallel_calls: request.parallel_calls,
-            temperature: request.temperature,
-            max_tokens: request.max_tokens,
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::Request;
+use crate::Request;
 use testwright_config::hex::hex;
 
 /// Returns the SHA-256 of the request's canonical JSON (keys sorted, no white space), in hexadecimal.

@@ -123,8 +123,15 @@ impl Replayer {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.iter().filter(|used| !**used).count()
     }
+}
 
-    fn answer(&self, request: &Request) -> Result<Reply, ModelError> {
+#[async_trait]
+impl Model for Replayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(next) = used.iter().position(|used| !used) else {
             return Err(ModelError::NotRecorded(format!(
@@ -152,16 +159,5 @@ impl Replayer {
         };
         used[index] = true;
         self.tape[index].outcome.clone()
-    }
-}
-
-#[async_trait]
-impl Model for Replayer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
-        self.answer(request)
     }
 }

@@ -106,7 +106,12 @@ impl CassetteFile {
         outcome: Result<Reply, ModelError>,
         seconds: f64,
     ) -> std::io::Result<()> {
-        let setting = Setting::from(&request);
+        let setting = Setting {
+            tools: request.tools.clone(),
+            parallel_calls: request.parallel_calls,
+            temperature: request.temperature,
+            max_tokens: request.max_tokens,
+        };
         let last = self.last.as_ref();
         let kept = last.map_or(0, |(messages, _)| {
             let pairs = messages.iter().zip(&request.messages);

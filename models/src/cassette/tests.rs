@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::*;
-use crate::{Message, Model, ToolCall, ToolResult, Usage};
+use crate::{Message, Model, Request, ToolCall, ToolResult, Usage};
 
 /// A model that counts its calls; the third call fails.
 #[derive(Default)]
